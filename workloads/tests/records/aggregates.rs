@@ -251,8 +251,8 @@ fn an_aggregate_is_evaluated_from_a_readable_index_of_just_these_records() {
         assert!(matches!(refused, Err(Error::Query(_))), "the index misses a type: {refused:?}");
         let refused = of(Aggregate::Count, &["Sale"], ("north", 1).into()).await;
         assert!(matches!(refused, Err(Error::Query(_))), "a group of more columns: {refused:?}");
-        store.mark_index_disabled("count").expect("disabled");
-        store.mark_index_disabled("cleared count").expect("disabled");
+        store.mark_index_disabled("count").await.expect("disabled");
+        store.mark_index_disabled("cleared count").await.expect("disabled");
         let refused = of(Aggregate::Count, &["Sale"], Tuple::empty()).await;
         assert!(matches!(refused, Err(Error::Query(_))), "no readable index: {refused:?}");
     });

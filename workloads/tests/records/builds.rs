@@ -20,7 +20,7 @@ use shaketable_record::{
         rank::{COUNT_DUPLICATES, count_below},
     },
     metadata::{Index, RecordMetaData, index_types},
-    store::{RecordContext, RecordStoreBuilder, StoredRecord},
+    store::{Part, RebuildPolicy, RecordContext, RecordStoreBuilder, StoredRecord},
     value::Tuple,
 };
 use shaketable_sim::{
@@ -243,12 +243,12 @@ fn an_index_is_not_used_before_it_is_built() {
         let stores = filled(&db, 5, indexes()).await;
         let store = open(&stores, &db).await;
         assert_eq!(store.index_state(VALUE), Ok(IndexState::Disabled));
-        assert_eq!(store.begin_index_builds(&[VALUE]), Ok(true));
+        assert_eq!(store.begin_index_builds(&[VALUE]).await, Ok(true));
         assert_eq!(store.index_state(VALUE), Ok(IndexState::WriteOnly));
         save(&store, 9, "north", 1).await.expect("saved");
         let refused = store.mark_index_readable(VALUE).await;
         assert!(matches!(refused, Err(Error::IndexState { .. })), "{refused:?}");
-        let unknown = store.begin_index_builds(&["unknown"]);
+        let unknown = store.begin_index_builds(&["unknown"]).await;
         assert_eq!(unknown, Err(Error::UnknownIndex("unknown".into())));
     });
 }
@@ -259,7 +259,7 @@ fn a_save_counts_what_the_build_has_passed() {
     on_cluster(|db| async move {
         let stores = filled(&db, 20, indexes()).await;
         let store = open(&stores, &db).await;
-        store.begin_index_builds(ALL).expect("write-only");
+        store.begin_index_builds(ALL).await.expect("write-only");
         let first = Batch { records: 10, choice: 0 };
         let progress = store.build_indexes(ALL, first).await.expect("built");
         assert_eq!((progress.records, progress.complete), (10, false));
@@ -288,7 +288,7 @@ fn a_save_in_a_batch_conflicts_with_it() {
     on_cluster(|db| async move {
         let stores = filled(&db, 20, indexes()).await;
         let store = open(&stores, &db).await;
-        store.begin_index_builds(ALL).expect("write-only");
+        store.begin_index_builds(ALL).await.expect("write-only");
         commit(store).await;
         let batch = Batch { records: 10, choice: 0 };
         for (id, builder_first, conflicts) in [(3, true, true), (14, false, true), (25, true, false)] {
@@ -316,7 +316,7 @@ fn indexes_that_are_built_to_different_extents_are_finished_together() {
     on_cluster(|db| async move {
         let stores = filled(&db, 30, indexes()).await;
         let store = open(&stores, &db).await;
-        store.begin_index_builds(&[COUNT, SUM]).expect("write-only");
+        store.begin_index_builds(&[COUNT, SUM]).await.expect("write-only");
         for (index, choice) in [(COUNT, 0), (SUM, 1)] {
             store.build_indexes(&[index], Batch { records: 12, choice }).await.expect("built");
         }
@@ -373,5 +373,63 @@ fn extremes_are_built_like_any_other_index() {
         let rows = |value: i64| ["north", "south"].map(|shop| (Tuple::from(shop), Tuple::from(value)));
         assert_eq!(groups(&store, names[0]).await, rows(0));
         assert_eq!(groups(&store, names[1]).await, rows(6));
+    });
+}
+
+/// Records of which a batch of many has more entries than fit into a transaction, and how they are opened with indexes.
+async fn large(db: &SimDatabase, policy: RebuildPolicy) -> (RecordStoreBuilder<Tx>, Vec<String>) {
+    let before = meta_data(
+        r#"
+        syntax = "proto2";
+        import "record_metadata_options.proto";
+        message Page {
+            optional int64 id = 1 [(com.apple.foundationdb.record.field).primary_key = true];
+            repeated string words = 2;
+        }
+        message RecordTypeUnion { optional Page _Page = 1; }
+        "#,
+        |_| {},
+    );
+    let mut builder = before.to_builder();
+    let names: Vec<String> = (0..20).map(|n| format!("words {n}")).collect();
+    for name in &names {
+        builder.add_index(Some("Page"), Index::new(name, field("words").fan_out())).expect("added");
+    }
+    let stores_before = stores("pages", before);
+    for id in 0..8 {
+        let words = (0..10).map(|n| text(&format!("{n}{}", "w".repeat(9_000)))).collect();
+        let store = open(&stores_before, db).await;
+        let fields = [("id", Value::I64(id)), ("words", Value::List(words))];
+        store.save_record(&message(store.meta_data(), "Page", fields)).await.expect("saved");
+        commit(store).await;
+    }
+    (stores("pages", builder.build().expect("meta-data")).rebuild(policy), names)
+}
+
+#[test]
+fn a_batch_that_does_not_fit_into_a_transaction_is_lessened() {
+    on_cluster(|db| async move {
+        let (stores, names) = large(&db, RebuildPolicy::Disable).await;
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        commit(open(&stores, &db).await).await;
+        let built = stores.build_indexes(&db, &names, 1_000).await.expect("built");
+        assert_eq!(built.states, vec![IndexState::Readable; names.len()]);
+        let store = open(&stores, &db).await;
+        for name in names {
+            assert_eq!(keys(&store, name).await.len(), 80);
+        }
+    });
+}
+
+#[test]
+fn a_store_is_opened_although_its_new_indexes_do_not_fit_into_a_transaction() {
+    on_cluster(|db| async move {
+        let (stores, names) = large(&db, RebuildPolicy::Inline(200)).await;
+        commit(open(&stores, &db).await).await;
+        let store = open(&stores, &db).await;
+        assert!(names.iter().all(|name| store.index_state(name) == Ok(IndexState::Disabled)));
+        let rows = at(&store, &names[0]).space(Part::Indexes).range().into();
+        let rows = store.context().transaction().expect("open").get_range_all(rows, Serializable).await;
+        assert_eq!(rows.map(|rows| rows.len()), Ok(0));
     });
 }

@@ -48,8 +48,8 @@ fn deleting_all_records_keeps_the_header_and_the_states_of_indexes() {
             )
         };
         let store = open(&stores, &db).await;
-        store.mark_index_write_only("MySimpleRecord$num_value_unique").unwrap();
-        store.mark_index_disabled(TEXT).unwrap();
+        store.mark_index_write_only("MySimpleRecord$num_value_unique").await.unwrap();
+        store.mark_index_disabled(TEXT).await.unwrap();
         commit(store).await;
         save(&stores, &db, &[record(1), record(2)]).await;
         let parts = |wanted: Part| {
@@ -72,7 +72,7 @@ fn deleting_all_records_keeps_the_header_and_the_states_of_indexes() {
         with(&stores, &db, async |store| {
             // Also what the same transaction has written.
             store.save_record(&record(3)).await.unwrap();
-            store.delete_all_records().unwrap();
+            store.delete_all_records().await.unwrap();
         })
         .await;
         for part in
@@ -147,7 +147,7 @@ fn a_delete_that_an_index_cannot_follow_is_refused_whole() {
         assert_eq!(rows(&db).await, before);
         // A disabled index has nothing to delete.
         with(&stores, &db, async |store| {
-            store.mark_index_disabled("b by text").unwrap();
+            store.mark_index_disabled("b by text").await.unwrap();
             store.delete_where(&Tuple::from(1)).await.unwrap();
             assert_indexes(store).await;
         })

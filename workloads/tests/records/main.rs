@@ -6,6 +6,7 @@ mod builds;
 mod custom;
 mod deletes;
 mod fixture;
+mod joined;
 mod meta_data;
 mod opening;
 mod queries;

@@ -95,7 +95,7 @@ fn rows_without_a_header_are_no_store() {
         let other = RecordStore::builder(Subspace::from("s\0"), meta_data());
         save(&other, &db, &[simple(&meta_data(), 1, [])]).await;
         save(&stores, &db, &[simple(&meta_data(), 2, [])]).await;
-        with(&stores, &db, async |store| store.delete_all_records().unwrap()).await;
+        with(&stores, &db, async |store| store.delete_all_records().await.unwrap()).await;
         let left = with(&other, &db, async |store| store.load_record(&Tuple::from(1)).await.unwrap()).await;
         assert!(left.is_some());
     });
@@ -209,7 +209,7 @@ fn what_a_removed_or_changed_index_had_is_cleared() {
         // By number, by text, the unique one and the third one.
         assert_eq!(index_rows().await, 20);
         with(&stores("s", first.clone()), &db, async |store| {
-            store.mark_index_disabled("MySimpleRecord$str_value_indexed").unwrap();
+            store.mark_index_disabled("MySimpleRecord$str_value_indexed").await.unwrap();
         })
         .await;
         assert_eq!(index_rows().await, 15);
@@ -250,7 +250,7 @@ fn a_save_conflicts_with_a_change_of_the_meta_data_or_of_a_state() {
         // Two that are the first to open it with new meta-data, of which one finds a record.
         let saver = open(&stores_of(&new), &db).await;
         saver.save_record(&simple(&new, 1, [("str_value_indexed", text("a"))])).await.unwrap();
-        with(&stores_of(&new), &db, async |store| store.mark_index_disabled(ADDED).unwrap()).await;
+        with(&stores_of(&new), &db, async |store| store.mark_index_disabled(ADDED).await.unwrap()).await;
         assert_eq!(saver.context().commit().await, Err(Error::Fdb(tx::Error::NOT_COMMITTED)));
         with(&stores_of(&new), &db, async |store| {
             assert_eq!(store.index_state(ADDED), Ok(IndexState::Disabled));
@@ -299,5 +299,91 @@ fn each_path_has_a_store_of_its_own() {
                 [(Tuple::from(None::<i64>), Tuple::from(rec_no))]
             );
         }
+    });
+}
+
+#[test]
+fn an_index_on_a_new_type_is_readable_at_once() {
+    on_cluster(|db| async move {
+        let file = |new: &str, field: &str| {
+            let text = format!(
+                r#"
+                syntax = "proto2";
+                import "record_metadata_options.proto";
+                message Old {{ optional int64 id = 1 [(com.apple.foundationdb.record.field).primary_key = true]; }}
+                {new}
+                message RecordTypeUnion {{ optional Old _Old = 1; {field} }}
+                "#
+            );
+            shaketable_record::metadata::compile(&text).expect("a valid file")
+        };
+        let mut builder = RecordMetaData::builder();
+        builder.set_records(&file("", "")).expect("records");
+        let before = builder.build().expect("valid");
+        let new = r#"message New {
+            optional int64 id = 1 [(com.apple.foundationdb.record.field).primary_key = true];
+            optional string name = 2 [(com.apple.foundationdb.record.field).index = {}];
+        }"#;
+        builder.update_records(&file(new, "optional New _New = 2;")).expect("updated");
+        builder.add_index(None, Index::new("all", "id")).expect("added");
+        let after = builder.build().expect("valid");
+        let store = open(&stores("s", before), &db).await;
+        let old = crate::schema::message(store.meta_data(), "Old", [("id", Value::I64(1))]);
+        store.save_record(&old).await.expect("saved");
+        commit(store).await;
+        let store = open(&stores("s", after), &db).await;
+        assert_eq!(store.index_state("New$name"), Ok(IndexState::Readable));
+        assert_eq!(store.index_state("all"), Ok(IndexState::Disabled));
+        commit(store).await;
+    });
+}
+
+#[test]
+fn an_index_with_violations_is_readable_when_it_is_no_longer_unique() {
+    on_cluster(|db| async move {
+        const NUMBER: &str = "Coin$number";
+        let coins = |index: &str, version: i32| {
+            let text = format!(
+                r#"
+                syntax = "proto2";
+                import "record_metadata_options.proto";
+                message Coin {{
+                    optional int64 id = 1 [(com.apple.foundationdb.record.field).primary_key = true];
+                    optional int32 number = 2 [(com.apple.foundationdb.record.field).index = {{ {index} }}];
+                }}
+                message RecordTypeUnion {{ optional Coin _Coin = 1; }}
+                "#
+            );
+            let mut builder = RecordMetaData::builder();
+            builder
+                .set_records(&shaketable_record::metadata::compile(&text).expect("a file"))
+                .expect("records");
+            builder.set_version(version);
+            builder.build().expect("meta-data")
+        };
+        let (unique, plain) = (coins("unique: true", 1), coins("", 2));
+        assert_eq!(plain.validate_evolution(&unique), Ok(()));
+        let (before, after) = (stores("s", unique), stores("s", plain));
+        let coin = |store: &crate::fixture::Store, id| {
+            let fields = [("id", Value::I64(id)), ("number", Value::I32(7))];
+            crate::schema::message(store.meta_data(), "Coin", fields)
+        };
+        with(&before, &db, async |store| {
+            store.mark_index_write_only(NUMBER).await.expect("write-only");
+            for id in 1..4 {
+                store.save_record(&coin(store, id)).await.expect("saved");
+            }
+        })
+        .await;
+        let built = before.build_indexes(&db, &[NUMBER], 10).await.expect("built");
+        assert_eq!(built.states, [IndexState::ReadableUniquePending]);
+        with(&after, &db, async |store| {
+            assert_eq!(store.index_state(NUMBER), Ok(IndexState::Readable));
+            store.save_record(&coin(store, 5)).await.expect("saved");
+            assert_indexes(store).await;
+        })
+        .await;
+        let violations = Subspace::from("s").subspace(&(7,));
+        assert!(rows(&db).await.iter().all(|row| !row.key.starts_with(violations.bytes())));
     });
 }

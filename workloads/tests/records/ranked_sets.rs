@@ -128,3 +128,40 @@ fn additions_of_one_element_conflict() {
         assert_eq!(two.commit().await, Err(Error::NOT_COMMITTED));
     });
 }
+
+#[test]
+fn counts_that_are_not_of_a_set_are_refused_or_repaired() {
+    on_cluster(|db| async move {
+        for count in [i64::MAX, i64::MIN, -1] {
+            for level in 0..3 {
+                let tx = begin(&db);
+                let set = set(Config { levels: 3, count_duplicates: true, ..Config::default() });
+                for number in 0..100 {
+                    set.add(&tx, &element(number)).await.expect("added");
+                }
+                for number in [0, 1, 2, 3] {
+                    let key = Subspace::from("ranks").pack(&(level, &element(number)[..]));
+                    tx.set(&key, &count.to_le_bytes());
+                }
+                tx.set(&Subspace::from("ranks").pack(&(level, &b""[..])), &count.to_le_bytes());
+                for number in 0..5 {
+                    let _ = set.rank(&tx, &element(number + 1), Serializable).await;
+                    let _ = set.get_nth(&tx, i64::MAX - number as i64, Serializable).await;
+                    let _ = set.size(&tx, Serializable).await;
+                    let _ = set.inconsistency(&tx).await;
+                    let _ = set.add(&tx, &element(number)).await;
+                    let _ = set.remove(&tx, &element(number)).await;
+                    let _ = set.add(&tx, &element(1_000 + number)).await;
+                }
+            }
+        }
+        let tx = begin(&db);
+        let set = set(Config { count_duplicates: true, ..Config::default() });
+        set.add(&tx, &element(1)).await.expect("added");
+        tx.set(&Subspace::from("ranks").pack(&(0, &element(1)[..])), &i64::MAX.to_le_bytes());
+        assert!(matches!(
+            set.add(&tx, &element(1)).await,
+            Err(shaketable_record::error::Error::Foreign { .. })
+        ));
+    });
+}

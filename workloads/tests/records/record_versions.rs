@@ -86,7 +86,7 @@ fn the_version_of_the_last_save_in_a_transaction_is_the_records() {
         // And saved again after that.
         let store = open(&stores, &db).await;
         store.save_record(&simple(&meta_data, 1, [])).await.unwrap();
-        store.delete_all_records().unwrap();
+        store.delete_all_records().await.unwrap();
         assert_eq!(store.load_record_version(one).await, Ok(None));
         let saved = store.save_record(&simple(&meta_data, 1, [])).await.unwrap();
         assert_eq!(store.load_record(one).await, Ok(Some(saved)));

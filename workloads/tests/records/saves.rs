@@ -363,7 +363,7 @@ fn entries_are_in_the_order_of_their_values() {
         ];
         for (name, values) in columns {
             let store = open(&stores, &db).await;
-            store.delete_all_records().unwrap();
+            store.delete_all_records().await.unwrap();
             let index = format!("All${name}");
             // Not saved in this order.
             for (position, value) in values.iter().enumerate().rev() {
@@ -426,7 +426,7 @@ fn nothing_is_saved_in_a_closed_context() {
         context.commit().await.unwrap();
         assert_eq!(store.save_record(&simple(&meta_data, 1, [])).await, Err(Error::Closed));
         assert_eq!(store.delete_record(&Tuple::from(1)).await, Err(Error::Closed));
-        assert_eq!(store.delete_all_records(), Err(Error::Closed));
+        assert_eq!(store.delete_all_records().await, Err(Error::Closed));
         assert_eq!(store.delete_where(&Tuple::from(1)).await, Err(Error::Closed));
         assert_eq!(store.load_record_version(&Tuple::from(1)).await, Err(Error::Closed));
         assert_eq!(store.record_exists(&Tuple::from(1), Serializable).await, Err(Error::Closed));

@@ -350,10 +350,10 @@ fn an_index_is_scanned_by_what_its_type_has_and_only_if_it_is_there() {
         assert_eq!(scan("none", IndexScan::ByValue), Some(Error::UnknownIndex("none".into())));
         assert!(matches!(scan(BY_TEXT, IndexScan::ByRank), Some(Error::IndexState { .. })));
         assert!(matches!(scan(BY_TEXT, IndexScan::ByGroup), Some(Error::IndexState { .. })));
-        store.mark_index_disabled(BY_TEXT).unwrap();
+        store.mark_index_disabled(BY_TEXT).await.unwrap();
         let refused = scan(BY_TEXT, IndexScan::ByValue).expect("disabled");
         assert_eq!(refused.to_string(), format!("index {BY_TEXT}: it is disabled"));
-        store.mark_index_write_only(BY_TEXT).unwrap();
+        store.mark_index_write_only(BY_TEXT).await.unwrap();
         assert!(matches!(scan(BY_TEXT, IndexScan::ByValue), Some(Error::IndexState { .. })));
     });
 }

@@ -1,16 +1,17 @@
 //! Unique indexes: what is refused, which nulls are allowed several times, and violations while an index is built.
 
 use crate::{
-    fixture::{Store, at, commit, open, stores},
+    fixture::{Store, all, at, commit, open, stores},
     on_cluster,
     schema::{assert_indexes, build, builder, meta_data, save, simple, text, with},
 };
 use prost_reflect::Value;
 use shaketable_layers::tx::{self, Isolation::Serializable, Transaction};
 use shaketable_record::{
+    cursor::{Continuation, Limits, Spent, TupleRange},
     error::Error,
     expression::{KeyExpression, NullStandin, concat, field},
-    index::IndexState,
+    index::{IndexState, Violation, scrub::Scrub},
     metadata::Index,
     store::Part,
     value::Tuple,
@@ -88,7 +89,7 @@ fn a_key_with_any_null_is_allowed_twice_unless_its_nulls_are_unique() {
             let meta_data = build(&builder);
             let stores = stores(if twice { "a" } else { "b" }, meta_data.clone());
             let store = open(&stores, &db).await;
-            store.delete_all_records().unwrap();
+            store.delete_all_records().await.unwrap();
             let half = |rec_no| simple(&meta_data, rec_no, [("num_value_2", Value::I32(1))]);
             store.save_record(&half(1)).await.unwrap();
             assert_eq!(store.save_record(&half(2)).await.is_ok(), twice);
@@ -119,7 +120,7 @@ fn violations_are_recorded_while_an_index_is_built_and_resolved_by_later_changes
         let meta_data = meta_data();
         let stores = stores("s", meta_data.clone());
         let store = open(&stores, &db).await;
-        store.mark_index_write_only(UNIQUE).unwrap();
+        store.mark_index_write_only(UNIQUE).await.unwrap();
         let at_least =
             |rec_nos: &[i64]| rec_nos.iter().map(|rec_no| Tuple::from(*rec_no)).collect::<Vec<_>>();
         for (rec_no, violating) in [(1, &[][..]), (2, &[1, 2]), (3, &[1, 2, 3])] {
@@ -151,6 +152,80 @@ fn violations_are_recorded_while_an_index_is_built_and_resolved_by_later_changes
         with(&stores, &db, async |store| {
             assert!(store.is_readable(UNIQUE).unwrap());
             assert!(store.save_record(&simple(&meta_data, 5, unique(8))).await.is_err());
+            assert_indexes(store).await;
+        })
+        .await;
+    });
+}
+
+#[test]
+fn violations_are_listed_and_a_scrub_resolves_those_of_what_it_removes() {
+    on_cluster(|db| async move {
+        let meta_data = meta_data();
+        let stores = stores("s", meta_data.clone());
+        with(&stores, &db, async |store| {
+            store.mark_index_write_only(UNIQUE).await.unwrap();
+            for (rec_no, number) in [(1, 7), (2, 7), (3, 8), (4, 9), (5, 9)] {
+                store.save_record(&simple(&meta_data, rec_no, unique(number))).await.unwrap();
+            }
+        })
+        .await;
+        let built = stores.build_indexes(&db, &[UNIQUE], 10).await.expect("built");
+        assert_eq!(built.states, [IndexState::ReadableUniquePending]);
+        let listed = |store: &Store, range: TupleRange| {
+            let spent = Spent::new(Limits::default());
+            let rows = store.scan_violations(UNIQUE, range, false, Continuation::Start, &spent).unwrap();
+            all(rows)
+        };
+        let violation = |number: i32, record: i64, existing: i64| Violation {
+            key: number.into(),
+            primary_key: record.into(),
+            existing: existing.into(),
+        };
+        let store = open(&stores, &db).await;
+        let of_seven = [violation(7, 1, 2), violation(7, 2, 1)];
+        assert_eq!(listed(&store, TupleRange::all_of(7)).await, of_seven);
+        assert_eq!(listed(&store, TupleRange::all()).await.len(), 4);
+        // The records go, and their entries stay.
+        let records = store.keyspace().part(Part::Records);
+        for gone in [1i64, 4, 5] {
+            let (begin, end) = records.subspace(&(gone,)).range();
+            store.context().clear_range(&begin, &end).unwrap();
+        }
+        commit(store).await;
+        let scrubbed = stores.scrub_index(&db, UNIQUE, Scrub::Dangling, true, 2).await.expect("scrubbed");
+        assert_eq!(scrubbed.found.len(), 3);
+        with(&stores, &db, async |store| {
+            assert_eq!(listed(store, TupleRange::all()).await, []);
+            assert_eq!(store.mark_index_readable(UNIQUE).await, Ok(IndexState::Readable));
+        })
+        .await;
+    });
+}
+
+#[test]
+fn a_scrub_that_adds_an_entry_records_its_violation() {
+    on_cluster(|db| async move {
+        let meta_data = meta_data();
+        let stores = stores("s", meta_data.clone());
+        with(&stores, &db, async |store| {
+            store.mark_index_write_only(UNIQUE).await.unwrap();
+            for (rec_no, number) in [(1, 7), (2, 7), (3, 8)] {
+                store.save_record(&simple(&meta_data, rec_no, unique(number))).await.unwrap();
+            }
+        })
+        .await;
+        stores.build_indexes(&db, &[UNIQUE], 10).await.expect("built");
+        with(&stores, &db, async |store| {
+            for part in [Part::Indexes, Part::Violations] {
+                let key = at(store, UNIQUE).space(part).pack(&(7, 2));
+                store.context().transaction().unwrap().clear(&key);
+            }
+        })
+        .await;
+        stores.scrub_index(&db, UNIQUE, Scrub::Missing, true, 2).await.expect("scrubbed");
+        with(&stores, &db, async |store| {
+            assert_eq!(violations(store).await, [Tuple::from(1), Tuple::from(2)]);
             assert_indexes(store).await;
         })
         .await;

@@ -176,7 +176,7 @@ fn random_writes_leave_one_entry_for_each_record() {
                 }
             }
             if rng.chance(0.1) {
-                store.delete_all_records().expect("deleted");
+                store.delete_all_records().await.expect("deleted");
                 next.clear();
             }
             match step % 3 {

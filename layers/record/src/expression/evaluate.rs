@@ -55,6 +55,12 @@ pub enum EvaluateError {
         /// The limit.
         limit: usize,
     },
+    /// Too many conditions in one another.
+    #[error("the condition is nested deeper than {limit}")]
+    Depth {
+        /// The limit.
+        limit: usize,
+    },
     /// No function is registered under this name.
     #[error("no function {0} is registered")]
     NoFunction(String),

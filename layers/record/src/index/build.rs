@@ -110,31 +110,33 @@ fn primary_keys((begin, end): (&[u8], &[u8])) -> TupleRange {
 impl<T: Transaction> RecordStore<T> {
     /// Begins or continues builds: indexes that are disabled become write-only, and empty. The others stay as they are.
     /// Returns whether any of them has to be built.
-    pub fn begin_index_builds(&self, indexes: &[&str]) -> Result<bool, Error> {
+    pub async fn begin_index_builds(&self, indexes: &[&str]) -> Result<bool, Error> {
+        let store = self.writing().await?;
         let mut wanted = false;
         for name in indexes {
-            if self.index_state(name)? == IndexState::Disabled {
-                self.mark_index_write_only(name)?;
+            if store.index_state(name)? == IndexState::Disabled {
+                store.begin_anew(name, IndexState::WriteOnly)?;
             }
-            wanted |= self.index_state(name)? == IndexState::WriteOnly;
+            wanted |= store.index_state(name)? == IndexState::WriteOnly;
         }
         Ok(wanted)
     }
 
     /// Builds a part of the indexes among these that are write-only, all of them with the same records.
     pub async fn build_indexes(&self, indexes: &[&str], batch: Batch) -> Result<Progress, Error> {
+        let store = self.writing().await?;
         let mut building = Vec::new();
         for name in indexes {
-            if self.index_state(name)? == IndexState::WriteOnly {
-                building.push(IndexAt { store: self, index: self.index(name)? });
+            if store.index_state(name)? == IndexState::WriteOnly {
+                building.push(IndexAt { store: &store, index: self.index(name)? });
             }
         }
-        let Some((begin, end)) = self.missing_range(&building, batch.choice).await? else {
+        let Some((begin, end)) = store.missing_range(&building, batch.choice).await? else {
             return Ok(Progress { records: 0, complete: true });
         };
         sometimes!(begin != FIRST && end != LAST, "record: a batch lies between others");
         let reverse = batch.choice & 1 == 1;
-        let (records, done) = self.read_batch((&begin, &end), reverse, batch.records).await?;
+        let (records, done) = store.read_batch((&begin, &end), reverse, batch.records).await?;
         let (begin, end) = match records.last() {
             Some(last) if !done && reverse => (last.primary_key.pack(), end),
             Some(last) if !done => (begin, after(&last.primary_key)),
@@ -144,7 +146,7 @@ impl<T: Transaction> RecordStore<T> {
         // the range must conflict as well.
         let rows = self.keyspace().part(Part::Records);
         let row = |key: &[u8]| [rows.bytes(), key].concat();
-        let tx = self.context().transaction()?;
+        let tx = store.context().transaction()?;
         tx.add_conflict_range(&row(&begin), &row(&end), ConflictRangeType::Read)?;
         for at in &building {
             at.build(&records, (&begin, &end)).await?;

@@ -98,7 +98,10 @@ impl<T: Transaction> Scan<T> {
             return Ok(None);
         }
         let at = IndexAt { store: &self.store, index: &self.index };
-        let Some(mut scores) = self.ranks.scores(at).await? else { return Ok(None) };
+        let turn = self.store.reading().await;
+        let scores = self.ranks.scores(IndexAt { store: &turn, index: &self.index }).await?;
+        drop(turn);
+        let Some(mut scores) = scores else { return Ok(None) };
         if let Some(position) = self.positions.read(&self.from)? {
             let space = at.space(Part::Indexes);
             let (begin, end) = scores.keys(&space);

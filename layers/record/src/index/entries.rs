@@ -54,12 +54,14 @@ impl<T: Transaction> IndexAt<'_, T> {
 
     fn entries(&self, record: Option<&StoredRecord>) -> Result<BTreeMap<Vec<u8>, Entry>, Error> {
         let Some(record) = record else { return Ok(BTreeMap::new()) };
-        let (space, primary_key) = (self.space(Part::Indexes), &record.primary_key);
-        let entry = |key: Evaluated| {
-            let row = [space.bytes(), &key.tuple().followed_by(primary_key).pack()].concat();
-            (row.clone(), Entry { row, key, primary_key: primary_key.clone() })
-        };
-        Ok(self.keys(record)?.into_iter().map(entry).collect())
+        let entries = self.keys(record)?.into_iter().map(|key| self.entry(key, &record.primary_key));
+        Ok(entries.map(|entry| (entry.row.clone(), entry)).collect())
+    }
+
+    /// The entry of a record with this key.
+    pub(crate) fn entry(&self, key: Evaluated, primary_key: &Tuple) -> Entry {
+        let row = [self.space(Part::Indexes).bytes(), &key.tuple().followed_by(primary_key).pack()].concat();
+        Entry { row, key, primary_key: primary_key.clone() }
     }
 
     /// Refuses an entry whose key FoundationDB would refuse, by the index's name.
@@ -112,8 +114,31 @@ impl<T: Transaction> IndexAt<'_, T> {
         from: Continuation,
         spent: &Spent,
     ) -> Result<BoxCursor<IndexEntry>, Error> {
-        let space = self.space(Part::Indexes);
-        let what = "scan of an index";
+        self.scan_part(Part::Indexes, "scan of an index", range, reverse, from, spent)
+    }
+
+    /// The violations of the index's uniqueness in a range of its columns, followed by the primary key: the value is the
+    /// primary key of another record with the key.
+    pub(crate) fn scan_violations(
+        &self,
+        range: &TupleRange,
+        reverse: bool,
+        from: Continuation,
+        spent: &Spent,
+    ) -> Result<BoxCursor<IndexEntry>, Error> {
+        self.scan_part(Part::Violations, "scan of violations", range, reverse, from, spent)
+    }
+
+    fn scan_part(
+        &self,
+        part: Part,
+        what: &'static str,
+        range: &TupleRange,
+        reverse: bool,
+        from: Continuation,
+        spent: &Spent,
+    ) -> Result<BoxCursor<IndexEntry>, Error> {
+        let space = self.space(part);
         let scan = Scan { what, space: &space, range, reverse, from: &from, prefixes: false };
         Ok(Box::new(EntryCursor {
             rows: KeyValueCursor::new(self.store.context(), &scan)?,

@@ -6,6 +6,7 @@ use crate::{
     error::Error,
     expression::KeyExpression,
     metadata::{Index, index_types},
+    query::is_ranked_by,
     store::{RecordStore, StoredRecord},
     value::Tuple,
 };
@@ -76,10 +77,29 @@ impl<T: Transaction> RecordStore<T> {
         record: &StoredRecord,
     ) -> Result<Option<i64>, Error> {
         let RecordFunction::Rank(expression) = function;
+        let (index, ranks) = self.ranks_of(expression, record).await?;
+        match ranks[..] {
+            [] => Ok(None),
+            [rank] => Ok(rank),
+            _ => {
+                let reason = format!("record {} has {} scores", record.primary_key, ranks.len());
+                Err(Error::IndexState { index: index.name.clone(), reason })
+            }
+        }
+    }
+
+    /// The rank of each score of a record in the index of ranks with this expression, `None` for a score that the index does
+    /// not have, and the index. Fails as [`evaluate_record_function`](RecordStore::evaluate_record_function) does if there
+    /// is no such index.
+    pub(crate) async fn ranks_of(
+        &self,
+        expression: &KeyExpression,
+        record: &StoredRecord,
+    ) -> Result<(Arc<Index>, Vec<Option<i64>>), Error> {
         let is_of = |index: &Index| {
             index.kind == index_types::RANK
                 && self.meta_data().is_index_of(index, &record.record_type.name)
-                && split(&index.expression) == split(expression)
+                && is_ranked_by(index, expression)
         };
         let Some(index) = self.readable_index(is_of)? else {
             let unreadable = self.meta_data().indexes().find(|index| is_of(index)).ok_or_else(|| {
@@ -88,15 +108,14 @@ impl<T: Transaction> RecordStore<T> {
             let reason = format!("it is {}", self.index_state(&unreadable.name)?);
             return Err(Error::IndexState { index: unreadable.name.clone(), reason });
         };
-        let at = IndexAt { store: self, index: &index };
-        match &at.keys(record)?[..] {
-            [] => Ok(None),
-            [key] => rank_of(at, &key.tuple(), Isolation::Serializable).await,
-            keys => {
-                let reason = format!("record {} has {} scores", record.primary_key, keys.len());
-                Err(Error::IndexState { index: index.name.clone(), reason })
-            }
+        let store = self.reading().await;
+        let at = IndexAt { store: &store, index: &index };
+        let keys: BTreeSet<Tuple> = at.keys(record)?.iter().map(|key| key.tuple()).collect();
+        let mut ranks = Vec::with_capacity(keys.len());
+        for key in keys {
+            ranks.push(rank_of(at, &key, Isolation::Serializable).await?);
         }
+        Ok((index, ranks))
     }
 
     /// Evaluates an aggregate over the records of these types (of all types if there are none), in all groups that begin
@@ -119,7 +138,8 @@ impl<T: Transaction> RecordStore<T> {
                 function.operand
             )));
         }
-        let at = IndexAt { store: self, index: &index };
+        let store = self.reading().await;
+        let at = IndexAt { store: &store, index: &index };
         let spent = Spent::new(Limits { bytes: Some(READ_LIMIT), ..Limits::default() });
         let (range, from) = (TupleRange::all_of(group.clone()), Continuation::Start);
         let mut rows = GroupCursor::scan(at, function.aggregate, &range, false, from, &spent)?;

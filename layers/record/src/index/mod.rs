@@ -81,6 +81,17 @@ pub struct IndexEntry {
     pub value: Tuple,
 }
 
+/// A record whose key in a unique index another record has too.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Violation {
+    /// The columns of the index's expression.
+    pub key: Tuple,
+    /// The primary key of the record.
+    pub primary_key: Tuple,
+    /// That of another record which had the key when the violation was recorded.
+    pub existing: Tuple,
+}
+
 /// How an index is scanned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IndexScan {

@@ -85,6 +85,7 @@ impl RangeSet {
 
     /// Adds what the set does not have of `[begin, end)`. Returns whether there was any.
     pub async fn insert<T: Transaction>(&self, tx: &T, (begin, end): (&[u8], &[u8])) -> Result<bool, Error> {
+        let tx = &tx.writing().await;
         let missing = self.missing(tx, (begin, end), usize::MAX, Isolation::Serializable).await?;
         for (from, to) in &missing {
             let mut row = self.row_of(from);

@@ -198,9 +198,7 @@ pub(super) async fn repair<T: Transaction>(at: IndexAt<'_, T>, key: &Tuple) -> R
         true => tx.get_range_all(range, Isolation::Serializable).await?.len() as i64,
         false => i64::from(has_entries(at, key).await?),
     };
-    while set.count(tx, &score, Isolation::Serializable).await? > wanted {
-        set.remove(tx, &score).await?;
-    }
+    set.remove_times(tx, &score, |count| (count - wanted).max(0)).await?;
     while set.count(tx, &score, Isolation::Serializable).await? < wanted {
         set.add(tx, &score).await?;
     }

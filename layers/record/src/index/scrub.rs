@@ -15,7 +15,10 @@
 //! and its ranked sets are repaired with them. Aggregates have no entries, and custom indexes are left alone:
 //! [`Error::IndexState`].
 
-use super::{IndexAt, IndexEntry, IndexScan, IndexState, rank};
+use super::{
+    IndexAt, IndexEntry, IndexScan, IndexState, rank,
+    value::{record_violation, resolve_violation},
+};
 use crate::{
     cursor::{BoxCursor, Continuation, Cursor, Limits, Next, Spent, Stop, TupleRange},
     error::Error,
@@ -61,13 +64,14 @@ impl<T: Transaction> RecordStore<T> {
         from: Continuation,
         limit: usize,
     ) -> Result<Scrubbed, Error> {
-        let at = IndexAt { store: self, index: self.index(index)? };
+        let store = self.writing().await?;
+        let at = IndexAt { store: &store, index: self.index(index)? };
         at.check_scrub()?;
         let spent = Spent::new(Limits { scanned: Some(limit.max(1)), ..Limits::default() });
         let all = TupleRange::all();
         match scrub {
             Scrub::Missing => {
-                let mut records = self.scan_records(all, false, from, &spent)?;
+                let mut records = store.scan_records(all, false, from, &spent)?;
                 let mut scrubbed = Scrubbed::new();
                 while let Some(record) = scrubbed.next(&mut records).await? {
                     for entry in at.missing_of(&record).await? {
@@ -81,7 +85,7 @@ impl<T: Transaction> RecordStore<T> {
             }
             Scrub::Dangling => {
                 let scan = IndexScan::ByValue;
-                let mut entries = self.scan_index_in_any_state(index, scan, all, false, from, &spent)?;
+                let mut entries = store.scan_index_in_any_state(index, scan, all, false, from, &spent)?;
                 let mut scrubbed = Scrubbed::new();
                 while let Some(entry) = scrubbed.next(&mut entries).await? {
                     if at.is_dangling(&entry).await? {
@@ -136,7 +140,7 @@ impl<T: Transaction> IndexAt<'_, T> {
     }
 
     /// The row of an entry.
-    fn row_of(&self, entry: &IndexEntry) -> Vec<u8> {
+    pub(crate) fn row_of(&self, entry: &IndexEntry) -> Vec<u8> {
         let key = entry.key.followed_by(&entry.primary_key);
         [self.space(Part::Indexes).bytes(), &key.pack()].concat()
     }
@@ -173,12 +177,16 @@ impl<T: Transaction> IndexAt<'_, T> {
 
     async fn add(&self, record: &StoredRecord, entry: &IndexEntry) -> Result<(), Error> {
         self.store.maintainer(self.index)?.check(*self, None, Some(record)).await?;
+        for key in self.keys(record)?.into_iter().filter(|key| key.tuple() == entry.key) {
+            record_violation(*self, &self.entry(key, &record.primary_key)).await?;
+        }
         self.transaction()?.set(&self.row_of(entry), b"");
         self.repair_rank(entry).await
     }
 
     async fn remove(&self, entry: &IndexEntry) -> Result<(), Error> {
         self.transaction()?.clear(&self.row_of(entry));
+        resolve_violation(*self, &entry.key, &entry.primary_key).await?;
         self.repair_rank(entry).await
     }
 

@@ -74,7 +74,7 @@ impl<T: Transaction> RecordStore<T> {
     /// The state of an index. Fails with [`Error::UnknownIndex`].
     pub fn index_state(&self, name: &str) -> Result<IndexState, Error> {
         self.index(name)?;
-        Ok(self.states().get(name).copied().unwrap_or_default())
+        Ok(self.opened().states.get(name).copied().unwrap_or_default())
     }
 
     /// Whether an index is [`IndexState::Readable`].
@@ -88,19 +88,20 @@ impl<T: Transaction> RecordStore<T> {
     }
 
     /// Disables an index: it is no longer written, and what it has is removed. Nothing happens if it is disabled.
-    pub fn mark_index_disabled(&self, name: &str) -> Result<(), Error> {
-        if self.index_state(name)? != IndexState::Disabled {
-            self.clear_index(name)?;
-            self.set_index_state(name, IndexState::Disabled)?;
-        }
-        Ok(())
+    pub async fn mark_index_disabled(&self, name: &str) -> Result<(), Error> {
+        self.writing().await?.begin_anew(name, IndexState::Disabled)
     }
 
     /// Begins to write an index, which becomes empty, for an online build. Nothing happens if it is write-only.
-    pub fn mark_index_write_only(&self, name: &str) -> Result<(), Error> {
-        if self.index_state(name)? != IndexState::WriteOnly {
+    pub async fn mark_index_write_only(&self, name: &str) -> Result<(), Error> {
+        self.writing().await?.begin_anew(name, IndexState::WriteOnly)
+    }
+
+    /// Empties an index that does not have this state, and gives it the state.
+    pub(crate) fn begin_anew(&self, name: &str, state: IndexState) -> Result<(), Error> {
+        if self.index_state(name)? != state {
             self.clear_index(name)?;
-            self.set_index_state(name, IndexState::WriteOnly)?;
+            self.set_index_state(name, state)?;
         }
         Ok(())
     }
@@ -110,11 +111,12 @@ impl<T: Transaction> RecordStore<T> {
     /// violation is left. Returns the state that it has then. Fails with [`Error::IndexState`] if it was not built
     /// completely.
     pub async fn mark_index_readable(&self, name: &str) -> Result<IndexState, Error> {
-        let state = self.index_state(name)?;
+        let store = self.writing().await?;
+        let state = store.index_state(name)?;
         if state == IndexState::Readable {
             return Ok(state);
         }
-        let at = IndexAt { store: self, index: self.index(name)? };
+        let at = IndexAt { store: &store, index: self.index(name)? };
         let is_built = state == IndexState::ReadableUniquePending
             || state == IndexState::WriteOnly
                 && RangeSet::new(at.space(Part::Ranges)).is_complete(at.transaction()?).await?;
@@ -122,18 +124,19 @@ impl<T: Transaction> RecordStore<T> {
             let reason = format!("it is {state}, and was not built completely");
             return Err(Error::IndexState { index: name.into(), reason });
         }
-        self.finish_index(name).await
+        store.finish_index(name).await
     }
 
     /// Makes an index readable that has the keys of all records, unless there are violations of its uniqueness.
     pub(crate) async fn finish_index(&self, name: &str) -> Result<IndexState, Error> {
         let at = IndexAt { store: self, index: self.index(name)? };
-        let state = match at.has_violations().await? {
+        let state = match at.index.unique && at.has_violations().await? {
             true => IndexState::ReadableUniquePending,
             false => IndexState::Readable,
         };
         let tx = at.transaction()?;
-        for part in [Part::Ranges, Part::Builds] {
+        let violations = (state == IndexState::Readable).then_some(Part::Violations);
+        for part in [Part::Ranges, Part::Builds].into_iter().chain(violations) {
             let (begin, end) = at.space(part).range();
             tx.clear_range(&begin, &end);
         }
@@ -145,7 +148,7 @@ impl<T: Transaction> RecordStore<T> {
     pub(crate) fn set_index_state(&self, name: &str, state: IndexState) -> Result<(), Error> {
         let tx = self.context().transaction()?;
         let key = self.keyspace().part(Part::States).pack(&(name,));
-        let mut states = self.states();
+        let states = &mut self.opened().states;
         match state {
             IndexState::Readable => {
                 tx.clear(&key);

@@ -57,17 +57,12 @@ impl<T: Transaction> IndexMaintainer<T> for ValueIndex {
     ) -> BoxFuture<'a, Result<(), Error>> {
         async move {
             let (tx, changes) = (at.transaction()?, at.changes(old, new)?);
-            let records_violations = at.index.unique && at.state()? != IndexState::Readable;
             for entry in &changes.removed {
                 tx.clear(&entry.row);
-                if records_violations {
-                    resolve_violation(at, entry).await?;
-                }
+                resolve_violation(at, &entry.key.tuple(), &entry.primary_key).await?;
             }
             for entry in &changes.added {
-                if records_violations {
-                    record_violation(at, entry).await?;
-                }
+                record_violation(at, entry).await?;
                 tx.set(&entry.row, &[]);
             }
             Ok(())
@@ -101,26 +96,25 @@ impl<T: Transaction> IndexMaintainer<T> for ValueIndex {
     }
 }
 
-/// The primary keys of other records with the key of an entry, at most `limit` of them, and not all if the entry's
-/// record has it too. None if the key has a null that is not unique.
+/// The primary keys of other records with a key, at most two, and not all if this record has it too.
 async fn others<T: Transaction>(
     at: IndexAt<'_, T>,
-    entry: &Entry,
-    limit: usize,
+    key: &Tuple,
+    primary_key: &Tuple,
 ) -> Result<Vec<Tuple>, Error> {
-    if entry.key.has_non_unique_null() {
-        return Ok(Vec::new());
-    }
-    let range = RangeOption::from(at.rows_of(&entry.key.tuple())).limit(limit);
+    let range = RangeOption::from(at.rows_of(key)).limit(2);
     let rows = at.transaction()?.get_range_all(range, Isolation::Serializable).await?;
     let space = at.space(Part::Indexes);
     let found: Result<Vec<_>, _> = rows.iter().map(|row| at.split_row(&space, &row.key)).collect();
-    let others = found?.into_iter().map(|(_, primary_key)| primary_key);
-    Ok(others.filter(|primary_key| *primary_key != entry.primary_key).collect())
+    let others = found?.into_iter().map(|(_, other)| other);
+    Ok(others.filter(|other| other != primary_key).collect())
 }
 
 async fn refuse_taken<T: Transaction>(at: IndexAt<'_, T>, entry: &Entry) -> Result<(), Error> {
-    match others(at, entry, 2).await?.into_iter().next() {
+    if entry.key.has_non_unique_null() {
+        return Ok(());
+    }
+    match others(at, &entry.key.tuple(), &entry.primary_key).await?.into_iter().next() {
         None => Ok(()),
         Some(existing) => {
             reachable!("record: a unique index refuses a key");
@@ -134,11 +128,20 @@ async fn refuse_taken<T: Transaction>(at: IndexAt<'_, T>, entry: &Entry) -> Resu
     }
 }
 
-/// Records that the entry's record, and those that have its key, violate the uniqueness of the index.
-async fn record_violation<T: Transaction>(at: IndexAt<'_, T>, entry: &Entry) -> Result<(), Error> {
+/// Whether the index is unique, and has or may have violations.
+fn has_violations<T: Transaction>(at: IndexAt<'_, T>) -> Result<bool, Error> {
+    Ok(at.index.unique && at.state()? != IndexState::Readable)
+}
+
+/// Records that the record of a new entry, and those that have its key, violate the uniqueness of the index, unless the
+/// key has a null that is not unique.
+pub(super) async fn record_violation<T: Transaction>(at: IndexAt<'_, T>, entry: &Entry) -> Result<(), Error> {
+    if !has_violations(at)? || entry.key.has_non_unique_null() {
+        return Ok(());
+    }
     let (tx, key) = (at.transaction()?, entry.key.tuple());
     // If there are several others, each of them has a violation.
-    let others = others(at, entry, 2).await?;
+    let others = others(at, &key, &entry.primary_key).await?;
     let Some(other) = others.first() else { return Ok(()) };
     reachable!("record: a violation of a unique index is recorded");
     tx.set(&at.violation(&key, &entry.primary_key), &other.pack());
@@ -149,12 +152,19 @@ async fn record_violation<T: Transaction>(at: IndexAt<'_, T>, entry: &Entry) -> 
 }
 
 /// Removes the violation of an entry that was removed, and that of the last record with its key.
-async fn resolve_violation<T: Transaction>(at: IndexAt<'_, T>, entry: &Entry) -> Result<(), Error> {
-    let (tx, key) = (at.transaction()?, entry.key.tuple());
-    tx.clear(&at.violation(&key, &entry.primary_key));
-    if let [last] = &others(at, entry, 2).await?[..] {
+pub(super) async fn resolve_violation<T: Transaction>(
+    at: IndexAt<'_, T>,
+    key: &Tuple,
+    primary_key: &Tuple,
+) -> Result<(), Error> {
+    if !has_violations(at)? {
+        return Ok(());
+    }
+    let tx = at.transaction()?;
+    tx.clear(&at.violation(key, primary_key));
+    if let [last] = &others(at, key, primary_key).await?[..] {
         reachable!("record: a violation of a unique index is resolved");
-        tx.clear(&at.violation(&key, last));
+        tx.clear(&at.violation(key, last));
     }
     Ok(())
 }

@@ -7,7 +7,7 @@
 //! * A record type keeps its field in the union, its primary key, its key and the version that added it. It may get
 //!   another name, but cannot be dropped: delete its records instead. A new type says which version added it.
 //! * A field keeps its name, its number, its label, and its type, except that a variable-length integer of 32 bits may
-//!   become one of 64. No field is dropped, none that is new is required, and no value of an enumeration is dropped.
+//!   become one of 64. A deprecated field stays so. No field is dropped, none that is new is required, and no value of an enumeration is dropped.
 //! * An index that is changed has a later `last_modified_version`; one that is removed becomes a former index, which
 //!   stays, and whose number is not used again.
 //! * Versions of records, and records of several rows, are not turned off.
@@ -96,6 +96,12 @@ pub enum EvolutionError {
         old: &'static str,
         /// The new label.
         new: &'static str,
+    },
+    /// A field is no longer deprecated.
+    #[error("field {path} is no longer deprecated")]
+    FieldUndeprecated {
+        /// The field.
+        path: String,
     },
     /// A field that is absent has another default value.
     #[error("the default value of field {path} changed")]

@@ -33,6 +33,32 @@ fn may_begin_with(shorter: &RecordType, longer: &RecordType) -> bool {
     first.len() < second.len() && !differ
 }
 
+impl RecordMetaData {
+    /// How many of a tuple's columns may be the whole primary key of a record, if there are more columns: the tuple is then
+    /// in no primary key.
+    pub(crate) fn beyond_primary_key(&self, tuple: &Tuple) -> Option<usize> {
+        self.types.values().find_map(|of| {
+            let columns = of.primary_key.columns();
+            (columns < tuple.len() && may_begin(of, tuple)).then_some(columns)
+        })
+    }
+
+    /// Whether a record may have this primary key.
+    pub(crate) fn may_be_primary_key(&self, tuple: &Tuple) -> bool {
+        self.types.values().any(|of| of.primary_key.columns() == tuple.len() && may_begin(of, tuple))
+    }
+}
+
+/// Whether the first columns of a tuple may be the primary key of a record of this type.
+fn may_begin(of: &RecordType, tuple: &Tuple) -> bool {
+    let columns = of.primary_key.column_expressions();
+    columns.iter().zip(tuple.elements()).all(|(column, value)| match constant(column, of) {
+        Some(constant) => Tuple::from(constant.clone()) == Tuple::from(value.clone()),
+        None if matches!(value, Element::Nil) => !is_never_null(column, of),
+        None => kind(column, of).is_none_or(|kind| kind == kind_of(value)),
+    })
+}
+
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Integer,

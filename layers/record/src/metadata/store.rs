@@ -82,6 +82,7 @@ impl MetaDataStore {
         tx: &T,
         meta_data: &RecordMetaData,
     ) -> Result<(), Error> {
+        let tx = &tx.writing().await;
         let bytes = meta_data.to_bytes()?;
         // What cannot be loaded again is not saved.
         RecordMetaData::from_bytes(&bytes, &meta_data.extensions)?;
@@ -106,6 +107,7 @@ impl MetaDataStore {
 
     /// The meta-data that is saved, if any.
     pub async fn load<T: Transaction>(&self, tx: &T) -> Result<Option<Arc<RecordMetaData>>, Error> {
+        let tx = &tx.reading().await;
         let Some(stamp) = tx.get(&self.stamp_key(), Serializable).await? else {
             // Meta-data without this row is not of this store.
             return match self.read(tx).await? {

@@ -27,7 +27,8 @@ impl Planner<'_> {
         for other in others {
             let asked = conjuncts.len() - usize::from(self.one_type.is_some());
             let adds = other.exact.iter().any(|i| *i < asked && !exact.contains(i));
-            if adds && usable(other) && same(&other.remaining, &chosen.remaining) {
+            let sees = !other.candidate.blind || chosen.candidate.blind;
+            if adds && sees && usable(other) && same(&other.remaining, &chosen.remaining) {
                 exact.extend(&other.exact);
                 all.push(other);
             }

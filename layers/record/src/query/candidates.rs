@@ -1,7 +1,7 @@
 //! What can be scanned for a query: the records, and the indexes that have all records of the queried types.
 
 use super::{
-    columns::{Column, columns, rank_key, same},
+    columns::{Column, columns, rank_column, same},
     matching::Candidate,
 };
 use crate::{
@@ -12,11 +12,12 @@ use std::sync::Arc;
 
 /// The candidates for queries of these types, with the indexes that `readable` allows. Other types of indexes than
 /// those of values are never used, those that an application maintains among them; nor is an index that is not on all
-/// queried types.
+/// queried types. `blind` says which indexes do not show what the transaction has written.
 pub(super) fn candidates(
     meta_data: &RecordMetaData,
     types: &[&Arc<RecordType>],
     readable: &dyn Fn(&Index) -> bool,
+    blind: &dyn Fn(&Index) -> bool,
 ) -> Vec<Candidate> {
     let primary_key = common_primary_key(types);
     let all_types = meta_data.record_types().count();
@@ -27,6 +28,7 @@ pub(super) fn candidates(
         key: Vec::new(),
         primary_key: primary_key.clone(),
         other_types: types.len() < all_types,
+        blind: false,
     };
     let mut found = vec![records];
     for index in meta_data.indexes() {
@@ -43,11 +45,12 @@ pub(super) fn candidates(
             key: key.clone(),
             primary_key: primary_key.clone(),
             other_types: types.len() < others,
+            blind: blind(index),
         };
         found.push(candidate(false, key.iter().chain(primary_key.iter().flatten()).cloned().collect()));
         if index.kind == index_types::RANK {
             let groups = index.expression.grouping_columns().min(key.len());
-            let rank = Column { key: rank_key(&index.expression), fans: Vec::new() };
+            let rank = rank_column(&index.expression);
             found.push(candidate(true, key[..groups].iter().cloned().chain([rank]).collect()));
         }
     }
@@ -74,6 +77,6 @@ fn apart(column: Column) -> Column {
 
 /// The rank index with this expression, if it can be used.
 pub(super) fn has_rank_index(candidates: &[Candidate], expression: &KeyExpression) -> bool {
-    let key = rank_key(expression);
+    let key = rank_column(expression).key;
     candidates.iter().any(|one| one.by_rank && one.columns.last().is_some_and(|column| column.key == key))
 }

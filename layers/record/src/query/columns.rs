@@ -1,6 +1,9 @@
 //! The columns of key expressions, in a form in which those of queries and of indexes are compared.
 
-use crate::expression::{FanType, Field, KeyExpression, NullStandin, concat};
+use crate::{
+    expression::{FanType, Field, KeyExpression, NullStandin, concat},
+    metadata::Index,
+};
 use std::fmt;
 
 /// What is in a column.
@@ -44,13 +47,27 @@ pub(super) fn columns(expression: &KeyExpression) -> Vec<Column> {
 }
 
 /// The column of the ranks in an index with this expression, however that is written.
-pub(super) fn rank_key(expression: &KeyExpression) -> ColumnKey {
+fn rank_key(expression: &KeyExpression) -> ColumnKey {
     let values = columns(expression).into_iter().filter_map(|column| match column.key {
         ColumnKey::Value(value) => Some(value),
         ColumnKey::Rank(_) => None,
     });
     let grouped = expression.columns() - expression.grouping_columns();
     ColumnKey::Rank(concat(values).group_last(grouped))
+}
+
+/// The column of the ranks in an index with this expression. A record has a rank for each of its keys, so that the column
+/// fans out over everything that the expression does.
+pub(super) fn rank_column(expression: &KeyExpression) -> Column {
+    let mut fans: Vec<usize> = columns(expression).into_iter().flat_map(|column| column.fans).collect();
+    fans.sort_unstable();
+    fans.dedup();
+    Column { key: rank_key(expression), fans }
+}
+
+/// Whether an index with the one expression ranks by the other.
+pub(crate) fn is_ranked_by(index: &Index, expression: &KeyExpression) -> bool {
+    rank_key(&index.expression) == rank_key(expression)
 }
 
 /// Whether two lists of columns have the same values for every record: also that they fan out together or apart.

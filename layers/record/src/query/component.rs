@@ -40,7 +40,7 @@ pub enum Operand {
     Key(KeyExpression),
 }
 
-/// A condition on records. It is true, false or unknown for each record; a query finds those for which it is true.
+/// A condition on records, nested at most [`MAX_DEPTH`](shaketable_layers::nesting::MAX_DEPTH) deep. It is true, false or unknown for each record; a query finds those for which it is true.
 #[derive(Clone, Debug, PartialEq)]
 pub enum QueryComponent {
     /// False if one is false; otherwise unknown if one is unknown. True if there are none.
@@ -73,6 +73,28 @@ pub enum QueryComponent {
         /// The condition.
         component: Box<QueryComponent>,
     },
+}
+
+impl QueryComponent {
+    /// Whether there are more than so many conditions in one another. It does not recurse.
+    pub(super) fn is_deeper_than(&self, limit: usize) -> bool {
+        let mut pending = vec![(self, 1)];
+        while let Some((component, depth)) = pending.pop() {
+            if depth > limit {
+                return true;
+            }
+            match component {
+                QueryComponent::And(parts) | QueryComponent::Or(parts) => {
+                    pending.extend(parts.iter().map(|part| (part, depth + 1)));
+                }
+                QueryComponent::Not(inner)
+                | QueryComponent::Matches { component: inner, .. }
+                | QueryComponent::OneMatches { component: inner, .. } => pending.push((inner, depth + 1)),
+                QueryComponent::Compare { .. } => {}
+            }
+        }
+        false
+    }
 }
 
 /// The conditions of queries.

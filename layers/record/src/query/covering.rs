@@ -125,12 +125,17 @@ fn proto_value(field: &FieldDescriptor, value: &Value) -> Option<ProtoValue> {
         (Kind::Double, Element::Double(value)) => ProtoValue::F64(*value),
         (Kind::String, Element::String(value)) => ProtoValue::String(value.clone().into_owned()),
         (Kind::Bytes, Element::Bytes(value)) => ProtoValue::Bytes(value.to_vec().into()),
+        (Kind::Message(wrapper), Element::Uuid(id)) if is_nullable_wrapper(&wrapper) => {
+            let mut message = DynamicMessage::new(wrapper.clone());
+            let (high, low) = id.as_u64_pair();
+            for (name, half) in [("most_significant_bits", high), ("least_significant_bits", low)] {
+                message.set_field(&wrapper.get_field_by_name(name)?, ProtoValue::I64(half.cast_signed()));
+            }
+            ProtoValue::Message(message)
+        }
         (Kind::Message(wrapper), value) if is_nullable_wrapper(&wrapper) => {
             let inner = wrapper.get_field_by_name("value")?;
-            let value = match value {
-                Element::Uuid(id) => ProtoValue::Bytes(id.as_bytes().to_vec().into()),
-                value => proto_value(&inner, value)?,
-            };
+            let value = proto_value(&inner, value)?;
             let mut message = DynamicMessage::new(wrapper);
             message.set_field(&inner, value);
             ProtoValue::Message(message)

@@ -80,6 +80,12 @@ pub enum QueryError {
         /// The field whose message it is compared in.
         path: String,
     },
+    /// Too many conditions in one another.
+    #[error("the condition is nested deeper than {limit}")]
+    Depth {
+        /// The limit.
+        limit: usize,
+    },
     /// A version that is not committed cannot be compared: its place among the others is not known.
     #[error("an incomplete version cannot be compared")]
     IncompleteVersion,

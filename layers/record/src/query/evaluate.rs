@@ -9,17 +9,22 @@ use crate::{
     value::{IntoValue, Value},
 };
 use prost_reflect::{DynamicMessage, ReflectMessage, Value as ProtoValue};
+use shaketable_layers::nesting::MAX_DEPTH;
 
-/// The rank of a record in each rank index that a condition compares with, `None` if it is not in the index.
-pub(super) type Ranks = Vec<(KeyExpression, Option<i64>)>;
+/// The ranks of a record's scores in each rank index that a condition compares with, `None` for a score that is not in the
+/// index.
+pub(super) type Ranks = Vec<(KeyExpression, Vec<Option<i64>>)>;
 
 impl QueryComponent {
     /// Whether the condition holds for a record, `None` if that is unknown. The rank of the record is unknown here: use
     /// a query.
     ///
-    /// Fails if the record is not of a type for which the condition was made.
+    /// Fails if the record is not of a type for which the condition was made, or if the condition is nested too deeply.
     pub fn evaluate(&self, subject: Subject<'_>) -> Result<Option<bool>, EvaluateError> {
-        self.holds(subject, &Ranks::new())
+        match self.is_deeper_than(MAX_DEPTH) {
+            true => Err(EvaluateError::Depth { limit: MAX_DEPTH }),
+            false => self.holds(subject, &Ranks::new()),
+        }
     }
 
     pub(super) fn holds(&self, subject: Subject<'_>, ranks: &Ranks) -> Result<Option<bool>, EvaluateError> {
@@ -57,6 +62,21 @@ impl QueryComponent {
                     _ => Err(wrong(message, field)),
                 }))
             }
+        }
+    }
+
+    /// Whether it compares with versions.
+    pub(super) fn compares_versions(&self) -> bool {
+        match self {
+            QueryComponent::And(parts) | QueryComponent::Or(parts) => {
+                parts.iter().any(QueryComponent::compares_versions)
+            }
+            QueryComponent::Not(inner) => inner.compares_versions(),
+            QueryComponent::Compare { operand: Operand::Version, .. } => true,
+            QueryComponent::Compare { operand: Operand::Key(expression), .. } => {
+                expression.version_columns() > 0
+            }
+            _ => false,
         }
     }
 
@@ -113,8 +133,13 @@ impl Operand {
             }
             Operand::RecordType => Ok(comparison.holds(Some(subject.record_type))),
             Operand::Rank(expression) => {
-                let rank = ranks.iter().find(|(of, _)| of == expression).and_then(|(_, rank)| *rank);
-                Ok(comparison.holds(rank.map(IntoValue::into_value).as_ref()))
+                let of = ranks.iter().find(|(of, _)| of == expression).map_or(&[][..], |(_, ranks)| ranks);
+                match of.is_empty() {
+                    true => Ok(comparison.holds(None)),
+                    false => {
+                        Ok(any(of.iter().map(|rank| comparison.holds(rank.map(i64::into_value).as_ref()))))
+                    }
+                }
             }
         }
     }

@@ -7,7 +7,7 @@ use super::{
     cursors::{Distinct, Found, InTurn, Keep, Merge},
     evaluate::Ranks,
     plan::{Plan, RecordQueryPlan},
-    planner::plan_query,
+    planner::plan_in,
     queried::QueriedRecord,
     record_query::RecordQuery,
 };
@@ -15,16 +15,21 @@ use crate::{
     cursor::{BoxCursor, Continuation, Cursor, CursorExt, Limits, Next, Positions, Spent},
     error::Error,
     expression::KeyExpression,
-    index::{IndexScan, IndexState, function::RecordFunction},
-    store::{RecordStore, StoredRecord},
+    index::{IndexAt, IndexEntry, IndexScan, IndexState},
+    metadata::Index,
+    store::{Part, RecordStore, StoredRecord},
     value::Value,
 };
 use futures::future::{BoxFuture, FutureExt};
-use shaketable_layers::{sometimes, tx::Transaction};
-use std::collections::BTreeSet;
+use shaketable_layers::{
+    sometimes,
+    tx::{Isolation, Transaction},
+};
+use std::{collections::BTreeSet, sync::Arc};
 
 impl<T: Transaction> RecordStore<T> {
-    /// Plans a query with the indexes that are readable in this transaction. Fails with [`Error::InvalidQuery`] if the
+    /// Plans a query with the indexes that are readable in this transaction. An index by version in which the transaction
+    /// has entries, which it does not find, is used only if no other index can be. Fails with [`Error::InvalidQuery`] if the
     /// query does not fit the meta-data, or if no index gives the order that is asked for.
     pub fn plan_query(&self, query: &RecordQuery) -> Result<RecordQueryPlan, Error> {
         let mut readable = BTreeSet::new();
@@ -33,7 +38,11 @@ impl<T: Transaction> RecordStore<T> {
                 readable.insert(index.name.clone());
             }
         }
-        Ok(plan_query(query, self.meta_data(), &|index| readable.contains(&index.name))?)
+        let hides = |index: &Index| {
+            let (begin, end) = self.keyspace().of_index(Part::Indexes, index).range();
+            self.context().hides(&begin, &end)
+        };
+        Ok(plan_in(query, self.meta_data(), &|index| readable.contains(&index.name), &hides)?)
     }
 
     /// Plans a query and executes the plan; see [`RecordQueryPlan::execute`]. To continue in another transaction, keep
@@ -52,8 +61,8 @@ impl RecordQueryPlan {
     /// The records that the plan finds, from a continuation. All reads are serializable. The limits are those of all
     /// steps together: every entry and every record that is read counts.
     ///
-    /// A query that uses an index by version does not find what this transaction itself has saved: these records have no
-    /// complete version. Other queries do.
+    /// A plan that uses an index by version does not find what this transaction itself has saved: these records have no
+    /// complete version. Other plans do. A record that the transaction deletes while the cursor is open may be left out.
     ///
     /// Fails with [`Error::Continuation`] if the continuation is torn or belongs to another plan or another store,
     /// and with [`Error::IndexState`] if an index of the plan is no longer readable.
@@ -230,24 +239,31 @@ impl<T: Transaction> Step<T> {
         let step = self.clone();
         rows.then(move |row| {
             let step = step.clone();
-            async move { step.loaded(row).await.map(Some) }.boxed()
+            async move { step.loaded(row).await }.boxed()
         })
     }
 
-    async fn loaded(&self, mut row: Found) -> Result<Found, Error> {
+    /// The row with its record; `None` if the record was deleted after its entry was read.
+    async fn loaded(&self, mut row: Found) -> Result<Option<Found>, Error> {
         if row.record.is_none() {
-            let record = self.store.load_record(&row.primary_key).await?;
-            let record = record.ok_or_else(|| {
-                let index = row.entry.as_ref().map(|(index, _)| index.name.clone()).unwrap_or_default();
-                Error::IndexState {
-                    index,
-                    reason: format!("it has record {}, which does not exist", row.primary_key),
-                }
-            })?;
+            let Some(record) = self.store.load_record(&row.primary_key).await? else {
+                return match &row.entry {
+                    Some((index, entry)) if self.has_entry(index, entry).await? => Err(Error::IndexState {
+                        index: index.name.clone(),
+                        reason: format!("it has record {}, which does not exist", row.primary_key),
+                    }),
+                    _ => Ok(None),
+                };
+            };
             self.spent.count(record.key_bytes + record.value_bytes);
             row.record = Some(record);
         }
-        Ok(row)
+        Ok(Some(row))
+    }
+
+    async fn has_entry(&self, index: &Arc<Index>, entry: &IndexEntry) -> Result<bool, Error> {
+        let at = IndexAt { store: &self.store, index };
+        Ok(at.transaction()?.get(&at.row_of(entry), Isolation::Serializable).await?.is_some())
     }
 
     /// The rows with records of the fields that the entries have.
@@ -312,9 +328,7 @@ impl<T: Transaction> Step<T> {
         let mut ranks = Ranks::new();
         let Some(record) = &row.record else { return Ok(ranks) };
         for expression in condition.ranks() {
-            let function = RecordFunction::Rank(expression.clone());
-            let rank = self.store.evaluate_record_function(&function, record).await?;
-            ranks.push((expression.clone(), rank));
+            ranks.push((expression.clone(), self.store.ranks_of(expression, record).await?.1));
         }
         Ok(ranks)
     }

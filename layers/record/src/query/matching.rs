@@ -31,6 +31,8 @@ pub(super) struct Candidate {
     pub primary_key: Option<Vec<Column>>,
     /// Whether records of other types than the queried ones are in it.
     pub other_types: bool,
+    /// Whether it does not show what the transaction itself has written.
+    pub blind: bool,
 }
 
 /// How an order that is asked for comes about.

@@ -33,6 +33,8 @@ mod validate;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use columns::is_ranked_by;
+
 pub use bounds::{Bound, Bounds, ValueRange};
 pub use comparison::Comparison;
 pub use component::{EmptyList, Operand, Query, QueryComponent, QueryElements, QueryField, QueryValue};

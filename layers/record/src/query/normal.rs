@@ -1,7 +1,7 @@
 //! The normal form of a condition: negations at the comparisons, and what must hold for every record that is found.
 
 use super::{
-    columns::{Column, ColumnKey, rank_key},
+    columns::{Column, ColumnKey, rank_column},
     comparison::{Comparison, compare},
     component::{Operand, QueryComponent},
 };
@@ -105,7 +105,11 @@ fn compared(operand: &Operand, comparison: &Comparison) -> QueryComponent {
 }
 
 fn not_compared(operand: &Operand, comparison: &Comparison) -> QueryComponent {
-    let one_value = !matches!(operand, Operand::OneOf { .. } | Operand::Key(_));
+    let one_value = match operand {
+        Operand::OneOf { .. } | Operand::Key(_) => false,
+        Operand::Rank(expression) => !rank_column(expression).fans_out(),
+        _ => true,
+    };
     match comparison.negated().filter(|_| one_value) {
         Some(comparison) => compared(operand, &comparison),
         None => QueryComponent::Not(Box::new(QueryComponent::Compare {
@@ -202,7 +206,8 @@ impl Leaves<'_> {
             Operand::RecordType => KeyExpression::RecordType,
             Operand::Key(expression) => expression.clone(),
             Operand::Rank(expression) => {
-                let column = Column { key: rank_key(expression), fans: Vec::new() };
+                let Column { key, fans } = rank_column(expression);
+                let column = Column { key, fans: fans.iter().map(|_| self.element()).collect() };
                 return self.found.push(Leaf { column, comparison: comparison.clone() });
             }
         };

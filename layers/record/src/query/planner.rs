@@ -3,6 +3,8 @@
 //! Of the indexes that have all the records, in the order that is asked for, one is chosen by these rules, the first
 //! that tells two apart:
 //!
+//! 0. what the transaction itself has written is found: not by an index of type `version` in which the transaction has
+//!    entries, or may get some before the plan is executed, if the query is not about versions;
 //! 1. more first columns that are bound to one value each;
 //! 2. none of them bound to each value of a list;
 //! 3. a range on the next column;
@@ -32,7 +34,7 @@ use super::{
 };
 use crate::{
     expression::KeyExpression,
-    metadata::{Index, RecordMetaData},
+    metadata::{Index, RecordMetaData, index_types},
     value::Value,
 };
 use foundationdb_tuple::Element;
@@ -45,9 +47,22 @@ pub fn plan_query(
     meta_data: &RecordMetaData,
     readable: &dyn Fn(&Index) -> bool,
 ) -> Result<RecordQueryPlan, QueryError> {
+    plan_in(query, meta_data, readable, &|_| false)
+}
+
+/// As [`plan_query`], in a transaction that has entries in the indexes of versions for which `hides` is true: it does not
+/// find them.
+pub(super) fn plan_in(
+    query: &RecordQuery,
+    meta_data: &RecordMetaData,
+    readable: &dyn Fn(&Index) -> bool,
+    hides: &dyn Fn(&Index) -> bool,
+) -> Result<RecordQueryPlan, QueryError> {
     let valid = validate(query, meta_data)?;
     let filter = valid.filter.as_ref().map_or_else(|| QueryComponent::And(Vec::new()), normal);
-    let candidates = candidates(meta_data, &valid.types, readable);
+    let by_version = is_by_version(query, &filter);
+    let blind = |index: &Index| index.kind == index_types::VERSION && (!by_version || hides(index));
+    let candidates = candidates(meta_data, &valid.types, readable, &blind);
     let missing = |rank: &&KeyExpression| !has_rank_index(&candidates, rank);
     if let Some(rank) = filter.ranks().into_iter().find(missing) {
         return Err(QueryError::NoRankIndex(rank.to_string()));
@@ -59,6 +74,12 @@ pub fn plan_query(
     };
     let planner = Planner { query, candidates, types: names, one_type };
     Ok(RecordQueryPlan { root: planner.plan(&filter)? })
+}
+
+/// Whether a query is about versions: it compares with them, is sorted by them, or wants to know them.
+fn is_by_version(query: &RecordQuery, filter: &QueryComponent) -> bool {
+    let of = |expression: &KeyExpression| expression.version_columns() > 0;
+    filter.compares_versions() || query.sort.iter().chain(query.required_results.iter().flatten()).any(of)
 }
 
 pub(super) struct Planner<'a> {
@@ -249,12 +270,13 @@ pub(super) fn is_unique(found: &Match<'_>) -> bool {
     unique && columns > 0 && found.equal() >= columns && found.bounds.equal.iter().all(one)
 }
 
-type Cost = (usize, bool, bool, bool, bool, Reverse<usize>, Reverse<(String, bool)>);
+type Cost = (bool, usize, bool, bool, bool, bool, Reverse<usize>, Reverse<(String, bool)>);
 
 /// The greater, the better: the rules of this module's description.
 fn cost(access: &Access, found: &Match<'_>) -> Cost {
     let name = found.candidate.index.as_ref().map(|index| index.name.clone()).unwrap_or_default();
     (
+        !found.candidate.blind,
         found.equal(),
         found.each.is_empty(),
         found.bounds.range.is_some(),

@@ -13,6 +13,7 @@ use crate::{
 };
 use foundationdb_tuple::Element;
 use prost_reflect::{FieldDescriptor, Kind, MessageDescriptor};
+use shaketable_layers::nesting::MAX_DEPTH;
 use std::sync::Arc;
 
 /// A query that fits the meta-data.
@@ -28,6 +29,9 @@ pub(super) fn validate<'a>(
     query: &RecordQuery,
     meta_data: &'a RecordMetaData,
 ) -> Result<Valid<'a>, QueryError> {
+    if query.filter.as_ref().is_some_and(|filter| filter.is_deeper_than(MAX_DEPTH)) {
+        return Err(QueryError::Depth { limit: MAX_DEPTH });
+    }
     let named = |name: &String| {
         meta_data.record_type(name).ok_or_else(|| QueryError::UnknownRecordType(name.clone()))
     };

@@ -1,6 +1,6 @@
 //! Opening a store.
 
-use super::{Keyspace, RebuildPolicy, RecordContext, RecordStore, header::Header, upgrade};
+use super::{Keyspace, Opened, RebuildPolicy, RecordContext, RecordStore, header::Header, upgrade};
 use crate::{
     error::Error,
     index::{Registry, state},
@@ -13,10 +13,7 @@ use shaketable_layers::{
     reachable,
     tx::{Database, RetryError, Transaction},
 };
-use std::{
-    future::Future,
-    sync::{Arc, Mutex},
-};
+use std::{future::Future, sync::Arc};
 
 /// How a store is opened; any number of times, in one transaction after another.
 pub struct RecordStoreBuilder<T: Transaction> {
@@ -147,7 +144,8 @@ impl<T: Transaction> RecordStoreBuilder<T> {
 
     async fn begin(&self, context: &RecordContext<T>, expected: Expected) -> Result<RecordStore<T>, Error> {
         self.registry.validate(&self.meta_data)?;
-        let tx = context.transaction()?;
+        let turn = context.writing().await;
+        let tx = turn.transaction()?;
         let states = self.keyspace.part(super::Part::States);
         let (header, states) = try_join(Header::read(tx, &self.keyspace), state::read(tx, &states)).await?;
         match (expected, &header) {
@@ -156,20 +154,25 @@ impl<T: Transaction> RecordStoreBuilder<T> {
             _ => {}
         }
         let store = RecordStore {
-            context: context.clone(),
+            context: turn.clone(),
             keyspace: self.keyspace.clone(),
             meta_data: self.meta_data.clone(),
             registry: self.registry.clone(),
-            states: Arc::new(Mutex::new(states)),
+            opened: context.opened(self.keyspace.store()),
             previous: header.as_ref().map(|header| super::PreviousVersions {
                 meta_data: header.meta_data_version(),
                 user: header.user_version,
             }),
         };
         let given = self.meta_data.version();
+        let opened = |states| {
+            *store.opened() = Opened { meta_data: given, states };
+        };
+        let outside = || RecordStore { context: context.clone(), ..store.clone() };
         let Some(header) = header else {
             Header::new(given, self.user_version).write(tx, &self.keyspace);
-            return Ok(store);
+            opened(states);
+            return Ok(outside());
         };
         let before = header.meta_data_version();
         if before > given {
@@ -181,6 +184,7 @@ impl<T: Transaction> RecordStoreBuilder<T> {
         {
             return Err(Error::StaleUserVersion { store: user, given });
         }
+        opened(states);
         if before < given {
             upgrade::upgrade(&store, before, self.rebuild).await?;
         }
@@ -188,6 +192,6 @@ impl<T: Transaction> RecordStoreBuilder<T> {
         if now != header {
             now.write(tx, &self.keyspace);
         }
-        Ok(store)
+        Ok(outside())
     }
 }

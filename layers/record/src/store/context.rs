@@ -1,7 +1,8 @@
 //! The record context: a transaction with what the record stores in it share.
 
-use super::stamped::Stamped;
+use super::{Opened, stamped::Stamped};
 use crate::{error::Error, version::RecordVersion};
+use foundationdb_tuple::Subspace;
 use futures::future::BoxFuture;
 use shaketable_layers::tx::{Database, Transaction};
 use std::{
@@ -21,7 +22,15 @@ use std::{
 /// take them back: by [`commit`](RecordContext::commit), by [`flush`](RecordContext::flush), and when the last clone of
 /// a context within somebody else's transaction is closed or dropped. Such a context must not outlive the closure that
 /// the retry loop calls, unless the closure calls `flush` at its end.
-pub struct RecordContext<T: Transaction>(Arc<Inner<T>>);
+///
+/// Operations on the stores of a context may run side by side: they take turns
+/// ([`Transaction::writing`](shaketable_layers::tx::Transaction::writing)), in the order in which their futures are first
+/// polled, also with the calls of other layers in the transaction.
+pub struct RecordContext<T: Transaction> {
+    /// A handle of the transaction, which may be part of a turn.
+    tx: T,
+    shared: Arc<Inner<T>>,
+}
 
 struct Inner<T: Transaction> {
     tx: T,
@@ -39,6 +48,8 @@ struct State {
     /// cleared the row since.
     written: BTreeMap<Vec<u8>, Option<RecordVersion>>,
     stamped: Stamped,
+    /// What is known of the stores that were opened, by their subspaces.
+    opened: BTreeMap<Vec<u8>, Arc<Mutex<Opened>>>,
 }
 
 impl<T: Transaction> Drop for Inner<T> {
@@ -52,7 +63,7 @@ impl<T: Transaction> Drop for Inner<T> {
 
 impl<T: Transaction> Clone for RecordContext<T> {
     fn clone(&self) -> Self {
-        RecordContext(self.0.clone())
+        RecordContext { tx: self.tx.clone(), shared: self.shared.clone() }
     }
 }
 
@@ -68,18 +79,34 @@ impl<T: Transaction> RecordContext<T> {
     }
 
     fn new(tx: T, owned: bool) -> RecordContext<T> {
-        RecordContext(Arc::new(Inner { tx, owned, state: Mutex::default() }))
+        let shared = Arc::new(Inner { tx: tx.clone(), owned, state: Mutex::default() });
+        RecordContext { tx, shared }
+    }
+
+    /// This context, in a turn of its own, which lasts until the last clone of it is dropped.
+    pub(super) async fn writing(&self) -> RecordContext<T> {
+        RecordContext { tx: self.tx.writing().await, shared: self.shared.clone() }
+    }
+
+    /// This context, in a turn that others share that only read.
+    pub(super) async fn reading(&self) -> RecordContext<T> {
+        RecordContext { tx: self.tx.reading().await, shared: self.shared.clone() }
+    }
+
+    /// What all stores in this subspace share.
+    pub(super) fn opened(&self, store: &Subspace) -> Arc<Mutex<Opened>> {
+        self.state().opened.entry(store.bytes().to_vec()).or_default().clone()
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.shared.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The transaction. Fails with [`Error::Closed`] after a commit or [`close`](RecordContext::close).
     pub fn transaction(&self) -> Result<&T, Error> {
         match self.state().closed {
             true => Err(Error::Closed),
-            false => Ok(&self.0.tx),
+            false => Ok(&self.tx),
         }
     }
 
@@ -89,7 +116,7 @@ impl<T: Transaction> RecordContext<T> {
     ///
     /// Dropping the future: the commit may still happen.
     pub async fn commit(&self) -> Result<(), Error> {
-        if !self.0.owned {
+        if !self.shared.owned {
             return Err(Error::NotOwned);
         }
         {
@@ -97,21 +124,21 @@ impl<T: Transaction> RecordContext<T> {
             if std::mem::replace(&mut state.closed, true) {
                 return Err(Error::Closed);
             }
-            state.stamped.flush(&self.0.tx);
+            state.stamped.flush(&self.shared.tx);
             if state.written.values().flatten().any(|version| !version.is_complete()) {
-                state.versionstamp = Some(self.0.tx.get_versionstamp());
+                state.versionstamp = Some(self.shared.tx.get_versionstamp());
             }
         }
-        Ok(self.0.tx.commit().await?)
+        Ok(self.shared.tx.commit().await?)
     }
 
     /// Ends the context. A transaction of its own that was not committed is cancelled: its changes are not made.
     pub fn close(&self) {
         let mut state = self.state();
         let open = !std::mem::replace(&mut state.closed, true);
-        match self.0.owned {
-            true if open => self.0.tx.cancel(),
-            false if open => state.stamped.flush(&self.0.tx),
+        match self.shared.owned {
+            true if open => self.shared.tx.cancel(),
+            false if open => state.stamped.flush(&self.shared.tx),
             _ => {}
         }
     }
@@ -161,6 +188,12 @@ impl<T: Transaction> RecordContext<T> {
             Some(stamp) => Some(stamp.await?),
             None => None,
         })
+    }
+
+    /// Whether the transaction has entries of version indexes in this range that a scan of it does not find, or may have.
+    pub(crate) fn hides(&self, begin: &[u8], end: &[u8]) -> bool {
+        let state = self.state();
+        state.stamped.is_flushed() || state.stamped.has_between(begin, end)
     }
 
     /// Whether rows with incomplete keys were given to the transaction: they can no longer be taken back.

@@ -24,7 +24,10 @@ impl<T: Transaction> RecordStore<T> {
         primary_key: &Tuple,
         isolation: Isolation,
     ) -> Result<Option<StoredRecord>, Error> {
-        let mut found = self.find(primary_key, isolation).await?;
+        if !self.meta_data.may_be_primary_key(primary_key) {
+            return Ok(None);
+        }
+        let mut found = self.reading().await.find(primary_key, isolation).await?;
         match found.bytes(primary_key)? {
             Some(bytes) => self.stored(primary_key.clone(), found, bytes).map(Some),
             None => Ok(None),
@@ -40,21 +43,29 @@ impl<T: Transaction> RecordStore<T> {
 
     /// Whether there is a record with this primary key. Its bytes are not read back.
     pub async fn record_exists(&self, primary_key: &Tuple, isolation: Isolation) -> Result<bool, Error> {
+        if !self.meta_data.may_be_primary_key(primary_key) {
+            return Ok(false);
+        }
         let record = self.keyspace.record(primary_key);
         let begin = rows::row_key(&record, suffix::UNSPLIT);
         let range = RangeOption::new(begin, rows::rows_of(&record).1).limit(1).mode(StreamingMode::Exact);
-        let found = self.context.transaction()?.get_range_all(range, isolation).await?;
+        let turn = self.context.reading().await;
+        let found = turn.transaction()?.get_range_all(range, isolation).await?;
         Ok(!found.is_empty())
     }
 
     /// The version of the record with this primary key; `None` if there is no record, or if it was saved before the store
     /// kept versions. A record that this transaction has saved has an incomplete version.
     pub async fn load_record_version(&self, primary_key: &Tuple) -> Result<Option<RecordVersion>, Error> {
+        if !self.meta_data.may_be_primary_key(primary_key) {
+            return Ok(None);
+        }
         let key = rows::row_key(&self.keyspace.record(primary_key), suffix::VERSION);
-        if let Some(written) = self.context.written_version(&key) {
+        let turn = self.context.reading().await;
+        if let Some(written) = turn.written_version(&key) {
             return Ok(written);
         }
-        let row = self.context.transaction()?.get(&key, Isolation::Serializable).await?;
+        let row = turn.transaction()?.get(&key, Isolation::Serializable).await?;
         row.map(|value| rows::version_of(primary_key, &value)).transpose()
     }
 

@@ -28,6 +28,7 @@ pub use scan::OnTorn;
 pub use upgrade::RebuildPolicy;
 
 use crate::{
+    error::Error,
     index::{Registry, state::States},
     metadata::RecordMetaData,
 };
@@ -40,9 +41,17 @@ pub struct RecordStore<T: Transaction> {
     keyspace: Keyspace,
     meta_data: Arc<RecordMetaData>,
     registry: Registry<T>,
-    /// The states of the indexes that are not readable, by name, as this transaction sees them.
-    states: Arc<Mutex<States>>,
+    opened: Arc<Mutex<Opened>>,
     previous: Option<PreviousVersions>,
+}
+
+/// What all stores in one subspace have in common that are open in one context.
+#[derive(Debug, Default)]
+pub(crate) struct Opened {
+    /// The version of the meta-data with which it was opened last.
+    pub meta_data: i32,
+    /// The states of the indexes that are not readable, by name, as the transaction sees them.
+    pub states: States,
 }
 
 /// With what a store was last opened before.
@@ -61,7 +70,7 @@ impl<T: Transaction> Clone for RecordStore<T> {
             keyspace: self.keyspace.clone(),
             meta_data: self.meta_data.clone(),
             registry: self.registry.clone(),
-            states: self.states.clone(),
+            opened: self.opened.clone(),
             previous: self.previous,
         }
     }
@@ -93,7 +102,25 @@ impl<T: Transaction> RecordStore<T> {
         self.previous
     }
 
-    pub(crate) fn states(&self) -> MutexGuard<'_, States> {
-        self.states.lock().unwrap_or_else(PoisonError::into_inner)
+    pub(crate) fn opened(&self) -> MutexGuard<'_, Opened> {
+        self.opened.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// This store, in a turn of its own: everything that reads and then writes happens in one. Fails with
+    /// [`Error::Closed`], and with [`Error::StaleMetaData`] if the store was opened with later meta-data in this context
+    /// since.
+    pub(crate) async fn writing(&self) -> Result<RecordStore<T>, Error> {
+        let context = self.context.writing().await;
+        context.transaction()?;
+        let (store, given) = (self.opened().meta_data, self.meta_data.version());
+        match store > given {
+            true => Err(Error::StaleMetaData { store, given }),
+            false => Ok(RecordStore { context, ..self.clone() }),
+        }
+    }
+
+    /// This store, in a turn that only reads. Cursors must not be made of it: they would keep the turn.
+    pub(crate) async fn reading(&self) -> RecordStore<T> {
+        RecordStore { context: self.context.reading().await, ..self.clone() }
     }
 }

@@ -88,7 +88,7 @@ impl<T: Transaction> RecordStore<T> {
         let found = self.meta_data.record_type_of(&descriptor).cloned();
         let record_type = found.ok_or_else(|| Error::UnknownType(descriptor.full_name().into()));
         let encoded = message.encode_to_vec();
-        async move { self.save_encoded(record_type?, &encoded, check, version).await }
+        async move { self.writing().await?.save_encoded(record_type?, &encoded, check, version).await }
     }
 
     /// As [`save_record_with`](RecordStore::save_record_with), for a message without a descriptor, of the record type
@@ -103,7 +103,7 @@ impl<T: Transaction> RecordStore<T> {
         let found = self.meta_data.record_type(record_type).cloned();
         let record_type = found.ok_or_else(|| Error::UnknownType(record_type.into()));
         let encoded = message.encode_to_vec();
-        async move { self.save_encoded(record_type?, &encoded, check, version).await }
+        async move { self.writing().await?.save_encoded(record_type?, &encoded, check, version).await }
     }
 
     async fn save_encoded(

@@ -3,10 +3,12 @@
 use super::{Part, RecordStore, StoredRecord, rows::Found};
 use crate::{
     cursor::{
-        BoxCursor, Continuation, Cursor, CursorExt, KeyValueCursor, Next, Row, Scan, Spent, Stop, TupleRange,
+        BoxCursor, Continuation, Cursor, CursorExt, Endpoint, KeyValueCursor, Next, Row, Scan, Spent, Stop,
+        TupleRange,
     },
     error::Error,
-    index::{IndexAt, IndexEntry, IndexScan},
+    index::{IndexAt, IndexEntry, IndexScan, Violation},
+    value::Tuple,
 };
 use futures::future::{BoxFuture, FutureExt};
 use shaketable_layers::tx::Transaction;
@@ -68,6 +70,25 @@ impl<T: Transaction> RecordStore<T> {
         self.scan_index_in_any_state(index, scan, range, reverse, from, spent)
     }
 
+    /// The violations of a unique index that was built over records with equal keys, in a range of its columns, followed by
+    /// the primary key. There are some while the index is write-only, and if it is
+    /// [readable with that pending](crate::index::IndexState::ReadableUniquePending): each of the records with the same key
+    /// has one. They are resolved when all of these records but one are deleted or get other keys; see
+    /// [`mark_index_readable`](RecordStore::mark_index_readable). Fails with [`Error::UnknownIndex`], and with
+    /// [`Error::Continuation`] if the continuation belongs to another call.
+    pub fn scan_violations(
+        &self,
+        index: &str,
+        range: TupleRange,
+        reverse: bool,
+        from: Continuation,
+        spent: &Spent,
+    ) -> Result<BoxCursor<Violation>, Error> {
+        let at = IndexAt { store: self, index: self.index(index)? };
+        let rows = at.scan_violations(&range, reverse, from, spent)?;
+        Ok(rows.map(|IndexEntry { key, primary_key, value }| Violation { key, primary_key, existing: value }))
+    }
+
     /// As [`scan_index`](RecordStore::scan_index), also if the index is not readable: for its maintenance.
     pub(crate) fn scan_index_in_any_state(
         &self,
@@ -80,6 +101,20 @@ impl<T: Transaction> RecordStore<T> {
     ) -> Result<BoxCursor<IndexEntry>, Error> {
         let index = self.index(index)?;
         self.maintainer(index)?.scan(IndexAt { store: self, index }, scan, range, reverse, from, spent)
+    }
+}
+
+/// The same range of primary keys, with ends that are not between the rows of a record. A tuple that has a whole primary
+/// key and more comes after it.
+fn whole_records<T: Transaction>(store: &RecordStore<T>, range: &TupleRange) -> TupleRange {
+    let whole = |tuple: &Tuple| Some(tuple.split_at(store.meta_data.beyond_primary_key(tuple)?).0);
+    let tuple = |end: &Endpoint| match end {
+        Endpoint::Open => None,
+        Endpoint::Inclusive(tuple) | Endpoint::Exclusive(tuple) => whole(tuple),
+    };
+    TupleRange {
+        low: tuple(&range.low).map_or_else(|| range.low.clone(), Endpoint::Exclusive),
+        high: tuple(&range.high).map_or_else(|| range.high.clone(), Endpoint::Inclusive),
     }
 }
 
@@ -107,6 +142,7 @@ impl<T: Transaction> RecordCursor<T> {
     ) -> Result<RecordCursor<T>, Error> {
         let space = &store.keyspace.part(Part::Records);
         let what = "scan of records";
+        let range = &whole_records(store, range);
         let scan = Scan { what, space, range, reverse, from: &from, prefixes: true };
         Ok(RecordCursor {
             store: store.clone(),

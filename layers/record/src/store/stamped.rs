@@ -10,7 +10,10 @@ use shaketable_layers::{
     reachable,
     tx::{MutationType, Transaction},
 };
-use std::collections::BTreeMap;
+use std::{
+    collections::BTreeMap,
+    ops::Bound::{Excluded, Included},
+};
 
 /// The rows of one context, by the operand of `SET_VERSIONSTAMPED_KEY`: the key, and the offset of the versionstamp in
 /// four bytes.
@@ -36,6 +39,11 @@ impl Stamped {
     /// Removes the rows in a range of keys that does not begin or end within a versionstamp.
     pub fn clear_range(&mut self, begin: &[u8], end: &[u8]) {
         self.rows.retain(|key, _| &key[..] < begin || end <= &key[..]);
+    }
+
+    /// Whether there are rows in a range of keys.
+    pub fn has_between(&self, begin: &[u8], end: &[u8]) -> bool {
+        begin < end && self.rows.range::<[u8], _>((Included(begin), Excluded(end))).next().is_some()
     }
 
     /// Gives the rows to the transaction. They can no longer be removed.

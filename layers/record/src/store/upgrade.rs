@@ -1,16 +1,13 @@
 //! What becomes of a store that is opened with later meta-data.
 
-use super::{Part, RecordStore};
+use super::{OnTorn, Part, RecordStore};
 use crate::{
-    cursor::{Continuation, Cursor, Limits, Next, Spent, TupleRange},
+    cursor::{Continuation, Cursor, CursorExt, Limits, Next, Page, Spent, Stop, TupleRange},
     error::Error,
     index::{IndexAt, IndexState},
     metadata::Index,
 };
-use shaketable_layers::{
-    reachable, sometimes,
-    tx::{Isolation, RangeOption, Transaction},
-};
+use shaketable_layers::{reachable, sometimes, tx::Transaction};
 use std::sync::Arc;
 
 /// What becomes of an index that a store does not have yet, or has in an older form, when the store is opened. In a store
@@ -24,7 +21,8 @@ pub enum RebuildPolicy {
     /// It is write-only: saves write it, and an online build is expected.
     WriteOnly,
     /// It is built at once, in the transaction that opens the store, if there are at most this many records, which is the
-    /// default of Java's Record Layer, with 200. Otherwise it is disabled.
+    /// default of Java's Record Layer, with 200, and if neither the records nor their entries are too much for one
+    /// transaction: at most 4 MB. Otherwise it is disabled.
     Inline(usize),
 }
 
@@ -43,18 +41,32 @@ pub(super) async fn upgrade<T: Transaction>(
             store.set_index_state(&former.name, IndexState::Readable)?;
         }
     }
-    let changed: Vec<_> =
-        meta_data.indexes().filter(|index| index.last_modified_version > before).cloned().collect();
-    if changed.is_empty() {
-        return Ok(());
+    let (changed, kept): (Vec<_>, Vec<_>) =
+        meta_data.indexes().cloned().partition(|index| index.last_modified_version > before);
+    for index in kept.iter().filter(|index| !index.unique) {
+        no_longer_unique(store, index)?;
     }
     for index in &changed {
         store.clear_index(&index.name)?;
     }
-    let records = store.keyspace().part(Part::Records);
-    let first = RangeOption::from(records.range()).limit(1);
-    let is_empty =
-        store.context().transaction()?.get_range_all(first, Isolation::Serializable).await?.is_empty();
+    // No record of a type can be there that the store's meta-data does not have.
+    let is_new = |index: &Arc<Index>| {
+        let mut types = meta_data.record_types().filter(|of| meta_data.is_index_of(index, &of.name));
+        types.all(|of| of.since_version > before)
+    };
+    let (complete, changed): (Vec<_>, Vec<_>) = changed.into_iter().partition(is_new);
+    for index in &complete {
+        reachable!("record: an index on new types only is readable at once");
+        store.finish_index(&index.name).await?;
+    }
+    if changed.is_empty() {
+        return Ok(());
+    }
+    // Not a read of the range: the transaction may have written versions in it, which cannot be read.
+    let spent = Spent::new(Limits { scanned: Some(1), ..Limits::default() });
+    let mut records =
+        store.scan_records_or_torn(TupleRange::all(), false, Continuation::Start, &spent, OnTorn::Skip)?;
+    let is_empty = !matches!(records.next().await?, Next::Row(..));
     let inline = match policy {
         _ if is_empty => true,
         RebuildPolicy::Inline(most) => build_inline(store, &changed, most).await?,
@@ -70,20 +82,37 @@ pub(super) async fn upgrade<T: Transaction>(
     Ok(())
 }
 
-/// Builds indexes that are empty, unless there are more records than this. Returns whether it did.
+/// What is known of violations of an index's uniqueness does not matter any more if the index is not unique.
+fn no_longer_unique<T: Transaction>(store: &RecordStore<T>, index: &Arc<Index>) -> Result<(), Error> {
+    let state = store.index_state(&index.name)?;
+    if !matches!(state, IndexState::WriteOnly | IndexState::ReadableUniquePending) {
+        return Ok(());
+    }
+    let violations = store.keyspace().of_index(Part::Violations, index);
+    store.context().clear_range(violations.bytes(), &violations.range().1)?;
+    if state == IndexState::ReadableUniquePending {
+        reachable!("record: an index with violations is no longer unique");
+        store.set_index_state(&index.name, IndexState::Readable)?;
+    }
+    Ok(())
+}
+
+/// The bytes of records that are read to build indexes where the store is opened, and the size of the transaction until
+/// which their entries are written.
+const INLINE_BYTES: usize = 4_000_000;
+
+/// Builds indexes that are empty, unless there are more records than this, or too many bytes. Returns whether it did.
 async fn build_inline<T: Transaction>(
     store: &RecordStore<T>,
     indexes: &[Arc<Index>],
     most: usize,
 ) -> Result<bool, Error> {
-    let spent = Spent::new(Limits::default());
-    let mut records = Vec::new();
-    let mut scan = store.scan_records(TupleRange::all(), false, Continuation::Start, &spent)?;
-    while let Next::Row(record, _) = scan.next().await? {
-        if records.len() == most {
-            return Ok(false);
-        }
-        records.push(record);
+    let limits =
+        Limits { scanned: Some(most.saturating_add(1)), bytes: Some(INLINE_BYTES), ..Limits::default() };
+    let scan = store.scan_records(TupleRange::all(), false, Continuation::Start, &Spent::new(limits))?;
+    let Page { rows: records, stop, .. } = scan.to_list().await?;
+    if stop != Stop::Exhausted || records.len() > most {
+        return Ok(false);
     }
     sometimes!(!records.is_empty(), "record: indexes are built in the transaction that opens the store");
     for index in indexes {
@@ -91,6 +120,12 @@ async fn build_inline<T: Transaction>(
         store.set_index_state(&index.name, IndexState::WriteOnly)?;
         let (at, maintainer) = (IndexAt { store, index }, store.maintainer(index)?);
         for record in &records {
+            let size = store.context().transaction()?.get_approximate_size().await?;
+            if usize::try_from(size).is_ok_and(|size| size > INLINE_BYTES) {
+                reachable!("record: what was built where the store is opened is too large, and is cleared");
+                indexes.iter().try_for_each(|index| store.clear_index(&index.name))?;
+                return Ok(false);
+            }
             maintainer.check(at, None, Some(record)).await?;
             maintainer.update(at, None, Some(record)).await?;
         }

@@ -139,7 +139,7 @@ pub(super) fn perform<'a, T: Transaction>(
                 Answer::Done
             }
             Op::DeleteAll => {
-                store.delete_all_records()?;
+                store.delete_all_records().await?;
                 Answer::Done
             }
             Op::Load(target, true) => {
@@ -170,7 +170,7 @@ pub(super) fn perform<'a, T: Transaction>(
                 listed(states)
             }
             Op::Disable(name) => {
-                store.mark_index_disabled(name)?;
+                store.mark_index_disabled(name).await?;
                 Answer::Done
             }
             Op::Upgrade => {

@@ -42,7 +42,7 @@ impl RecordBuild {
                 let batch = Batch { records: *records, choice: *choice };
                 let (names, places) = (&names(places), &places[..]);
                 let built = stores.run(session, |store| async move {
-                    store.begin_index_builds(names)?;
+                    store.begin_index_builds(names).await?;
                     store.build_indexes(names, batch).await?;
                     states(&store, places)
                 });
@@ -171,7 +171,7 @@ pub(super) async fn do_act<T: Transaction>(store: &RecordStore<T>, act: &Act) ->
     match act {
         Act::Save(record) => save(store, record).await.map(|()| true),
         Act::Delete(id) => store.delete_record(&Tuple::from(*id)).await,
-        Act::DeleteAll => store.delete_all_records().map(|()| true),
+        Act::DeleteAll => store.delete_all_records().await.map(|()| true),
     }
 }
 
@@ -192,8 +192,8 @@ async fn mark_index<T: Transaction>(
 ) -> Result<Recorded<i64>, Error> {
     let name = &*definitions()[index].name;
     match mark {
-        Mark::Disabled => store.mark_index_disabled(name)?,
-        Mark::WriteOnly => store.mark_index_write_only(name)?,
+        Mark::Disabled => store.mark_index_disabled(name).await?,
+        Mark::WriteOnly => store.mark_index_write_only(name).await?,
         Mark::Readable => drop(store.mark_index_readable(name).await?),
     }
     states(store, &[index])

@@ -81,7 +81,7 @@ pub async fn apply<D: Database>(
         (Planted::ReadableUnbuilt, Op::Build(places, ..)) => {
             let (names, places) = (&names(places), &places[..]);
             let begun = stores.run(session, |store| async move {
-                store.begin_index_builds(names)?;
+                store.begin_index_builds(names).await?;
                 names.iter().try_for_each(|name| make_readable(&store, name))?;
                 Ok::<_, Error>(Recorded(vec![state::READABLE; places.len()]))
             });
@@ -205,7 +205,7 @@ async fn by_batches<D: Database>(
     let (stores, spans) = (&stores_with(registry), &spans);
     let within = |tx: D::Transaction| RecordContext::within(Weakened::new(tx, spans.clone()));
     let within = &within;
-    db.run(|tx, _| async move { stores.open(&within(tx)).await?.begin_index_builds(names) }).await?;
+    db.run(|tx, _| async move { stores.open(&within(tx)).await?.begin_index_builds(names).await }).await?;
     let mut read = 0;
     loop {
         let batch = Batch { records, choice: db.env().random_u64() };
@@ -246,8 +246,10 @@ async fn by_numbers<D: Database>(
     records: usize,
 ) -> Result<BuildReport, RunError<Error>> {
     let stores = &stores();
-    db.run(|tx, _| async move { stores.open(&RecordContext::within(tx)).await?.begin_index_builds(names) })
-        .await?;
+    db.run(
+        |tx, _| async move { stores.open(&RecordContext::within(tx)).await?.begin_index_builds(names).await },
+    )
+    .await?;
     let numbers: Vec<i64> = (0..workload.records).collect();
     let chunks: Vec<&[i64]> = numbers.chunks(records).collect();
     for (place, chunk) in chunks.iter().enumerate() {

@@ -153,7 +153,7 @@ impl Feeds {
                 Told::Was(open(*number).await?.delete_record(&Tuple::from(*id)).await?)
             }
             Act::Clear(number) => {
-                open(*number).await?.delete_all_records()?;
+                open(*number).await?.delete_all_records().await?;
                 Told::Cleared
             }
             Act::Version(number, id) => {

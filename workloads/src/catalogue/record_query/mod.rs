@@ -250,7 +250,7 @@ impl Workload for Queries {
         let filled = db.run(|tx, _| async move {
             let store = stores.create_or_open(&RecordContext::within(tx)).await?;
             for place in &self.disabled {
-                store.mark_index_disabled(self.index(*place))?;
+                store.mark_index_disabled(self.index(*place)).await?;
             }
             let model = Model { records: &[], schema: self.schema() };
             for record in self.first_records() {

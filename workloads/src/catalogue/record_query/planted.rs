@@ -304,7 +304,7 @@ async fn counted<T: Transaction>(
 }
 
 /// Makes an index readable without building it; `false` if the bug does not change this.
-pub(super) fn unbuilt<T: Transaction>(
+pub(super) async fn unbuilt<T: Transaction>(
     planted: Planted,
     store: &RecordStore<T>,
     name: &str,
@@ -312,7 +312,7 @@ pub(super) fn unbuilt<T: Transaction>(
 ) -> Result<bool, Error> {
     let builds = matches!(change, Change::Build(_)) && store.index_state(name)? != IndexState::Readable;
     if planted == Planted::Unbuilt && builds {
-        store.begin_index_builds(&[name])?;
+        store.begin_index_builds(&[name]).await?;
         store.context().transaction()?.clear(&store.keyspace().part(Part::States).pack(&(name,)));
     }
     Ok(planted == Planted::Unbuilt && builds)

@@ -39,13 +39,13 @@ impl Queries {
             Op::Index(place, change) => {
                 let name = self.index(*place);
                 if let Some(planted) = self.planted
-                    && planted::unbuilt(planted, store, name, *change)?
+                    && planted::unbuilt(planted, store, name, *change).await?
                 {
                     return Ok(Answer::State(IndexState::Readable.to_string()));
                 }
                 match change {
-                    Change::Disable => store.mark_index_disabled(name)?,
-                    Change::Write => store.mark_index_write_only(name)?,
+                    Change::Disable => store.mark_index_disabled(name).await?,
+                    Change::Write => store.mark_index_write_only(name).await?,
                     Change::Build(records) => build(store, name, *records).await?,
                 }
                 Ok(Answer::State(store.index_state(name)?.to_string()))
@@ -57,7 +57,7 @@ impl Queries {
 
 /// Builds an index in this transaction, this number of records at a time.
 async fn build<T: Transaction>(store: &RecordStore<T>, name: &str, records: usize) -> Result<(), Error> {
-    if store.begin_index_builds(&[name])? {
+    if store.begin_index_builds(&[name]).await? {
         let mut batch = Batch { records, choice: 0 };
         while !store.build_indexes(&[name], batch).await?.complete {
             batch.choice += 1;

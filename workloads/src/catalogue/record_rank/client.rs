@@ -49,7 +49,7 @@ pub(super) async fn right<T: Transaction>(
         },
         Op::Delete(id) => Answer::Was(store.delete_record(&Tuple::from(*id)).await?),
         Op::Clear => {
-            store.delete_all_records()?;
+            store.delete_all_records().await?;
             Answer::Cleared
         }
         Op::RankOf(board, id) => Answer::Rank(match store.load_record(&Tuple::from(*id)).await? {

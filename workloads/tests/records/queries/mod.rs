@@ -2,6 +2,7 @@
 
 mod examples;
 mod pages;
+mod scores;
 
 use foundationdb_tuple::Subspace;
 use prost_reflect::DynamicMessage;

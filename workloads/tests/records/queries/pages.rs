@@ -89,7 +89,7 @@ fn an_index_that_is_not_readable_is_not_used() {
         let query = orders(Query::field("price").equals(2));
         let kept = store.plan_query(&query).unwrap();
         assert_eq!(kept.explain(), "Load records\n  Scan index price: price = 2");
-        store.mark_index_write_only("price").unwrap();
+        store.mark_index_write_only("price").await.unwrap();
         assert_eq!(all(&store, &query).await, [2]);
         assert_eq!(
             store.plan_query(&query).unwrap().explain(),
@@ -115,7 +115,7 @@ fn an_index_of_ranks_that_is_not_readable_is_not_used() {
         let query = orders(Query::and([Query::field("price").equals(1), Query::rank("score").less_than(4)]));
         let kept = store.plan_query(&query).unwrap();
         assert_eq!(all(&store, &query).await, [1]);
-        store.mark_index_write_only("score").unwrap();
+        store.mark_index_write_only("score").await.unwrap();
         let unranked = store.plan_query(&query).err();
         assert_eq!(unranked, Some(Error::InvalidQuery(QueryError::NoRankIndex("score".into()))));
         let rows = kept.execute(&store, Continuation::Start, Limits::default()).unwrap();

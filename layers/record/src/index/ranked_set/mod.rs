@@ -64,11 +64,14 @@ impl RankedSet {
     /// Adds an element. Returns whether the set has changed: `false` if it has the element and does not count
     /// duplicates.
     pub async fn add<T: Transaction>(&self, tx: &T, element: &[u8]) -> Result<bool, Error> {
+        let tx = &tx.writing().await;
         self.init(tx).await?;
-        let present = self.count(tx, element, Isolation::Serializable).await? > 0;
+        let count = self.count(tx, element, Isolation::Serializable).await?;
+        let present = count > 0;
         if present && !self.config.count_duplicates {
             return Ok(false);
         }
+        sum_of(&self.key(0, element), count, 1)?;
         let before = self.before(tx, element, present).await?;
         match present {
             true => {
@@ -89,11 +92,25 @@ impl RankedSet {
 
     /// Removes an element, once if duplicates are counted. Returns whether it was there.
     pub async fn remove<T: Transaction>(&self, tx: &T, element: &[u8]) -> Result<bool, Error> {
+        self.remove_times(&tx.writing().await, element, |_| 1).await
+    }
+
+    /// Removes an element as often as `times` says for its count, which is 1 or more. Returns whether it was there.
+    pub(super) async fn remove_times<T: Transaction>(
+        &self,
+        tx: &T,
+        element: &[u8],
+        times: impl FnOnce(i64) -> i64,
+    ) -> Result<bool, Error> {
         let count = self.count(tx, element, Isolation::Serializable).await?;
         if count <= 0 {
             return Ok(false);
         }
-        let duplicate = count > 1;
+        let times = times(count).min(count);
+        if times <= 0 {
+            return Ok(false);
+        }
+        let duplicate = count > times;
         let before = self.before(tx, element, duplicate).await?;
         let own = match duplicate {
             true => vec![None; before.len()],
@@ -107,7 +124,7 @@ impl RankedSet {
             }
         };
         match duplicate {
-            true => tx.set(&self.key(0, element), &(count - 1).to_le_bytes()),
+            true => tx.set(&self.key(0, element), &(count - times).to_le_bytes()),
             false => tx.clear(&self.key(0, element)),
         }
         for (level, (before, own)) in (1..).zip(before.into_iter().zip(own)) {
@@ -115,7 +132,7 @@ impl RankedSet {
                 reachable!("record: an element with a row at a higher level is removed from a ranked set");
                 tx.clear(&self.key(level, element));
             }
-            add(tx, &self.key(level, &before), own.unwrap_or(0) - 1);
+            add(tx, &self.key(level, &before), own.unwrap_or(0).wrapping_sub(times));
         }
         Ok(true)
     }
@@ -147,6 +164,7 @@ impl RankedSet {
         element: &[u8],
         isolation: Isolation,
     ) -> Result<i64, Error> {
+        let tx = &tx.reading().await;
         let (mut rank, mut from) = (0, Vec::new());
         for level in (0..self.config.levels).rev() {
             let end = key_after(&self.key(level, element));
@@ -155,14 +173,14 @@ impl RankedSet {
             let mut last = 0;
             while let Some(row) = rows.try_next().await? {
                 let (found, count) = self.row(level, &row.key, &row.value)?;
-                rank += std::mem::replace(&mut last, count);
+                rank = sum_of(&row.key, rank, std::mem::replace(&mut last, count))?;
                 from = found;
             }
             if from == element {
                 break;
             }
             if level == 0 {
-                rank += last;
+                rank = sum_of(&self.key(0, &from), rank, last)?;
             }
         }
         Ok(rank)
@@ -179,6 +197,7 @@ impl RankedSet {
         if rank < 0 {
             return Ok(None);
         }
+        let tx = &tx.reading().await;
         let (mut left, mut from) = (rank, Vec::new());
         for level in (0..self.config.levels).rev() {
             let (begin, end) = (self.key(level, &from), self.space.subspace(&(level,)).range().1);
@@ -192,7 +211,7 @@ impl RankedSet {
                     (read, found) = (key_after(&row.key).to_vec(), Some(element));
                     break;
                 }
-                left -= count;
+                left = sum_of(&row.key, left, count.wrapping_neg())?;
             }
             if isolation == Isolation::Serializable {
                 tx.add_conflict_range(&begin, &read, ConflictRangeType::Read)?;
@@ -207,6 +226,7 @@ impl RankedSet {
 
     /// How many elements the set has.
     pub async fn size<T: Transaction>(&self, tx: &T, isolation: Isolation) -> Result<i64, Error> {
+        let tx = &tx.reading().await;
         let top = self.config.levels - 1;
         self.sum(tx, top, self.space.subspace(&(top,)).range(), isolation).await
     }
@@ -308,8 +328,10 @@ impl RankedSet {
         let span = self.count_at(tx, level, before, Isolation::Serializable).await?.unwrap_or(0);
         let below = (self.key(level - 1, before), self.key(level - 1, element));
         let left = self.sum(tx, level - 1, below, Isolation::Serializable).await?;
+        let own = self.key(level, element);
+        let right = sum_of(&own, sum_of(&own, span, 1)?, left.wrapping_neg())?;
         tx.set(&self.key(level, before), &left.to_le_bytes());
-        tx.set(&self.key(level, element), &(span - left + 1).to_le_bytes());
+        tx.set(&own, &right.to_le_bytes());
         Ok(())
     }
 
@@ -323,7 +345,7 @@ impl RankedSet {
         let mut rows = pin!(tx.get_ranges_keyvalues(RangeOption::from(range), isolation));
         let mut sum = 0;
         while let Some(row) = rows.try_next().await? {
-            sum += self.row(level, &row.key, &row.value)?.1;
+            sum = sum_of(&row.key, sum, self.row(level, &row.key, &row.value)?.1)?;
         }
         Ok(sum)
     }
@@ -361,4 +383,9 @@ fn add<T: Transaction>(tx: &T, key: &[u8], count: i64) {
 fn count(key: &[u8], value: &[u8]) -> Result<i64, Error> {
     let bytes = value.try_into().map_err(|_| Error::foreign("the count of a ranked set", key))?;
     Ok(i64::from_le_bytes(bytes))
+}
+
+/// The sum of two counts; fails with [`Error::Foreign`] if they are not those of a set.
+fn sum_of(key: &[u8], one: i64, other: i64) -> Result<i64, Error> {
+    one.checked_add(other).ok_or_else(|| Error::foreign("a count of a ranked set", key))
 }

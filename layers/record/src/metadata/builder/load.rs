@@ -25,7 +25,7 @@ impl RecordMetaDataBuilder {
             let mut added = RecordTypeBuilder::new(found);
             added.primary_key = inline_primary_key(&added.message)?;
             next.types.insert(name.clone(), added);
-            next.add_inline_indexes(&name)?;
+            next.add_inline_indexes(&name, None)?;
         }
         next.read_schema_options(file)?;
         *self = next;
@@ -42,12 +42,14 @@ impl RecordMetaDataBuilder {
         let mut next = self.clone();
         let version = next.next_version()?;
         let old = std::mem::take(&mut next.types);
+        let mut renamed = BTreeMap::new();
+        let mut updated_types = Vec::new();
         for (name, found) in next.place_records(file)? {
             let same = old.values().find(|old| !old.numbers.is_disjoint(&found.numbers));
             let mut updated = RecordTypeBuilder::new(found);
             match same {
                 Some(old) => {
-                    next.rename_in_indexes(old.message.name(), &name);
+                    renamed.insert(old.message.name().to_owned(), name.clone());
                     updated.primary_key.clone_from(&old.primary_key);
                     updated.key.clone_from(&old.key);
                     updated.since_version = old.since_version;
@@ -58,7 +60,11 @@ impl RecordMetaDataBuilder {
                 }
             }
             next.types.insert(name.clone(), updated);
-            next.add_inline_indexes(&name)?;
+            updated_types.push((name, same.map(|old| &old.message)));
+        }
+        next.rename_in_indexes(&renamed);
+        for (name, before) in updated_types {
+            next.add_inline_indexes(&name, before)?;
         }
         next.read_schema_options(file)?;
         *self = next;
@@ -80,9 +86,15 @@ impl RecordMetaDataBuilder {
         Ok(types)
     }
 
-    fn rename_in_indexes(&mut self, old: &str, new: &str) {
-        for name in self.index_types.values_mut().flatten().filter(|name| *name == old) {
-            new.clone_into(name);
+    /// Renames types in the lists of the indexes, all at once: a type may get the name that another one had.
+    fn rename_in_indexes(&mut self, renamed: &BTreeMap<String, String>) {
+        for names in self.index_types.values_mut() {
+            for name in names.iter_mut() {
+                if let Some(new) = renamed.get(name) {
+                    name.clone_from(new);
+                }
+            }
+            names.sort();
         }
     }
 
@@ -97,10 +109,24 @@ impl RecordMetaDataBuilder {
         Ok(())
     }
 
-    fn add_inline_indexes(&mut self, record_type: &str) -> Result<(), MetaDataError> {
+    /// Adds the indexes of a type's fields, except for those of fields that had an index in the message `before`, whatever
+    /// the type was called then.
+    fn add_inline_indexes(
+        &mut self,
+        record_type: &str,
+        before: Option<&MessageDescriptor>,
+    ) -> Result<(), MetaDataError> {
         let message = self.record_type(record_type)?.message.clone();
         for field in message.fields() {
             let Some(option) = options::of_field(&field)?.any_index() else { continue };
+            let former = before.and_then(|before| before.get_field(field.number()));
+            if former
+                .map(|former| options::of_field(&former))
+                .transpose()?
+                .is_some_and(|it| it.any_index().is_some())
+            {
+                continue;
+            }
             let name = format!("{record_type}${}", field.name());
             if self.indexes.contains_key(&name) || self.former.iter().any(|former| former.name == name) {
                 continue;

@@ -121,6 +121,9 @@ fn field(path: &str, old: &FieldDescriptor, new: &FieldDescriptor) -> Result<(),
     if let (Kind::Enum(old), Kind::Enum(new)) = (old.kind(), new.kind()) {
         values(path, &old, &new)?;
     }
+    if is_deprecated(old) && !is_deprecated(new) {
+        return Err(EvolutionError::FieldUndeprecated { path: path() });
+    }
     match has_same_default(old, new) {
         true => Ok(()),
         false => Err(EvolutionError::FieldDefault { path: path() }),
@@ -167,10 +170,20 @@ fn label(field: &FieldDescriptor) -> &'static str {
     }
 }
 
+fn is_deprecated(field: &FieldDescriptor) -> bool {
+    field.field_descriptor_proto().options.as_ref().is_some_and(|options| options.deprecated())
+}
+
+/// A default that is not written is that of the type.
 fn has_same_default(old: &FieldDescriptor, new: &FieldDescriptor) -> bool {
-    let written = |field: &FieldDescriptor| field.field_descriptor_proto().default_value.clone();
+    let number = |value: ProtoValue| match value {
+        ProtoValue::I32(value) => ProtoValue::I64(value.into()),
+        other => other,
+    };
     match (old.default_value(), new.default_value()) {
-        (ProtoValue::EnumNumber(old), ProtoValue::EnumNumber(new)) => old == new,
-        _ => written(old) == written(new),
+        (ProtoValue::F32(old), ProtoValue::F32(new)) => old.to_bits() == new.to_bits(),
+        (ProtoValue::F64(old), ProtoValue::F64(new)) => old.to_bits() == new.to_bits(),
+        (ProtoValue::Message(_), ProtoValue::Message(_)) => true,
+        (old, new) => number(old) == number(new),
     }
 }

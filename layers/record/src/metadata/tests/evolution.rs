@@ -382,3 +382,26 @@ fn an_index_that_came_and_went_is_a_former_index() {
         EvolutionError::FormerIndexVersion { name: "short".into(), added: 10, removed: 12, old: 10 };
     assert_eq!(came_and_went(10), Err(expected));
 }
+
+#[test]
+fn a_default_is_the_value_and_deprecation_is_for_good() {
+    let field = |options: &str| format!("optional int32 price = 2 {options};");
+    for (before, after, same) in [
+        ("", "[default = 0]", true),
+        ("[default = 0]", "", true),
+        ("[default = 1]", "", false),
+        ("", "[default = -1]", false),
+    ] {
+        assert_eq!(fields(&field(before), &field(after)).is_ok(), same, "{before} {after}");
+    }
+    let floats = |options: &str| format!("optional double weight = 2 {options};");
+    assert_eq!(fields(&floats(""), &floats("[default = 0]")), Ok(()));
+    assert!(fields(&floats(""), &floats("[default = -0.0]")).is_err());
+    let wider = |kind: &str| format!("optional {kind} price = 2 [default = 5];");
+    assert_eq!(fields(&wider("int32"), &wider("int64")), Ok(()));
+    let deprecated = field("[deprecated = true]");
+    assert_eq!(fields(&field(""), &deprecated), Ok(()));
+    assert_eq!(fields(&deprecated, &deprecated), Ok(()));
+    let back = EvolutionError::FieldUndeprecated { path: "Order.price".into() };
+    assert_eq!(fields(&deprecated, &field("")), Err(back));
+}

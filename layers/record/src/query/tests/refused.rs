@@ -103,3 +103,27 @@ fn an_order_or_a_rank_needs_an_index() {
     let found = plan_query(&building, &shop(all_indexes()), &|index| index.name != "rank");
     assert_eq!(found, Err(QueryError::NoRankIndex("weight".into())));
 }
+
+#[test]
+fn a_condition_that_is_nested_too_deeply_is_refused() {
+    let nested = |depth: usize| {
+        (0..depth).fold(Query::field("price").equals(5), |inner, n| match n % 3 {
+            0 => Query::not(inner),
+            1 => Query::and([inner]),
+            _ => Query::or([inner]),
+        })
+    };
+    assert_eq!(order(nested(5_000)), "the condition is nested deeper than 127");
+    let message = shop([]).record_type("Order").expect("a type").message.clone();
+    let message = prost_reflect::DynamicMessage::new(message);
+    let (key, functions) = (1.into_value(), crate::expression::Functions::default());
+    let subject = crate::expression::Subject {
+        message: Some(&message),
+        record_type: &key,
+        version: None,
+        functions: &functions,
+    };
+    assert!(nested(5_000).evaluate(subject).is_err());
+    assert_eq!(nested(126).evaluate(subject), Ok(None));
+    assert!(plan_query(&RecordQuery::of("Order").filter(nested(126)), &shop([]), &|_| true).is_ok());
+}

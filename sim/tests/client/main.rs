@@ -3,6 +3,7 @@
 mod calls;
 mod commits;
 mod history;
+mod management;
 mod mapped;
 mod native;
 mod reads;
@@ -98,6 +99,12 @@ fn set(db: &SimDatabase, value: &[u8]) -> <SimDatabase as Database>::Transaction
     tx
 }
 
+/// Clears the cluster's own keys: a selector that leads beyond the user's keys then ends at the end of all keys.
+fn clear_system_keys(tx: &SimTransaction) {
+    tx.set_option(TransactionOption::AccessSystemKeys).expect("an option");
+    tx.clear_range(b"\xff", b"\xff\xff");
+}
+
 /// The attempts recorded so far.
 fn attempts(world: &World) -> Vec<Attempt> {
     world.history.lock().attempts.iter().flatten().cloned().collect()
@@ -107,12 +114,13 @@ const READ_CONFLICTS: &[u8] = b"\xff\xff/transaction/read_conflict_range/";
 
 const WRITE_CONFLICTS: &[u8] = b"\xff\xff/transaction/write_conflict_range/";
 
-/// The ranges that the special keys list.
+/// The ranges that the special keys list. A boundary at the end of all keys or behind it is not listed.
 async fn listed(tx: &SimTransaction, module: &'static [u8]) -> Vec<(Bytes, Bytes)> {
     let range = RangeOption::new(module, strinc(module).expect("an end"));
     let rows = tx.get_range_all(range, Isolation::Snapshot).await.expect("boundaries");
     let boundary = |row: &shaketable_layers::tx::KeyValue| row.key.slice(module.len()..);
-    rows.chunks(2).map(|pair| (boundary(&pair[0]), boundary(&pair[1]))).collect()
+    let end = |pair: &[_]| pair.get(1).map_or(Bytes::from_static(b"\xff\xff"), boundary);
+    rows.chunks(2).map(|pair| (boundary(&pair[0]), end(pair))).collect()
 }
 
 /// A transaction with read-your-writes disabled, and with these options.

@@ -143,6 +143,7 @@ fn a_mapped_read_is_in_the_history_and_conflicts_as_far_as_its_selectors_led() {
     use foundationdb_tuple::pack;
     with(&[], |world, db| async move {
         let tx = db.create_transaction().expect("a transaction");
+        clear_system_keys(&tx);
         for n in 0..3_i64 {
             tx.set(&pack(&("index", n)), b"");
             tx.set(&pack(&("a record", n, "part")), b"");

@@ -26,7 +26,7 @@ use super::{
 use crate::proto::KeyRange;
 use bytes::Bytes;
 use reader::Reader;
-use shaketable_layers::tx::{Error, KeyValue, RangeBatch, RangeOption, Result};
+use shaketable_layers::tx::{Error, KeyValue, RangeBatch, RangeOption, Result, key_after};
 use std::{future::Future, sync::Arc};
 
 pub use metrics::HealthCache;
@@ -218,28 +218,33 @@ impl Reader {
     /// Moves a selector over the rows of a module to the key that it means, and stops at the ends of the module. Returns how
     /// far it would have moved beyond (1 if it did not).
     async fn resolve(&self, selector: &mut Selector, module: &KeyRange) -> Result<i32> {
-        if selector.offset < 1 {
-            for (part, mut range) in
-                parts_of(module).rev().filter(|(_, range)| range.begin < selector.key.clone())
-            {
-                range.end = range.end.min(selector.key.clone());
-                let rows = self.rows(part, &range).await?;
-                let back = rows.len() as i32 + selector.offset - 1;
-                if let Some(row) = usize::try_from(back).ok().and_then(|at| rows.get(at)) {
-                    *selector = Selector::first_at(row.key.clone());
-                    break;
-                }
-                selector.offset += rows.len() as i32;
+        let forward = selector.offset > 1;
+        let mut parts: Vec<_> = parts_of(module).filter(|_| selector.offset != 1).collect();
+        if !forward {
+            parts.reverse();
+        }
+        for (part, mut range) in parts {
+            match forward {
+                true => range.begin = range.begin.max(selector.key.clone()),
+                false => range.end = range.end.min(selector.key.clone()),
             }
-        } else if selector.offset > 1 {
-            for (part, mut range) in parts_of(module).filter(|(_, range)| range.end > selector.key.clone()) {
-                range.begin = range.begin.max(selector.key.clone());
-                let rows = self.rows(part, &range).await?;
-                if let Some(row) = rows.get(selector.offset as usize - 1) {
-                    *selector = Selector::first_at(row.key.clone());
-                    break;
-                }
-                selector.offset -= rows.len() as i32;
+            if range.is_empty() {
+                continue;
+            }
+            let rows = self.rows(part, &range).await?;
+            let count = rows.len() as i32;
+            let (at, edge) = match forward {
+                true => (selector.offset - 1, rows.last().map(|row| key_after(&row.key))),
+                false => (count + selector.offset - 1, rows.first().map(|row| row.key.clone())),
+            };
+            let Some(edge) = edge else { continue };
+            *selector = match usize::try_from(at).ok().and_then(|at| rows.get(at)) {
+                Some(row) => Selector::first_at(row.key.clone()),
+                None if forward => Selector { key: edge, offset: selector.offset - count },
+                None => Selector { key: edge, offset: selector.offset + count },
+            };
+            if selector.offset == 1 {
+                break;
             }
         }
         let rest = selector.offset;

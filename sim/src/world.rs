@@ -1,7 +1,7 @@
 //! The state shared by all machines of a run: clock, network, trace, history, faults and configuration.
 
 use crate::{
-    config::ClusterConfig,
+    config::{ClusterBug, ClusterConfig},
     data_distribution::ShardMap,
     faults::{FaultPlan, Faults},
     history::History,
@@ -114,6 +114,11 @@ impl World {
             tasks: Mutex::new(Vec::new()),
             addresses: Mutex::new(BTreeMap::new()),
         })
+    }
+
+    /// Whether the cluster has this planted bug.
+    pub fn has(&self, bug: ClusterBug) -> bool {
+        self.config.cluster_bug == Some(bug)
     }
 
     /// Adds an event of machine `node` to the stream.

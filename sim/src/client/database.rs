@@ -8,6 +8,7 @@ use super::{
     write_map::WriteMap,
 };
 use crate::{
+    config::ClusterBug,
     faults::Cut,
     history::ClientId,
     net::{Endpoint, NodeId},
@@ -76,6 +77,11 @@ impl Client {
             watches: AtomicI64::new(0),
             empty_writes: Arc::default(),
         })
+    }
+
+    /// Whether the cluster has this planted bug.
+    pub fn has(&self, bug: ClusterBug) -> bool {
+        self.connection.world.has(bug)
     }
 
     /// Virtual time.

@@ -15,7 +15,9 @@ use crate::{
     config::ClusterBug,
     data_distribution,
     net::{Broken, Inbox, NodeId, ReplyTo},
-    proto::{CommitData, CommitReply, LogEntry, Message, Resolution, TransactionSystem, Version},
+    proto::{
+        CommitData, CommitReply, LogEntry, LoggedTransaction, Message, Resolution, TransactionSystem, Version,
+    },
     rt::{Alarm, MILLISECOND, Nanos},
     trace::Kind,
     world::World,
@@ -106,7 +108,7 @@ impl Proxy {
         let (mut transactions, mut replies) =
             (Vec::with_capacity(batch.len()), Vec::with_capacity(batch.len()));
         for (i, Request { mut data, reply }) in batch.into_iter().enumerate() {
-            stamp(&mut data, version, self.index(i));
+            stamp(&mut data, version, self.index(i), !self.world.has(ClusterBug::ProxyLeavesStampedKeys));
             transactions.push(data);
             replies.push(reply);
         }
@@ -119,9 +121,9 @@ impl Proxy {
                 let accepted = *resolution == Resolution::Committed && (!locked || data.lock_aware);
                 accepted.then(|| logged(data, version, i as u16))
             });
+        let accepted = self.planted(accepted.collect());
         let known_committed = self.committed.get();
-        let entry =
-            Arc::new(LogEntry { previous, version, known_committed, transactions: accepted.collect() });
+        let entry = Arc::new(LogEntry { previous, version, known_committed, transactions: accepted });
         let pushes: Vec<_> = system
             .logs
             .iter()
@@ -133,12 +135,17 @@ impl Proxy {
         self.committed.set(version.max(known_committed.max(self.committed.get())));
         net.call(node, system.sequencer, |reply| Message::ReportCommitted { version, reply }).await?;
 
+        let mut accepted = 0;
         for (i, ((reply, resolution), data)) in
             replies.into_iter().zip(resolutions).zip(&*transactions).enumerate()
         {
             reply.send(match resolution {
                 Resolution::Committed if locked && !data.lock_aware => Err(Error::DATABASE_LOCKED),
-                Resolution::Committed => Ok(CommitReply::Committed { version, batch_index: self.index(i) }),
+                Resolution::Committed => {
+                    accepted += 1;
+                    let i = if self.world.has(ClusterBug::ProxyMiscounts) { accepted - 1 } else { i };
+                    Ok(CommitReply::Committed { version, batch_index: self.index(i) })
+                }
                 Resolution::Conflict(ranges) => Ok(CommitReply::Conflict(ranges)),
                 Resolution::TooOld => Err(Error::TRANSACTION_TOO_OLD),
             });
@@ -163,6 +170,9 @@ impl Proxy {
         let mut all: Option<Vec<Resolution>> = None;
         for resolutions in asked {
             let resolutions = resolutions.await?;
+            if all.is_some() && self.world.has(ClusterBug::ProxyAsksOneResolver) {
+                continue;
+            }
             all = Some(match all {
                 None => resolutions,
                 Some(all) => {
@@ -171,6 +181,18 @@ impl Proxy {
             });
         }
         Ok(all.unwrap_or_default())
+    }
+
+    /// The accepted transactions of a batch, as a proxy with a planted bug logs them.
+    fn planted(&self, mut accepted: Vec<LoggedTransaction>) -> Vec<LoggedTransaction> {
+        match self.world.config.cluster_bug {
+            Some(ClusterBug::ProxyReordersBatch) => accepted.reverse(),
+            Some(ClusterBug::ProxyCutsTransactions) => {
+                accepted.iter_mut().for_each(|transaction| transaction.mutations.truncate(8));
+            }
+            _ => {}
+        }
+        accepted
     }
 
     /// The position in the batch that a transaction's versionstamp contains.

@@ -1,5 +1,5 @@
-//! Durable: every acknowledged commit is in the log once, with the versionstamp that was reported, and the final
-//! keyspace is the replay of the log.
+//! Durable: every acknowledged commit is in the log once, with the versionstamp that was reported, none that was reported
+//! as not committed is, and the final keyspace is the replay of the log.
 
 use super::{
     Evidence, Judgement, Keyspace, Replica, show,
@@ -18,6 +18,7 @@ pub fn judge(evidence: &Evidence<'_>) -> Judgement {
     logs_agree(evidence)?;
     let state = replayed(evidence)?;
     acknowledged_commits_are_logged(evidence)?;
+    denied_commits_are_not(evidence)?;
     evidence.replicas.iter().try_for_each(|replica| is_the_replay(evidence, &state, replica))
 }
 
@@ -82,6 +83,32 @@ fn acknowledged_commits_are_logged(evidence: &Evidence<'_>) -> Judgement {
             keys: written(attempt),
             expected: Some(at((version, batch_index))),
             found: Some(place.map_or_else(|| "not in the log".to_owned(), at)),
+            ..Witness::default()
+        };
+        return Err(objection(message, witness));
+    }
+    Ok(())
+}
+
+/// No attempt whose error says that it did not commit is in the log.
+fn denied_commits_are_not(evidence: &Evidence<'_>) -> Judgement {
+    for (i, attempt) in evidence.history.attempts.iter().enumerate() {
+        let (id, Some(attempt)) = (AttemptId(i as u32), attempt) else { continue };
+        let Reported::Failed(error) = attempt.reported else { continue };
+        let (true, Some((version, order))) = (error.is_retryable_not_committed(), evidence.truth.place(id))
+        else {
+            continue;
+        };
+        let client = attempt.client.0;
+        let message = format!(
+            "attempt {i} of client {client} was reported as {error}, but the log contains it at version {version}, \
+             order {order}"
+        );
+        let witness = Witness {
+            attempts: vec![id],
+            keys: written(attempt),
+            expected: Some("not in the log".to_owned()),
+            found: Some(format!("version {version}, order {order}")),
             ..Witness::default()
         };
         return Err(objection(message, witness));

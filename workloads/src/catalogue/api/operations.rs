@@ -300,7 +300,10 @@ impl Api {
         let watch = prop::option::weighted(0.15, spot);
         let after = prop_oneof![1 => Just(None), 2 => prop::sample::select(&[0, 3, 50][..]).prop_map(Some)];
         let wake = (prop::sample::select(&WAKERS[..]), after).prop_map(|(by, after)| Wake { by, after });
-        let wake = prop::option::weighted(if self.wakes { 0.3 } else { 0.0 }, wake);
+        let wake = prop_oneof![
+            7 => Just(None),
+            if self.wakes { 3 } else { 0 } => wake.prop_map(Some),
+        ];
         use Before::{Cancel, Drop, Lend, Reset};
         let before = prop_oneof![
             12 => Just(Before::Nothing),

@@ -88,7 +88,8 @@ impl Workload for Contract {
     }
 
     fn keys(&self) -> Vec<Bytes> {
-        ["a", "c", "d", "d\0", "m", "~"].map(|suffix| Bytes::from(format!("contract/000.0/{suffix}"))).into()
+        // Before "d", a batch of a mapped range would end where the shard does.
+        ["d", "d\0", "e", "m", "~"].map(|suffix| Bytes::from(format!("contract/000.0/{suffix}"))).into()
     }
 
     fn operations(&self, _: usize) -> BoxedStrategy<Vec<Write>> {

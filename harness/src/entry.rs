@@ -9,7 +9,7 @@ use crate::{
     shrink::{Progress, Shrunk, Typed, shrink},
     workload::{Bug, Workload},
 };
-use shaketable_sim::seed::Seed;
+use shaketable_sim::{config::ClusterBug, seed::Seed};
 use std::marker::PhantomData;
 
 /// A workload of any type.
@@ -20,6 +20,10 @@ pub trait Entry: Send + Sync {
     fn about(&self) -> &'static str;
     /// Its planted bugs.
     fn bugs(&self) -> &'static [Bug];
+    /// The bugs planted in the cluster that it shows, in addition to those that every workload shows.
+    fn cluster_bugs(&self) -> &'static [ClusterBug] {
+        &[]
+    }
     /// The claims that its sweep must reach.
     fn points(&self) -> &'static [&'static str];
     /// Draws the plan of a seed and performs it.
@@ -83,6 +87,9 @@ impl<W: Workload> Entry for Of<W> {
     }
     fn bugs(&self) -> &'static [Bug] {
         W::bugs()
+    }
+    fn cluster_bugs(&self) -> &'static [ClusterBug] {
+        W::cluster_bugs()
     }
     fn points(&self) -> &'static [&'static str] {
         W::points()

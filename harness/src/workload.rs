@@ -12,6 +12,7 @@ use proptest::strategy::BoxedStrategy;
 use serde::{Serialize, de::DeserializeOwned};
 use shaketable_layers::tx::{Database, Error};
 use shaketable_sim::{
+    config::ClusterBug,
     proto::{Mutation, Version},
     rt::Nanos,
     seed::Stream,
@@ -131,6 +132,12 @@ pub trait Workload: Clone + Debug + Serialize + DeserializeOwned + Send + Sync +
 
     /// The `sometimes!` and `reachable!` claims that its sweep is expected to reach.
     fn points() -> &'static [&'static str] {
+        &[]
+    }
+
+    /// The bugs planted in the cluster that this workload shows, in addition to those that every workload shows
+    /// ([`ClusterBug::shows_everywhere`]). Any finding about such a bug catches it.
+    fn cluster_bugs() -> &'static [ClusterBug] {
         &[]
     }
 

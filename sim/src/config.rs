@@ -104,9 +104,119 @@ cluster_bugs! {
     StaleReadVersion = "stale-read-version",
     /// One replica applies the mutations of a batch in a different order.
     ReplicaReorders = "replica-reorders",
+    /// The resolver takes the keys behind a write range for keys that were never written.
+    ResolverForgetsStep = "resolver-forgets-step",
+    /// The resolver remembers only the first key of a write range.
+    ResolverNarrowsWrites = "resolver-narrows-writes",
+    /// The resolver does not compare a transaction with earlier ones of its batch.
+    ResolverIgnoresBatch = "resolver-ignores-batch",
+    /// A read range that spans resolvers is checked only by the one that has its begin.
+    ResolverSplitsRanges = "resolver-splits-ranges",
+    /// The resolver accepts a transaction whose read version is before its window.
+    ResolverTakesOld = "resolver-takes-old",
+    /// The resolver forgets writes long before their window ends.
+    ResolverForgetsEarly = "resolver-forgets-early",
+    /// The resolver takes batches in the order in which they arrive.
+    ResolverIgnoresOrder = "resolver-ignores-order",
+    /// The resolver ignores writes of the last part of a read range.
+    ResolverForgetsEnd = "resolver-forgets-end",
+    /// A commit proxy heeds the first resolver only.
+    ProxyAsksOneResolver = "proxy-asks-one-resolver",
+    /// A commit proxy logs the transactions of a batch in reverse order.
+    ProxyReordersBatch = "proxy-reorders-batch",
+    /// A commit proxy tells the order among the accepted transactions instead of all.
+    ProxyMiscounts = "proxy-miscounts",
+    /// A versionstamped key gets no write conflict range.
+    ProxyLeavesStampedKeys = "proxy-leaves-stamped-keys",
+    /// A commit proxy logs the first eight writes of a transaction.
+    ProxyCutsTransactions = "proxy-cuts-transactions",
+    /// An atomic operation wakes no watch.
+    StorageAtomicsWakeNobody = "storage-atomics-wake-nobody",
+    /// A cleared range wakes no watch.
+    StorageClearsWakeNobody = "storage-clears-wake-nobody",
+    /// A set wakes no watch.
+    StorageSetsWakeNobody = "storage-sets-wake-nobody",
+    /// A watch that arrives after the change waits for the next one.
+    StorageWatchMissesPast = "storage-watch-misses-past",
+    /// An append that makes a value of exactly the largest size is skipped.
+    StorageAppendsLess = "storage-appends-less",
+    /// A shard that moves loses what was written while it was copied.
+    StorageLosesFetched = "storage-loses-fetched",
+    /// A shard that moves loses its last row.
+    StorageFetchesLess = "storage-fetches-less",
+    /// A point read returns the newest value instead of the one at its version.
+    StorageReadsLatest = "storage-reads-latest",
+    /// A read does not wait until its version is applied.
+    StorageReadsEarly = "storage-reads-early",
+    /// A range read that reached its limit says that there is no more.
+    StorageHidesMore = "storage-hides-more",
+    /// A selector after a key counts the key itself.
+    StorageCountsEqual = "storage-counts-equal",
+    /// A selector that leaves a shard skips a key.
+    StorageMissesBorder = "storage-misses-border",
+    /// A range read in reverse misses the first key of the range.
+    StorageCutsReverse = "storage-cuts-reverse",
+    /// A cleared range keeps its last row.
+    StorageClearsLess = "storage-clears-less",
+    /// A recovery does not undo what storage servers had applied beyond its end.
+    StorageKeepsRolledBack = "storage-keeps-rolled-back",
+    /// The committed version outlives on_error.
+    ClientKeepsVersion = "client-keeps-version",
+    /// Every option outlives on_error.
+    ClientKeepsOptions = "client-keeps-options",
+    /// No option outlives on_error.
+    ClientLosesOptions = "client-loses-options",
+    /// Read conflict ranges outlive on_error.
+    ClientKeepsReads = "client-keeps-reads",
+    /// A client takes a commit with an unknown result for one that did not happen.
+    ClientDeniesCommit = "client-denies-commit",
+    /// A client may have one watch more than its limit.
+    ClientCountsWatches = "client-counts-watches",
+    /// A transaction of exactly its size limit is too large.
+    ClientSizeLimit = "client-size-limit",
+    /// A key of exactly the largest length is too large.
+    ClientKeyLimit = "client-key-limit",
+    /// A value of exactly the largest length is too large.
+    ClientValueLimit = "client-value-limit",
+    /// The cached read version does not follow own commits.
+    ClientCachesStale = "client-caches-stale",
+    /// A commit does not wait for outstanding reads.
+    ClientForgetsReads = "client-forgets-reads",
+    /// A range read sees what the transaction itself has cleared.
+    ClientReadsCleared = "client-reads-cleared",
+    /// The conflict range of a range read ends after its last row.
+    ClientCutsConflict = "client-cuts-conflict",
+    /// The conflict range of a selector ends before the key that it found.
+    ClientCutsSelector = "client-cuts-selector",
+    /// A read of a key with an own atomic operation has no conflict range.
+    ClientTrustsAtomics = "client-trusts-atomics",
+    /// Snapshot reads see own writes although that is disabled.
+    ClientSeesOwnAtSnapshot = "client-sees-own-at-snapshot",
+    /// Of the operations on a key only the last is committed.
+    ClientSendsLast = "client-sends-last",
+    /// A selector does not heed whether it includes its key.
+    ClientForgetsEqual = "client-forgets-equal",
+    /// Explicit write conflict ranges are ignored.
+    ClientForgetsRanges = "client-forgets-ranges",
+    /// A write without a conflict range takes it from all later writes.
+    ClientWaivesAll = "client-waives-all",
+    /// A client takes a part of a range for all of it.
+    ClientBelievesBatches = "client-believes-batches",
+    /// Cleared ranges do not count towards the size.
+    ClientMiscountsClears = "client-miscounts-clears",
+    /// The retry limit permits one retry more.
+    ClientRetriesOnceMore = "client-retries-once-more",
+    /// A versionstamp is told after its commit.
+    ClientStampsLate = "client-stamps-late",
 }
 
 impl ClusterBug {
+    /// Whether the judges of the cluster find it with any workload. The others show only to a workload that does what they
+    /// need, or that compares what clients are told with what FoundationDB promises: see `Workload::cluster_bugs`.
+    pub fn shows_everywhere(self) -> bool {
+        self < ClusterBug::ResolverForgetsStep
+    }
+
     /// The planted bug with this name.
     pub fn named(name: &str) -> Option<ClusterBug> {
         Self::ALL.iter().copied().find(|s| s.name() == name)

@@ -1,7 +1,7 @@
 //! The state shared by all machines of a run: clock, network, trace, history, faults and configuration.
 
 use crate::{
-    config::ClusterConfig,
+    config::{ClusterBug, ClusterConfig},
     data_distribution::{Shard, ShardMap},
     database_lock::DatabaseLock,
     faults::{FaultPlan, Faults},
@@ -123,6 +123,11 @@ impl World {
             roles: Mutex::new(BTreeMap::new()),
             disks: Mutex::default(),
         })
+    }
+
+    /// Whether the cluster has this planted bug.
+    pub fn has(&self, bug: ClusterBug) -> bool {
+        self.config.cluster_bug == Some(bug)
     }
 
     /// Adds an event of machine `node` to the stream.

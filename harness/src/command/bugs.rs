@@ -152,13 +152,7 @@ fn planted(
         planted.extend(entry.bugs().iter().map(|bug| Planted::of(n, entry.as_ref(), bug, demands)));
     }
     if wanted(CLUSTER) {
-        planted.extend(ClusterBug::ALL.iter().map(|bug| Planted {
-            place: CLUSTER,
-            name: bug.name(),
-            about: bug.about(),
-            workloads: (0..entries.len()).collect(),
-            demands: Demands { cluster_bug: Some(*bug), ..demands.clone() },
-        }));
+        planted.extend(ClusterBug::ALL.iter().filter_map(|bug| Planted::in_cluster(entries, *bug, demands)));
     }
     Ok(planted)
 }
@@ -175,6 +169,19 @@ impl Planted {
         }
     }
 
+    /// A bug of the cluster, if any of the entries shows it.
+    fn in_cluster(entries: &[Box<dyn Entry>], bug: ClusterBug, demands: &Demands) -> Option<Planted> {
+        let shows = |entry: &dyn Entry| bug.shows_everywhere() || entry.cluster_bugs().contains(&bug);
+        let workloads: Vec<_> = (0..entries.len()).filter(|n| shows(entries[*n].as_ref())).collect();
+        (!workloads.is_empty()).then(|| Planted {
+            place: CLUSTER,
+            name: bug.name(),
+            about: bug.about(),
+            workloads,
+            demands: Demands { cluster_bug: Some(bug), ..demands.clone() },
+        })
+    }
+
     fn report(&self) -> BugReport {
         BugReport {
             place: self.place.to_owned(),
@@ -188,9 +195,12 @@ impl Planted {
     }
 
     /// Whether a run with this verdict catches the bug: findings about a planted bug of a workload must accuse the
-    /// layer, and findings about one of the cluster must accuse the harness.
+    /// layer, and findings about one of the cluster must accuse the harness, unless only some workloads show it: their
+    /// models know what a client must be told.
     fn is_caught_by(&self, verdict: Verdict) -> bool {
+        let shows_everywhere = self.demands.cluster_bug.is_none_or(ClusterBug::shows_everywhere);
         match verdict {
+            Verdict::Violated | Verdict::Stuck | Verdict::Harness if !shows_everywhere => true,
             Verdict::Passed => false,
             Verdict::Violated | Verdict::Stuck => self.place != CLUSTER,
             Verdict::Harness => self.place == CLUSTER,

@@ -68,7 +68,10 @@ fn bugs(entries: &[Box<dyn Entry>], wanted: impl Fn(&str) -> bool) -> String {
     }
     if wanted(CLUSTER) {
         out += &format!("  {CLUSTER}\n");
-        for bug in ClusterBug::ALL {
+        let is_shown = |bug: &&ClusterBug| {
+            bug.shows_everywhere() || entries.iter().any(|entry| entry.cluster_bugs().contains(bug))
+        };
+        for bug in ClusterBug::ALL.iter().filter(is_shown) {
             out += &item("    ", bug.name(), bug.about());
         }
     }

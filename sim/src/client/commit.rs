@@ -3,6 +3,7 @@
 use super::{
     conflict::{clip, common_key},
     connection::{Commit, Connection, VersionFlags},
+    database::Client,
     guard::{guarded, idle},
     keys::{ALL_END, Edge, SELF_CONFLICT_PREFIX, single_key},
     sizes, special_keys,
@@ -13,6 +14,7 @@ use super::{
 };
 use crate::{
     atomic,
+    config::ClusterBug,
     faults::{Family, Occurrence, Request, draws},
     history::Reported,
     idempotency,
@@ -28,8 +30,9 @@ use std::{future::Future, pin::pin, sync::Arc};
 const LIFE: Version = 5_000_000;
 
 impl State {
-    /// Moves the writes of `range` to the mutations to be sent, clears first.
-    pub fn flush(&mut self, range: &KeyRange) {
+    /// Moves the writes of `range` to the mutations to be sent, clears first; of each key only the last, if a planted bug
+    /// wants it so.
+    pub fn flush(&mut self, range: &KeyRange, last_only: bool) {
         let mut cursor = self.writes.cursor_at(&range.begin);
         let mut cleared: Option<Bytes> = None;
         let begin = |edge: Edge<'_>| match edge < Edge::at(&range.begin) {
@@ -54,7 +57,9 @@ impl State {
         while cursor.begins_before(&range.end) {
             if cursor.is_operation() {
                 let key = cursor.key_bytes();
-                mutations.extend(cursor.stack().ops().iter().map(|op| match op {
+                let ops = cursor.stack().ops();
+                let from = if last_only { ops.len().max(1) - 1 } else { 0 };
+                mutations.extend(ops[from..].iter().map(|op| match op {
                     Op::Set(Some(value)) => Mutation::Set(key.clone(), value.clone()),
                     Op::Set(None) => Mutation::ClearRange(single_key(&key)),
                     Op::Atomic(op, operand) => Mutation::Atomic(key.clone(), operand.clone(), *op),
@@ -67,9 +72,10 @@ impl State {
     }
 
     /// Builds the data to be sent; the returned size is that of what the transaction requested.
-    fn build(&mut self) -> (CommitData, i64) {
+    fn build(&mut self, client: &Client) -> (CommitData, i64) {
         if !self.options.ryw_disabled && !self.writes.is_untouched() {
-            self.flush(&KeyRange { begin: Bytes::new(), end: ALL_END });
+            let last_only = client.has(ClusterBug::ClientSendsLast);
+            self.flush(&KeyRange { begin: Bytes::new(), end: ALL_END }, last_only);
         }
         let Native { mutations, mut read_ranges, extra_reads, write_ranges } =
             std::mem::take(&mut self.native);
@@ -273,7 +279,9 @@ impl SimTransaction {
             let committed = guarded(&inner, epoch, false, commit(&inner, epoch)).await;
             let (answer, stamp) = inner.conclude(epoch, committed);
             if let Some(stamp) = stamp {
-                stamp.received(&inner.client.connection.world.clock).await;
+                if !inner.client.has(ClusterBug::ClientStampsLate) {
+                    stamp.received(&inner.client.connection.world.clock).await;
+                }
             }
             answer
         }
@@ -361,18 +369,21 @@ async fn commit(inner: &Arc<Inner>, epoch: u32) -> Result<Option<CommitReply>> {
     for watch in watches {
         watch.read().await;
     }
-    idle(inner, epoch).await?;
+    if !inner.client.has(ClusterBug::ClientForgetsReads) {
+        idle(inner, epoch).await?;
+    }
     let (mut data, version, fault, turn) = {
         let mut state = inner.state.lock();
         state.check(&inner.client, epoch)?;
-        let (data, size) = state.build();
+        let (data, size) = state.build(&inner.client);
         if data.mutations.is_empty() && data.write_ranges.is_empty() {
             return Ok(None);
         }
         if state.options.read_only {
             return Err(Error::TRANSACTION_READ_ONLY);
         }
-        if size > state.options.size_limit {
+        let most = state.options.size_limit - i64::from(inner.client.has(ClusterBug::ClientSizeLimit));
+        if size > most {
             return Err(Error::TRANSACTION_TOO_LARGE);
         }
         let turn = connection.turn(state.record.operation(), Request::Commit);
@@ -453,7 +464,10 @@ async fn commit(inner: &Arc<Inner>, epoch: u32) -> Result<Option<CommitReply>> {
             if let Some(Fault::Lose(fault) | Fault::Hide(fault)) = fault {
                 connection.delay_result(fault).await;
             }
-            Err(Error::COMMIT_UNKNOWN_RESULT)
+            match inner.client.has(ClusterBug::ClientDeniesCommit) {
+                true => Err(Error::NOT_COMMITTED),
+                false => Err(Error::COMMIT_UNKNOWN_RESULT),
+            }
         }
     }
 }

@@ -3,6 +3,7 @@
 
 use super::{landings::Landings, locations::Locations, proxies::Proxies};
 use crate::{
+    config::ClusterBug,
     faults::{Family, Occurrence, Request, Turn},
     history::ClientId,
     net::{Broken, Call, Endpoint, NodeId, ReplyTo},
@@ -219,7 +220,9 @@ impl Connection {
     pub async fn commit(&self, data: Arc<CommitData>) -> Commit {
         let requested_at = self.world.clock.now();
         let answer = self.send_commit(data).await;
-        if let Commit::Answered(Ok(CommitReply::Committed { version, .. })) = answer {
+        if let Commit::Answered(Ok(CommitReply::Committed { version, .. })) = answer
+            && !self.world.has(ClusterBug::ClientCachesStale)
+        {
             self.versions.update(version, requested_at);
         }
         answer

@@ -9,6 +9,7 @@ use super::{
     write_map::WriteMap,
 };
 use crate::{
+    config::ClusterBug,
     faults::Cut,
     history::ClientId,
     net::{Endpoint, NodeId},
@@ -88,6 +89,11 @@ impl Client {
             lives: AtomicU64::new(0),
             health: Mutex::default(),
         })
+    }
+
+    /// Whether the cluster has this planted bug.
+    pub fn has(&self, bug: ClusterBug) -> bool {
+        self.connection.world.has(bug)
     }
 
     /// Virtual time.

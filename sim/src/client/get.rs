@@ -11,7 +11,7 @@ use super::{
     write::is_special,
     write_map::{Segment, Stack},
 };
-use crate::{history::Call, proto::KeyRange};
+use crate::{config::ClusterBug, history::Call, proto::KeyRange};
 use bytes::Bytes;
 use futures::future::BoxFuture;
 use shaketable_layers::tx::{Error, Isolation, Result};
@@ -71,7 +71,7 @@ fn issue_get(inner: &Arc<Inner>, key: &[u8], isolation: Isolation) -> Get {
     let call = Call::Get { key: range.begin.clone(), isolation, answer: None };
     let own = state.options.own_writes();
     let call = state.record.read(call, own);
-    let view = state.view(isolation);
+    let view = state.view(&inner.client, isolation);
     let mut conflict = serializable;
     let mut stack = Stack::Empty;
     let mut known = None;
@@ -90,7 +90,8 @@ fn issue_get(inner: &Arc<Inner>, key: &[u8], isolation: Isolation) -> Get {
                     state.read_failed(Error::ACCESSED_UNREADABLE);
                     return Get::Ready(Err(Error::ACCESSED_UNREADABLE));
                 }
-                conflict &= segment.reads_snapshot();
+                conflict &= segment.reads_snapshot()
+                    && !(segment.is_operation() && inner.client.has(ClusterBug::ClientTrustsAtomics));
                 match segment.segment() {
                     Segment::Cleared => known = Some(None),
                     Segment::Independent => known = Some(segment.stack().over(None)),

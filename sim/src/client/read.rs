@@ -19,7 +19,9 @@ use crate::{
     proto::{KeyRange, Version},
 };
 use bytes::Bytes;
-use shaketable_layers::tx::{Error, Isolation, KeySelector, KeyValue, RangeBatch, RangeOption, Result};
+use shaketable_layers::tx::{
+    Error, Isolation, KeySelector, KeyValue, RangeBatch, RangeOption, Result, key_after,
+};
 use std::{future::Future, pin::Pin, sync::Arc};
 
 /// How a read sees the transaction's own writes.
@@ -35,10 +37,14 @@ pub enum View {
 
 impl State {
     /// How a read with this isolation sees the transaction's own writes.
-    pub fn view(&self, isolation: Isolation) -> View {
+    pub fn view(&self, client: &Client, isolation: Isolation) -> View {
         match isolation {
             _ if self.options.ryw_disabled => View::Bypass,
-            Isolation::Snapshot if !self.options.snapshot_ryw() => View::Snapshot,
+            Isolation::Snapshot
+                if !self.options.snapshot_ryw() && !client.has(ClusterBug::ClientSeesOwnAtSnapshot) =>
+            {
+                View::Snapshot
+            }
             _ => View::Own,
         }
     }
@@ -67,7 +73,10 @@ impl Issued {
             match step {
                 Step::Done(batch) => return Ok(batch),
                 Step::Fetch(fetch) => {
-                    let batch = self.fetch(fetch).await?;
+                    let mut batch = self.fetch(fetch).await?;
+                    if self.has(ClusterBug::ClientBelievesBatches) {
+                        batch.more = false;
+                    }
                     let mut state = self.inner.state.lock();
                     state.check(&self.inner.client, self.epoch)?;
                     read.fetched(&mut state.cache, batch);
@@ -87,6 +96,10 @@ impl Issued {
             let batch = self.run(RangeRead::of_key(selector, self.max.clone())).await?;
             Ok(key_of(&batch, forward, &self.max))
         })
+    }
+
+    fn has(&self, bug: ClusterBug) -> bool {
+        self.inner.client.has(bug)
     }
 
     async fn version(&self) -> Result<Version> {
@@ -142,7 +155,10 @@ impl Issued {
         self.end(found, |state, key| match self.view {
             View::Bypass => self.read_through(state, conflict::of_key(&selector, key)),
             View::Own if self.serializable => {
-                let range = conflict::of_key(&selector, key);
+                let mut range = conflict::of_key(&selector, key);
+                if selector.offset > 0 && self.has(ClusterBug::ClientCutsSelector) {
+                    range.end = key.clone();
+                }
                 state.size += conflict::add_read(&mut state.reads, &self.writes, range);
             }
             _ => {}
@@ -172,7 +188,12 @@ impl Issued {
         let batch = guarded(&self.inner, self.epoch, true, read).await;
         let batch = self.end(batch, |state, batch| {
             if self.view == View::Own && self.serializable {
-                let range = conflict::of_range(&begin, &end, reverse, batch, &self.max);
+                let mut range = conflict::of_range(&begin, &end, reverse, batch, &self.max);
+                if let (false, Some(last), true) =
+                    (reverse, batch.rows.last(), self.has(ClusterBug::ClientCutsConflict))
+                {
+                    range.end = key_after(&last.key);
+                }
                 state.size += conflict::add_read(&mut state.reads, &self.writes, range);
             }
             state.record.rows(self.call, &batch.rows, batch.more);
@@ -212,8 +233,13 @@ impl Issued {
     }
 }
 
-/// The writes, occasionally without those of one key: the planted bug that judges must find.
+/// The writes, occasionally without those of one key, or without clears: planted bugs that judges must find.
 fn lose_own_write(client: &Client, writes: &Arc<WriteMap>) -> Arc<WriteMap> {
+    if client.has(ClusterBug::ClientReadsCleared) {
+        let mut fewer = (**writes).clone();
+        fewer.forget_clears();
+        return Arc::new(fewer);
+    }
     if client.connection.world.config.cluster_bug != Some(ClusterBug::ClientLosesOwnWrite)
         || writes.is_empty()
     {
@@ -229,7 +255,7 @@ fn lose_own_write(client: &Client, writes: &Arc<WriteMap>) -> Arc<WriteMap> {
 impl SimTransaction {
     fn issue(&self, state: &mut State, call: Call, isolation: Isolation) -> Issued {
         state.has_read = true;
-        let (view, own) = (state.view(isolation), state.options.own_writes());
+        let (view, own) = (state.view(&self.0.client, isolation), state.options.own_writes());
         let client = &self.0.client;
         let writes = match (view, &call) {
             (View::Own, Call::GetRange { .. }) => lose_own_write(client, &state.writes),
@@ -309,7 +335,11 @@ impl SimTransaction {
         if range.begin.key > max || range.end.key > max {
             return Err(Error::KEY_OUTSIDE_LEGAL_RANGE);
         }
-        let (begin, end) = (Selector::plain(&range.begin), Selector::plain(&range.end));
+        let plain = |selector: &KeySelector| match self.0.client.has(ClusterBug::ClientForgetsEqual) {
+            true => Selector { key: selector.key.clone(), ..Selector::plain(selector) },
+            false => Selector::plain(selector),
+        };
+        let (begin, end) = (plain(&range.begin), plain(&range.end));
         let call = Call::GetRange {
             begin: range.begin.clone(),
             end: range.end.clone(),

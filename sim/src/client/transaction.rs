@@ -16,6 +16,7 @@ use super::{
     write_map::WriteMap,
 };
 use crate::{
+    config::ClusterBug,
     history::Reported,
     proto::{CommitReply, KeyRange, Mutation, Version},
     rt::Nanos,
@@ -321,6 +322,17 @@ impl State {
         Ok(())
     }
 
+    /// What a client with a planted bug carries into the next life.
+    fn plant(&mut self, next: &mut State, client: &Client) {
+        match client.connection.world.config.cluster_bug {
+            Some(ClusterBug::ClientKeepsVersion) => next.committed_version = self.committed_version,
+            Some(ClusterBug::ClientKeepsOptions) => next.options = self.options.clone(),
+            Some(ClusterBug::ClientLosesOptions) => next.options = Options::new(1),
+            Some(ClusterBug::ClientKeepsReads) => next.reads = std::mem::take(&mut self.reads),
+            _ => {}
+        }
+    }
+
     /// Starts the next life: options that do not persist are lost, and all calls in progress end with 1025,
     /// except for the versionstamp: it ends with 1100, or with the error that had ended the transaction
     /// before.
@@ -335,6 +347,7 @@ impl State {
         next.retries = self.retries;
         next.backoff = self.backoff;
         next.restore_options(client);
+        self.plant(&mut next, client);
         *self = next;
         abandoned
     }
@@ -397,7 +410,8 @@ impl SimTransaction {
             state.alive(&inner.client)?;
             state.end(&inner.client, Reported::Failed(error));
             let limit = state.options.retry_limit;
-            let limit_hit = limit != -1 && state.retries >= limit;
+            let more = i32::from(inner.client.has(ClusterBug::ClientRetriesOnceMore));
+            let limit_hit = limit != -1 && state.retries >= limit.saturating_add(more);
             state.retries = state.retries.saturating_add(1);
             if limit_hit {
                 return Err(error);

@@ -11,6 +11,7 @@ use super::{
     wakers::Wakers,
 };
 use crate::{
+    config::ClusterBug,
     faults::Family,
     proto::{KeyRange, Message, Version},
     rt::{self, MILLISECOND, SECOND, Task},
@@ -68,7 +69,8 @@ struct Outstanding(Arc<Client>);
 
 impl Outstanding {
     fn new(client: &Arc<Client>) -> Result<Outstanding> {
-        let most = client.defaults.lock().max_watches;
+        let more = i64::from(client.has(ClusterBug::ClientCountsWatches));
+        let most = client.defaults.lock().max_watches + more;
         if client.watches.fetch_add(1, Ordering::Relaxed) >= most {
             client.watches.fetch_sub(1, Ordering::Relaxed);
             return Err(Error::TOO_MANY_WATCHES);

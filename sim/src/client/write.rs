@@ -14,6 +14,7 @@ use super::{
 };
 use crate::{
     atomic,
+    config::ClusterBug,
     proto::{KeyRange, Mutation},
 };
 use bytes::Bytes;
@@ -26,8 +27,9 @@ pub fn is_special(key: &[u8]) -> bool {
 }
 
 impl State {
-    fn takes_conflict(&mut self) -> bool {
-        let waived = std::mem::take(&mut self.options.next_write_no_conflict);
+    fn takes_conflict(&mut self, client: &Client) -> bool {
+        let waived = self.options.next_write_no_conflict;
+        self.options.next_write_no_conflict = waived && client.has(ClusterBug::ClientWaivesAll);
         if waived {
             self.record.omits_conflict_range();
         }
@@ -41,14 +43,14 @@ impl State {
         if is_special(key) {
             return self.special_set(key, value);
         }
-        let conflict = self.takes_conflict();
+        let conflict = self.takes_conflict(client);
         self.unused(client)?;
         if *key >= self.max_write()[..] {
             return Err(Error::KEY_OUTSIDE_LEGAL_RANGE);
         }
         self.size +=
             sizes::mutation(key.len(), value.len()) + if conflict { sizes::single_key(key.len()) } else { 0 };
-        self.check_sizes(key, value)?;
+        self.check_sizes(client, key, value)?;
         let range = single_key(key);
         let (key, value) = (range.begin.clone(), Bytes::copy_from_slice(value));
         let mutation = Mutation::Set(key.clone(), value.clone());
@@ -62,11 +64,12 @@ impl State {
         Ok(())
     }
 
-    fn check_sizes(&self, key: &[u8], value: &[u8]) -> Result<()> {
-        if key.len() > max_write_key_size(key, self.options.raw_access) {
+    fn check_sizes(&self, client: &Client, key: &[u8], value: &[u8]) -> Result<()> {
+        let less = |bug| usize::from(client.has(bug));
+        if key.len() > max_write_key_size(key, self.options.raw_access) - less(ClusterBug::ClientKeyLimit) {
             return Err(Error::KEY_TOO_LARGE);
         }
-        if value.len() > VALUE_SIZE_LIMIT {
+        if value.len() > VALUE_SIZE_LIMIT - less(ClusterBug::ClientValueLimit) {
             return Err(Error::VALUE_TOO_LARGE);
         }
         Ok(())
@@ -79,7 +82,7 @@ impl State {
     }
 
     fn clear(&mut self, client: &Client, key: &[u8]) -> Result<()> {
-        let conflict = self.takes_conflict();
+        let conflict = self.takes_conflict(client);
         self.unused(client)?;
         if is_special(key) {
             return self.special_clear(&single_key(key));
@@ -102,7 +105,7 @@ impl State {
         if begin > end {
             return Err(Error::INVERTED_RANGE);
         }
-        let conflict = self.takes_conflict();
+        let conflict = self.takes_conflict(client);
         self.unused(client)?;
         if *begin >= ALL_END[..] && *end <= SPECIAL_END[..] {
             return self.special_clear(&KeyRange::new(begin.to_vec(), end.to_vec()));
@@ -111,8 +114,11 @@ impl State {
         if *begin > max[..] || *end > max[..] {
             return Err(Error::KEY_OUTSIDE_LEGAL_RANGE);
         }
-        self.size += sizes::mutation(begin.len(), end.len())
-            + if conflict { sizes::range(begin.len(), end.len()) } else { 0 };
+        let mutation = match client.has(ClusterBug::ClientMiscountsClears) {
+            true => 0,
+            false => sizes::mutation(begin.len(), end.len()),
+        };
+        self.size += mutation + if conflict { sizes::range(begin.len(), end.len()) } else { 0 };
         if let Some(range) = conflict::clip(begin, end) {
             self.clear_keys(range, conflict);
         }
@@ -136,7 +142,7 @@ impl State {
         operand: &[u8],
         op: Option<MutationType>,
     ) -> Result<()> {
-        let mut conflict = self.takes_conflict();
+        let mut conflict = self.takes_conflict(client);
         self.unused(client)?;
         if key == METADATA_VERSION {
             if op != Some(MutationType::SetVersionstampedValue) || operand != METADATA_VERSION_OPERAND {
@@ -146,7 +152,7 @@ impl State {
             return Err(Error::KEY_OUTSIDE_LEGAL_RANGE);
         }
         let op = op.ok_or(Error::INVALID_MUTATION_TYPE)?;
-        self.check_sizes(key, operand)?;
+        self.check_sizes(client, key, operand)?;
         let mut range = single_key(key);
         let operand = Bytes::copy_from_slice(operand);
         let asked = Mutation::Atomic(range.begin.clone(), operand.clone(), op);
@@ -156,7 +162,7 @@ impl State {
             let landing = atomic::versionstamped_key_range(&range.begin, version, &self.max_read())?;
             self.stamp_keys.push(range.begin.clone());
             if !self.options.ryw_disabled {
-                self.flush(&landing);
+                self.flush(&landing, client.has(ClusterBug::ClientSendsLast));
                 Arc::make_mut(&mut self.writes).make_unreadable(landing.begin, landing.end);
             }
             range = single_key(&with_least_stamp(key, version.map_or(0, |v| v + 1)));
@@ -203,6 +209,7 @@ impl State {
                 self.size += add_read(&mut self.reads, &self.writes, range);
                 return Ok(());
             }
+            (ConflictRangeType::Write, false) if client.has(ClusterBug::ClientForgetsRanges) => {}
             (ConflictRangeType::Write, false) => {
                 Arc::make_mut(&mut self.writes).add_conflict(range.begin, range.end);
             }

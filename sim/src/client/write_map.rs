@@ -260,6 +260,11 @@ impl WriteMap {
         }
     }
 
+    /// Removes cleared ranges; only used by a planted bug.
+    pub fn forget_clears(&mut self) {
+        self.entries.values_mut().for_each(|entry| entry.following_cleared = false);
+    }
+
     fn remove(&mut self, begin: &Bytes, keep_begin: bool, end: &Bytes, with_end: bool) {
         let from = if keep_begin { Excluded(begin.clone()) } else { Included(begin.clone()) };
         let to = if with_end { Included(end.clone()) } else { Excluded(end.clone()) };

@@ -16,7 +16,9 @@ use crate::{
     data_distribution,
     database_lock::effect,
     net::{Broken, Inbox, NodeId, ReplyTo},
-    proto::{CommitData, CommitReply, LogEntry, Message, Resolution, TransactionSystem, Version},
+    proto::{
+        CommitData, CommitReply, LogEntry, LoggedTransaction, Message, Resolution, TransactionSystem, Version,
+    },
     rt::{Alarm, MILLISECOND, Nanos},
     trace::Kind,
     world::World,
@@ -107,7 +109,7 @@ impl Proxy {
         let (mut transactions, mut replies) =
             (Vec::with_capacity(batch.len()), Vec::with_capacity(batch.len()));
         for (i, Request { mut data, reply }) in batch.into_iter().enumerate() {
-            stamp(&mut data, version, self.index(i));
+            stamp(&mut data, version, self.index(i), !self.world.has(ClusterBug::ProxyLeavesStampedKeys));
             transactions.push(data);
             replies.push(reply);
         }
@@ -129,6 +131,7 @@ impl Proxy {
             })
             .map(|(i, (data, _))| logged(data, version, i as u16))
             .collect();
+        let accepted = self.planted(accepted);
         if changes_lock {
             let mutations = accepted.iter().flat_map(|transaction| &transaction.mutations);
             lock.resolve(ended, version, mutations.filter_map(effect).last());
@@ -146,12 +149,17 @@ impl Proxy {
         self.committed.set(version.max(known_committed.max(self.committed.get())));
         net.call(node, system.sequencer, |reply| Message::ReportCommitted { version, reply }).await?;
 
+        let mut accepted = 0;
         for (i, ((reply, resolution), data)) in
             replies.into_iter().zip(resolutions).zip(&*transactions).enumerate()
         {
             reply.send(match resolution {
                 Resolution::Committed if locked && !data.lock_aware => Err(Error::DATABASE_LOCKED),
-                Resolution::Committed => Ok(CommitReply::Committed { version, batch_index: self.index(i) }),
+                Resolution::Committed => {
+                    accepted += 1;
+                    let i = if self.world.has(ClusterBug::ProxyMiscounts) { accepted - 1 } else { i };
+                    Ok(CommitReply::Committed { version, batch_index: self.index(i) })
+                }
                 Resolution::Conflict(ranges) => Ok(CommitReply::Conflict(ranges)),
                 Resolution::TooOld => Err(Error::TRANSACTION_TOO_OLD),
             });
@@ -176,6 +184,9 @@ impl Proxy {
         let mut all: Option<Vec<Resolution>> = None;
         for resolutions in asked {
             let resolutions = resolutions.await?;
+            if all.is_some() && self.world.has(ClusterBug::ProxyAsksOneResolver) {
+                continue;
+            }
             all = Some(match all {
                 None => resolutions,
                 Some(all) => {
@@ -184,6 +195,18 @@ impl Proxy {
             });
         }
         Ok(all.unwrap_or_default())
+    }
+
+    /// The accepted transactions of a batch, as a proxy with a planted bug logs them.
+    fn planted(&self, mut accepted: Vec<LoggedTransaction>) -> Vec<LoggedTransaction> {
+        match self.world.config.cluster_bug {
+            Some(ClusterBug::ProxyReordersBatch) => accepted.reverse(),
+            Some(ClusterBug::ProxyCutsTransactions) => {
+                accepted.iter_mut().for_each(|transaction| transaction.mutations.truncate(8));
+            }
+            _ => {}
+        }
+        accepted
     }
 
     /// The position in the batch that a transaction's versionstamp contains.

@@ -7,9 +7,9 @@ use crate::{
 use shaketable_layers::tx::{MutationType, key_after};
 use std::sync::Arc;
 
-/// Fills in the versionstamps of a transaction that uses them, and adds the write conflict ranges of keys
-/// that are known only now. Other transactions are left unchanged and stay shared with their sender.
-pub fn stamp(transaction: &mut Arc<CommitData>, version: Version, batch_index: u16) {
+/// Fills in the versionstamps of a transaction that uses them, and adds the write conflict ranges of keys that
+/// are known only now, if they are to be guarded. Other transactions are left unchanged and stay shared with their sender.
+pub fn stamp(transaction: &mut Arc<CommitData>, version: Version, batch_index: u16, guards: bool) {
     let is_stamped = |m: &Mutation| {
         matches!(
             m,
@@ -22,7 +22,7 @@ pub fn stamp(transaction: &mut Arc<CommitData>, version: Version, batch_index: u
     let stamp = atomic::versionstamp(version, batch_index);
     let data = Arc::make_mut(transaction);
     for mutation in &mut data.mutations {
-        let is_key = matches!(mutation, Mutation::Atomic(_, _, MutationType::SetVersionstampedKey));
+        let is_key = guards && matches!(mutation, Mutation::Atomic(_, _, MutationType::SetVersionstampedKey));
         *mutation = atomic::stamped(mutation, &stamp);
         if let (true, Mutation::Set(key, _)) = (is_key, &*mutation) {
             data.write_ranges.push(KeyRange { begin: key.clone(), end: key_after(key) });
@@ -69,7 +69,7 @@ mod tests {
         let plain = Mutation::Set(Bytes::from_static(b"a"), Bytes::from_static(b"b"));
         let op = Mutation::Atomic(key, Bytes::from_static(b"v"), MutationType::SetVersionstampedKey);
         let mut data = Arc::new(CommitData { mutations: vec![plain.clone(), op], ..CommitData::default() });
-        stamp(&mut data, 0x0102, 3);
+        stamp(&mut data, 0x0102, 3, true);
         let stamped = Bytes::from_static(b"q\0\0\0\0\0\0\x01\x02\0\x03");
         assert_eq!(data.mutations[0], plain);
         assert_eq!(data.mutations[1], Mutation::Set(stamped.clone(), Bytes::from_static(b"v")));
@@ -80,7 +80,7 @@ mod tests {
     fn transactions_without_a_stamp_are_not_copied() {
         let mut data = Arc::new(CommitData::default());
         let before = data.clone();
-        stamp(&mut data, 1, 1);
+        stamp(&mut data, 1, 1, true);
         assert!(Arc::ptr_eq(&before, &data));
     }
 

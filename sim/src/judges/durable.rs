@@ -1,5 +1,5 @@
-//! Durable: every acknowledged commit is in the log once, with the versionstamp that was reported, and the final
-//! keyspace is the replay of the log.
+//! Durable: every acknowledged commit is in the log once, with the versionstamp that was reported, none that was reported
+//! as not committed is, and the final keyspace is the replay of the log.
 
 use super::{
     Evidence, Judgement, Keyspace, Replica, show,
@@ -23,7 +23,8 @@ pub fn judge(evidence: &Evidence<'_>) -> Judgement {
 pub fn is_logged(evidence: &Evidence<'_>, until: Version) -> Judgement {
     logs_agree(evidence)?;
     each_is_there_once(evidence)?;
-    acknowledged_commits_are_logged(evidence, until)
+    acknowledged_commits_are_logged(evidence, until)?;
+    denied_commits_are_not(evidence)
 }
 
 /// Claims that the replicas are the replay of the log.
@@ -90,6 +91,31 @@ fn acknowledged_commits_are_logged(evidence: &Evidence<'_>, until: Version) -> J
             keys: written(attempt),
             expected: Some(at((version, batch_index))),
             found: Some(place.map_or_else(|| "not in the log".to_owned(), at)),
+            ..Witness::default()
+        };
+        return Err(objection(message, witness));
+    }
+    Ok(())
+}
+
+/// No attempt whose error says that it did not commit is in the log.
+fn denied_commits_are_not(evidence: &Evidence<'_>) -> Judgement {
+    for (id, attempt) in evidence.history.numbered() {
+        let Reported::Failed(error) = attempt.reported else { continue };
+        let (true, Some((version, order))) = (error.is_retryable_not_committed(), evidence.truth.place(id))
+        else {
+            continue;
+        };
+        let (i, client) = (id.0, attempt.client.0);
+        let message = format!(
+            "attempt {i} of client {client} was reported as {error}, but the log contains it at version {version}, \
+             order {order}"
+        );
+        let witness = Witness {
+            attempts: vec![id],
+            keys: written(attempt),
+            expected: Some("not in the log".to_owned()),
+            found: Some(format!("version {version}, order {order}")),
             ..Witness::default()
         };
         return Err(objection(message, witness));

@@ -23,9 +23,7 @@ struct Batch {
 pub async fn serve(world: Arc<World>, inbox: Inbox, share: KeyRange, recovery_version: Version) {
     // Nothing was committed between the recovery version and this generation's first batch.
     let mut set = ConflictSet::new(share, recovery_version);
-    if world.config.cluster_bug == Some(ClusterBug::ResolverIgnoresRanges) {
-        set = set.ignoring_ranges();
-    }
+    set.bug = world.config.cluster_bug;
     let mut last = recovery_version;
     let mut early: Vec<Batch> = Vec::new();
     let mut failure = Vec::new();
@@ -45,13 +43,13 @@ pub async fn serve(world: Arc<World>, inbox: Inbox, share: KeyRange, recovery_ve
             _ => continue,
         };
         loop {
-            if next.previous != last {
+            if next.previous != last && !world.has(ClusterBug::ResolverIgnoresOrder) {
                 early.push(next);
                 break;
             }
-            last = next.version;
+            last = last.max(next.version);
             let oldest = last.saturating_sub(world.tunables.window());
-            next.reply.send(set.resolve(last, oldest, &next.transactions));
+            next.reply.send(set.resolve(next.version, oldest, &next.transactions));
             match early.iter().position(|batch| batch.previous == last) {
                 Some(found) => next = early.swap_remove(found),
                 None => break,

@@ -4,13 +4,20 @@
 //! intersects a write range of a transaction that committed after its read version, or of an accepted earlier
 //! transaction of its batch. It is too old if its read version is before the window and it has a read range.
 
-use crate::proto::{CommitData, KeyRange, Resolution, Version};
+use crate::{
+    config::ClusterBug,
+    proto::{CommitData, KeyRange, Resolution, Version},
+};
 use bytes::Bytes;
+use shaketable_layers::tx::key_after;
 use std::{
     collections::{BTreeMap, VecDeque},
     ops::Bound,
     sync::Arc,
 };
+
+/// How soon the resolver with the planted bug forgets a write, versions.
+const EARLY: Version = 3_000;
 
 /// The conflict window of a resolver's partition of the keyspace.
 pub struct ConflictSet {
@@ -24,19 +31,14 @@ pub struct ConflictSet {
     /// merged with those before them, unless these are newer: in that case a write that is still in the
     /// window ends there too.
     writes: VecDeque<(Version, Bytes, Bytes)>,
-    /// The planted bug: the resolver checks only the first key of a read range.
-    first_keys_only: bool,
+    /// The planted bug of the cluster, which may be one of resolvers.
+    pub bug: Option<ClusterBug>,
 }
 
 impl ConflictSet {
     /// A resolver for the keys of `share` that knows every conflict from version `oldest` on.
     pub fn new(share: KeyRange, oldest: Version) -> ConflictSet {
-        ConflictSet { share, oldest, steps: BTreeMap::new(), writes: VecDeque::new(), first_keys_only: false }
-    }
-
-    /// Implements [`ClusterBug::ResolverIgnoresRanges`](crate::config::ClusterBug::ResolverIgnoresRanges).
-    pub fn ignoring_ranges(self) -> ConflictSet {
-        ConflictSet { first_keys_only: true, ..self }
+        ConflictSet { share, oldest, steps: BTreeMap::new(), writes: VecDeque::new(), bug: None }
     }
 
     /// Decides on a batch at `version`, and records the writes of its accepted transactions. Read versions
@@ -55,9 +57,12 @@ impl ConflictSet {
                 if resolution == Resolution::Committed {
                     for range in &transaction.write_ranges {
                         let begin = Ord::max(&range.begin, &self.share.begin);
-                        let end = Ord::min(&range.end, &self.share.end);
-                        if begin < end {
-                            self.write(begin.clone(), end.clone(), version);
+                        let mut end = Ord::min(&range.end, &self.share.end).clone();
+                        if self.has(ClusterBug::ResolverNarrowsWrites) {
+                            end = end.min(key_after(begin));
+                        }
+                        if *begin < end {
+                            self.write(begin.clone(), end, version);
                         }
                     }
                 }
@@ -68,9 +73,20 @@ impl ConflictSet {
         resolutions
     }
 
+    fn has(&self, bug: ClusterBug) -> bool {
+        self.bug == Some(bug)
+    }
+
     fn check(&self, version: Version, transaction: &CommitData) -> Resolution {
-        let mine = |range: &&KeyRange| range.intersects(&self.share) && !range.is_empty();
-        if transaction.read_version < self.oldest && transaction.read_ranges.iter().any(|r| mine(&r)) {
+        let mine = |range: &&KeyRange| {
+            let is_here = range.intersects(&self.share) && !range.is_empty();
+            is_here && (!self.has(ClusterBug::ResolverSplitsRanges) || self.share.contains(&range.begin))
+        };
+        let takes_old = self.has(ClusterBug::ResolverTakesOld);
+        if !takes_old
+            && transaction.read_version < self.oldest
+            && transaction.read_ranges.iter().any(|r| mine(&r))
+        {
             return Resolution::TooOld;
         }
         let mut conflicts = transaction
@@ -90,21 +106,28 @@ impl ConflictSet {
     /// Whether a key of the range was written after `read_version`, or by the batch at `version`.
     fn written(&self, range: &KeyRange, read_version: Version, version: Version) -> bool {
         let later = |(_, written): (&Bytes, &Version)| {
-            *written > self.oldest && (*written > read_version || *written == version)
+            *written > self.oldest
+                && (*written > read_version || *written == version)
+                && !(self.has(ClusterBug::ResolverIgnoresBatch) && *written == version)
+                && !(self.has(ClusterBug::ResolverForgetsEarly) && *written < version - EARLY)
         };
         let begin: &[u8] = Ord::max(&range.begin, &self.share.begin);
         let at = (Bound::Unbounded, Bound::Included(begin));
         if self.steps.range::<[u8], _>(at).next_back().is_some_and(later) {
             return true;
         }
-        if self.first_keys_only {
+        if self.has(ClusterBug::ResolverIgnoresRanges) {
             return false;
         }
         let end: &[u8] = Ord::min(&range.end, &self.share.end);
         if begin >= end {
             return false;
         }
-        self.steps.range::<[u8], _>((Bound::Excluded(begin), Bound::Excluded(end))).any(later)
+        let mut steps = self.steps.range::<[u8], _>((Bound::Excluded(begin), Bound::Excluded(end)));
+        if self.has(ClusterBug::ResolverForgetsEnd) {
+            steps.next_back();
+        }
+        steps.any(later)
     }
 
     fn write(&mut self, begin: Bytes, end: Bytes, version: Version) {
@@ -116,8 +139,9 @@ impl ConflictSet {
                 .map(|(key, version)| (key.clone(), *version))
         };
         let step = before(&self.steps, &end);
+        let forgets = self.has(ClusterBug::ResolverForgetsStep);
         if step.as_ref().is_none_or(|(key, _)| *key != end) {
-            self.steps.insert(end.clone(), step.map_or(0, |(_, version)| version));
+            self.steps.insert(end.clone(), if forgets { 0 } else { step.map_or(0, |(_, version)| version) });
         }
         let inside = (Bound::Excluded(&begin[..]), Bound::Excluded(&end[..]));
         while let Some((key, _)) = self.steps.range::<[u8], _>(inside).next() {

@@ -17,6 +17,7 @@ pub mod watches;
 pub use replicas::{Replica, replicas, settle};
 
 use crate::{
+    config::ClusterBug,
     data_distribution::ShardMap,
     net::Endpoint,
     proto::{KeyRange, Version},
@@ -36,9 +37,10 @@ pub struct StorageDisk {
 }
 
 impl StorageDisk {
-    /// The disk of server number `server`, with the shards that the map assigns to it, all empty.
-    pub fn new(server: u16, map: &ShardMap) -> StorageDisk {
-        StorageDisk { server, state: Mutex::new(State::new(map.held_by(server))) }
+    /// The disk of server number `server`, with the shards that the map assigns to it, all empty, and the planted bug of
+    /// the cluster.
+    pub fn new(server: u16, map: &ShardMap, bug: Option<ClusterBug>) -> StorageDisk {
+        StorageDisk { server, state: Mutex::new(State::new(map.held_by(server)).with_bug(bug)) }
     }
 
     /// The last version that the server has applied.
@@ -63,7 +65,7 @@ impl StorageDisk {
 pub fn add_servers(world: &Arc<World>, controller: Endpoint) -> Vec<Arc<StorageDisk>> {
     (0..world.config.storage_servers.max(1))
         .map(|server| {
-            let disk = Arc::new(StorageDisk::new(server, &world.shards.lock()));
+            let disk = Arc::new(StorageDisk::new(server, &world.shards.lock(), world.config.cluster_bug));
             let kept = disk.clone();
             world.has_disk(disk.clone());
             world.add_machine_with_endpoint(

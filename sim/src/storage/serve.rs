@@ -167,7 +167,7 @@ impl Server {
                 }
                 let bug = self.planted_bug(&entry);
                 state.apply(&entry, self.world.tunables.window(), bug);
-                self.watches.applied(&state, &entry);
+                self.watches.applied(&state, &entry, self.world.config.cluster_bug);
                 self.world.trace.event(now, self.home.node, Kind::Applied, entry.version as u64, 0);
             }
         }
@@ -314,7 +314,9 @@ fn answer(
     read: Message,
 ) {
     match read {
-        Message::WatchValue { key, value, reply, .. } => watches.set(state, key, value, reply),
+        Message::WatchValue { key, value, reply, .. } => {
+            watches.set(state, key, value, world.has(ClusterBug::StorageWatchMissesPast), reply);
+        }
         read => {
             let work = rng.range(world.config.storage_read.clone()) + tunables.read_delay();
             requests::answer(state, read, work);

@@ -12,7 +12,9 @@ use crate::{
     proto::{GetKeyValuesReply, KeyRange, LogEntry, Mutation, ResolvedKey, Version, WRONG_SHARD_SERVER},
 };
 use bytes::Bytes;
-use shaketable_layers::tx::{Error, KeySelector, KeyValue, Result, key_after};
+use shaketable_layers::tx::{
+    Error, KeySelector, KeyValue, MutationType, Result, VALUE_SIZE_LIMIT, key_after,
+};
 use std::sync::Arc;
 
 /// The size of a row in a reply in addition to its bytes: two pointers with lengths (`sizeof(KeyValueRef)`).
@@ -27,6 +29,8 @@ pub struct State {
     oldest: Version,
     known_committed: Version,
     durable: Version,
+    /// The planted bug of the cluster, which may be one of storage servers.
+    bug: Option<ClusterBug>,
 }
 
 /// A shard that the server holds or fetches.
@@ -70,6 +74,15 @@ impl State {
         State { shards: ranges.into_iter().map(held).collect(), ..State::default() }
     }
 
+    /// The state of a server with this planted bug of the cluster.
+    pub fn with_bug(self, bug: Option<ClusterBug>) -> State {
+        State { bug, ..self }
+    }
+
+    fn has(&self, bug: ClusterBug) -> bool {
+        self.bug == Some(bug)
+    }
+
     /// The last applied version.
     pub fn version(&self) -> Version {
         self.version
@@ -105,7 +118,9 @@ impl State {
         if self.version <= to {
             return;
         }
-        self.data.rollback(to);
+        if !self.has(ClusterBug::StorageKeepsRolledBack) {
+            self.data.rollback(to);
+        }
         self.version = to;
         self.known_committed = self.known_committed.min(to);
         // Only a recovery that forgets commits goes back to before a version that was known to be committed.
@@ -133,7 +148,9 @@ impl State {
                 }
             }
             let keep = self.keep();
-            let mut each = |m: &Mutation| apply(&mut self.data, &self.shards, m, entry.version, keep);
+            let planted = self.bug;
+            let mut each =
+                |m: &Mutation| apply(&mut self.data, &self.shards, m, entry.version, keep, planted);
             match bug {
                 Some(ClusterBug::ReplicaReorders) => mutations(entry).rev().for_each(&mut each),
                 _ => mutations(entry).for_each(&mut each),
@@ -166,17 +183,22 @@ impl State {
 
     /// Adds the shard's rows at the version `since`: the shard can be read from then on.
     pub fn end_fetch(&mut self, range: &KeyRange, since: Version, rows: Vec<KeyValue>) {
-        let keep = self.keep();
+        let (keep, bug) = (self.keep(), self.bug);
         let fetched = self.shards.iter_mut().find(|s| s.range == *range && s.since == since);
         let Some(shard) = fetched else { return };
-        let Some(buffered) = shard.fetching.take() else { return };
-        for row in rows {
+        let Some(mut buffered) = shard.fetching.take() else { return };
+        let kept =
+            if bug == Some(ClusterBug::StorageFetchesLess) { rows.len().max(1) - 1 } else { rows.len() };
+        if bug == Some(ClusterBug::StorageLosesFetched) {
+            buffered.clear();
+        }
+        for row in rows.into_iter().take(kept) {
             self.data.set(&row.key, row.value, since, keep);
         }
         let only = [shard.clone()];
         for entry in buffered {
             for mutation in mutations(&entry) {
-                apply(&mut self.data, &only, mutation, entry.version, keep);
+                apply(&mut self.data, &only, mutation, entry.version, keep, bug);
             }
         }
     }
@@ -199,7 +221,7 @@ impl State {
     pub fn readable(&self, version: Version) -> Readable {
         match version {
             v if v < self.oldest || v < 0 => Readable::TooOld,
-            v if v <= self.version => Readable::Now,
+            v if v <= self.version || self.has(ClusterBug::StorageReadsEarly) => Readable::Now,
             _ => Readable::Later,
         }
     }
@@ -219,6 +241,9 @@ impl State {
     /// A key's value at a readable version.
     pub fn get(&self, key: &[u8], version: Version) -> Result<Option<&Bytes>> {
         self.shard_at(version, |range| range.contains(key))?;
+        if self.has(ClusterBug::StorageReadsLatest) {
+            return Ok(self.data.latest(key));
+        }
         Ok(self.data.get(key, version))
     }
 
@@ -237,7 +262,7 @@ impl State {
             let range = KeyRange { begin: key.clone(), end: shard.range.end.clone() };
             let mut left = *offset;
             for (found, _) in self.data.rows(&range, version) {
-                if *or_equal && found == key {
+                if *or_equal && found == key && !self.has(ClusterBug::StorageCountsEqual) {
                     continue;
                 }
                 left -= 1;
@@ -245,7 +270,8 @@ impl State {
                     return Ok(ResolvedKey::Found(found.clone()));
                 }
             }
-            Ok(beyond(&shard.range.end, left))
+            let skipped = i32::from(self.has(ClusterBug::StorageMissesBorder));
+            Ok(beyond(&shard.range.end, left + skipped))
         } else {
             // Keys before the base key determine the result, so the shard that ends at the base key is
             // suitable.
@@ -284,10 +310,13 @@ impl State {
         let mut reply = GetKeyValuesReply::default();
         let mut bytes = 0;
         while let Some((key, value)) = if reverse { rows.next_back() } else { rows.next() } {
+            if reverse && *key == range.begin && self.has(ClusterBug::StorageCutsReverse) {
+                break;
+            }
             bytes += key.len() + value.len() + ROW_OVERHEAD;
             reply.rows.push(KeyValue { key: key.clone(), value: value.clone() });
             if reply.rows.len() >= limit || bytes >= limit_bytes {
-                reply.more = true;
+                reply.more = !self.has(ClusterBug::StorageHidesMore);
                 break;
             }
         }
@@ -336,7 +365,14 @@ fn mutations(entry: &LogEntry) -> impl DoubleEndedIterator<Item = &Mutation> {
     entry.transactions.iter().flat_map(|t| &t.mutations)
 }
 
-fn apply(data: &mut VersionedMap, shards: &[HeldShard], mutation: &Mutation, at: Version, keep: Version) {
+fn apply(
+    data: &mut VersionedMap,
+    shards: &[HeldShard],
+    mutation: &Mutation,
+    at: Version,
+    keep: Version,
+    bug: Option<ClusterBug>,
+) {
     let held = || shards.iter().filter(|s| s.fetching.is_none());
     match mutation {
         Mutation::Set(key, value) => {
@@ -347,13 +383,24 @@ fn apply(data: &mut VersionedMap, shards: &[HeldShard], mutation: &Mutation, at:
         Mutation::ClearRange(range) => {
             for shard in held().filter(|s| s.range.intersects(range)) {
                 let begin = (&shard.range.begin).max(&range.begin).clone();
-                let end = (&shard.range.end).min(&range.end).clone();
+                let mut end = (&shard.range.end).min(&range.end).clone();
+                if bug == Some(ClusterBug::StorageClearsLess) {
+                    let within = KeyRange { begin: begin.clone(), end: end.clone() };
+                    let last = data.rows(&within, at).next_back().map(|(key, _)| key.clone());
+                    end = last.filter(|key| *key > begin).unwrap_or(end);
+                }
                 data.clear_range(&KeyRange { begin, end }, at, keep);
             }
         }
         Mutation::Atomic(key, operand, op) => {
             if held().any(|s| s.range.contains(key)) {
-                match atomic::apply(*op, data.latest(key), operand) {
+                let before = data.latest(key);
+                let fills = *op == MutationType::AppendIfFits
+                    && before.map_or(0, Bytes::len) + operand.len() == VALUE_SIZE_LIMIT;
+                if fills && bug == Some(ClusterBug::StorageAppendsLess) {
+                    return;
+                }
+                match atomic::apply(*op, before, operand) {
                     Some(value) => data.set(key, value, at, keep),
                     None => data.clear(key, at, keep),
                 }

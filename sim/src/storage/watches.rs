@@ -6,6 +6,7 @@
 
 use super::state::State;
 use crate::{
+    config::ClusterBug,
     net::ReplyTo,
     proto::{KeyRange, LogEntry, Mutation, Version, WRONG_SHARD_SERVER},
 };
@@ -32,21 +33,27 @@ impl Watches {
         state: &State,
         key: Bytes,
         value: Option<Bytes>,
+        misses_past: bool,
         reply: ReplyTo<Result<Version, Error>>,
     ) {
         match state.latest(&key) {
             Err(error) => reply.send(Err(error)),
-            Ok(current) if current != value.as_ref() => reply.send(Ok(state.version())),
+            Ok(current) if current != value.as_ref() && !misses_past => reply.send(Ok(state.version())),
             Ok(_) => self.keys.entry(key).or_default().push(Watch { value, reply }),
         }
     }
 
-    /// Fires the watches of the keys that an applied entry wrote.
-    pub fn applied(&mut self, state: &State, entry: &LogEntry) {
+    /// Fires the watches of the keys that an applied entry wrote, as a server with this planted bug does.
+    pub fn applied(&mut self, state: &State, entry: &LogEntry, bug: Option<ClusterBug>) {
         if self.keys.is_empty() {
             return;
         }
-        for mutation in entry.transactions.iter().flat_map(|t| &t.mutations) {
+        let is_missed = |mutation: &Mutation| match mutation {
+            Mutation::Set(..) => bug == Some(ClusterBug::StorageSetsWakeNobody),
+            Mutation::Atomic(..) => bug == Some(ClusterBug::StorageAtomicsWakeNobody),
+            Mutation::ClearRange(_) => bug == Some(ClusterBug::StorageClearsWakeNobody),
+        };
+        for mutation in entry.transactions.iter().flat_map(|t| &t.mutations).filter(|m| !is_missed(m)) {
             match mutation {
                 Mutation::Set(key, _) | Mutation::Atomic(key, _, _) => self.check(state, key),
                 Mutation::ClearRange(range) => {

@@ -9,6 +9,7 @@ pub mod api;
 pub mod array;
 pub mod blob;
 pub mod bulk;
+pub mod contract;
 pub mod counter;
 pub mod cycle;
 pub mod directory;
@@ -44,6 +45,7 @@ pub fn catalogue() -> Vec<Box<dyn Entry>> {
     vec![
         entry::<cycle::Cycle>(),
         entry::<api::Api>(),
+        entry::<contract::Contract>(),
         entry::<Mounted<queue::Queue>>(),
         entry::<Mounted<scheduling::Signups>>(),
         entry::<Mounted<index::Index>>(),

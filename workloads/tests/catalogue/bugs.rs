@@ -64,17 +64,25 @@ fn every_planted_bug_shows_in_its_plan() {
     }
 }
 
-#[test]
-fn every_planted_bug_of_the_cluster_is_caught_by_a_judge_of_the_cluster() {
-    let catalogue = catalogue();
+/// Whether some seed catches the bug with workloads that show it, which take turns.
+fn is_caught(bug: ClusterBug, catalogue: &[Box<dyn Entry>]) -> bool {
     let of_cluster = |kind| Judge::ALL.iter().any(|judge| Kind::from(*judge) == kind);
-    for bug in ClusterBug::ALL {
-        let demands = Demands { cluster_bug: Some(*bug), ..Demands::default() };
-        let caught = (0..SEEDS).any(|seed| {
-            let entry = &catalogue[seed as usize % catalogue.len()];
-            let result = entry.run(Seed(seed), &demands, false);
-            result.findings.iter().any(|finding| of_cluster(finding.kind))
-        });
-        assert!(caught, "{bug:?} was not caught by {SEEDS} seeds");
-    }
+    let shows = |entry: &&Box<dyn Entry>| bug.shows_everywhere() || entry.cluster_bugs().contains(&bug);
+    let entries: Vec<_> = catalogue.iter().filter(shows).collect();
+    let demands = Demands { cluster_bug: Some(bug), ..Demands::default() };
+    !entries.is_empty()
+        && (0..SEEDS).any(|seed| {
+            let result = entries[seed as usize % entries.len()].run(Seed(seed), &demands, false);
+            match bug.shows_everywhere() {
+                true => result.findings.iter().any(|finding| of_cluster(finding.kind)),
+                false => result.verdict() != Verdict::Passed,
+            }
+        })
+}
+
+#[test]
+fn every_planted_bug_of_the_cluster_is_caught() {
+    let catalogue = catalogue();
+    let missed: Vec<_> = ClusterBug::ALL.iter().filter(|bug| !is_caught(**bug, &catalogue)).collect();
+    assert!(missed.is_empty(), "not caught by {SEEDS} seeds: {missed:?}");
 }

@@ -177,6 +177,21 @@ pub async fn run_each<D: Database>(
     results
 }
 
+/// Runs the cases for whose numbers `is_wanted` returns true, one after another, all under the same prefix below `prefix`, so
+/// that a cluster can be made that has the keys of each of them on several servers.
+pub async fn run_part<D: Database>(
+    db: &D,
+    prefix: &[u8],
+    is_wanted: impl Fn(usize) -> bool,
+) -> Vec<CaseResult> {
+    let mut results = Vec::new();
+    for (_, case) in cases::<D>().into_iter().enumerate().filter(|(number, _)| is_wanted(*number)) {
+        let result = run_case(db, prefix, 0, &case).await;
+        results.push(CaseResult { name: case.name, promise: case.promise, result });
+    }
+    results
+}
+
 /// Runs one case until an attempt is conclusive.
 async fn run_case<D: Database>(db: &D, prefix: &[u8], number: usize, case: &Case<D>) -> Result<(), String> {
     let mut last = String::new();

@@ -1,6 +1,10 @@
 //! How a client performs a transaction.
 
-use super::{Answer, Api, Asked, Before, Call, Op, Seen, Spot, layout::Layout, planted::Planted};
+use super::{
+    Answer, Api, Asked, Before, Call, Op, Seen, Spot, Wake, Waker,
+    layout::{Layout, WOKEN},
+    planted::Planted,
+};
 use crate::catalogue::shared::unexpected;
 use bytes::Bytes;
 use futures::{
@@ -13,7 +17,7 @@ use shaketable_layers::{
     once::{self, Check, PendingAnswer, Session},
     sometimes,
     tx::{
-        ConflictRangeType, Database, Error, Isolation, KeyValue, MutationType, RangeOption, Result,
+        ConflictRangeType, Database, Env, Error, Isolation, KeyValue, MutationType, RangeOption, Result,
         Transaction, TransactionOption,
     },
 };
@@ -41,8 +45,10 @@ impl Api {
         let db = session.database().clone();
         // Performs the calls and returns the number of this attempt; the answers are kept separately for each
         // attempt.
-        let calls = |tx: D::Transaction| async move {
-            let seen = run_calls(&tx, layout, client, op, planted).await?;
+        let env = &db.env().clone();
+        let calls = |tx: D::Transaction, attempt: u32| async move {
+            let pauses = (attempt == 0).then_some(env);
+            let seen = run_calls(&tx, layout, client, op, (planted, pauses)).await?;
             let mut attempts = attempts.lock();
             attempts.push((seen, tx.get_versionstamp()));
             Ok::<u64, Error>(attempts.len() as u64 - 1)
@@ -52,7 +58,7 @@ impl Api {
         if op.reads_only() || planted == Some(Planted::NoOpRecord) {
             let ran = db.run(|tx, attempt| async move {
                 prepare(handle, &tx, shared, op, attempt.number, planted).await?;
-                calls(tx).await
+                calls(tx, attempt.number).await
             });
             return match ran.await {
                 Ok(n) => self.answer(&mut attempts.lock(), n),
@@ -69,7 +75,7 @@ impl Api {
             prepare(handle, &tx, shared, op, attempt.number, planted).await?;
             match once::check(&tx, slots, id).await? {
                 Check::Done(n) => Ok(PendingAnswer::ready(n)),
-                Check::New(permit) => once::record(&tx, permit, calls(tx.clone()).await?),
+                Check::New(permit) => once::record(&tx, permit, calls(tx.clone(), attempt.number).await?),
             }
         });
         let ran = ran.await;
@@ -143,13 +149,13 @@ async fn prepare<D: Database>(
     Ok(())
 }
 
-/// Performs the calls in a transaction, and returns what each of them returned.
+/// Performs the calls in a transaction, with pauses if there is a clock for them, and returns what each of them returned.
 async fn run_calls<T: Transaction>(
     tx: &T,
     layout: &Layout,
     client: usize,
     op: &Op,
-    planted: Option<Planted>,
+    (planted, pauses): (Option<Planted>, Option<&Env>),
 ) -> Result<Vec<Seen>> {
     let mut seen = Vec::with_capacity(op.calls.len());
     let as_read =
@@ -182,6 +188,12 @@ async fn run_calls<T: Transaction>(
                     Some((begin, end)) if begin == end => tx.add_conflict_key(begin, *kind)?,
                     Some((begin, end)) => tx.add_conflict_range(begin, end, *kind)?,
                     None => {}
+                }
+                Ok(Seen::Nothing)
+            }
+            Call::Pause(milliseconds) => {
+                if let Some(env) = pauses {
+                    env.sleep(Duration::from_millis((*milliseconds).into())).await;
                 }
                 Ok(Seen::Nothing)
             }
@@ -245,4 +257,52 @@ pub(super) async fn watch<D: Database>(db: &D, key: &Bytes) {
         let fired = matches!(select(changed, db.env().sleep(WATCHED)).await, Either::Left((Ok(()), _)));
         sometimes!(fired, "api: a watch fires");
     }
+}
+
+/// How long a watch may take to notice a change or to fail: longer than any fault.
+const NOTICED: Duration = Duration::from_secs(40);
+
+/// Watches a key that nobody else uses, and changes it. Returns whether the watch ended in time.
+pub(super) async fn wake<D: Database>(db: &D, client: usize, Wake { by, after }: Wake) -> bool {
+    let key = &[WOKEN, &[b'a' + client as u8]].concat()[..];
+    let one = [1];
+    let begin = async |tx: D::Transaction| {
+        tx.set(key, &one);
+        Ok::<_, Error>(())
+    };
+    if db.run(|tx, _| begin(tx)).await.is_err() {
+        return true;
+    }
+    // It may time out, and what it arms may fail, as any watch may.
+    let armed = db.run(|tx, _| async move {
+        let watch = tx.watch(key);
+        let seen = tx.get(key, Isolation::Snapshot).await?;
+        if after.is_none() {
+            change(db, key, by).await?;
+        }
+        Ok::<_, Error>((watch, seen.as_deref() == Some(&one[..])))
+    });
+    let Ok((changed, true)) = armed.await else { return true };
+    if let Some(milliseconds) = after {
+        db.env().sleep(Duration::from_millis(milliseconds.into())).await;
+        if change(db, key, by).await.is_err() {
+            return true;
+        }
+    }
+    matches!(select(changed, db.env().sleep(NOTICED)).await, Either::Left(_))
+}
+
+/// Changes the value of a key from 1, once or twice.
+async fn change<D: Database>(db: &D, key: &[u8], by: Waker) -> Result<()> {
+    let changed = db.run(|tx, _| async move {
+        match by {
+            Waker::Set => tx.set(key, b"changed"),
+            Waker::Clear => tx.clear(key),
+            Waker::ClearRange => tx.clear_range(key, &[key, &b"~"[..]].concat()),
+            Waker::Atomic(op, operand) => tx.atomic_op(key, &[operand], op),
+            Waker::Stamp => tx.atomic_op(key, &[0; 14], MutationType::SetVersionstampedValue),
+        }
+        Ok::<_, Error>(())
+    });
+    changed.await.map_err(|e| e.error)
 }

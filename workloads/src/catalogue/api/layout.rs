@@ -13,14 +13,20 @@ const MARGIN: usize = 8;
 /// The maximum offset of a selector.
 pub(super) const REACH: i32 = MARGIN as i32 - 2;
 
+/// What the keys that clients watch begin with.
+pub(super) const WOKEN: &[u8] = b"api1";
+
 /// The names of all keys, made once.
 ///
 /// ```text
 /// api/!0 .. api/!7        untouched, so that selectors find a key
-/// api/00/00 .. /15        the shared region, and api/00/s<versionstamp>
-/// api/01/00 .. /15        the first client's region, and so on
+/// api/00/00 .. /03        the shared region, and api/00/s<versionstamp>
+/// api/01/00 .. /03        the first client's region, and so on
 /// api/~0 .. api/~7        untouched
+/// api1<client>            watched, and otherwise nobody's
 /// ```
+///
+/// The names of a region are those of four keys, each alone, followed by one and by two zero bytes, and by a greater one.
 #[derive(Clone, Debug)]
 pub(super) struct Layout {
     pub(super) regions: Vec<Vec<Bytes>>,
@@ -29,7 +35,10 @@ pub(super) struct Layout {
 impl Layout {
     /// The keys for this many clients, at most 99.
     pub(super) fn new(clients: usize) -> Layout {
-        let key = |region, n| Bytes::from(format!("api/{region:02}/{n:02}"));
+        let key = |region, n: u8| {
+            let alike = ["", "\0", "\0\0", "\u{7f}"][usize::from(n % 4)];
+            Bytes::from(format!("api/{region:02}/{:02}{alike}", n / 4))
+        };
         Layout { regions: (0..=clients).map(|r| (0..KEYS).map(|n| key(r, n)).collect()).collect() }
     }
 

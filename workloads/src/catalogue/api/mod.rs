@@ -19,10 +19,12 @@ mod planted;
 
 pub use client::Client;
 pub use model::Model;
-pub use operations::{Answer, Asked, Before, Call, Choice, Data, Op, Range, Seen, Selector, Spot};
+pub use operations::{
+    Answer, Asked, Before, Call, Choice, Data, Op, Range, Seen, Selector, Spot, Wake, Waker,
+};
 
 use bytes::Bytes;
-use client::watch;
+use client::{wake, watch};
 use layout::{KEYS, Layout};
 use planted::{BUGS, Planted};
 use proptest::prelude::*;
@@ -36,7 +38,7 @@ use shaketable_layers::{
     once::Session,
     tx::{Database, Error, Isolation, KeySelector, Result, Transaction},
 };
-use shaketable_sim::seed::Stream;
+use shaketable_sim::{config::ClusterBug, proto::Mutation, seed::Stream};
 use std::{ops::Range as Numbers, sync::Arc};
 
 /// The drawn configuration of a run.
@@ -47,7 +49,7 @@ pub struct Api {
     /// The maximum number of calls in a transaction.
     calls: usize,
     /// The weight of each kind of call, in the order of [`Call`]; in some seeds kinds are left out.
-    weights: [u32; 14],
+    weights: [u32; 15],
     /// The probability that a call uses the shared region, in percent.
     shared: u32,
     /// How many of the numbered keys calls use. If they are few, clients often meet.
@@ -58,6 +60,8 @@ pub struct Api {
     limited: bool,
     /// The timeout that clients set on their database, in milliseconds.
     timeout: Option<i32>,
+    /// Whether clients wake watches of their own.
+    wakes: bool,
     planted: Option<Planted>,
 }
 
@@ -74,27 +78,69 @@ impl Workload for Api {
         BUGS
     }
 
+    fn cluster_bugs() -> &'static [ClusterBug] {
+        use ClusterBug::*;
+        &[
+            ResolverForgetsStep,
+            ResolverNarrowsWrites,
+            ResolverIgnoresBatch,
+            ResolverSplitsRanges,
+            ResolverTakesOld,
+            ResolverForgetsEarly,
+            ResolverIgnoresOrder,
+            ResolverForgetsEnd,
+            ProxyAsksOneResolver,
+            ProxyReordersBatch,
+            ProxyMiscounts,
+            ProxyLeavesStampedKeys,
+            ProxyCutsTransactions,
+            StorageAtomicsWakeNobody,
+            StorageClearsWakeNobody,
+            StorageSetsWakeNobody,
+            StorageWatchMissesPast,
+            StorageLosesFetched,
+            StorageFetchesLess,
+            StorageReadsLatest,
+            StorageReadsEarly,
+            StorageMissesBorder,
+            StorageClearsLess,
+            StorageKeepsRolledBack,
+            ClientDeniesCommit,
+            ClientReadsCleared,
+        ]
+    }
+
+    /// What a client does to its watches is no effect.
+    fn is_effect(&self, mutations: &[Mutation]) -> bool {
+        let wakes = |mutation: &Mutation| match mutation {
+            Mutation::Set(key, _) | Mutation::Atomic(key, ..) => key.starts_with(layout::WOKEN),
+            Mutation::ClearRange(range) => range.begin.starts_with(layout::WOKEN),
+        };
+        !sessions::is_fence(mutations) && !mutations.iter().all(wakes)
+    }
+
     fn points() -> &'static [&'static str] {
         &["api: a watch fires"]
     }
 
     fn draw(rng: &mut Stream, bug: Option<&str>) -> Api {
         // Reads and sets always occur. In each seed some of the other kinds are left out, and some are frequent.
-        let mut weights = [8, 2, 6, 1, 6, 2, 1, 1, 4, 1, 1, 1, 1, 1];
-        for kind in [1, 3, 5, 6, 7, 8, 9, 10, 11, 12, 13] {
+        let mut weights = [8, 2, 6, 1, 6, 2, 2, 1, 4, 1, 1, 2, 1, 1, 1];
+        for kind in [1, 3, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14] {
             weights[kind] *= *rng.pick(&[0, 1, 1, 3]);
         }
         let most = rng.range(8..32) as usize;
         Api {
             clients: rng.range(1..7) as u8,
             operations: most / 2..most,
-            calls: rng.range(2..10) as usize,
+            calls: *rng.pick(&[2, 4, 6, 9, 9, 40]),
             weights,
             shared: *rng.pick(&[20, 50, 90]),
             keys: *rng.pick(&[2, 5, KEYS]),
             repeat: *rng.pick(&[1, 20, 300]),
             limited: rng.chance(0.2),
             timeout: sessions::draw_timeout(rng),
+            wakes: rng.chance(0.5),
             planted: bug.and_then(Planted::named),
         }
     }
@@ -104,7 +150,11 @@ impl Workload for Api {
     }
 
     fn keys(&self) -> Vec<Bytes> {
-        Layout::new(self.clients()).regions.into_iter().flatten().step_by(4).collect()
+        // Borders often divide what all clients use.
+        let layout = Layout::new(self.clients());
+        let shared = layout.regions[0].iter().cloned();
+        let own = layout.regions[1..].iter().flatten().step_by(3).take(usize::from(KEYS)).cloned();
+        shared.chain(own).collect()
     }
 
     fn operations(&self, _: usize) -> BoxedStrategy<Vec<Op>> {
@@ -132,6 +182,11 @@ impl Workload for Api {
         if let (Outcome::Answered(_), Some(at), false) = (&outcome, op.watch, op.reads_only()) {
             let key = client.layout.key(client.client, at).clone();
             watch(client.session.database(), &key).await;
+        }
+        if let (Outcome::Answered(_), Some(how), false) = (&outcome, op.wake, op.reads_only())
+            && !wake(client.session.database(), client.client, how).await
+        {
+            return Outcome::Violated(format!("a watch that {how:?} must have woken waits"));
         }
         outcome
     }

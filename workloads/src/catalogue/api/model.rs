@@ -178,6 +178,7 @@ mod tests {
             options: Vec::new(),
             calls: Vec::new(),
             watch: None,
+            wake: None,
         }
     }
 
@@ -229,7 +230,7 @@ mod tests {
             ],
             ..plain()
         };
-        let key = Bytes::from("api/02/01");
+        let key = Layout::new(2).key(1, own(1)).clone();
         let right = [
             Seen::Nothing,
             Seen::Value(Some(Bytes::from("x"))),
@@ -245,7 +246,7 @@ mod tests {
             (1, Seen::Value(None)),
             (1, Seen::Unreadable),
             (3, Seen::Value(None)),
-            (4, Seen::Key(Bytes::from("api/02/02"))),
+            (4, Seen::Key(Layout::new(2).key(1, own(2)).clone())),
             (0, Seen::Unreadable),
         ] {
             let mut seen = right.clone();
@@ -273,7 +274,7 @@ mod tests {
             Call::GetRange(range, Isolation::Snapshot),
         ];
         let op = Op { calls, ..plain() };
-        let row = |n: u8| (Bytes::from(format!("api/02/0{n}")), Bytes::from(n.to_string()));
+        let row = |n: u8| (Layout::new(2).key(1, own(n)).clone(), Bytes::from(n.to_string()));
         let verdict = |rows, more| verdict(&op, &[Seen::Nothing, Seen::Nothing, Seen::Rows(rows, more)]);
         assert_eq!(verdict(vec![row(2), row(1)], false), Ok(()));
         assert_eq!(verdict(vec![row(2)], true), Ok(()));

@@ -25,7 +25,52 @@ pub struct Op {
     /// A key to watch for a short time afterwards, if the transaction writes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub watch: Option<Spot>,
+    /// How a watch is woken afterwards, if the transaction writes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wake: Option<Wake>,
 }
+
+/// How a client wakes a watch of its own: it must fire, or fail.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Wake {
+    /// The write.
+    pub by: Waker,
+    /// Whether it is made before the watch is armed; otherwise so much later, in milliseconds.
+    pub after: Option<u8>,
+}
+
+/// A write that wakes a watch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Waker {
+    /// A set.
+    Set,
+    /// A clear of the key.
+    Clear,
+    /// A clear of a range around it.
+    ClearRange,
+    /// An atomic operation with this operand.
+    Atomic(MutationType, u8),
+    /// A versionstamped value.
+    Stamp,
+}
+
+/// Each write changes the value 1, also if it is made twice.
+const WAKERS: [Waker; 14] = [
+    Waker::Set,
+    Waker::Clear,
+    Waker::ClearRange,
+    Waker::Stamp,
+    Waker::Atomic(MutationType::Add, 1),
+    Waker::Atomic(MutationType::BitAnd, 0),
+    Waker::Atomic(MutationType::BitOr, 2),
+    Waker::Atomic(MutationType::AppendIfFits, 1),
+    Waker::Atomic(MutationType::Max, 9),
+    Waker::Atomic(MutationType::Min, 0),
+    Waker::Atomic(MutationType::ByteMin, 0),
+    Waker::Atomic(MutationType::ByteMax, 9),
+    Waker::Atomic(MutationType::CompareAndClear, 1),
+    Waker::ClearRange,
+];
 
 impl Op {
     /// Whether it writes nothing, so that it commits at its read version.
@@ -33,7 +78,12 @@ impl Op {
         self.calls.iter().all(|call| {
             matches!(
                 call,
-                Call::Get(..) | Call::GetKey(..) | Call::GetRange(..) | Call::GetStamped(..) | Call::Ask(_)
+                Call::Get(..)
+                    | Call::GetKey(..)
+                    | Call::GetRange(..)
+                    | Call::GetStamped(..)
+                    | Call::Ask(_)
+                    | Call::Pause(_)
             ) || matches!(call, Call::Conflict(_, _, ConflictRangeType::Read))
         })
     }
@@ -72,6 +122,8 @@ pub enum Call {
     SetByHand(Spot, Data),
     /// Requests information that only bounds are known of: see [`Asked`].
     Ask(Asked),
+    /// Waits, in milliseconds, in the first attempt.
+    Pause(u16),
 }
 
 /// A key, by region and number.
@@ -236,6 +288,9 @@ const HARMLESS: [Choice; 9] = [
     Choice::SnapshotRywTwice,
 ];
 
+/// The pauses within transactions, milliseconds. The longest exceeds a transaction's life.
+const PAUSES: [u16; 5] = [1, 5, 20, 300, 5_500];
+
 impl Api {
     /// Draws the operations of a client.
     pub(super) fn drawn(&self) -> BoxedStrategy<Vec<Op>> {
@@ -243,6 +298,12 @@ impl Api {
         let (keys, shared) = (self.keys, self.shared);
         let spot = (0..100u32, 0..keys).prop_map(move |(p, n)| Spot { own: p >= shared, n });
         let watch = prop::option::weighted(0.15, spot);
+        let after = prop_oneof![1 => Just(None), 2 => prop::sample::select(&[0, 3, 50][..]).prop_map(Some)];
+        let wake = (prop::sample::select(&WAKERS[..]), after).prop_map(|(by, after)| Wake { by, after });
+        let wake = prop_oneof![
+            7 => Just(None),
+            if self.wakes { 3 } else { 0 } => wake.prop_map(Some),
+        ];
         use Before::{Cancel, Drop, Lend, Reset};
         let before = prop_oneof![
             12 => Just(Before::Nothing),
@@ -258,14 +319,9 @@ impl Api {
             if self.limited { 6 } else { 0 } => limits,
         ];
         let ryw = (prop::bool::weighted(0.85), prop::bool::weighted(0.85));
-        let op = (ryw, before, vec(choice, 0..3), calls, watch);
-        let op = op.prop_map(|((read_your_writes, snapshot_ryw), before, options, calls, watch)| Op {
-            read_your_writes,
-            snapshot_ryw,
-            before,
-            options,
-            calls,
-            watch,
+        let op = (ryw, before, vec(choice, 0..3), calls, (watch, wake));
+        let op = op.prop_map(|((read_your_writes, snapshot_ryw), before, options, calls, (watch, wake))| {
+            Op { read_your_writes, snapshot_ryw, before, options, calls, watch, wake }
         });
         vec(op, self.operations.clone()).boxed()
     }
@@ -335,6 +391,7 @@ impl Api {
             (w[11], (spot(), 0..KEYS, kind).prop_map(|(b, e, k)| Call::Conflict(b, e, k)).boxed()),
             (w[12], (spot(), data()).prop_map(|(s, d)| Call::SetByHand(s, d)).boxed()),
             (w[13], prop::sample::select(&ASKED[..]).prop_map(Call::Ask).boxed()),
+            (w[14], prop::sample::select(PAUSES.to_vec()).prop_map(Call::Pause).boxed()),
         ];
         kinds.retain(|(weight, _)| *weight > 0);
         Union::new_weighted(kinds).boxed()
@@ -358,6 +415,6 @@ mod tests {
                 kinds.insert(text.split('"').nth(1).unwrap().to_owned());
             }
         }
-        assert_eq!(kinds.len(), 14, "{kinds:?}");
+        assert_eq!(kinds.len(), 15, "{kinds:?}");
     }
 }

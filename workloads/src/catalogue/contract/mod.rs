@@ -1,0 +1,138 @@
+//! `contract`: whatever has happened to the cluster, its clients keep FoundationDB's promises afterwards.
+//!
+//! Clients write while faults strike. After that, a quarter of the cases of the contract suite
+//! ([`shaketable_layers::tx::contract`]) is run on the healed cluster, whose shards and resolvers share the keys of every case.
+//! Each seed draws which quarter. A real cluster is asked with the command `contract` instead: there a run has only a part of
+//! the keyspace, where some promises do not hold.
+
+use bytes::Bytes;
+use proptest::{collection::vec, prelude::*};
+use serde::{Deserialize, Serialize};
+use shaketable::workload::{Outcome, Step, Workload};
+use shaketable_layers::tx::{Database, Error, Result, Transaction, contract};
+use shaketable_sim::{client::SimDatabase, config::ClusterBug, seed::Stream};
+use std::{any::Any, ops::Range};
+
+/// The prefix of the cases' keys.
+const PREFIX: &[u8] = b"contract/";
+
+/// A run asks for every case whose number leaves a given rest when divided by this.
+const PARTS: usize = 4;
+
+/// The drawn configuration of a run.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Contract {
+    clients: usize,
+    operations: Range<usize>,
+    /// Which part of the cases is run.
+    part: usize,
+}
+
+/// Sets a key of a few to a value.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub struct Write(pub u8, pub u8);
+
+fn key(n: u8) -> Bytes {
+    format!("written/{n}").into()
+}
+
+impl Workload for Contract {
+    type Op = Write;
+    type Answer = ();
+    type Session<D: Database> = D;
+    type Model = ();
+
+    const NAME: &'static str = "contract";
+    const ABOUT: &'static str = "clients keep FoundationDB's promises, whatever has happened to the cluster";
+    const ONE_EFFECT: bool = false;
+
+    fn cluster_bugs() -> &'static [ClusterBug] {
+        use ClusterBug::*;
+        &[
+            StorageAppendsLess,
+            StorageHidesMore,
+            StorageCountsEqual,
+            StorageCutsReverse,
+            ClientKeepsVersion,
+            ClientKeepsOptions,
+            ClientLosesOptions,
+            ClientKeepsReads,
+            ClientCountsWatches,
+            ClientSizeLimit,
+            ClientKeyLimit,
+            ClientValueLimit,
+            ClientCachesStale,
+            ClientForgetsReads,
+            ClientCutsConflict,
+            ClientCutsSelector,
+            ClientTrustsAtomics,
+            ClientSeesOwnAtSnapshot,
+            ClientSendsLast,
+            ClientForgetsEqual,
+            ClientForgetsRanges,
+            ClientWaivesAll,
+            ClientBelievesBatches,
+            ClientMiscountsClears,
+            ClientRetriesOnceMore,
+            ClientStampsLate,
+        ]
+    }
+
+    fn draw(rng: &mut Stream, _: Option<&str>) -> Contract {
+        let most = rng.range(2..10) as usize;
+        Contract { clients: rng.range(1..4) as usize, operations: most / 2..most, part: rng.index(PARTS) }
+    }
+
+    fn clients(&self) -> usize {
+        self.clients
+    }
+
+    fn keys(&self) -> Vec<Bytes> {
+        // Before "d", a batch of a mapped range would end where the shard does.
+        ["d", "d\0", "e", "m", "~"].map(|suffix| Bytes::from(format!("contract/000.0/{suffix}"))).into()
+    }
+
+    fn operations(&self, _: usize) -> BoxedStrategy<Vec<Write>> {
+        vec((0..8u8, any::<u8>()).prop_map(|(n, value)| Write(n, value)), self.operations.clone()).boxed()
+    }
+
+    async fn setup<D: Database>(&self, _: &D) -> Result<()> {
+        Ok(())
+    }
+
+    async fn open<D: Database>(&self, db: &D, _: usize) -> Result<D> {
+        Ok(db.clone())
+    }
+
+    async fn apply<D: Database>(&self, db: &mut D, Write(n, value): &Write) -> Outcome<()> {
+        let written = db.run(|tx, _| async move {
+            tx.set(&key(*n), &[*value]);
+            Ok::<_, Error>(())
+        });
+        match written.await {
+            Ok(()) => Outcome::Answered(()),
+            Err(e) if e.maybe_committed => Outcome::Unknown(e.error),
+            Err(e) => Outcome::Failed(e.error),
+        }
+    }
+
+    fn model(&self) {}
+
+    fn step(&self, (): &mut (), _: &Step<'_, Self>) -> Result<(), String> {
+        Ok(())
+    }
+
+    async fn audit<D: Database>(&self, _: &D::Transaction) -> Result<Result<(), String>> {
+        Ok(Ok(()))
+    }
+
+    async fn check<D: Database>(&self, db: &D, (): &()) -> Result<Result<(), String>> {
+        let Some(db) = (db as &dyn Any).downcast_ref::<SimDatabase>() else { return Ok(Ok(())) };
+        let results = contract::run_part(db, PREFIX, |number| number % PARTS == self.part).await;
+        let broken = results.iter().find_map(|case| Some((case, case.result.as_ref().err()?)));
+        Ok(match broken {
+            None => Ok(()),
+            Some((case, why)) => Err(format!("{}: {} {why}", case.name, case.promise)),
+        })
+    }
+}

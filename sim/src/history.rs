@@ -180,14 +180,16 @@ impl Call {
     fn size(&self) -> usize {
         let row = |row: &KeyValue| size_of::<KeyValue>() + row.key.len() + row.value.len();
         let bytes = match self {
-            Call::Get { key, answer, .. } => key.len() + answer.iter().flatten().map(Bytes::len).sum::<usize>(),
+            Call::Get { key, answer, .. } => {
+                key.len() + answer.iter().flatten().map(Bytes::len).sum::<usize>()
+            }
             Call::GetKey { selector, answer, .. } => {
                 selector.key.len() + answer.as_ref().map_or(0, Bytes::len)
             }
-            Call::GetRange { answer, .. } => {
-                answer.iter().flat_map(|(rows, _)| rows.iter()).map(row).sum()
+            Call::GetRange { answer, .. } => answer.iter().flat_map(|(rows, _)| rows.iter()).map(row).sum(),
+            Call::Write(Mutation::Set(key, value) | Mutation::Atomic(key, value, _)) => {
+                key.len() + value.len()
             }
-            Call::Write(Mutation::Set(key, value) | Mutation::Atomic(key, value, _)) => key.len() + value.len(),
             Call::Write(Mutation::ClearRange(range)) => range.begin.len() + range.end.len(),
         };
         size_of::<Call>() + bytes
@@ -209,7 +211,7 @@ pub struct History {
     /// them. Who tells the story of a run does.
     pub forgets_unsent: bool,
     /// What is kept, bytes, about.
-    size: usize,
+    pub size: usize,
     /// Versions made durable: by generation and version, the entry as the first log stored it.
     pub logged: BTreeMap<(Generation, Version), Arc<LogEntry>>,
     /// When the first log made a version durable; empty where this cannot be observed, as on a real cluster.
@@ -235,16 +237,17 @@ impl History {
     /// is too old. After 1021 it cannot: that error is returned only when the outcome is final.
     pub fn commits_may_land(&self) -> bool {
         // Those that were forgotten are not asked.
-        self.first > 0 || self.attempts.iter().any(|attempt| match attempt {
-            // The client died before it recorded the attempt.
-            None => true,
-            Some(attempt) => match attempt.reported {
-                Reported::Nothing => attempt.commit_sent.is_some(),
-                Reported::Failed(Error::COMMIT_UNKNOWN_RESULT) => !attempt.outcome_is_final,
-                Reported::Failed(error) => error.leaves_commit_unknown(),
-                Reported::ReadOnly | Reported::Committed { .. } => false,
-            },
-        })
+        self.first > 0
+            || self.attempts.iter().any(|attempt| match attempt {
+                // The client died before it recorded the attempt.
+                None => true,
+                Some(attempt) => match attempt.reported {
+                    Reported::Nothing => attempt.commit_sent.is_some(),
+                    Reported::Failed(Error::COMMIT_UNKNOWN_RESULT) => !attempt.outcome_is_final,
+                    Reported::Failed(error) => error.leaves_commit_unknown(),
+                    Reported::ReadOnly | Reported::Committed { .. } => false,
+                },
+            })
     }
 
     /// Reserves a number for an attempt that is about to commit or has ended.
@@ -280,11 +283,6 @@ impl History {
     pub fn numbered(&self) -> impl Iterator<Item = (AttemptId, &Attempt)> {
         let numbers = (self.first..).map(AttemptId);
         numbers.zip(&self.attempts).filter_map(|(id, attempt)| Some((id, attempt.as_ref()?)))
-    }
-
-    /// What is kept, bytes, about.
-    pub fn size(&self) -> usize {
-        self.size
     }
 
     /// Forgets the attempts before the first one that ended at `ended` or later, and the entries up to a version. An

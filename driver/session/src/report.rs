@@ -157,7 +157,13 @@ impl Tally {
 
 impl Report {
     /// The report of a run that has ended and was judged.
-    pub fn of(settings: &Settings, history: &History, end: End, tally: Tally, objections: Vec<String>) -> Report {
+    pub fn of(
+        settings: &Settings,
+        history: &History,
+        end: End,
+        tally: Tally,
+        objections: Vec<String>,
+    ) -> Report {
         Report {
             settings: settings.clone(),
             end,

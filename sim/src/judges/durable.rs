@@ -6,10 +6,7 @@ use super::{
     writes::{END, Writes, written},
 };
 use super::{Objection, Witness};
-use crate::{
-    history::Reported,
-    proto::Version,
-};
+use crate::{history::Reported, proto::Version};
 use bytes::Bytes;
 use std::collections::BTreeMap;
 

@@ -5,8 +5,8 @@
 //! what they would have found in the whole history, except about attempts that end later still: [`History::late`].
 
 use super::{
-    Evidence, Judge, Judgement, KnownCommit, Objection, Replica, Timeline, Truth, convergent, durable, real_time,
-    serializable::Replay,
+    Evidence, Judge, Judgement, KnownCommit, Objection, Replica, Timeline, Truth, convergent, durable,
+    real_time, serializable::Replay,
 };
 use crate::{
     history::{Attempt, AttemptId, History},
@@ -55,7 +55,11 @@ impl Ongoing {
 
     /// Judges what is left at the end, and the replicas. Returns what contradicts the claims, and the truth of what is
     /// left.
-    pub fn end(mut self, history: &History, replicas: &[Replica]) -> (BTreeMap<Judge, Box<Objection>>, Truth) {
+    pub fn end(
+        mut self,
+        history: &History,
+        replicas: &[Replica],
+    ) -> (BTreeMap<Judge, Box<Objection>>, Truth) {
         let truth = self.judge(history, Version::MAX, replicas);
         let evidence = Evidence { history, truth: &truth, replicas };
         self.find(Judge::Durable, durable::is_kept(&evidence, &self.replay.state));

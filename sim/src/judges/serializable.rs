@@ -45,7 +45,8 @@ impl Replay {
         let since = self.until;
         let passed = |version: &Version| since.is_none_or(|since| since < *version) && *version <= until;
         let read = |(id, attempt): (AttemptId, &Attempt)| Some((attempt.read_version.filter(passed)?, id));
-        let mut by_version: Vec<(Version, AttemptId)> = evidence.history.numbered().filter_map(read).collect();
+        let mut by_version: Vec<(Version, AttemptId)> =
+            evidence.history.numbered().filter_map(read).collect();
         by_version.sort();
         let mut readers = by_version.into_iter().peekable();
         let entries = evidence.truth.entries.iter();

@@ -211,7 +211,7 @@ pub struct History {
     /// them. Who tells the story of a run does.
     pub forgets_unsent: bool,
     /// What is kept, bytes, about.
-    size: usize,
+    pub size: usize,
     /// Versions made durable: by generation and version, the entry as the first log stored it.
     pub logged: BTreeMap<(Generation, Version), Arc<LogEntry>>,
     /// When the first log made a version durable; empty where this cannot be observed, as on a real cluster.
@@ -283,11 +283,6 @@ impl History {
     pub fn numbered(&self) -> impl Iterator<Item = (AttemptId, &Attempt)> {
         let numbers = (self.first..).map(AttemptId);
         numbers.zip(&self.attempts).filter_map(|(id, attempt)| Some((id, attempt.as_ref()?)))
-    }
-
-    /// What is kept, bytes, about.
-    pub fn size(&self) -> usize {
-        self.size
     }
 
     /// Forgets the attempts before the first one that ended at `ended` or later, and the entries up to a version. An

@@ -12,6 +12,7 @@ use crate::{
     settings::Settings,
     verdict::Verdict,
     wall::Pace,
+    watchdog::Pulse,
     weather,
 };
 use futures::channel::mpsc::{self, UnboundedReceiver, UnboundedSender};
@@ -36,7 +37,13 @@ const TICK: Nanos = MILLISECOND / 5;
 const STEPS_BETWEEN_SWEEPS: u64 = 1 << 16;
 
 /// Serves the inbox until it is stopped, and reports. A script fills the inbox, if there is one.
-pub async fn serve(inbox: Arc<Inbox>, desk: Arc<Desk>, settings: Settings, script: Option<Script>) -> Report {
+pub async fn serve(
+    inbox: Arc<Inbox>,
+    desk: Arc<Desk>,
+    pulse: Arc<Pulse>,
+    settings: Settings,
+    script: Option<Script>,
+) -> Report {
     let plan = weather::plan(&settings);
     let mut cluster = ClusterConfig::draw(settings.seed, &[]);
     settings.topology.apply(&mut cluster);
@@ -48,6 +55,7 @@ pub async fn serve(inbox: Arc<Inbox>, desk: Arc<Desk>, settings: Settings, scrip
     let mut engine = Engine {
         inbox,
         desk,
+        pulse,
         journal: settings.journal.as_ref().map(|path| Journal::create(path, &settings)),
         script,
         world: world.clone(),
@@ -63,6 +71,8 @@ pub async fn serve(inbox: Arc<Inbox>, desk: Arc<Desk>, settings: Settings, scrip
     engine.run().await;
     let end = End::of(&world, engine.is_restless);
     engine.desk.close(Error::OPERATION_CANCELLED);
+    // What is left to do takes long after a long run, and ends.
+    engine.pulse.rest();
     let (tally, objections) = engine.verdict.end(&world, &engine.cluster).await;
     let report = Report::of(&settings, &world.history.lock(), end, tally, objections);
     engine.cluster.shutdown().await;
@@ -72,6 +82,7 @@ pub async fn serve(inbox: Arc<Inbox>, desk: Arc<Desk>, settings: Settings, scrip
 struct Engine {
     inbox: Arc<Inbox>,
     desk: Arc<Desk>,
+    pulse: Arc<Pulse>,
     /// Keeps what the program asks, if the settings want it.
     journal: Option<Journal>,
     /// What is asked, if the run is one that is performed again.
@@ -137,6 +148,7 @@ impl Engine {
         let mut pace = None;
         self.follow_script();
         while !self.inbox.is_stopped() {
+            self.pulse.beat();
             self.journal.iter_mut().for_each(Journal::flush);
             if self.desk.deliver() {
                 self.stepped();
@@ -154,7 +166,7 @@ impl Engine {
                     pace = None;
                     self.journal.iter_mut().for_each(Journal::flush);
                     // Blocks the thread: neither other tasks nor time proceed.
-                    self.inbox.wait_for_work();
+                    self.pulse.resting(|| self.inbox.wait_for_work());
                 }
                 _ if !self.is_rested => self.let_rest(),
                 Demand::Calls => {
@@ -185,7 +197,7 @@ impl Engine {
     fn stepped(&mut self) {
         self.journal.iter_mut().for_each(Journal::stepped);
         self.script.iter_mut().for_each(Script::stepped);
-        self.verdict.keep_up(&self.world);
+        self.pulse.resting(|| self.verdict.keep_up(&self.world));
         self.steps += 1;
         if self.steps % STEPS_BETWEEN_SWEEPS == 0 {
             rt::forget_ended_tasks();
@@ -202,7 +214,7 @@ impl Engine {
         self.is_rested = false;
         while !self.is_rested && !self.inbox.is_stopped() {
             if let Some(rest) = &self.rest
-                && !rest.wait(|| self.inbox.is_stopped())
+                && !self.pulse.resting(|| rest.wait(|| self.inbox.is_stopped()))
             {
                 self.rest = None;
                 self.is_restless = true;
@@ -224,9 +236,12 @@ impl Engine {
     async fn advance(&mut self, duration: Nanos) {
         let clock = &self.world.clock;
         let (until, mut alarm) = (clock.now() + duration, Alarm::default());
-        let ended = poll_fn(|cx| match self.desk.has_ended(cx.waker()) || alarm.poll(clock, until, cx) {
-            true => Poll::Ready(()),
-            false => Poll::Pending,
+        let ended = poll_fn(|cx| {
+            self.pulse.beat();
+            match self.desk.has_ended(cx.waker()) || alarm.poll(clock, until, cx) {
+                true => Poll::Ready(()),
+                false => Poll::Pending,
+            }
         });
         ended.await;
         self.stepped();
@@ -244,7 +259,7 @@ impl Engine {
         match Nanos::try_from(behind.as_nanos()).unwrap_or(Nanos::MAX) {
             0..TICK => {
                 self.journal.iter_mut().for_each(Journal::flush);
-                self.inbox.wait(Some(Duration::from_nanos(TICK)));
+                self.pulse.resting(|| self.inbox.wait(Some(Duration::from_nanos(TICK))));
             }
             nanos => {
                 let nanos = nanos.min(MILLISECOND);

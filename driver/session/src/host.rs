@@ -8,6 +8,7 @@ use crate::{
     journal::Script,
     report::{self, Report},
     settings::Settings,
+    watchdog::Pulse,
 };
 use parking_lot::Mutex;
 use shaketable_layers::tx::Error;
@@ -26,6 +27,7 @@ use std::{
 pub struct Host {
     inbox: Arc<Inbox>,
     desk: Arc<Desk>,
+    pulse: Arc<Pulse>,
     databases: Mutex<Numbers>,
     /// The read versions that the databases of this process share.
     versions: ReadVersions,
@@ -44,6 +46,7 @@ impl Host {
         Ok(Host {
             inbox: Arc::new(Inbox::new()?),
             desk: Arc::default(),
+            pulse: Arc::default(),
             databases: Mutex::default(),
             versions: ReadVersions::default(),
             transactions: AtomicU64::new(0),
@@ -57,7 +60,7 @@ impl Host {
     /// that hold then; `None` if there was none. The error is what the simulator panicked with: every call ends with 4100.
     pub fn run(&self, settings: impl FnOnce() -> Settings) -> Result<Option<Report>, String> {
         let _ = self.thread.set(thread::current().id());
-        self.inbox.wait_for_work();
+        self.pulse.resting(|| self.inbox.wait_for_work());
         let report = match self.inbox.is_stopped() {
             true => Ok(None),
             false => self.simulate(settings(), None),
@@ -70,8 +73,8 @@ impl Host {
     }
 
     fn simulate(&self, settings: Settings, script: Option<Script>) -> Result<Option<Report>, String> {
-        let (inbox, desk) = (self.inbox.clone(), self.desk.clone());
-        let run = || rt::simulate(settings.seed, engine::serve(inbox, desk, settings.clone(), script));
+        let (inbox, desk, pulse) = (self.inbox.clone(), self.desk.clone(), self.pulse.clone());
+        let run = || rt::simulate(settings.seed, engine::serve(inbox, desk, pulse, settings.clone(), script));
         catch_unwind(AssertUnwindSafe(run)).map(Some).map_err(|panic| message(&*panic))
     }
 
@@ -97,6 +100,11 @@ impl Host {
                 completion(Err(error));
             }
         }
+    }
+
+    /// Whether the cluster's thread gets on. One that waits does, and one that judges in the end.
+    pub fn pulse(&self) -> &Pulse {
+        &self.pulse
     }
 
     /// Ends the cluster. Calls whose answers are outstanding end with 1101.

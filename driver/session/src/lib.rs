@@ -55,6 +55,7 @@ pub mod topology;
 pub mod transactions;
 mod verdict;
 mod wall;
+pub mod watchdog;
 mod weather;
 
 pub use host::Host;

@@ -37,16 +37,16 @@ impl Verdict {
 
     /// Judges and forgets what has become final, if the history is large.
     pub fn keep_up(&mut self, world: &World) {
-        if world.history.lock().size() < self.next {
+        if world.history.lock().size < self.next {
             return;
         }
         let landing = landing(world);
         self.forget(world, world.clock.now().saturating_sub(landing), landing);
-        if world.history.lock().size() > 2 * self.part {
+        if world.history.lock().size > 2 * self.part {
             // Before it is certain that nothing is reported later: the report says of how many it was.
             self.forget(world, world.clock.now(), 0);
         }
-        self.next = self.part.max(world.history.lock().size() + self.part / 2);
+        self.next = self.part.max(world.history.lock().size + self.part / 2);
     }
 
     fn forget(&mut self, world: &World, logged: Nanos, landing: Nanos) {

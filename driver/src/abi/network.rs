@@ -40,8 +40,11 @@ pub const MAX_API_VERSION: c_int = 740;
 /// The oldest version of the API that this library speaks.
 const MIN_API_VERSION: c_int = 630;
 
-/// How long the end of a process waits for the network thread.
+/// How long the end of a process waits for a network thread that does not get on. One that judges a long run does.
 const LONGEST_END: Duration = Duration::from_secs(10);
+
+/// How often the end of a process looks whether the network thread gets on.
+const GLANCE: Duration = Duration::from_millis(50);
 
 /// The selected version, 0 before.
 static API_VERSION: AtomicI32 = AtomicI32::new(0);
@@ -171,7 +174,9 @@ impl Network {
         self.stop();
         if self.has_run.load(Ordering::SeqCst) && !self.host.is_here() {
             let mut is_over = self.is_over.lock();
-            self.ended.wait_while_for(&mut is_over, |is_over| !*is_over, LONGEST_END);
+            while !*is_over && self.host.pulse().stands_still() < LONGEST_END {
+                self.ended.wait_for(&mut is_over, GLANCE);
+            }
         }
     }
 }

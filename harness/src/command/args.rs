@@ -454,8 +454,15 @@ pub struct ServeArguments {
     /// The seed of the cluster
     #[arg(long, value_name = "SEED", value_parser = seeds::seed, default_value_t = 0)]
     pub seed: u64,
-    #[command(flatten)]
-    pub shaking: Shaking,
+    /// The fault profile: calm, standard or storm [default: calm, as in a process of its own]
+    #[arg(long, value_name = "PROFILE", value_parser = choose::profile)]
+    pub faults: Option<Profile>,
+    /// Switch a fault family off; may be repeated (see `list faults`)
+    #[arg(long, value_name = "FAMILY", value_delimiter = ',')]
+    pub without: Vec<String>,
+    /// How much of its history the cluster keeps before it is judged, megabytes
+    #[arg(long, value_name = "MEGABYTES", value_parser = clap::value_parser!(u32).range(1..=1_000_000), default_value_t = 1_000)]
+    pub memory: u32,
     /// Numbers of machines and copies that are not drawn: storage_servers=5,replicas=3
     #[arg(long, value_name = "NAME=N,..", value_parser = Topology::parse)]
     pub topology: Option<Topology>,
@@ -465,7 +472,7 @@ pub struct ServeArguments {
     /// Listen at an address that other machines can reach: whoever connects can use the cluster
     #[arg(long)]
     pub public: bool,
-    /// Write a cluster file that names the server
+    /// Write a cluster file that names the server; it is removed in the end
     #[arg(long, value_name = "FILE")]
     pub cluster_file: Option<PathBuf>,
     /// Write the report to a file; - for standard output, as without it

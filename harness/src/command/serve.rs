@@ -11,13 +11,15 @@ use super::{
 use shaketable_reports::Conclusion;
 use shaketable_session::{
     Host,
-    address::Address,
+    address::{Address, server_of},
     report::{ACCUSED, Report},
     server::{Server, Visitors},
     settings::{Environment, Settings},
 };
 use shaketable_sim::seed::Seed;
 use std::{
+    fs,
+    path::Path,
     sync::Arc,
     thread::{self, JoinHandle},
     time::Duration,
@@ -33,6 +35,12 @@ Exit codes:
 /// How often the command looks whether it is to end.
 const GLANCE: Duration = Duration::from_millis(50);
 
+/// How long the cluster's thread may stand still: then it hangs, and nothing ends it.
+const LONGEST_HANG: Duration = Duration::from_secs(60);
+
+/// The same, once a signal has asked for the end.
+const LONGEST_END: Duration = Duration::from_secs(5);
+
 /// The thread of the cluster.
 type Cluster = JoinHandle<Result<Option<Report>, String>>;
 
@@ -41,15 +49,19 @@ pub fn serve(arguments: &ServeArguments) -> Result<Conclusion, Refusal> {
     let settings = settings(arguments)?;
     let report = Target::check_named(arguments.report.as_deref())?;
     let cluster_file = Target::check_named(arguments.cluster_file.as_deref())?;
+    arguments.cluster_file.iter().try_for_each(|file| is_free(file))?;
     let interrupt = Interrupt::listen()?;
     let (host, server) = open(arguments)?;
     let served = announce(arguments, &settings, server.address(), cluster_file.as_ref())
         .and_then(|()| simulate(&host, &settings))
-        .inspect(|cluster| wait(&interrupt, cluster));
+        .inspect(|cluster| wait(&host, cluster, LONGEST_HANG, || interrupt.is_set()));
     // Also if it did not serve: a Unix socket is removed.
+    arguments.cluster_file.iter().for_each(|file| remove(file, server.address()));
     let visitors = server.stop();
     host.stop();
-    let (text, objection) = ended(served?, &visitors)?;
+    let served = served?;
+    wait(&host, &served, LONGEST_END, || false);
+    let (text, objection) = ended(served, &visitors)?;
     report.map_or_else(|| output::print(&text), |file| file.write(&text))?;
     match objection {
         None => Ok(Conclusion::Passed),
@@ -60,12 +72,29 @@ pub fn serve(arguments: &ServeArguments) -> Result<Conclusion, Refusal> {
 fn settings(arguments: &ServeArguments) -> Result<Settings, Refusal> {
     let environment = Environment {
         seed: Some(Seed(arguments.seed)),
-        faults: Some(arguments.shaking.faults.unwrap_or_default()),
-        without: choose::families(&arguments.shaking.without)?,
+        faults: arguments.faults,
+        without: choose::families(&arguments.without)?,
+        memory: Some(arguments.memory as usize),
         topology: arguments.topology.clone().unwrap_or_default(),
         ..Environment::default()
     };
     Ok(environment.settings(None))
+}
+
+/// A file that a server has not written is not replaced.
+fn is_free(file: &Path) -> Result<(), Refusal> {
+    match String::from_utf8_lossy(&fs::read(file).unwrap_or_default()) {
+        text if text.trim().is_empty() || !matches!(server_of(&text), Ok(None)) => Ok(()),
+        _ => refuse!("{} exists, and names no server: it is not replaced", file.display()),
+    }
+}
+
+/// Removes the cluster file, unless it is another server's by now: programs would look for this one.
+fn remove(file: &Path, address: &Address) {
+    if fs::read_to_string(file).is_ok_and(|text| text == address.reachable().cluster_file()) {
+        // It is left to a server that replaces it.
+        let _ = fs::remove_file(file);
+    }
 }
 
 /// Listens.
@@ -113,9 +142,9 @@ fn announce(
     output::print(&ready(arguments, settings, address))
 }
 
-/// Waits for a signal, or for a cluster that ends by itself.
-fn wait(interrupt: &Interrupt, cluster: &Cluster) {
-    while !interrupt.is_set() && !cluster.is_finished() {
+/// Waits until `is_over`, until the cluster ends, or until its thread has stood still for `longest`.
+fn wait(host: &Host, cluster: &Cluster, longest: Duration, is_over: impl Fn() -> bool) {
+    while !is_over() && !cluster.is_finished() && host.pulse().stands_still() < longest {
         thread::park_timeout(GLANCE);
     }
 }
@@ -131,6 +160,10 @@ fn ready(arguments: &ServeArguments, settings: &Settings, address: &Address) -> 
 
 /// What is printed in the end, and the first objection of the cluster's judges.
 fn ended(cluster: Cluster, visitors: &Visitors) -> Result<(String, Option<String>), Refusal> {
+    if !cluster.is_finished() {
+        // The end of the process ends its thread.
+        return Err(Refusal::Cluster("the simulated cluster hangs: there is no report".to_owned()));
+    }
     match cluster.join() {
         Ok(Ok(Some(report))) => Ok((format!("{report}{visitors}"), report.objections.into_iter().next())),
         Ok(Ok(None)) => Ok((format!("nobody used the cluster\n{visitors}"), None)),
@@ -143,14 +176,65 @@ fn ended(cluster: Cluster, visitors: &Visitors) -> Result<(String, Option<String
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::command::args::Shaking;
-    use shaketable_session::topology::Topology;
+    use shaketable_session::{Call, Command, Session, topology::Topology};
+
+    /// An answer that its receiver never takes: the thread of the cluster does not go on.
+    #[test]
+    fn a_cluster_that_hangs_is_given_up() {
+        let host = Arc::new(Host::new().expect("a pipe"));
+        let settings = Environment::default().settings(None);
+        let cluster = simulate(&host, &settings).unwrap_or_else(|_| panic!("there are threads"));
+        let (release, hangs) = std::sync::mpsc::channel::<()>();
+        let (database, tx) = (host.open(), host.next_transaction());
+        host.command(database, Command::Create(tx));
+        let completion = Box::new(move |_| assert!(hangs.recv().is_err()));
+        host.want(host.call(database, tx, Call::GetReadVersion, completion));
+        wait(&host, &cluster, Duration::from_millis(200), || false);
+        host.stop();
+        wait(&host, &cluster, Duration::from_millis(200), || false);
+        let refused = ended(cluster, &Visitors::default()).err().expect("it hangs");
+        let said = "the simulated cluster hangs: there is no report".to_owned();
+        assert_eq!(refused, Refusal::Cluster(said));
+        drop(release);
+        // One that waits does not hang.
+        let host = Arc::new(Host::new().expect("a pipe"));
+        let cluster = simulate(&host, &settings).unwrap_or_else(|_| panic!("there are threads"));
+        let ticks = std::cell::Cell::new(0);
+        wait(&host, &cluster, Duration::from_millis(100), || ticks.replace(ticks.get() + 1) == 10);
+        assert_eq!(ticks.get(), 11);
+        host.stop();
+        cluster.join().expect("no panic").expect("no failure");
+    }
+
+    #[test]
+    fn a_cluster_file_of_somebody_else_is_neither_replaced_nor_removed() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let file = folder.path().join("fdb.cluster");
+        let address: Address = "127.0.0.1:4500".parse().expect("an address");
+        for (text, is_ours) in [
+            ("", true),
+            ("shaketable:serve@127.0.0.1:1\n", true),
+            ("docker:docker@127.0.0.1:4500\n", false),
+            ("shaketable:7@127.0.0.1:4500\n", false),
+            ("notes", false),
+        ] {
+            fs::write(&file, text).expect("written");
+            assert_eq!(is_free(&file).is_ok(), is_ours, "{text}");
+            remove(&file, &address);
+            assert!(file.exists(), "{text}");
+        }
+        fs::write(&file, address.cluster_file()).expect("written");
+        remove(&file, &address);
+        assert!(!file.exists() && is_free(&file).is_ok());
+    }
 
     #[test]
     fn what_is_asked_for_is_served() {
         let arguments = ServeArguments {
             seed: 7,
-            shaking: Shaking::default(),
+            faults: None,
+            without: Vec::new(),
+            memory: 7,
             topology: Some(Topology::parse("storage_servers=5,replicas=3").expect("a topology")),
             listen: "127.0.0.1:0".parse().expect("an address"),
             public: false,
@@ -158,7 +242,9 @@ mod tests {
             report: None,
         };
         let settings = settings(&arguments).unwrap_or_else(|_| panic!("nothing is wrong with it"));
-        assert_eq!(settings.seed, Seed(7));
+        assert_eq!((settings.seed, settings.memory), (Seed(7), 7_000_000));
+        let library = Environment::default().settings(None);
+        assert_eq!((settings.faults, settings.without), (library.faults, library.without));
         assert_eq!(settings.topology.to_string(), "storage_servers=5,replicas=3");
     }
 }

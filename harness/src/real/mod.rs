@@ -8,6 +8,8 @@
 //!
 //! This module is generic over the backend: the tests run it on the simulated cluster.
 
+#[cfg(test)]
+mod late;
 mod prefixed;
 mod recorded;
 mod site;

@@ -12,10 +12,12 @@
 mod late;
 mod prefixed;
 mod recorded;
+mod room;
 mod site;
 mod testbed;
 
 pub use prefixed::Space;
+pub use room::key_room;
 pub use site::Site;
 #[cfg(feature = "fdb-client")]
 pub use testbed::run;

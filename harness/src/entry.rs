@@ -109,7 +109,7 @@ impl<W: Workload> Entry for Of<W> {
         demands: &Demands,
         conditions: real::Conditions<'_>,
     ) -> Result<RunResult, real::RunError> {
-        real::run(&Plan::<W>::draw(seed, demands), open, site, conditions)
+        real::run(&site.drawn(|| Plan::<W>::draw(seed, demands)), open, site, conditions)
     }
     fn plan(&self, seed: Seed, demands: &Demands) -> String {
         Plan::<W>::draw(seed, demands).to_json()

@@ -179,6 +179,9 @@ pub mod real {
     /// How often a long task checks whether it should stop.
     const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
+    /// The longest prefix: workloads have keys of some thousand bytes.
+    const LONGEST_PREFIX: usize = 1_000;
+
     /// A real cluster to which there is a connection.
     pub struct Cluster {
         file: ClusterFile,
@@ -203,8 +206,8 @@ pub mod real {
             block_on(db.reach(&file, TIME_LIMIT)).map_err(|e| failed(&e))?;
             let random = format!("shaketable-{:08x}/", db.env().random_u64() as u32);
             let prefix = arguments.prefix.clone().unwrap_or(random);
-            let Some(site) = Site::new(prefix.clone()) else {
-                refuse!("{prefix:?} cannot be the prefix of keys");
+            let Some(site) = Site::new(prefix.clone()).filter(|_| prefix.len() <= LONGEST_PREFIX) else {
+                refuse!("{prefix:?} cannot be the prefix of keys: it has 1 to {LONGEST_PREFIX} bytes");
             };
             let options =
                 format!(" --backend fdb --cluster-file {}", report::quoted(&path.display().to_string()));

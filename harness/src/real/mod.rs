@@ -8,12 +8,16 @@
 //!
 //! This module is generic over the backend: the tests run it on the simulated cluster.
 
+#[cfg(test)]
+mod late;
 mod prefixed;
 mod recorded;
+mod room;
 mod site;
 mod testbed;
 
 pub use prefixed::Space;
+pub use room::key_room;
 pub use site::Site;
 #[cfg(feature = "fdb-client")]
 pub use testbed::run;

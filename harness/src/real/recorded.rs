@@ -176,6 +176,10 @@ struct Record {
     id: Option<AttemptId>,
     calls: Vec<Call>,
     version_requested: Option<Nanos>,
+    /// Whether `on_error` is in progress: the client may have begun the next attempt already, before its recorder knows.
+    is_ending: bool,
+    /// When something was first called since then, which the client may have taken for the next attempt.
+    called_meanwhile: Option<Nanos>,
     fresh: bool,
     read_version: Option<Version>,
     own_writes: OwnWritesByCall,
@@ -199,6 +203,8 @@ impl Record {
             id: None,
             calls: Vec::new(),
             version_requested: None,
+            is_ending: false,
+            called_meanwhile: None,
             fresh: true,
             read_version: None,
             own_writes: OwnWritesByCall::default(),
@@ -216,7 +222,17 @@ impl Record {
     fn next(&mut self) {
         let mut next = Record::new(self.operation, self.client, self.history.clone());
         next.number = self.number + 1;
+        next.version_requested = self.called_meanwhile;
         drop(std::mem::replace(self, next));
+    }
+
+    /// A call follows for which the client may request the read version. The request is not earlier than this, and may
+    /// be later: a verdict about its order holds at whatever time this thread proceeds.
+    fn version_is_needed(&mut self, now: Nanos) {
+        self.version_requested.get_or_insert(now);
+        if self.is_ending {
+            self.called_meanwhile.get_or_insert(now);
+        }
     }
 
     fn id(&mut self) -> AttemptId {
@@ -284,7 +300,7 @@ impl<D: Database> RecordedTransaction<D> {
         let now = self.now();
         let mut record = self.record.lock();
         if !matches!(call, Call::Write(_)) {
-            record.version_requested.get_or_insert(now);
+            record.version_is_needed(now);
         }
         let (number, seen) = (record.calls.len(), record.seen);
         record.own_writes.note(number, seen);
@@ -292,8 +308,22 @@ impl<D: Database> RecordedTransaction<D> {
         (record.number, record.calls.len() - 1)
     }
 
-    /// Records the reply to a call, and the read version of the attempt.
+    /// Notes that a call follows for which the client may request the read version.
+    fn needs_version(&self) {
+        let now = self.now();
+        self.record.lock().version_is_needed(now);
+    }
+
+    /// Records the reply to a call, and the read version of the attempt. A reply that is late, because its attempt has
+    /// ended, asks for nothing: the request would be that of the next attempt.
     async fn replied(&self, (number, at): (u32, usize), note: impl FnOnce(&mut Call)) {
+        let is_late = || {
+            let record = self.record.lock();
+            record.number != number || record.is_ending
+        };
+        if is_late() {
+            return;
+        }
         let version = self.inner.get_read_version().boxed().await.ok();
         let mut record = self.record.lock();
         if record.number == number {
@@ -406,12 +436,15 @@ impl<D: Database> Transaction for RecordedTransaction<D> {
     }
 
     fn get_read_version(&self) -> impl Future<Output = Result<i64>> + Send + use<D> {
-        let now = self.now();
-        self.record.lock().version_requested.get_or_insert(now);
+        self.needs_version();
+        let number = self.record.lock().number;
         let (read, this) = (self.inner.get_read_version(), self.clone());
         async move {
             let version = read.await?;
-            this.record.lock().read_version.get_or_insert(version);
+            let mut record = this.record.lock();
+            if record.number == number {
+                record.read_version.get_or_insert(version);
+            }
             Ok(version)
         }
     }
@@ -447,6 +480,11 @@ impl<D: Database> Transaction for RecordedTransaction<D> {
         let number = record.number;
         let (writes, first) = (record.writes(), record.commit_sent.is_none());
         let mut stamp = None;
+        if record.version_requested.is_none() {
+            // The client requests one that need not include what was acknowledged before (`NativeAPI.actor.cpp`).
+            record.fresh = false;
+        }
+        record.version_is_needed(now);
         if first {
             record.commit_sent = Some(now);
             if writes {
@@ -479,11 +517,22 @@ impl<D: Database> Transaction for RecordedTransaction<D> {
     }
 
     fn on_error(&self, error: Error) -> impl Future<Output = Result<()>> + Send + use<D> {
+        let number = {
+            let mut record = self.record.lock();
+            record.is_ending = true;
+            record.number
+        };
         let (retried, this) = (self.inner.on_error(error).boxed(), self.clone());
         async move {
-            retried.await?;
-            this.record.lock().next();
-            Ok(())
+            let retried = retried.await;
+            let mut record = this.record.lock();
+            if record.number == number {
+                match retried {
+                    Ok(()) => record.next(),
+                    Err(_) => record.is_ending = false,
+                }
+            }
+            retried
         }
     }
 
@@ -492,11 +541,39 @@ impl<D: Database> Transaction for RecordedTransaction<D> {
         self.inner.reset();
     }
 
+    fn watch(&self, key: &[u8]) -> BoxFuture<'static, Result<()>> {
+        self.needs_version();
+        self.inner.watch(key)
+    }
+
+    fn get_estimated_range_size_bytes(
+        &self,
+        begin: &[u8],
+        end: &[u8],
+    ) -> impl Future<Output = Result<i64>> + Send + use<D> {
+        self.needs_version();
+        self.inner.get_estimated_range_size_bytes(begin, end)
+    }
+
+    fn get_range_split_points(
+        &self,
+        begin: &[u8],
+        end: &[u8],
+        chunk_size: i64,
+    ) -> impl Future<Output = Result<Vec<Bytes>>> + Send + use<D> {
+        self.needs_version();
+        self.inner.get_range_split_points(begin, end, chunk_size)
+    }
+
+    fn get_addresses_for_key(&self, key: &[u8]) -> impl Future<Output = Result<Vec<String>>> + Send + use<D> {
+        self.needs_version();
+        self.inner.get_addresses_for_key(key)
+    }
+
     pass_on! {
         <D> inner:
-            add_conflict_range, watch, get_committed_version, get_versionstamp,
-            get_approximate_size, get_estimated_range_size_bytes, get_range_split_points,
-            get_addresses_for_key, get_tag_throttled_duration, get_total_cost, cancel
+            add_conflict_range, get_committed_version, get_versionstamp, get_approximate_size,
+            get_tag_throttled_duration, get_total_cost, cancel
     }
 }
 

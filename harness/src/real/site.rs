@@ -1,7 +1,7 @@
 //! The place of a run in a real cluster: the keys with one prefix, which must be empty before the run and is
 //! cleared after it.
 
-use super::{prefixed::Space, recorded::Log};
+use super::{prefixed::Space, recorded::Log, room::Below};
 use bytes::Bytes;
 use shaketable_layers::tx::{
     Database, Error, Isolation, KeyValue, RetryError, RunError, StreamingMode, Transaction,
@@ -46,6 +46,17 @@ impl Site {
     /// The site with this name within this one. Sites with different names are disjoint.
     pub fn below(&self, name: &str) -> Site {
         Site(self.0.below(&format!("{name}/")))
+    }
+
+    /// Draws a plan whose keys are short enough for this site.
+    pub fn drawn<T>(&self, draw: impl FnOnce() -> T) -> T {
+        let _below = self.shortens_keys();
+        draw()
+    }
+
+    /// Keys of runs on this thread are shorter, as long as the result exists.
+    pub(super) fn shortens_keys(&self) -> Below {
+        Below::prefix(self.data().prefix().len())
     }
 
     /// The prefix in readable form.

@@ -138,6 +138,7 @@ pub async fn perform<W: Workload, D: Database>(
     site: &Site,
     conditions: Conditions<'_>,
 ) -> Result<RunResult, RunError> {
+    let _below = site.shortens_keys();
     let lost = |error: Error| RunError::Lost {
         doing: "opening its database",
         why: error.to_string(),

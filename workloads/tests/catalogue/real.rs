@@ -25,7 +25,7 @@ fn site() -> Site {
 
 fn plan<W: Workload>(seed: u64, bug: Option<&str>) -> Plan<W> {
     let demands = Demands { bug: bug.map(str::to_owned), ..Demands::default() };
-    Plan::draw(Seed(seed), &demands)
+    site().drawn(|| Plan::draw(Seed(seed), &demands))
 }
 
 type Index = Mounted<index::Index>;

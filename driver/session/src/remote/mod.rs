@@ -29,7 +29,7 @@ use std::{
     collections::BTreeMap,
     sync::{
         Arc, OnceLock,
-        atomic::{AtomicU16, AtomicU64, Ordering},
+        atomic::{AtomicU64, Ordering},
     },
     thread::{self, ThreadId},
     time::Duration,
@@ -52,7 +52,8 @@ pub struct Remote {
     address: Address,
     outbox: Arc<Outbox>,
     calls: Mutex<Calls>,
-    databases: AtomicU16,
+    /// The number of the next database. The server expects them in order.
+    databases: Mutex<u16>,
     transactions: AtomicU64,
     line: Mutex<Line>,
     /// The session was stopped.
@@ -84,7 +85,7 @@ impl Remote {
             address,
             outbox: Arc::default(),
             calls: Mutex::default(),
-            databases: AtomicU16::new(0),
+            databases: Mutex::default(),
             transactions: AtomicU64::new(0),
             line: Mutex::default(),
             stopped: Condvar::new(),
@@ -243,7 +244,9 @@ impl Remote {
 
 impl Session for Remote {
     fn open(&self) -> DatabaseId {
-        let id = DatabaseId(self.databases.fetch_add(1, Ordering::SeqCst));
+        let mut next = self.databases.lock();
+        let id = DatabaseId(*next);
+        *next = next.wrapping_add(1);
         self.send(Request::Open(id));
         id
     }

@@ -22,7 +22,7 @@ pub(crate) use stored::{places, space, stored};
 
 use bytes::Bytes;
 use client::conflicts;
-use operations::{LONG, LONGEST, MUCH_TOO_LONG, TOO_LONG};
+use operations::{LONG, longest, much_too_long, too_long};
 use planted::{BUGS, Planted};
 use proptest::prelude::*;
 use serde::{Deserialize, Serialize};
@@ -62,9 +62,9 @@ impl Blob {
 
     pub(crate) fn name(&self, name: usize) -> &'static [u8] {
         match name {
-            _ if name == LONG[0] => &LONGEST,
-            _ if name == LONG[1] => &TOO_LONG,
-            _ if name == LONG[2] => &MUCH_TOO_LONG,
+            _ if name == LONG[0] => longest(),
+            _ if name == LONG[1] => too_long(),
+            _ if name == LONG[2] => much_too_long(),
             _ => CONFUSED[(self.names.0 + name % self.names.1) % CONFUSED.len()],
         }
     }

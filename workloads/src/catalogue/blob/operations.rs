@@ -3,7 +3,7 @@
 use super::{Blob, stored::places};
 use proptest::{prelude::*, sample::select};
 use serde::{Deserialize, Serialize};
-use shaketable::specimen::Content;
+use shaketable::{real::key_room, specimen::Content};
 use shaketable_layers::{
     blob::Generation,
     tx::{KEY_SIZE_LIMIT, VALUE_SIZE_LIMIT},
@@ -87,18 +87,32 @@ impl Data {
     }
 }
 
-/// The longest name. With one byte more, the key of a chunk would be too long.
-pub(super) static LONGEST: LazyLock<Vec<u8>> = LazyLock::new(|| {
-    let rest = places(b"").1.pack(&(u64::MAX,)).len();
-    vec![b'n'; KEY_SIZE_LIMIT - rest]
-});
+/// A name of this many bytes.
+fn named(bytes: usize) -> &'static [u8] {
+    static NAME: LazyLock<Vec<u8>> = LazyLock::new(|| vec![b'n'; KEY_SIZE_LIMIT + 1]);
+    &NAME[..bytes]
+}
 
-/// One byte longer than that: the name of a blob that cannot be written, and therefore does not exist.
-pub(super) static TOO_LONG: LazyLock<Vec<u8>> = LazyLock::new(|| vec![b'n'; LONGEST.len() + 1]);
+/// The bytes of a chunk's key beside the name.
+fn beside() -> usize {
+    places(b"").1.pack(&(u64::MAX,)).len()
+}
+
+/// The longest name. With one byte more, the key of a chunk would be too long.
+pub(super) fn longest() -> &'static [u8] {
+    named(KEY_SIZE_LIMIT - beside() - key_room())
+}
+
+/// A name that is too long for the key of a chunk, by one byte: that of a blob that cannot be written, and therefore does
+/// not exist.
+pub(super) fn too_long() -> &'static [u8] {
+    named(KEY_SIZE_LIMIT - beside() + 1)
+}
 
 /// A name for which even the manifest's key is too long, by one byte.
-pub(super) static MUCH_TOO_LONG: LazyLock<Vec<u8>> =
-    LazyLock::new(|| vec![b'n'; KEY_SIZE_LIMIT + 1 - places(b"").0.len()]);
+pub(super) fn much_too_long() -> &'static [u8] {
+    named(KEY_SIZE_LIMIT + 1 - places(b"").0.len())
+}
 
 /// The numbers of the long names.
 pub(super) const LONG: [usize; 3] = [1_000, 1_001, 1_002];

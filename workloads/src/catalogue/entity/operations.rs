@@ -4,7 +4,7 @@ use super::{Entity, model::SIDES, space};
 use bytes::Bytes;
 use proptest::{option, prelude::*, sample::select};
 use serde::{Deserialize, Serialize};
-use shaketable::{specimen::Content, strategies};
+use shaketable::{real::key_room, specimen::Content, strategies};
 use shaketable_layers::{
     entity::{Cardinality, Direction},
     id::Id,
@@ -100,7 +100,7 @@ pub(super) fn entities() -> Vec<Id> {
 /// An entity whose name is as long as possible for a key with this many other bytes: its attribute `region`, or
 /// its marriage to `"a"`. Longer keys are refused.
 fn long(others: usize) -> Id {
-    Id::from("x".repeat(tx::KEY_SIZE_LIMIT - others))
+    Id::from("x".repeat(tx::KEY_SIZE_LIMIT - others - key_room()))
 }
 
 impl Entity {

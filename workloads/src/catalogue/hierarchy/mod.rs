@@ -15,6 +15,7 @@ use proptest::{prelude::*, sample::select};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use shaketable::{
+    real::key_room,
     specimen::{At, Specimen},
     workload::Bug,
 };
@@ -115,7 +116,7 @@ impl Specimen for Hierarchy {
         let path = || json::path(self.names, self.longest);
         let item = || json::value(self.names).prop_map(|value| Item::Value(Json(value)));
         let large = prop_oneof![
-            select(vec![3_000, 9_900, 10_000]).prop_map(Item::Text),
+            select(vec![3_000, 9_900 - key_room(), 10_000]).prop_map(Item::Text),
             select(vec![hierarchy::MAX_DEPTH - 1, hierarchy::MAX_DEPTH + 1]).prop_map(Item::Nested),
         ];
         let far = vec![Step::from("x".repeat(tx::KEY_SIZE_LIMIT).as_str())];

@@ -4,7 +4,7 @@ use super::{Index, Thing};
 use bytes::Bytes;
 use proptest::{option, prelude::*, sample::select};
 use serde::{Deserialize, Serialize};
-use shaketable::{specimen::Content, strategies};
+use shaketable::{real::key_room, specimen::Content, strategies};
 use shaketable_layers::{
     id::Id,
     index::{MAX_RECORD_BYTES, users::User},
@@ -190,7 +190,7 @@ impl Index {
         let zip = text(self.zipcodes());
         let name = select(self.names()).boxed();
         // A long name that fits, and one that does not.
-        let long = select(vec![9_800, 10_000]).prop_map(|length| "x".repeat(length));
+        let long = select(vec![9_800 - key_room(), 10_000]).prop_map(|length| "x".repeat(length));
         let any_name = prop_oneof![60 => name.clone(), 1 => long];
         let any_zip =
             prop_oneof![60 => option::weighted(0.8, zip.clone()), 1 => Just(Some("9".repeat(10_000)))];

@@ -2,6 +2,7 @@
 
 use super::{
     errors::{CONNECTION_STRING_INVALID, NETWORK_NOT_SETUP, SUCCESS, TENANTS_DISABLED},
+    fork,
     future::{FDBFuture, code},
     memory::{copy_option, store},
     network::Network,
@@ -45,12 +46,15 @@ impl FDBDatabase {
     /// of the process.
     fn session(&self) -> Result<(Arc<dyn Session>, DatabaseId)> {
         let embedded = self.embedded.session().map(|session| (session, DatabaseId(0)));
+        if embedded.is_none() {
+            fork::check()?;
+        }
         embedded.or_else(|| self.threaded.clone()).ok_or(Error::from_code(NETWORK_NOT_SETUP))
     }
 
     fn set_option(&self, option: Command) {
         self.embedded.set_option(&option);
-        if let Some((session, id)) = &self.threaded {
+        if let Some((session, id)) = self.threaded.as_ref().filter(|_| !fork::is_child()) {
             session.command(*id, option);
         }
     }

@@ -10,6 +10,7 @@
 
 use super::{
     errors::{BLOCKED_FROM_NETWORK_THREAD, FUTURE_RELEASED, SUCCESS},
+    fork,
     types::{FDBCallback, fdb_bool_t, fdb_error_t},
     value::Value,
 };
@@ -99,6 +100,16 @@ impl FDBFuture {
         }
     }
 
+    /// In a child without a network, whoever looks at a future sees its end.
+    fn look(&self) {
+        if fork::is_child()
+            && let Some(mut state) = self.state.try_lock()
+            && state.result.is_none()
+        {
+            state.result = fork::check().err().map(Err);
+        }
+    }
+
     /// Announces that something waits for the result.
     fn want(&self) {
         let is_new = {
@@ -185,7 +196,9 @@ pub fn code(outcome: Result<()>) -> fdb_error_t {
 /// `handle` comes from this library and was not destroyed, for as long as the reference is used.
 pub unsafe fn borrow<'a>(handle: *mut FDBFuture) -> &'a FDBFuture {
     // SAFETY: as the caller promises: each handle is a reference of its owner's, given back with `fdb_future_destroy`.
-    unsafe { &*handle }
+    let future = unsafe { &*handle };
+    future.look();
+    future
 }
 
 /// Another reference to the future of a handle, for a function during which the owner's may end: it runs callbacks, or
@@ -196,10 +209,12 @@ pub unsafe fn borrow<'a>(handle: *mut FDBFuture) -> &'a FDBFuture {
 /// `handle` is a future that was not destroyed.
 unsafe fn hold(handle: *mut FDBFuture) -> Arc<FDBFuture> {
     // SAFETY: the handle is a reference that its owner holds, as the caller promises; this adds another one.
-    unsafe {
+    let future = unsafe {
         Arc::increment_strong_count(handle.cast_const());
         Arc::from_raw(handle.cast_const())
-    }
+    };
+    future.look();
+    future
 }
 
 /// Ends the call of a future with `operation_cancelled`, unless it is ready.
@@ -237,6 +252,7 @@ pub unsafe extern "C" fn fdb_future_destroy(f: *mut FDBFuture) {
     }
     // SAFETY: the handle came from `Arc::into_raw`, and this is the one time that its reference is taken back.
     let future = unsafe { Arc::from_raw(f.cast_const()) };
+    future.look();
     future.cancel();
 }
 

@@ -46,6 +46,8 @@
 //! # Where it differs from the C client
 //!
 //! * [`fdb_get_error`](errors::fdb_get_error) returns the name of a code.
+//! * In a child of a process that forks while its network runs, every call is 1101 `operation_cancelled` at once; with the
+//!   C client it never ends.
 //! * A result that is read as another type is 2000 `client_invalid_operation`; the C client does not check.
 //! * What is outstanding when the network stops ends with 1101 `operation_cancelled`; with the C client it never ends.
 //! * A cluster file need not exist, and its addresses have no meaning ([`shaketable_session::settings`]), unless it names
@@ -55,6 +57,7 @@
 
 pub mod database;
 pub mod errors;
+mod fork;
 pub mod future;
 pub mod memory;
 pub mod network;

@@ -9,6 +9,7 @@ use super::{
         ENVIRONMENT_FAILED, NETWORK_ALREADY_SETUP, NETWORK_CANNOT_BE_RESTARTED, NETWORK_NOT_SETUP,
         PLATFORM_ERROR, SUCCESS,
     },
+    fork,
     memory::copy_option,
     network_option,
     types::{CompletionHook, fdb_error_t},
@@ -74,6 +75,7 @@ unsafe impl Send for Hook {}
 impl Network {
     /// The network, or 2008 before it is set up.
     pub fn get() -> Result<&'static Network> {
+        fork::check()?;
         NETWORK.get().ok_or(Error::from_code(NETWORK_NOT_SETUP))
     }
 
@@ -286,6 +288,9 @@ pub extern "C" fn fdb_setup_network() -> fdb_error_t {
     if NETWORK.set(network).is_err() {
         return NETWORK_ALREADY_SETUP;
     }
+    if let Err(error) = fork::watch() {
+        return error;
+    }
     if reports {
         // SAFETY: the function takes nothing and may be called at any time after this.
         unsafe { libc::atexit(report_at_exit) };
@@ -295,7 +300,7 @@ pub extern "C" fn fdb_setup_network() -> fdb_error_t {
 
 /// A program that ends without stopping the network has a report all the same.
 extern "C" fn report_at_exit() {
-    if let Some(network) = NETWORK.get() {
+    if let Some(network) = NETWORK.get().filter(|_| !fork::is_child()) {
         network.finish();
     }
 }
@@ -326,7 +331,10 @@ pub unsafe extern "C" fn fdb_add_network_thread_completion_hook(
     hook: CompletionHook,
     parameter: *mut c_void,
 ) -> fdb_error_t {
-    let Ok(network) = Network::get() else { return NETWORK_NOT_SETUP };
+    let network = match Network::get() {
+        Ok(network) => network,
+        Err(error) => return error.code(),
+    };
     let Some(function) = hook else { return Error::CLIENT_INVALID_OPERATION.code() };
     network.hooks.lock().push(Hook(function, parameter));
     SUCCESS

@@ -2,6 +2,7 @@
 
 use super::{
     errors::{SUCCESS, from_program},
+    fork,
     future::FDBFuture,
     memory::{copy, copy_option, store},
     types::{fdb_bool_t, fdb_error_t},
@@ -50,7 +51,7 @@ impl FDBTransaction {
     }
 
     fn act(&self, action: Action) {
-        if self.refused.is_none() {
+        if self.refused.is_none() && !fork::is_child() {
             self.renew();
             self.session.command(self.database, Command::Transaction(self.id, translate(action)));
         }
@@ -62,7 +63,7 @@ impl FDBTransaction {
     }
 
     fn call_and_see(&self, call: Call, seen: impl FnOnce(&Result<Reply>) + Send + 'static) -> *mut FDBFuture {
-        match self.refused {
+        match self.refused.or_else(|| fork::check().err()) {
             Some(error) => FDBFuture::ready(Err(error)),
             None => FDBFuture::calling(self.session.clone(), self.database, self.called(&call), call, seen),
         }

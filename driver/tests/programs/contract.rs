@@ -53,3 +53,12 @@ fn a_versionstamp_is_ready_before_its_commit_and_waits_for_nothing_without_one()
         assert_eq!(program.run::<&str>(&[], &[("SHAKETABLE_SEED", seed)]), "passed\n");
     }
 }
+
+#[test]
+fn a_child_of_a_program_has_no_network_and_knows_it() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let reports = [("SHAKETABLE_REPORT", folder.path().to_str().expect("the path is text"))];
+    assert_eq!(Program::compile("forked").run::<&str>(&[], &reports), "passed\n");
+    let written = std::fs::read_dir(folder.path()).expect("it is there").count();
+    assert_eq!(written, 1, "the cluster has one report, that of the process that has it");
+}

@@ -89,8 +89,7 @@ fn stuck<W: Workload, T: Testbed<W>>(
     operations: &[Vec<Operation<W::Answer>>],
     testbed: &T,
 ) -> Finding {
-    let lengths: Vec<usize> = plan.operations.iter().map(Vec::len).collect();
-    let waits = judges::live::judge(operations, &lengths, testbed.now());
+    let waits = judges::live::judge(operations, &plan.operations, testbed.now());
     match waits {
         Err(objection) => Finding::of(Kind::Live, *objection),
         Ok(()) => Finding::new(Kind::Live, "a client did not finish"),

@@ -61,6 +61,8 @@ kinds! {
     ConflictFree = "conflict-free" by Layer,
     /// An `always!` claim in the code of a layer or a workload does not hold.
     Always = "always" by Layer,
+    /// An operation fails or stays unknown, and nothing in its run explains it.
+    Unexplained = "unexplained" by Layer,
     /// A layer or a workload panicked.
     Panic = "panic" by Layer,
     /// An operation does not finish after faults have ended.

@@ -17,6 +17,7 @@ pub mod foundationdb;
 pub mod invariants;
 pub mod isolation;
 pub mod judges;
+mod kinds;
 pub mod models;
 pub mod panics;
 mod pass_on;

@@ -23,7 +23,7 @@ use crate::{
     shrink::{Shrunk, Typed, shrink},
     workload::Workload,
 };
-use shaketable_reports::{Counters, text};
+use shaketable_reports::{Counters, Outcomes, text};
 use shaketable_sim::{
     config::ClusterBug,
     faults::{Family, Profile},
@@ -72,8 +72,10 @@ pub struct SweepResult {
     pub failed: Option<(u64, RunResult)>,
     /// The counters of all runs.
     pub counters: Counters,
-    /// The names of the required counters that remained zero.
-    pub vacuous: Vec<&'static str>,
+    /// How the operations of all runs ended, by kind.
+    pub outcomes: BTreeMap<&'static str, Outcomes>,
+    /// What was required and did not happen: counters that remained zero, kinds of operations of which none was done.
+    pub vacuous: Vec<String>,
 }
 
 impl<W: Workload> Default for Shake<W> {
@@ -185,6 +187,7 @@ impl<W: Workload> Shake<W> {
         let deadline = self.budget.map(|budget| now() + budget);
         let failed = AtomicBool::new(false);
         let (mut counters, mut faults) = (Counters::default(), BTreeMap::new());
+        let mut outcomes: BTreeMap<&'static str, Outcomes> = BTreeMap::new();
         let mut first = None::<(u64, RunResult)>;
         let stop = || failed.load(Ordering::Relaxed) || deadline.is_some_and(|at| now() >= at);
         let ran = pool::run(
@@ -202,6 +205,9 @@ impl<W: Workload> Shake<W> {
             |update| {
                 if let Update::Done(_, (seed, result)) = update {
                     counters.add(&result.counters);
+                    for (kind, of_kind) in &result.outcomes {
+                        outcomes.entry(kind).or_default().add(of_kind);
+                    }
                     result.faults.iter().for_each(|(family, n)| *faults.entry(*family).or_default() += n);
                     if result.verdict() != Verdict::Passed
                         && first.as_ref().is_none_or(|(before, _)| seed < *before)
@@ -215,10 +221,11 @@ impl<W: Workload> Shake<W> {
             Some(_) => Vec::new(),
             None => {
                 let delivered = |family| faults.get(&family).copied().unwrap_or(0);
-                vacuous::judge(&counters, delivered, Some(&self.demands), ran)
+                let outcomes = outcomes.iter().map(|(kind, of_kind)| (*kind, of_kind));
+                vacuous::judge(&counters, outcomes, delivered, Some(&self.demands), ran)
             }
         };
-        SweepResult { seeds, ran, failed: first, counters, vacuous }
+        SweepResult { seeds, ran, failed: first, counters, outcomes, vacuous }
     }
 
     fn one(&self, seed: u64) -> RunResult {

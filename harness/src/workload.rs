@@ -5,7 +5,7 @@
 
 use crate::{
     judges::waiting::{Timing, Wait},
-    sessions,
+    kinds, sessions,
 };
 use bytes::Bytes;
 use proptest::strategy::BoxedStrategy;
@@ -107,7 +107,7 @@ pub trait Workload: Clone + Debug + Serialize + DeserializeOwned + Send + Sync +
     /// client dies.
     type Session<D: Database>: 'static;
     /// The sequential model: plain data.
-    type Model: Send + Sync + 'static;
+    type Model: Clone + Send + Sync + 'static;
 
     /// The name on the command line.
     const NAME: &'static str;
@@ -156,6 +156,29 @@ pub trait Workload: Clone + Debug + Serialize + DeserializeOwned + Send + Sync +
     /// Whether the layer promises that this operation never conflicts with another operation for which this is
     /// true.
     fn is_conflict_free(&self, op: &Self::Op) -> bool {
+        let _ = op;
+        false
+    }
+
+    /// The kinds of an operation, by which the report of a sweep counts how operations ended: a kind that never succeeds
+    /// makes the sweep vacuous. An operation that does several things at once has several.
+    fn kinds(&self, op: &Self::Op) -> Vec<&'static str> {
+        kinds::of(op)
+    }
+
+    /// The kinds of operations that need not succeed in a sweep, because they are refused by design or succeed rarely.
+    fn rare_kinds() -> &'static [&'static str] {
+        &[]
+    }
+
+    /// Whether an answer says that the operation was refused.
+    fn is_refusal(&self, answer: &Self::Answer) -> bool {
+        kinds::of(answer) == ["Refused"]
+    }
+
+    /// Whether the client of this operation gives it up on purpose, for example by dropping its future, so that its outcome is
+    /// unknown without a fault. A judge checks that the unknown outcomes and errors of others are explained by their run.
+    fn is_given_up(&self, op: &Self::Op) -> bool {
         let _ = op;
         false
     }
@@ -243,7 +266,8 @@ pub trait Workload: Clone + Debug + Serialize + DeserializeOwned + Send + Sync +
     fn model(&self) -> Self::Model;
 
     /// Does one operation on the model, in commit order, and compares the answer. The error describes what does not
-    /// match.
+    /// match. An operation that only read may be tried at several places; what it changes in the model where it does not match
+    /// is undone.
     fn step(&self, model: &mut Self::Model, step: &Step<'_, Self>) -> Result<(), String>;
 
     /// Reads the invariants, which hold at every version, in one transaction. The outer error is the error of the

@@ -63,6 +63,8 @@ fn suite(sweep: &SweepReport, workload: &WorkloadReport, commit: &str) -> TestSu
         ("requested", text::sweep::head(sweep, commit).join(", ")),
         ("runs", workload.runs.to_string()),
         ("passed", workload.passed.to_string()),
+        ("operations done", workload.ended().share()),
+        ("operations not done", text::sweep::others(workload)),
     ] {
         suite.add_property(Property::new(name, value));
     }

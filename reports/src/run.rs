@@ -1,6 +1,9 @@
 //! One run: what was requested, what was drawn, what happened, and the judges' verdict.
 
-use crate::history::{RunHistory, ShrunkRun};
+use crate::{
+    history::{RunHistory, ShrunkRun},
+    text::count,
+};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -140,6 +143,59 @@ counters! {
     audits = "audits",
     /// Recoveries of the cluster into a new generation.
     recoveries = "recoveries",
+}
+
+/// How the operations of a kind ended.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Outcomes {
+    /// Those that were done.
+    pub done: u64,
+    /// Those that the layer refused.
+    pub refused: u64,
+    /// Those that failed with an error and without an effect.
+    pub failed: u64,
+    /// Those of which their client does not know whether they took effect, or that did not end.
+    pub unknown: u64,
+    /// Whether the workload says that they need not succeed.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub rare: bool,
+}
+
+impl Outcomes {
+    /// All operations.
+    pub fn all(&self) -> u64 {
+        [self.refused, self.failed, self.unknown].into_iter().fold(self.done, u64::saturating_add)
+    }
+
+    /// Adds others.
+    pub fn add(&mut self, other: &Outcomes) {
+        for (sum, n) in [
+            (&mut self.done, other.done),
+            (&mut self.refused, other.refused),
+            (&mut self.failed, other.failed),
+            (&mut self.unknown, other.unknown),
+        ] {
+            *sum = sum.saturating_add(n);
+        }
+        self.rare |= other.rare;
+    }
+
+    /// The share of those that were done, in per cent with a decimal, rounded down; empty if there are none.
+    pub fn share(&self) -> String {
+        let all = u128::from(self.all());
+        match (u128::from(self.done) * 1_000).checked_div(all) {
+            Some(mille) => format!("{}.{} %", mille / 10, mille % 10),
+            None => String::new(),
+        }
+    }
+
+    /// How those that were not done ended: `40 refused, 3 failed, 1 unknown`.
+    pub fn others(&self) -> String {
+        let others = [(self.refused, "refused"), (self.failed, "failed"), (self.unknown, "unknown")];
+        let some = others.into_iter().filter(|(n, _)| *n > 0);
+        some.map(|(n, how)| format!("{} {how}", count(n))).collect::<Vec<_>>().join(", ")
+    }
 }
 
 /// A claim in layer or workload code: a `sometimes!` or `reachable!`.

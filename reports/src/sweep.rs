@@ -3,7 +3,7 @@
 use crate::{
     distribution::Distribution,
     regressions::RegressionReport,
-    run::{Conclusion, Counters, PointReport, RunReport},
+    run::{Conclusion, Counters, Outcomes, PointReport, RunReport},
 };
 use serde::{Deserialize, Serialize};
 use std::{collections::BTreeMap, ops::Range};
@@ -73,11 +73,15 @@ pub struct WorkloadReport {
     pub differing: u64,
     /// Counters, summed.
     pub counters: Counters,
+    /// How its operations ended, by kind, summed.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub outcomes: BTreeMap<String, Outcomes>,
     /// Faults delivered, by family, summed.
     pub faults_delivered: BTreeMap<String, u64>,
     /// Coverage points, by name.
     pub points: Vec<PointReport>,
-    /// The descriptive names of counters that this sweep required to be above zero and that are zero.
+    /// What this sweep required to happen and did not: the descriptive names of counters that are zero, and the kinds of
+    /// operations of which none was done.
     pub vacuous: Vec<String>,
     /// The names of coverage points that this sweep required to be reached and that were not.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -155,10 +159,28 @@ impl WorkloadReport {
         self.counters.add(&other.counters);
         self.latencies.add(&other.latencies);
         self.attempts.add(&other.attempts);
+        self.add_outcomes(other.outcomes.iter().map(|(kind, of_kind)| (&**kind, of_kind)));
         for (family, n) in &other.faults_delivered {
             let sum = self.faults_delivered.entry(family.clone()).or_default();
             *sum = sum.saturating_add(*n);
         }
+    }
+
+    /// Adds how operations ended, by kind.
+    pub fn add_outcomes<'a>(&mut self, outcomes: impl IntoIterator<Item = (&'a str, &'a Outcomes)>) {
+        for (kind, of_kind) in outcomes {
+            match self.outcomes.get_mut(kind) {
+                Some(sum) => sum.add(of_kind),
+                None => drop(self.outcomes.insert(kind.to_owned(), *of_kind)),
+            }
+        }
+    }
+
+    /// How the operations of all kinds ended.
+    pub fn ended(&self) -> Outcomes {
+        let mut sum = Outcomes::default();
+        self.outcomes.values().for_each(|of_kind| sum.add(of_kind));
+        sum
     }
 
     /// Runs per core and minute, at this sweep's speed.

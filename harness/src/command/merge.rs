@@ -221,8 +221,8 @@ fn whole(
     }
     sum.ran = ran;
     let delivered = |family: Family| sum.faults_delivered.get(family.name()).copied().unwrap_or(0);
-    let vacuous = vacuous::judge(&sum.counters, delivered, demands, sum.runs);
-    sum.vacuous = vacuous.into_iter().map(str::to_owned).collect();
+    let outcomes = sum.outcomes.iter().map(|(kind, of_kind)| (&**kind, of_kind));
+    sum.vacuous = vacuous::judge(&sum.counters, outcomes, delivered, demands, sum.runs);
     sum.points = report::points(&[], &points);
     if require_points {
         sum.missed_points = report::unreached(&sum.points);

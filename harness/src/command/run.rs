@@ -488,6 +488,7 @@ impl Tally {
             finding::Verdict::Harness => report.harness += 1,
         }
         report.counters.add(&ran.result.counters);
+        report.add_outcomes(ran.result.outcomes.iter().map(|(kind, of_kind)| (*kind, of_kind)));
         let performed = &ran.result.performed;
         performed.latencies.iter().for_each(|latency| report.latencies.record(latency / 1_000));
         performed.attempts.iter().for_each(|attempts| report.attempts.record(u64::from(*attempts)));
@@ -522,12 +523,13 @@ impl Tally {
         let delivered =
             |family: Family| self.report.faults_delivered.get(family.name()).copied().unwrap_or(0);
         let demands = simulated.then_some(demands);
-        let vacuous = vacuous::judge(&self.report.counters, delivered, demands, self.report.runs);
+        let outcomes = self.report.outcomes.iter().map(|(kind, of_kind)| (&**kind, of_kind));
+        let vacuous = vacuous::judge(&self.report.counters, outcomes, delivered, demands, self.report.runs);
         WorkloadReport {
             workload: entry.name().to_owned(),
             ran: self.ran.seeds(share),
             points: report::points(entry.points(), &self.points),
-            vacuous: vacuous.into_iter().map(str::to_owned).collect(),
+            vacuous,
             failing_seeds: self.failing,
             failures: self.failures.into_values().collect(),
             ..self.report

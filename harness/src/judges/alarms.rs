@@ -557,15 +557,15 @@ fn convergent_detects_two_replicas_that_differ() {
 #[test]
 fn live_reports_which_client_waits_for_what() {
     let pending: Vec<Operation<()>> = vec![Operation { called: 1_000_000_000, returned: 0, outcome: None }];
-    let why = live::judge(&[pending], &[3], 3_000_000_000).unwrap_err();
-    assert_eq!(why.message, "client 0 has waited for its operation 0 for 2.000 s");
+    let why = live::judge(&[pending], &[vec!["Pop"; 3]], 3_000_000_000).unwrap_err();
+    assert_eq!(why.message, "client 0 has waited for its operation 0 (\"Pop\") for 2.000 s");
     let ended = |outcome| Operation { called: 0, returned: 0, outcome: Some(outcome) };
-    assert_eq!(live::judge(&[vec![ended(Outcome::Answered(()))]], &[1], 0), Ok(()));
+    assert_eq!(live::judge(&[vec![ended(Outcome::Answered(()))]], &[vec![()]], 0), Ok(()));
     assert!(
-        live::judge(&[Vec::<Operation<()>>::new()], &[1], 0)
+        live::judge(&[Vec::<Operation<()>>::new()], &[vec![()]], 0)
             .unwrap_err()
             .message
             .contains("to open its session")
     );
-    assert_eq!(live::judge(&[Vec::<Operation<()>>::new()], &[0], 0), Ok(()));
+    assert_eq!(live::judge(&[Vec::<Operation<()>>::new()], &[Vec::<()>::new()], 0), Ok(()));
 }

@@ -9,25 +9,27 @@ use crate::{
     workload::Operation,
 };
 use shaketable_sim::{history::History, rt::Nanos};
+use std::fmt::Debug;
 
 /// The time limit after faults have ended, nanoseconds of virtual time.
 pub const BOUND: Nanos = 60 * shaketable_sim::rt::SECOND;
 
-/// Claims that no client waits. The error lists what each waiting client waits for. `lengths` is the number of
+/// Claims that no client waits. The error lists what each waiting client waits for. `planned` has the
 /// operations of each client.
-pub fn judge<A>(operations: &[Vec<Operation<A>>], lengths: &[usize], now: Nanos) -> Judgement {
+pub fn judge<A, O: Debug>(operations: &[Vec<Operation<A>>], planned: &[Vec<O>], now: Nanos) -> Judgement {
     let (mut waiting, mut witness) = (Vec::new(), Witness::default());
-    for (client, (list, length)) in operations.iter().zip(lengths).enumerate() {
+    for (client, (list, planned)) in operations.iter().zip(planned).enumerate() {
         match list.last() {
             Some(op) if op.outcome.is_none() => {
                 witness.operations.push((client, list.len() - 1));
                 waiting.push(format!(
-                    "client {client} has waited for its operation {} for {:.3} s",
+                    "client {client} has waited for its operation {} ({:?}) for {:.3} s",
                     list.len() - 1,
+                    planned[list.len() - 1],
                     now.saturating_sub(op.called) as f64 / 1e9
                 ));
             }
-            _ if list.len() < *length => {
+            _ if list.len() < planned.len() => {
                 waiting.push(format!(
                     "client {client} waits to open its session after {} operations",
                     list.len()

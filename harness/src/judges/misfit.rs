@@ -116,7 +116,10 @@ pub(crate) fn of(history: &History, truth: &Truth, key: Key) -> Witness {
 }
 
 /// The attempts of an operation.
-fn of_operation(history: &History, (client, index): Key) -> impl Iterator<Item = (AttemptId, &Attempt)> {
+pub(super) fn of_operation(
+    history: &History,
+    (client, index): Key,
+) -> impl Iterator<Item = (AttemptId, &Attempt)> {
     let attempts = history.attempts.iter().enumerate();
     attempts.filter_map(move |(id, attempt)| {
         let attempt = attempt.as_ref()?;

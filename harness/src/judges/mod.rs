@@ -2,7 +2,7 @@
 //!
 //! Those of [`shaketable_sim::judges`] check the simulated cluster itself on every seed: [`serializable`], [`real_time`],
 //! [`durable`] and [`convergent`]. Their findings accuse the harness and never the layer. The others check the workload:
-//! [`model`], [`audits`], [`conflict_free`] and [`live`]. [`vacuous`] judges all runs of a sweep together.
+//! [`model`], [`audits`], [`conflict_free`], [`live`] and [`unexplained`]. [`vacuous`] judges all runs of a sweep together.
 
 #[cfg(test)]
 pub(crate) mod alarms;
@@ -12,6 +12,7 @@ pub mod live;
 mod misfit;
 pub mod model;
 mod snapshot;
+pub mod unexplained;
 mod unfit;
 pub mod vacuous;
 pub mod waiting;

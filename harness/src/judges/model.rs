@@ -4,8 +4,8 @@
 //! before everything that became durable after its return.
 //!
 //! * The place of an operation with an effect is the commit of its writing transaction, which must be durable
-//!   before the operation returns, unless its answer [allows a later effect](Workload::may_land_late). A
-//!   transaction that is [not an effect](Workload::is_effect) according to the workload does not count.
+//!   before the operation returns, unless its answer [allows a later effect](Workload::may_land_late). An operation
+//!   with [several effects](Workload::ONE_EFFECT) has a place at each, and all must be durable. A transaction that is [not an effect](Workload::is_effect) according to the workload does not count.
 //! * The place of an operation without an effect is the read version of one of its transactions. It may be any of
 //!   them, because a layer may read again to ensure that an earlier attempt has no effect. Read versions lower
 //!   than what was acknowledged before the call do not count, unless the operation may read
@@ -63,6 +63,8 @@ struct Traces<'a> {
     effects: BTreeMap<Key, Vec<Effect<'a>>>,
     /// Read versions of all attempts, ascending, without duplicates.
     reads: BTreeMap<Key, Vec<Version>>,
+    /// The fresh read versions, with the ends of their attempts.
+    fresh: BTreeMap<Key, Vec<(Nanos, Version)>>,
 }
 
 impl<'a> Traces<'a> {
@@ -87,16 +89,21 @@ impl<'a> Traces<'a> {
                 }
             }
         }
+        let mut fresh: BTreeMap<Key, Vec<(Nanos, Version)>> = BTreeMap::new();
         for attempt in history.attempts.iter().flatten() {
             if let (Some(operation), Some(version)) = (attempt.operation, attempt.read_version) {
-                reads.entry((attempt.client.0 as usize, operation as usize)).or_default().push(version);
+                let key = (attempt.client.0 as usize, operation as usize);
+                reads.entry(key).or_default().push(version);
+                if attempt.fresh {
+                    fresh.entry(key).or_default().push((attempt.ended, version));
+                }
             }
         }
         for versions in reads.values_mut() {
             versions.sort_unstable();
             versions.dedup();
         }
-        Traces { effects, reads }
+        Traces { effects, reads, fresh }
     }
 
     fn effects(&self, key: Key) -> &[Effect<'a>] {
@@ -105,6 +112,12 @@ impl<'a> Traces<'a> {
 
     fn reads(&self, key: Key) -> &[Version] {
         self.reads.get(&key).map_or(&[], Vec::as_slice)
+    }
+
+    /// The highest fresh read version that an operation had received when it returned.
+    fn received(&self, key: Key, returned: Nanos) -> Option<Version> {
+        let fresh = self.fresh.get(&key).into_iter().flatten();
+        fresh.filter(|(ended, _)| *ended <= returned).map(|(_, version)| *version).max()
     }
 
     /// The versions that answers show to be committed, with the times of these answers. An answer that allows a
@@ -125,7 +138,9 @@ impl<'a> Traces<'a> {
         .filter_map(|(key, operation)| {
             let seen = durable.seen_by(operation.returned);
             let last = self.effects(key).iter().rev().map(|effect| effect.place.0).find(|at| *at <= seen);
-            last.or_else(|| self.reads(key).first().copied()).map(|version| (operation.returned, version))
+            let known = last.max(self.received(key, operation.returned));
+            let version = known.or_else(|| self.reads(key).first().copied());
+            version.map(|version| (operation.returned, version))
         })
         .collect()
     }
@@ -195,21 +210,25 @@ fn candidates<'a, W: Workload>(
     }
     if W::ONE_EFFECT && effects.len() > 1 {
         let versions: Vec<String> = effects.iter().map(|effect| effect.place.0.to_string()).collect();
-        let message = format!("took effect {} times: at versions {}", effects.len(), versions.join(", "));
+        let message = format!(
+            "took effect {} times: at versions {} (a workload whose operations may do so has ONE_EFFECT = false)",
+            effects.len(),
+            versions.join(", ")
+        );
         let effects = effects.iter().map(|effect| (effect.place, effect.attempt)).collect();
         return Err((Unplaced::Twice(effects), message));
     }
     let seen = timeline.seen_by(operation.returned);
-    if let (Some(answer), Some(first)) = (answer, effects.first())
-        && first.place.0 > seen
+    let late = effects.iter().find(|effect| effect.place.0 > seen);
+    if let (Some(answer), Some(late)) = (answer, late)
         && !workload.may_land_late(answer)
     {
         let message = format!(
             "it committed at version {}, and was answered at {:.6} s, before that version was durable",
-            first.place.0,
+            late.place.0,
             operation.returned as f64 / 1e9
         );
-        return Err((Unplaced::Early(first.attempt), message));
+        return Err((Unplaced::Early(late.attempt), message));
     }
     if !effects.is_empty() {
         let candidate = |effect: &'a Effect<'a>| Candidate {
@@ -293,6 +312,8 @@ fn replay<W: Workload>(
             let effect = effect.map(|effect| (place, effect.attempt));
             Box::new(Misfit { key, effect, read_version, message, unfit })
         };
+        // A read may fit at another of its places, and changes nothing where it does not.
+        let before = (!committed).then(|| model.clone());
         let stepped = catch_unwind(AssertUnwindSafe(|| workload.step(&mut model, &step)));
         let stepped = stepped.map_err(|panic| {
             let message = format!("it panicked in {}: {}", describe::<W>(key, op), panics::message(&*panic));
@@ -310,6 +331,7 @@ fn replay<W: Workload>(
         match matches {
             Err(misfit) if committed => return Err((Mismatch::Layer, misfit)),
             Err(misfit) => {
+                model = before.unwrap_or(model);
                 // The last of its places is the one that the finding names.
                 if mismatches.get(&key).is_none_or(Option::is_some) {
                     mismatches.insert(key, Some(misfit));
@@ -321,7 +343,7 @@ fn replay<W: Workload>(
     mismatches.into_values().flatten().next().map_or(Ok(model), |misfit| Err((Mismatch::Layer, misfit)))
 }
 
-fn describe<W: Workload>((client, index): Key, op: &W::Op) -> String {
+pub(crate) fn describe<W: Workload>((client, index): Key, op: &W::Op) -> String {
     format!("operation {index} of client {client} ({op:?})")
 }
 

@@ -1,20 +1,26 @@
-//! Not vacuous: a sweep without a conflict, an unknown result or an audit proves nothing.
+//! Not vacuous: a sweep without a conflict, an unknown result or an audit proves nothing, and neither does one in which no
+//! operation of a kind was done.
 
 use crate::plan::Demands;
-use shaketable_reports::Counters;
+use shaketable_reports::{Counters, Outcomes};
 use shaketable_sim::faults::{Family, Profile};
 
-/// The names of the counters that a sweep of `seeds` seeds requires and that are zero.
+/// The number of operations of a kind of which one must be done. Of fewer all may be refused by chance.
+const CALLS: u64 = 100;
+
+/// The names of the counters that a sweep of `seeds` seeds requires and that are zero, and the kinds of operations of which
+/// none was done, with how they ended.
 ///
 /// A few seeds may not draw an unknown result, so a sweep is only required to reach what a sweep of its size
 /// cannot miss, and nothing that the demands switch off. On a real cluster, without demands, only commits and
 /// audits are required. `delivered` returns how often a family struck.
-pub fn judge(
+pub fn judge<'a>(
     counters: &Counters,
+    outcomes: impl IntoIterator<Item = (&'a str, &'a Outcomes)>,
     delivered: impl Fn(Family) -> u64,
     demands: Option<&Demands>,
     seeds: u64,
-) -> Vec<&'static str> {
+) -> Vec<String> {
     let profile = demands.map(|demands| demands.profile);
     let strikes = |family| demands.is_some_and(|demands| !demands.without.contains(&family));
     let mut needed = vec![("commits", counters.committed), ("audits", counters.audits)];
@@ -36,7 +42,11 @@ pub fn judge(
             needed.push(("unknown results that did not commit", counters.unknown_not_committed));
         }
     }
-    needed.into_iter().filter(|(_, n)| *n == 0).map(|(name, _)| name).collect()
+    let missed = needed.into_iter().filter(|(_, n)| *n == 0).map(|(name, _)| name.to_owned());
+    let never_done = |of_kind: &Outcomes| of_kind.done == 0 && of_kind.all() >= CALLS && !of_kind.rare;
+    let undone = outcomes.into_iter().filter(|(_, of_kind)| never_done(of_kind));
+    let undone = undone.map(|(kind, of_kind)| format!("{kind} that was done ({})", of_kind.others()));
+    missed.chain(undone).collect()
 }
 
 #[cfg(test)]
@@ -47,14 +57,14 @@ mod tests {
     fn an_empty_sweep_is_vacuous_and_a_small_one_need_not_reach_rare_events() {
         let demands = |profile| Demands { profile, ..Demands::default() };
         let judge =
-            |counters: &Counters, profile, seeds| judge(counters, |_| 0, Some(&demands(profile)), seeds);
+            |counters: &Counters, profile, seeds| judge(counters, [], |_| 0, Some(&demands(profile)), seeds);
         let mut counters = Counters::default();
         assert_eq!(judge(&counters, Profile::Calm, 1), ["commits", "audits"]);
-        assert_eq!(super::judge(&counters, |_| 0, None, 100), ["commits", "audits"]);
+        assert_eq!(super::judge(&counters, [], |_| 0, None, 100), ["commits", "audits"]);
         counters.committed = 1;
         counters.audits = 1;
         assert!(judge(&counters, Profile::Standard, 5).is_empty());
-        assert!(super::judge(&counters, |_| 0, None, 100).is_empty());
+        assert!(super::judge(&counters, [], |_| 0, None, 100).is_empty());
         assert_eq!(judge(&counters, Profile::Calm, 100), ["conflicts"]);
         assert_eq!(judge(&counters, Profile::Standard, 100).len(), 6);
     }
@@ -64,7 +74,7 @@ mod tests {
         let counters = Counters { committed: 1, audits: 1, conflicts: 1, retries: 1, ..Counters::default() };
         let missed = |without: &[Family]| {
             let demands = Demands { without: without.to_vec(), ..Demands::default() };
-            judge(&counters, |_| 0, Some(&demands), 100)
+            judge(&counters, [], |_| 0, Some(&demands), 100)
         };
         let all = [
             "faults",
@@ -75,5 +85,16 @@ mod tests {
         assert_eq!(missed(&[]), all);
         assert_eq!(missed(&[Family::UnknownCommitted]), [all[0], all[1], all[3]]);
         assert!(missed(Family::ALL).is_empty());
+    }
+    #[test]
+    fn a_kind_of_operations_that_is_never_done_is_named() {
+        let counters = Counters { committed: 1, audits: 1, ..Counters::default() };
+        let judge = |of_kind: &Outcomes| super::judge(&counters, [("Pop", of_kind)], |_| 0, None, 100);
+        let refused = Outcomes { refused: 1_200, unknown: 3, ..Outcomes::default() };
+        assert_eq!(judge(&refused), ["Pop that was done (1,200 refused, 3 unknown)"]);
+        assert!(judge(&Outcomes { done: 1, ..refused }).is_empty());
+        assert!(judge(&Outcomes { rare: true, ..refused }).is_empty(), "the workload says so");
+        assert!(judge(&Outcomes { refused: 99, ..Outcomes::default() }).is_empty(), "by chance");
+        assert!(!judge(&Outcomes { failed: 100, ..Outcomes::default() }).is_empty());
     }
 }

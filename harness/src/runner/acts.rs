@@ -2,7 +2,7 @@
 
 use super::{
     Act, Job, Participants, RunResult, Testbed,
-    count::count,
+    count::{count, outcomes},
     judging::{Judged, differs, judge},
     performed::performed,
     testbed::{CHECKER, SETTER},
@@ -42,7 +42,7 @@ pub(crate) async fn perform<W: Workload, T: Testbed<W>>(
     testbed.begin(Act::Check);
     let late = !participants.are_done();
     testbed.quiesce(late).await?;
-    let operations = participants.operations();
+    let (operations, dropped) = (participants.operations(), participants.ended());
     findings.extend(participants.findings());
     if late {
         findings.push(stuck(plan, &operations, &testbed));
@@ -54,8 +54,9 @@ pub(crate) async fn perform<W: Workload, T: Testbed<W>>(
     };
     let broken_at = broken.as_ref().map(|broken| broken.version);
     findings.extend(broken.map(|broken| Finding::new(Kind::Audit, broken.message())));
-    let judged = testbed
-        .history(|history| judge(plan, history, &operations, &replicas, set_up_at, findings, broken_at));
+    let judged = testbed.history(|history| {
+        judge(plan, history, &operations, &dropped, &replicas, set_up_at, findings, broken_at)
+    });
     let Judged { mut findings, audited: rebuilt, model } = judged;
     audited += rebuilt;
     if let Some(model) = model {
@@ -63,7 +64,8 @@ pub(crate) async fn perform<W: Workload, T: Testbed<W>>(
     }
     let (counters, performed) =
         testbed.history(|history| (count(history, &operations, audited), performed(history, &operations)));
-    let result = RunResult { findings, counters, performed, ..RunResult::default() };
+    let outcomes = outcomes(plan, &operations);
+    let result = RunResult { findings, counters, outcomes, performed, ..RunResult::default() };
     Ok(testbed.close(plan, &operations, &replicas, result).await)
 }
 
@@ -87,8 +89,7 @@ fn stuck<W: Workload, T: Testbed<W>>(
     operations: &[Vec<Operation<W::Answer>>],
     testbed: &T,
 ) -> Finding {
-    let lengths: Vec<usize> = plan.operations.iter().map(Vec::len).collect();
-    let waits = judges::live::judge(operations, &lengths, testbed.now());
+    let waits = judges::live::judge(operations, &plan.operations, testbed.now());
     match waits {
         Err(objection) => Finding::of(Kind::Live, *objection),
         Ok(()) => Finding::new(Kind::Live, "a client did not finish"),

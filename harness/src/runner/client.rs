@@ -21,12 +21,14 @@ use shaketable_sim::{
     seed::Stream,
     trace,
 };
-use std::{any::Any, panic::AssertUnwindSafe, pin::pin, sync::Arc};
+use std::{any::Any, collections::BTreeSet, panic::AssertUnwindSafe, pin::pin, sync::Arc};
 
 /// The state of a client that survives its death.
 pub(crate) struct Progress<W: Workload> {
     pub(crate) operations: Vec<Operation<W::Answer>>,
     pub(crate) findings: Vec<Finding>,
+    /// The indices of the operations that did not end by themselves: they were dropped, their client died, or they panicked.
+    pub(crate) ended: BTreeSet<usize>,
     /// Whether the client has finished.
     pub(crate) done: bool,
     pace: Stream,
@@ -56,7 +58,13 @@ impl<W: Workload> Participants<W> {
         let seed = plan.run_seed();
         let client = |(number, planned): (usize, &Vec<W::Op>)| {
             let pace = seed.stream(&format!("pace-{number}"));
-            let progress = Progress { operations: Vec::new(), findings: Vec::new(), done: false, pace };
+            let progress = Progress {
+                operations: Vec::new(),
+                findings: Vec::new(),
+                ended: BTreeSet::new(),
+                done: false,
+                pace,
+            };
             Arc::new(Client {
                 workload: plan.configuration.clone(),
                 number,
@@ -77,6 +85,15 @@ impl<W: Workload> Participants<W> {
     /// The operations of each client so far.
     pub(crate) fn operations(&self) -> Vec<Vec<Operation<W::Answer>>> {
         self.clients.iter().map(|client| client.progress.lock().operations.clone()).collect()
+    }
+
+    /// The operations that did not end by themselves: client and index.
+    pub(crate) fn ended(&self) -> BTreeSet<(usize, usize)> {
+        let of = |client: &Arc<Client<W>>| {
+            let number = client.number;
+            client.progress.lock().ended.iter().map(|index| (number, *index)).collect::<Vec<_>>()
+        };
+        self.clients.iter().flat_map(of).collect()
     }
 
     /// The findings of the clients so far.
@@ -112,6 +129,7 @@ pub(crate) async fn run_client<W: Workload, H: Host>(host: H, client: Arc<Client
             host.set_operation(None);
             let Some(outcome) = done else {
                 host.was_cut();
+                client.progress.lock().ended.insert(index);
                 end_operation(&host, &client, Ok(Outcome::Unknown(Error::OPERATION_CANCELLED)));
                 continue;
             };
@@ -146,12 +164,13 @@ async fn cut_short<T>(host: &impl Host, operation: impl Future<Output = T>) -> O
 
 /// Marks the operation that was in progress when the client died as having an unknown outcome.
 fn end_abandoned_operation<W: Workload>(host: &impl Host, client: &Client<W>) {
-    let mut progress = client.progress.lock();
+    let progress = &mut *client.progress.lock();
     if let Some(op) = progress.operations.last_mut()
         && op.outcome.is_none()
     {
         op.returned = host.now();
         op.outcome = Some(Outcome::Unknown(Error::OPERATION_CANCELLED));
+        progress.ended.insert(progress.operations.len() - 1);
     }
 }
 
@@ -191,6 +210,7 @@ fn end_operation<W: Workload>(
         Err(panic) => {
             let message = format!("{} panicked: {}", name(), panics::message(&*panic));
             progress.findings.push(finding(Kind::Panic, message));
+            progress.ended.insert(index);
             Outcome::Unknown(Error::OPERATION_CANCELLED)
         }
     };

@@ -2,12 +2,16 @@
 
 use crate::{
     judges::Truth,
-    workload::{Operation, Outcome},
+    plan::Plan,
+    workload::{Operation, Outcome, Workload},
 };
 use shaketable_layers::tx::Error;
-use shaketable_reports::Counters;
+use shaketable_reports::{Counters, Outcomes};
 use shaketable_sim::history::{AttemptId, ClientId, History, Reported};
 use std::collections::BTreeMap;
+
+/// The kind of operations whose serialized form has no name.
+const UNNAMED: &str = "operation";
 
 /// Counts the contents of the history and of the clients' operations. Recoveries and faults stay at zero: the
 /// testbed counts them.
@@ -38,6 +42,37 @@ pub(crate) fn count<A>(history: &History, operations: &[Vec<Operation<A>>], audi
         }
     }
     counters
+}
+
+/// Counts how the operations that were called ended, by kind.
+pub(crate) fn outcomes<W: Workload>(
+    plan: &Plan<W>,
+    operations: &[Vec<Operation<W::Answer>>],
+) -> BTreeMap<&'static str, Outcomes> {
+    let workload = &plan.configuration;
+    let mut outcomes: BTreeMap<&'static str, Outcomes> = BTreeMap::new();
+    let each = operations.iter().zip(&plan.operations).flat_map(|(list, planned)| list.iter().zip(planned));
+    for (operation, op) in each {
+        let how = ended(operation.outcome.as_ref(), |answer| workload.is_refusal(answer));
+        let kinds = workload.kinds(op);
+        let kinds = if kinds.is_empty() { vec![UNNAMED] } else { kinds };
+        kinds.into_iter().for_each(|kind| outcomes.entry(kind).or_default().add(&how));
+    }
+    for (kind, of_kind) in &mut outcomes {
+        of_kind.rare = W::rare_kinds().contains(kind);
+    }
+    outcomes
+}
+
+/// One operation with this outcome.
+fn ended<A>(outcome: Option<&Outcome<A>>, is_refusal: impl Fn(&A) -> bool) -> Outcomes {
+    let none = Outcomes::default();
+    match outcome {
+        Some(Outcome::Answered(answer)) if is_refusal(answer) => Outcomes { refused: 1, ..none },
+        Some(Outcome::Answered(_)) => Outcomes { done: 1, ..none },
+        Some(Outcome::Failed(_) | Outcome::Violated(_)) => Outcomes { failed: 1, ..none },
+        Some(Outcome::Unknown(_)) | None => Outcomes { unknown: 1, ..none },
+    }
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use crate::{
     workload::{Operation, Workload},
 };
 use shaketable_sim::{history::History, proto::Version};
-use std::panic::AssertUnwindSafe;
+use std::{collections::BTreeSet, panic::AssertUnwindSafe};
 
 /// The results of the judges.
 pub(super) struct Judged<M> {
@@ -21,12 +21,13 @@ pub(super) struct Judged<M> {
     pub(super) model: Option<M>,
 }
 
-/// Judges a run. Audits start at `set_up_at`, the version of the last commit of the setup. `findings` are those of the run
+/// Judges a run, in which the operations `dropped` did not end by themselves. Audits start at `set_up_at`, the version of the last commit of the setup. `findings` are those of the run
 /// so far, and `broken_at` is the version of the failing audit among them: the history completes their witnesses.
 pub(super) fn judge<W: Workload>(
     plan: &Plan<W>,
     history: &History,
     operations: &[Vec<Operation<W::Answer>>],
+    dropped: &BTreeSet<(usize, usize)>,
     replicas: &[Replica],
     set_up_at: Version,
     mut findings: Vec<Finding>,
@@ -58,6 +59,13 @@ pub(super) fn judge<W: Workload>(
         }
         None => None,
     };
+    let describe =
+        |(client, index): (usize, usize)| judges::model::describe::<W>((client, index), &plan[client][index]);
+    let given_up = |(client, index): (usize, usize)| {
+        dropped.contains(&(client, index)) || workload.is_given_up(&plan[client][index])
+    };
+    let unexplained = judges::unexplained::judge(operations, given_up, history, describe);
+    findings.extend(unexplained.err().map(|why| Finding::of(Kind::Unexplained, *why)));
     Judged { findings, audited, model }
 }
 

@@ -7,7 +7,7 @@ use crate::{
     finding::{Finding, Verdict},
 };
 use shaketable_layers::points::Seen;
-use shaketable_reports::{Counters, RunHistory};
+use shaketable_reports::{Counters, Outcomes, RunHistory};
 use shaketable_sim::{
     faults::{Decision, Family, Requests},
     rt::Nanos,
@@ -22,6 +22,8 @@ pub struct RunResult {
     pub findings: Vec<Finding>,
     /// The counters.
     pub counters: Counters,
+    /// How the operations ended, by kind.
+    pub outcomes: BTreeMap<&'static str, Outcomes>,
     /// What the operations took.
     pub performed: Performed,
     /// Faults delivered, by family.

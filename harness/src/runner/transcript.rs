@@ -306,14 +306,15 @@ pub(super) fn key(bytes: &[u8]) -> String {
 /// other encodings can look like tuples of numbers.
 pub(super) fn value(bytes: &[u8]) -> String {
     let text = || std::str::from_utf8(bytes).ok().filter(|text| !text.chars().any(char::is_control));
-    match bytes {
-        _ if text().is_some() => raw(bytes),
-        [1 | 2, ..] => tuple(bytes).filter(|tuple| !tuple.contains("null")).unwrap_or_else(|| raw(bytes)),
-        _ => match <[u8; 8]>::try_from(bytes) {
-            Ok(number) => format!("{} ({})", raw(bytes), i64::from_le_bytes(number)),
-            Err(_) => raw(bytes),
-        },
-    }
+    let as_tuple = || match bytes {
+        [1 | 2, ..] => tuple(bytes).filter(|tuple| !tuple.contains("null")),
+        _ => None,
+    };
+    let number = || {
+        let number = i64::from_le_bytes(bytes.try_into().ok()?);
+        Some(format!("{} ({number})", raw(bytes)))
+    };
+    text().map(|_| raw(bytes)).or_else(as_tuple).or_else(number).unwrap_or_else(|| raw(bytes))
 }
 
 fn raw(bytes: &[u8]) -> String {
@@ -403,6 +404,8 @@ mod tests {
         assert_eq!(value(b"paid"), r#""paid""#);
         assert_eq!(value(b"8 bytes!"), r#""8 bytes!""#);
         assert_eq!(value(&7_i64.to_le_bytes()), r#""\x07\x00\x00\x00\x00\x00\x00\x00" (7)"#);
+        assert_eq!(value(&1_i64.to_le_bytes()), r#""\x01\x00\x00\x00\x00\x00\x00\x00" (1)"#);
+        assert_eq!(value(&258_i64.to_le_bytes()), r#""\x02\x01\x00\x00\x00\x00\x00\x00" (258)"#);
         assert_eq!(value(&pack(&("a", 1_000))), r#"("a", 1000)"#);
         assert_eq!(value(&pack(&("a", None::<i64>))), r#""\x02a\x00\x00""#);
         assert_eq!(value(b"\xff\x00"), r#""\xff\x00""#);

@@ -3,7 +3,9 @@
 //! First the faults that rates gave become decisions ([`shaketable_sim::faults::Decision`]), so that each can be taken
 //! away alone. Then operations, decisions, strikes, the cluster's topology and pauses are taken away, in groups and one by
 //! one, until none can be, and the values inside operations are simplified with proptest's value trees, so that they
-//! keep what their strategies promise. A candidate counts if its run fails with the same [`Claim`]; none is run twice.
+//! keep what their strategies promise. A candidate counts if its run fails with the same [`Claim`]: the same
+//! judge objects to the same kinds of operations in the same words or forms, so that the search does not slip to another bug. None
+//! is run twice.
 //!
 //! The workload's configuration is simplified as JSON, with values that other seeds draw. The operations must remain such
 //! ones as the simpler configuration gives. Clients without an operation go if there is a configuration without them.
@@ -20,6 +22,7 @@
 mod claim;
 mod conditions;
 mod configuration;
+mod form;
 mod promise;
 mod search;
 mod sketch;

@@ -141,6 +141,11 @@ pub trait Specimen: Clone + Debug + Serialize + DeserializeOwned + Send + Sync +
         false
     }
 
+    /// The kinds of calls that need not succeed, as [`Workload::rare_kinds`](crate::workload::Workload::rare_kinds).
+    fn rare_kinds() -> &'static [&'static str] {
+        &[]
+    }
+
     /// A key in the words of the layer, as [`Workload::describe_key`](crate::workload::Workload::describe_key).
     fn describe_key(&self, key: &[u8]) -> Option<String> {
         let _ = key;

@@ -118,6 +118,10 @@ impl<S: Specimen> Workload for Mounted<S> {
         ops.iter().all(|op| self.specimen.is_conflict_free(op))
     }
 
+    fn rare_kinds() -> &'static [&'static str] {
+        S::rare_kinds()
+    }
+
     fn describe_key(&self, key: &[u8]) -> Option<String> {
         self.specimen.describe_key(key)
     }

@@ -50,6 +50,7 @@ fn table(report: &SweepReport) -> Markup {
                 td { (count(w.runs)) }
                 td.failures { (count(w.failed())) }
                 @for n in [c.committed, c.conflicts, unknown, c.retries] { td { (count(n)) } }
+                td title=(text::sweep::others(w)) { (w.ended().share()) }
             }
         }
     };
@@ -61,7 +62,7 @@ fn table(report: &SweepReport) -> Markup {
                     thead {
                         tr {
                             th scope="col" { "workload" }
-                            @for name in ["seeds", "failed", "commits", "conflicts", "unknown results", "retries"] {
+                            @for name in ["seeds", "failed", "commits", "conflicts", "unknown results", "retries", "operations done"] {
                                 th scope="col" { (name) }
                             }
                         }

@@ -2,7 +2,8 @@
 //! written it, what they wrote, the faults that hit them, and how they ended.
 //!
 //! Only what matters for the contradiction is shown: transactions of operations, the keys that several transactions
-//! touch, one of which writes, and the keys of the witness. If that is more than a screen, transactions that neither write such a key nor belong to the
+//! touch, one of which writes, the keys of the witness, and what the transactions of the witness write. Other writes and rows
+//! are counted in their place. If that is more than a screen, transactions that neither write such a key nor belong to the
 //! witness are left out.
 
 use super::plural;
@@ -229,6 +230,12 @@ impl Writers<'_> {
         }
     }
 
+    /// Whether a call touches a key that matters.
+    fn matters(&self, call: &CallEntry) -> bool {
+        let is_witness = |key: &String| self.witness.contains(key.as_str());
+        call.shared || is_witness(&call.at) || call.rows.iter().any(|row| is_witness(&row.key))
+    }
+
     /// Who had written a row that `reader` read.
     fn named(&self, row: &RowEntry, reader: u32) -> String {
         match row.writer {
@@ -243,12 +250,7 @@ fn transaction(tx: &TransactionEntry, is_witness: bool, writers: &Writers<'_>) -
     let at = tx.read_version.map_or_else(|| "no read version".to_owned(), |at| format!("at version {at}"));
     let mark = if is_witness { "* " } else { "  " };
     let mut lines = vec![format!("{mark}attempt {}, {at}", tx.id)];
-    let calls: Vec<String> = tx.calls.iter().filter_map(|call| of_call(call, tx.id, writers)).collect();
-    let more = calls.len().saturating_sub(MOST_CALLS);
-    lines.extend(calls.into_iter().take(MOST_CALLS));
-    if more > 0 {
-        lines.push(format!("    … {more} more"));
-    }
+    lines.extend(calls(tx, is_witness, writers));
     let late = match (tx.fate, tx.durable) {
         (Fate::UnknownCommitted | Fate::DroppedCommitted, Some(durable)) if durable > tx.ended => {
             format!(" {} ms later", milliseconds(durable - tx.ended))
@@ -259,13 +261,62 @@ fn transaction(tx: &TransactionEntry, is_witness: bool, writers: &Writers<'_>) -
     lines
 }
 
-/// A read or a write of a key that matters.
+/// The reads and writes of a transaction that matter, and all writes of a witness as far as there is room. What is left out
+/// is counted in its place, except reads that do not matter.
+fn calls(tx: &TransactionEntry, is_witness: bool, writers: &Writers<'_>) -> Vec<String> {
+    let theirs = || tx.calls.iter().filter(|call| !call.bookkeeping);
+    let told: Vec<(bool, bool, String)> = theirs()
+        .filter_map(|call| {
+            let (matters, writes) = (writers.matters(call), !call.access.is_read());
+            let line = of_call(call, tx.id, writers).filter(|_| matters || writes)?;
+            Some((matters, writes, line))
+        })
+        .collect();
+    let first = |most: usize, is_such: &dyn Fn(bool) -> bool| -> BTreeSet<usize> {
+        let such = told.iter().enumerate().filter(|(_, (matters, ..))| is_such(*matters));
+        such.map(|(place, _)| place).take(most).collect()
+    };
+    let mut shown = first(MOST_CALLS, &|matters| matters);
+    if is_witness {
+        shown.extend(first(MOST_CALLS - shown.len(), &|matters| !matters));
+    }
+    let (mut lines, mut left_out) = (Vec::new(), LeftOut::default());
+    for (place, (_, writes, line)) in told.into_iter().enumerate() {
+        if shown.contains(&place) {
+            lines.extend(left_out.take());
+            lines.push(line);
+        } else {
+            left_out.add(writes);
+        }
+    }
+    lines.extend(left_out.take());
+    lines
+}
+
+/// Reads and writes in a row that are left out.
+#[derive(Default)]
+struct LeftOut {
+    reads: u64,
+    writes: u64,
+}
+
+impl LeftOut {
+    fn add(&mut self, writes: bool) {
+        *(if writes { &mut self.writes } else { &mut self.reads }) += 1;
+    }
+
+    fn take(&mut self) -> Option<String> {
+        let LeftOut { reads, writes } = std::mem::take(self);
+        let of = |n: u64, one, many| (n > 0).then(|| plural(n, one, many));
+        let each = [of(reads, "more read", "more reads"), of(writes, "more write", "more writes")];
+        let each: Vec<String> = each.into_iter().flatten().collect();
+        (!each.is_empty()).then(|| format!("    … {}", each.join(" and ")))
+    }
+}
+
+/// A read or a write; `None` for a read of a range of which no row matters.
 fn of_call(call: &CallEntry, id: u32, writers: &Writers<'_>) -> Option<String> {
     let is_witness = |key: &String| writers.witness.contains(key.as_str());
-    let matters = call.shared || is_witness(&call.at) || call.rows.iter().any(|row| is_witness(&row.key));
-    if !matters || call.bookkeeping {
-        return None;
-    }
     let snapshot = if call.snapshot { " (snapshot)" } else { "" };
     let found = |row: &RowEntry| match &row.value {
         Some(value) => value.clone() + &writers.named(row, id),
@@ -282,8 +333,9 @@ fn of_call(call: &CallEntry, id: u32, writers: &Writers<'_>) -> Option<String> {
                 rows.iter().filter(|row| row.shared || is_witness(&row.key)).collect();
             let each = shared.iter().take(MOST_ROWS).map(|row| format!("{} = {}", row.key, found(row)));
             let mut each: Vec<String> = each.collect();
-            if shared.len() > MOST_ROWS {
-                each.push(format!("{} more", shared.len() - MOST_ROWS));
+            let more = (rows.len() - each.len()) as u64 + call.more;
+            if more > 0 && !each.is_empty() {
+                each.push(plural(more, "more row", "more rows"));
             }
             match (rows.is_empty(), each.is_empty()) {
                 (true, _) => Some(format!("    reads{snapshot} {}: nothing", call.at)),
@@ -311,6 +363,46 @@ mod tests {
         assert_eq!(brief(&format!("\"{}b\"    1", "a".repeat(7))), "\"aaa…b\"    1");
         assert_eq!(brief("ääääää"), "ääääää");
         assert_eq!(brief("1000000000 xxxxxxx... (7 bytes)"), "1000000000 xxx… (7 bytes)");
+    }
+
+    /// A transaction that reads a key, and writes a shared one between two that nobody else touches.
+    fn entry(id: u32) -> TransactionEntry {
+        let row =
+            |key: &str| RowEntry { key: key.to_owned(), value: Some("1".to_owned()), ..RowEntry::default() };
+        let call = |access, key: &str, shared| CallEntry {
+            access,
+            at: key.to_owned(),
+            rows: vec![row(key)],
+            answered: true,
+            shared,
+            ..CallEntry::default()
+        };
+        let calls = vec![
+            call(Access::Get, "own", false),
+            call(Access::Set, "a", false),
+            call(Access::Set, "b", true),
+            call(Access::Set, "c", false),
+            call(Access::Set, "d", false),
+        ];
+        TransactionEntry { id, client: Some(0), operation: Some(0), calls, ..TransactionEntry::default() }
+    }
+
+    #[test]
+    fn a_witness_shows_all_its_writes_and_others_count_what_is_left_out() {
+        let history = RunHistory { transactions: vec![entry(1)], ..RunHistory::default() };
+        let writers = Writers::of(&history);
+        let told = |tx: &TransactionEntry, is_witness| calls(tx, is_witness, &writers);
+        let set = |key: &str| format!("    sets {key} = 1");
+        let counted = ["    … 1 more write".to_owned(), set("b"), "    … 2 more writes".to_owned()];
+        assert_eq!(told(&entry(1), false), counted);
+        assert_eq!(told(&entry(1), true), ["a", "b", "c", "d"].map(set));
+        // What matters comes first where there is no room for all.
+        let mut long = entry(1);
+        long.calls = [entry(1).calls, entry(1).calls, entry(1).calls].concat();
+        let lines = told(&long, true);
+        assert_eq!(lines.iter().filter(|line| **line == set("b")).count(), 3);
+        assert_eq!(lines.len(), MOST_CALLS + 2);
+        assert_eq!(lines.last().map(String::as_str), Some("    … 2 more writes"));
     }
 
     #[test]

@@ -73,6 +73,7 @@ fn table(report: &SweepReport) -> String {
         ("conflicts", Right),
         ("unknown\nresults", Right),
         ("retries", Right),
+        ("operations\ndone", Right),
     ]);
     let total = (report.workloads.len() > 1).then(|| report.total());
     for w in report.workloads.iter().chain(&total) {
@@ -85,6 +86,7 @@ fn table(report: &SweepReport) -> String {
             count(c.conflicts),
             count(c.unknown_committed + c.unknown_not_committed),
             count(c.retries),
+            w.ended().share(),
         ]);
     }
     table.render()
@@ -98,12 +100,19 @@ fn other_figures(total: &WorkloadReport) -> String {
         format!("unknown results: {} committed", count(c.unknown_committed)),
         format!("{} did not", count(c.unknown_not_committed)),
         plural(c.late_landings, "late landing", "late landings"),
+        format!("operations not done: {}", others(total)),
         plural(c.faults, "fault", "faults"),
         plural(c.audits, "audit", "audits"),
         format!("{} virtual seconds", seconds(total.virtual_ns)),
         format!("{} seeds per core minute", count(total.runs_per_core_minute().round() as u64)),
     ];
     wrap(&facts, COLUMNS) + "\n"
+}
+
+/// How operations ended that were not done.
+pub(crate) fn others(w: &WorkloadReport) -> String {
+    let others = w.ended().others();
+    if others.is_empty() { "none".to_owned() } else { others }
 }
 
 /// Coverage points that were never reached.

@@ -20,9 +20,9 @@ use shaketable_sim::{
     seed::Stream,
 };
 
-/// A workload with one register.
+/// A workload with one register, whose operations have at most one effect if `ONE`.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
-struct Register {
+struct Register<const ONE: bool = true> {
     /// Whether reads may be stale.
     stale: bool,
     /// Whether effects may commit after the return.
@@ -31,6 +31,8 @@ struct Register {
     conflict_free: bool,
     /// Whether reads wait for the last write.
     waits: bool,
+    /// Whether a read writes its answer into the model, also where it does not fit.
+    notes: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -39,7 +41,7 @@ enum Op {
     Get,
 }
 
-impl Workload for Register {
+impl<const ONE: bool> Workload for Register<ONE> {
     type Op = Op;
     /// The value read.
     type Answer = Option<String>;
@@ -49,8 +51,9 @@ impl Workload for Register {
 
     const NAME: &'static str = "register";
     const ABOUT: &'static str = "one register";
+    const ONE_EFFECT: bool = ONE;
 
-    fn draw(_: &mut Stream, _: Option<&str>) -> Register {
+    fn draw(_: &mut Stream, _: Option<&str>) -> Self {
         Register::default()
     }
     fn clients(&self) -> usize {
@@ -85,6 +88,10 @@ impl Workload for Register {
             (Op::Set(value), _) if step.committed => {
                 assert_eq!(step.mutations.len(), 1);
                 (*model, *stamp) = (Some(value.clone()), step.stamp);
+            }
+            (Op::Get, Some(read)) if self.notes && read != model => {
+                model.clone_from(read);
+                return Err("it is something else".to_owned());
             }
             (Op::Get, Some(read)) if read != model => {
                 let (found, expected) = (format!("{read:?}"), format!("{model:?}"));
@@ -362,7 +369,7 @@ fn an_audit_reports_the_first_version_that_breaks_an_invariant() {
             let state = if broken.contains(&version) { set("broken", "") } else { clear };
             story.log(version * 10, vec![(None, 0, vec![set("a", "1")]), (None, 1, vec![state])]);
         }
-        let judged = audits::judge(&Register::default(), &story.history, &Truth::of(&story.history), from);
+        let judged = audits::judge(&<Register>::default(), &story.history, &Truth::of(&story.history), from);
         (judged.0, judged.1.map_err(|broken| broken.objection.message))
     };
     assert_eq!(audit(0..0, 0), (41, Ok(())));
@@ -376,4 +383,49 @@ fn an_audit_reports_the_first_version_that_breaks_an_invariant() {
     // Versions before the first audit may break the invariant.
     assert_eq!(audit(1..9, 95).1, Ok(()));
     assert!(audit(1..10, 95).1.unwrap_err().contains("it is broken"));
+}
+
+/// The judge of a workload whose operations may have several effects.
+#[test]
+fn all_effects_are_durable_when_the_operation_is_answered() {
+    let judged = |second: Nanos, late: bool| {
+        let mut run = Run::default();
+        run.set(0, "a", 10, [100, 150, 200]);
+        run.attempt(0, 19, Some((20, second)), 200);
+        let truth = Truth::of(&run.story.history);
+        let workload = Register::<false> { late, ..Register::default() };
+        model::judge(&workload, &run.plan, &run.operations, &run.story.history, &truth)
+    };
+    assert!(judged(200, false).is_ok() && judged(201, true).is_ok());
+    let Err(model::Mismatch::Layer(objection)) = judged(201, false) else { panic!("the second is late") };
+    assert!(objection.message.contains("it committed at version 20, and was answered"), "{objection:?}");
+}
+
+#[test]
+fn the_highest_read_version_that_an_answer_had_received_is_known() {
+    // The first attempt of the first read reads at version 5, the second one at version 9.
+    let run = |retried_until: Nanos, called: Nanos| {
+        let mut run = Run::default();
+        run.get(0, None, Some(5), (100, 200));
+        run.attempt(0, 9, None, retried_until);
+        run.get(1, None, Some(8), (called, 400));
+        run
+    };
+    run(190, 201).is_rejected("but version 9 was known to be committed");
+    assert!(run(190, 200).judge().is_ok());
+    assert!(run(201, 201).judge().is_ok(), "it did not have it when it returned");
+    let mut risky = run(190, 201);
+    risky.story.history.attempts[1].as_mut().expect("an attempt").fresh = false;
+    assert!(risky.judge().is_ok(), "a version that the client chose shows nothing");
+}
+
+#[test]
+fn what_a_read_that_does_not_fit_changes_in_the_model_is_undone() {
+    let mut run = Run { workload: Register { notes: true, ..Register::default() }, ..Run::default() };
+    run.get(0, Some("a"), Some(5), (100, 500));
+    run.attempt(0, 10, None, 450);
+    run.set(1, "a", 10, [100, 150, 200]);
+    // It does not fit at version 5, where nobody may read what it noted.
+    run.get(1, None, Some(6), (100, 500));
+    assert!(run.judge().is_ok(), "{:?}", run.judge());
 }

@@ -162,7 +162,8 @@ fn a_replica_that_differs_names_the_key_and_both_values() {
 #[test]
 fn an_operation_that_waits_is_named_with_who_should_have_woken_it() {
     let pending = || Operation::<()> { called: 0, returned: 0, outcome: None };
-    let waits = live::judge(&[vec![], vec![pending()], vec![pending()]], &[0, 1, 1], 1).unwrap_err();
+    let waits = live::judge(&[vec![], vec![pending()], vec![pending()]], &[vec![], vec![()], vec![()]], 1)
+        .unwrap_err();
     assert_eq!(waits.witness.operations, [(1, 0), (2, 0)]);
     let mut story = Story::default();
     let mut attempt = |client: u16, version, calls| {

@@ -9,6 +9,7 @@ use shaketable::{
 use shaketable_layers::tx::{Isolation, RangeOption, Result};
 
 /// The model, and the keys that operations name by number.
+#[derive(Clone)]
 pub struct Model {
     pub(super) space: Space,
     pub(super) layout: Layout,

@@ -87,6 +87,10 @@ impl Specimen for Blob {
         &["blob: a write begins and ends in different chunks"]
     }
 
+    fn rare_kinds() -> &'static [&'static str] {
+        &["Sizes"]
+    }
+
     fn draw(rng: &mut Stream, bug: Option<&str>) -> Blob {
         // In a few seeds a chunk is as large as a value can be.
         let chunk = match rng.chance(0.04) {

@@ -128,6 +128,10 @@ impl Specimen for Encoding {
         BUGS
     }
 
+    fn rare_kinds() -> &'static [&'static str] {
+        &["NoLanguage"]
+    }
+
     fn draw(rng: &mut Stream, bug: Option<&str>) -> Encoding {
         let planted = bug.and_then(Planted::named);
         let mut kinds: Vec<Kind> = (0..rng.range(2..4)).map(|_| Kind::draw(rng)).collect();

@@ -113,6 +113,10 @@ impl Specimen for Index {
         &["index: a record moves to another key of an index", "index: a covered part changes under its key"]
     }
 
+    fn rare_kinds() -> &'static [&'static str] {
+        &["Undeclared"]
+    }
+
     fn draw(rng: &mut Stream, bug: Option<&str>) -> Index {
         let planted = bug.and_then(Planted::named);
         let most = strategies::CONFUSED_TEXT.len() as u64 + 1;

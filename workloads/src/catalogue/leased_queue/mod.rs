@@ -94,6 +94,10 @@ impl Workload for Leased {
         ]
     }
 
+    fn rare_kinds() -> &'static [&'static str] {
+        &["Deep", "Oversized"]
+    }
+
     fn draw(rng: &mut Stream, bug: Option<&str>) -> Leased {
         let lease = *rng.pick(&[0, 30, 30, 100, 100, 300, 300, 2_000]);
         // If leases are long, a few operations take all the available time.

@@ -102,6 +102,10 @@ impl Specimen for Queue {
         ]
     }
 
+    fn rare_kinds() -> &'static [&'static str] {
+        &["Deep"]
+    }
+
     fn draw(rng: &mut Stream, bug: Option<&str>) -> Queue {
         let planted = bug.and_then(Planted::named);
         let drawn = *rng.pick(&[Order::Index, Order::Commit]);

@@ -84,6 +84,10 @@ impl Specimen for Signups {
         ]
     }
 
+    fn rare_kinds() -> &'static [&'static str] {
+        &["InitMany"]
+    }
+
     fn draw(rng: &mut Stream, bug: Option<&str>) -> Signups {
         let whole_catalogue = rng.chance(0.04);
         Signups {

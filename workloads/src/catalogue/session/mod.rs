@@ -75,6 +75,10 @@ impl Workload for Sessions {
 
     /// A failure to open, or to begin, does not resolve the last attempt at it. A burst does not resolve those of
     /// its operations that it does not count.
+    fn is_given_up(&self, op: &Op) -> bool {
+        matches!(op, Op::Cut(..) | Op::Keep(_))
+    }
+
     fn may_land_late(&self, answer: &Answer) -> bool {
         matches!(answer, Answer::Failed(_) | Answer::Burst(_))
     }

@@ -93,6 +93,10 @@ impl Workload for Staged {
         ]
     }
 
+    fn rare_kinds() -> &'static [&'static str] {
+        &["Oversized"]
+    }
+
     fn draw(rng: &mut Stream, bug: Option<&str>) -> Staged {
         let most = rng.range(8..30) as usize;
         let rare = [(); 4].map(|()| rng.range(1..4));

@@ -1,0 +1,315 @@
+//! Tests that layers which refuse, fail or "do not know" are convicted, in each of the three ways to describe a layer: an
+//! error that nothing explains is a finding, and a kind of operations of which none is done makes the sweep vacuous.
+
+use shaketable::{
+    finding::{Finding, Kind},
+    prelude::*,
+};
+use shaketable_layers::tx::Error;
+use shaketable_sim::faults::Profile as Faults;
+
+shaketable_layers::refusals! {
+    /// Why the store does nothing.
+    pub enum Refusal { Closed = "the store is closed" }
+}
+
+const KEY: &[u8] = b"sum";
+
+fn number(value: Option<Bytes>) -> u64 {
+    value.and_then(|bytes| bytes.as_ref().try_into().ok()).map_or(0, u64::from_le_bytes)
+}
+
+/// What the layer does in place of what it should.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+enum Hostility {
+    None,
+    /// Three additions of ten fail.
+    Fails,
+    /// All reads fail, after they have read.
+    ReadsFail,
+    /// A third of the additions has an unknown outcome, also where it is known.
+    Loses,
+    /// Everything is refused.
+    Refuses,
+}
+
+const HOSTILE: &[Bug] = &[bug("fails"), bug("reads-fail"), bug("loses"), bug("refuses")];
+
+const fn bug(name: &'static str) -> Bug {
+    Bug { name, about: "a hostile layer", source: "this test" }
+}
+
+impl Hostility {
+    fn of(bug: Option<&str>) -> Hostility {
+        match bug {
+            Some("fails") => Hostility::Fails,
+            Some("reads-fail") => Hostility::ReadsFail,
+            Some("loses") => Hostility::Loses,
+            Some("refuses") => Hostility::Refuses,
+            _ => Hostility::None,
+        }
+    }
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+enum Op {
+    Add(u64),
+    Read,
+}
+
+async fn perform<T: Transaction>(tx: &T, op: &Op, hostility: Hostility) -> Result<u64, Refusal> {
+    match (hostility, op) {
+        (Hostility::Refuses, _) => return Err(Refusal::Closed),
+        (Hostility::Fails, Op::Add(n)) if n % 10 < 3 => return Err(Error::TRANSACTION_TIMED_OUT.into()),
+        _ => {}
+    }
+    let before = number(tx.get(KEY, Serializable).await?);
+    match op {
+        Op::Read if hostility == Hostility::ReadsFail => Err(Error::TRANSACTION_TIMED_OUT.into()),
+        Op::Read => Ok(before),
+        Op::Add(n) => {
+            tx.set(KEY, &(before + n).to_le_bytes());
+            Ok(before + n)
+        }
+    }
+}
+
+fn operation() -> BoxedStrategy<Op> {
+    prop_oneof![(1..1_000u64).prop_map(Op::Add), Just(Op::Read)].boxed()
+}
+
+/// The layer as a specimen. Its model refuses what the layer refuses.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct Sum(Hostility);
+
+impl Specimen for Sum {
+    type Op = Op;
+    type Answer = u64;
+    type Error = Refusal;
+    type Model = u64;
+
+    const NAME: &'static str = "sum";
+    const ABOUT: &'static str = "one sum";
+
+    fn bugs() -> &'static [Bug] {
+        HOSTILE
+    }
+    fn draw(_: &mut Stream, bug: Option<&str>) -> Sum {
+        Sum(Hostility::of(bug))
+    }
+    fn keys(&self) -> Vec<Bytes> {
+        vec![KEY.into()]
+    }
+    fn operation(&self, _: usize) -> BoxedStrategy<Op> {
+        operation()
+    }
+    fn is_read_only(op: &Op) -> bool {
+        matches!(op, Op::Read)
+    }
+    async fn perform<T: Transaction>(&self, tx: &T, _: &Env, op: &Op, _: Isolation) -> Result<u64, Refusal> {
+        perform(tx, op, self.0).await
+    }
+    async fn apply_planted<D: Database>(
+        &self,
+        session: &mut Session<D>,
+        ops: &[Op],
+    ) -> Option<Outcome<shaketable::specimen::Answer<u64>>> {
+        let [Op::Add(n)] = ops else { return None };
+        if self.0 != Hostility::Loses || n % 3 != 0 {
+            return None;
+        }
+        let _ = session.apply(|tx| async move { perform(&tx, &Op::Add(*n), self.0).await }).await;
+        Some(Outcome::Unknown(Error::COMMIT_UNKNOWN_RESULT))
+    }
+    fn model(&self) -> u64 {
+        0
+    }
+    fn replay(&self, sum: &mut u64, op: &Op, _: &At) -> Result<u64, Refusal> {
+        match op {
+            _ if self.0 == Hostility::Refuses => return Err(Refusal::Closed),
+            Op::Add(n) => *sum += n,
+            Op::Read => {}
+        }
+        Ok(*sum)
+    }
+    async fn read_model<T: Transaction>(&self, tx: &T) -> tx::Result<Result<u64, String>> {
+        Ok(Ok(number(tx.get(KEY, Serializable).await?)))
+    }
+}
+
+/// The layer as a workload of its own.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct Plain(Hostility);
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+enum Answer {
+    Sum(u64),
+    Refused(String),
+}
+
+impl Workload for Plain {
+    type Op = Op;
+    type Answer = Answer;
+    type Session<D: Database> = D;
+    type Model = u64;
+
+    const NAME: &'static str = "plain";
+    const ABOUT: &'static str = "one sum";
+
+    fn bugs() -> &'static [Bug] {
+        HOSTILE
+    }
+    fn draw(_: &mut Stream, bug: Option<&str>) -> Plain {
+        Plain(Hostility::of(bug))
+    }
+    fn clients(&self) -> usize {
+        3
+    }
+    fn keys(&self) -> Vec<Bytes> {
+        vec![KEY.into()]
+    }
+    fn operations(&self, _: usize) -> BoxedStrategy<Vec<Op>> {
+        vec(operation(), 10..20).boxed()
+    }
+    async fn open<D: Database>(&self, db: &D, _: usize) -> tx::Result<D> {
+        Ok(db.clone())
+    }
+    async fn apply<D: Database>(&self, db: &mut D, op: &Op) -> Outcome<Answer> {
+        let Ok(tx) = db.create_transaction() else { return Outcome::Failed(Error::OPERATION_CANCELLED) };
+        loop {
+            let error = match perform(&tx, op, self.0).await {
+                Err(Refusal::Fdb(error)) => error,
+                Err(refusal) => return Outcome::Answered(Answer::Refused(refusal.to_string())),
+                Ok(sum) => match tx.commit().await {
+                    Ok(()) if self.0 == Hostility::Loses && sum % 3 == 0 => {
+                        return Outcome::Unknown(Error::COMMIT_UNKNOWN_RESULT);
+                    }
+                    Ok(()) => return Outcome::Answered(Answer::Sum(sum)),
+                    Err(error) if error.is_retryable_not_committed() => error,
+                    Err(error) => return Outcome::Unknown(error),
+                },
+            };
+            if let Err(error) = tx.on_error(error).await {
+                return Outcome::Failed(error);
+            }
+        }
+    }
+    fn model(&self) -> u64 {
+        0
+    }
+    fn step(&self, sum: &mut u64, step: &Step<'_, Self>) -> Result<(), String> {
+        if let (Op::Add(n), true) = (step.op, step.committed) {
+            *sum += n;
+        }
+        match step.answer {
+            Some(Answer::Sum(found)) if found != sum => Err(format!("{found} in place of {sum}")),
+            _ => Ok(()),
+        }
+    }
+    async fn audit<D: Database>(&self, _: &D::Transaction) -> tx::Result<Result<(), String>> {
+        Ok(Ok(()))
+    }
+    async fn check<D: Database>(&self, db: &D, sum: &u64) -> tx::Result<Result<(), String>> {
+        let stored = db.run(|tx, _| async move { tx.get(KEY, Serializable).await }).await;
+        let stored = number(stored.map_err(|e: tx::RunError<Error>| e.error)?);
+        Ok(if stored == *sum { Ok(()) } else { Err(format!("{stored} in place of {sum}")) })
+    }
+}
+
+/// The layer as invariants: nothing compares its answers.
+macro_rules! guarded {
+    ($module:ident, $hostility:expr) => {
+        mod $module {
+            use super::{Hostility, Refusal, perform};
+            use shaketable::prelude::*;
+
+            shaketable::invariants! {
+                /// Additions to a sum.
+                pub Layer: Refusal;
+
+                fn add(tx, n: u64 = 1..1_000u64) {
+                    perform(tx, &super::Op::Add(n), $hostility).await.map(drop)
+                }
+
+                fn read(tx) {
+                    perform(tx, &super::Op::Read, $hostility).await.map(drop)
+                }
+
+                invariant "it is a number" (tx) {
+                    Ok(tx.get(super::KEY, Serializable).await?.is_none_or(|value| value.len() == 8))
+                }
+            }
+        }
+    };
+}
+
+guarded!(sound, Hostility::None);
+guarded!(fails, Hostility::Fails);
+guarded!(reads_fail, Hostility::ReadsFail);
+guarded!(refuses, Hostility::Refuses);
+
+/// What a sweep finds, and what it lacks.
+fn swept<W: Workload>(shake: &Shake<W>) -> (Option<Finding>, Vec<String>) {
+    let swept = shake.run();
+    let first = swept.failed.map(|(_, result)| result.findings.into_iter().next().expect("a finding"));
+    (first, swept.vacuous)
+}
+
+fn is_convicted<W: Workload>(shake: &Shake<W>, why: &str) {
+    let (finding, _) = swept(shake);
+    let finding = finding.expect("it is convicted");
+    assert_eq!(finding.kind, Kind::Unexplained, "{finding:?}");
+    assert!(finding.message.contains(why), "{finding:?}");
+    assert_eq!(finding.witness.operations.len(), 1, "{finding:?}");
+}
+
+fn is_vacuous<W: Workload>(shake: &Shake<W>, kinds: &[&str]) {
+    let (finding, vacuous) = swept(shake);
+    assert_eq!(finding, None);
+    let named = |kind: &str| vacuous.iter().any(|line| line.starts_with(&format!("{kind} that was done (")));
+    assert!(kinds.iter().all(|kind| named(kind)), "{vacuous:?}");
+}
+
+fn shake<W: Workload>(bug: Option<&str>) -> Shake<W> {
+    let shake = Shake::<W>::new().seeds(0..30);
+    bug.map_or(shake.clone(), |bug| shake.bug(bug))
+}
+
+const FAILED: &str = "failed with transaction_timed_out (1031), but ";
+
+#[test]
+fn layers_that_fail_without_a_fault_are_convicted() {
+    is_convicted(&shake::<Mounted<Sum>>(Some("fails")), FAILED);
+    is_convicted(&shake::<Plain>(Some("fails")), FAILED);
+    is_convicted(&shake::<Guarded<fails::Layer>>(None), FAILED);
+    is_convicted(&shake::<Mounted<Sum>>(Some("reads-fail")), FAILED);
+    is_convicted(&shake::<Plain>(Some("reads-fail")), FAILED);
+    is_convicted(&shake::<Guarded<reads_fail::Layer>>(None), FAILED);
+}
+
+#[test]
+fn layers_that_do_not_know_what_they_were_told_are_convicted() {
+    const LOST: &str = "has an unknown outcome with commit_unknown_result (1021), but ";
+    is_convicted(&shake::<Mounted<Sum>>(Some("loses")), LOST);
+    is_convicted(&shake::<Plain>(Some("loses")), LOST);
+}
+
+#[test]
+fn layers_that_refuse_everything_are_vacuous() {
+    is_vacuous(&shake::<Mounted<Sum>>(Some("refuses")), &["Add", "Read"]);
+    is_vacuous(&shake::<Plain>(Some("refuses")), &["Add", "Read"]);
+    is_vacuous(&shake::<Guarded<refuses::Layer>>(None), &["add", "read"]);
+}
+
+#[test]
+fn the_layer_itself_passes() {
+    for faults in [Faults::Calm, Faults::Standard, Faults::Storm] {
+        shake::<Mounted<Sum>>(None).faults(faults).assert();
+        shake::<Plain>(None).faults(faults).assert();
+        shake::<Guarded<sound::Layer>>(None).faults(faults).assert();
+    }
+    let swept = shake::<Plain>(None).run();
+    let all: u64 = swept.outcomes.values().map(|of_kind| of_kind.all()).sum();
+    assert_eq!(all, swept.counters.operations);
+    assert!(swept.outcomes.values().all(|of_kind| of_kind.done > 0 && of_kind.refused == 0));
+}

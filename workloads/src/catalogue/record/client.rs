@@ -3,7 +3,7 @@
 use super::{
     Ending, Records, faulty,
     indexes::{Definition, Kind},
-    layout,
+    joins, layout,
     model::own_version,
     operations::{Answer, Check, End, Op, Paging, Span, Told, hash, listed},
     plain::{ItemRow, NoteRow, Record},
@@ -11,7 +11,9 @@ use super::{
     schema::tuple,
 };
 use foundationdb_tuple::Element;
+use futures::FutureExt;
 use prost_reflect::DynamicMessage;
+use shaketable::specimen::join;
 use shaketable_layers::{
     always,
     tx::{
@@ -23,9 +25,8 @@ use shaketable_layers::{
 use shaketable_record::{
     cursor::{BoxCursor, Continuation, CursorExt, Endpoint, Limits, Spent, TupleRange},
     error::Error,
-    index::IndexScan,
+    index::{IndexEntry, IndexScan},
     store::{RebuildPolicy, RecordContext, RecordStore, RecordStoreBuilder, SaveVersion, StoredRecord},
-    value::Tuple,
     version::RecordVersion,
 };
 use std::{future::Future, time::Duration};
@@ -73,6 +74,13 @@ pub(super) fn perform_all<'a, T: Transaction>(
     ops: &'a [Op],
 ) -> impl Future<Output = Result<Vec<Answer>, Error>> + Send + 'a {
     async move {
+        if joins(env, ops) {
+            let one = |op| async move {
+                let store = open(config, stores, context, op).await?;
+                Box::pin(perform(config, &store, env, op)).await
+            };
+            return join(ops.iter().map(|op| one(op).boxed()).collect()).await;
+        }
         let mut answers = Vec::with_capacity(ops.len());
         for op in ops {
             let store = open(config, stores, context, op).await?;
@@ -243,7 +251,10 @@ fn endpoint(end: End<Vec<Element<'static>>>) -> Endpoint {
     }
 }
 
-/// The rows of a scan, each as the packed key, primary key and value. `change` changes the ends of the range.
+/// A row of a scan of an index: the packed key, primary key and value.
+pub(super) type EntryRow = (Vec<u8>, Vec<u8>, Vec<u8>);
+
+/// The rows of a scan, as an answer.
 pub(super) async fn entries<T: Transaction>(
     config: &Records,
     store: &RecordStore<T>,
@@ -252,6 +263,18 @@ pub(super) async fn entries<T: Transaction>(
     env: &Env,
     change: impl Fn(End<Vec<Element<'static>>>) -> End<Vec<Element<'static>>>,
 ) -> Result<Answer, Error> {
+    Ok(listed(rows(config, store, name, span, env, change).await?))
+}
+
+/// The rows of a scan. `change` changes the ends of the range.
+pub(super) async fn rows<T: Transaction>(
+    config: &Records,
+    store: &RecordStore<T>,
+    name: &str,
+    span: &Span<Box<Record>>,
+    env: &Env,
+    change: impl Fn(End<Vec<Element<'static>>>) -> End<Vec<Element<'static>>>,
+) -> Result<Vec<EntryRow>, Error> {
     let index = config.definitions().into_iter().find(|index| index.name == name);
     let index = index.ok_or_else(|| Error::UnknownIndex(name.into()))?;
     let end = |end: &End<Box<Record>>| endpoint(change(end.columns(|like| config.bound(&index, like))));
@@ -259,8 +282,8 @@ pub(super) async fn entries<T: Transaction>(
     let by = by(&index);
     let scan = |from, spent: &Spent| store.scan_index(name, by, range.clone(), span.reverse, from, spent);
     let found = pages(span, env, scan).await?;
-    let pack = |tuple: &Tuple| tuple.pack();
-    Ok(listed(found.iter().map(|entry| (pack(&entry.key), pack(&entry.primary_key), pack(&entry.value)))))
+    let row = |entry: &IndexEntry| (entry.key.pack(), entry.primary_key.pack(), entry.value.pack());
+    Ok(found.iter().map(row).collect())
 }
 
 fn by(index: &Definition) -> IndexScan {

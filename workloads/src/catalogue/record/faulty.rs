@@ -3,10 +3,10 @@
 use super::{custom, planted::Planted, schema::BACKWARDS};
 use crate::catalogue::record_shared::faulty::{Change, Fault, Right, plant};
 use foundationdb_tuple::Element;
-use shaketable_layers::tx::{Isolation::Serializable, RangeOption, Transaction};
+use shaketable_layers::tx::{Isolation::Serializable, MutationType, RangeOption, Transaction};
 use shaketable_record::{
     error::Error,
-    index::{IndexAt, IndexMaintainer, IndexState, Registry, ValueIndex},
+    index::{EntryChanges, IndexAt, IndexMaintainer, IndexState, Registry, ValueIndex},
     metadata::index_types,
     store::{Part, StoredRecord},
     value::Tuple,
@@ -90,7 +90,27 @@ impl<T: Transaction> Fault<T> for Planted {
         {
             return ValueIndex.update(at, old, new).await;
         }
+        let changes = match at.index.kind == index_types::VALUE {
+            true => at.changes(old, new)?,
+            false => EntryChanges::default(),
+        };
         right.update(at, old, new).await?;
+        let tx = at.transaction()?;
+        match self {
+            Planted::FirstEntryRemoved => {
+                changes.removed.iter().skip(1).for_each(|entry| tx.set(&entry.row, b""));
+            }
+            Planted::LastEntryLost if changes.added.len() > 1 => {
+                changes.added.iter().last().into_iter().for_each(|entry| tx.clear(&entry.row));
+            }
+            Planted::FirstKeyCounted if at.index.kind == index_types::COUNT && old.is_none() => {
+                for key in new.map(|new| at.keys(new)).transpose()?.unwrap_or_default().iter().skip(1) {
+                    let row = [at.space(Part::Indexes).bytes(), &key.tuple().pack()].concat();
+                    tx.atomic_op(&row, &(-1i64).to_le_bytes(), MutationType::Add);
+                }
+            }
+            _ => {}
+        }
         match new {
             Some(new) if *self == Planted::LastForMax && at.index.kind == index_types::MAX_EVER => {
                 set_last(at, new)

@@ -38,12 +38,13 @@ use crate::{
 };
 use bytes::Bytes;
 use client::{Stores, perform, perform_all};
+use futures::FutureExt;
 use indexes::{Definition, definitions};
 use planted::{BUGS, Planted};
 use proptest::prelude::*;
 use serde::{Deserialize, Serialize};
 use shaketable::{
-    specimen::{self, At, Recorded, Specimen},
+    specimen::{self, At, Recorded, Specimen, join},
     workload::{Bug, Outcome},
 };
 use shaketable_layers::{
@@ -133,6 +134,13 @@ async fn fitting<T: Transaction>(
     Ok(answers)
 }
 
+/// Whether the calls of a transaction are done side by side: each is one call of the layer, or each opens the store as its
+/// first one.
+fn joins(env: &Env, ops: &[Op]) -> bool {
+    let is_one = |op: &Op| !matches!(op, Op::Scan(_) | Op::ScanIndex(..) | Op::States | Op::Upgrade);
+    ops.len() > 1 && ops.iter().all(is_one) && env.random_u64().is_multiple_of(2)
+}
+
 /// Performs the calls of a transaction in one context.
 #[allow(clippy::manual_async_fn, reason = "a plain async fn is not seen to be Send (rust-lang/rust#100013)")]
 fn together<'a, T: Transaction>(
@@ -158,7 +166,6 @@ impl Specimen for Records {
 
     const NAME: &'static str = "record";
     const ABOUT: &'static str = "records of two types in one store: every index is the projection of the records, and unique ones are unique";
-    const JOINS: bool = false;
 
     /// A save changes fifteen indexes: fewer transactions take as long as those of other workloads.
     const TRANSACTIONS: Range<u64> = 8..30;
@@ -260,7 +267,9 @@ impl Specimen for Records {
         _: Isolation,
     ) -> Result<Answer, Error> {
         let stores = self.stores::<T>();
-        let mut answers = together(self, &stores, tx.clone(), env, std::slice::from_ref(op)).await?;
+        // A list is made of several calls.
+        let tx = if matches!(op, Op::Scan(_) | Op::ScanIndex(..)) { tx.reading().await } else { tx.clone() };
+        let mut answers = together(self, &stores, tx, env, std::slice::from_ref(op)).await?;
         Ok(answers.swap_remove(0))
     }
 
@@ -291,7 +300,10 @@ impl Specimen for Records {
         }
         let [first, later] = stores;
         let body = |store: RecordStore<D::Transaction>| async move {
-            let answers = shared::in_order(ops, |op| Box::pin(perform(self, &store, env, op))).await;
+            let answers = match joins(env, ops) {
+                true => join(ops.iter().map(|op| perform(self, &store, env, op).boxed()).collect()).await,
+                false => shared::in_order(ops, |op| Box::pin(perform(self, &store, env, op))).await,
+            };
             fitting(store.context().transaction()?, ops, answers).await.map(Recorded)
         };
         Some(specimen::told(match first.run(session, body).await {

@@ -6,7 +6,7 @@ use super::{
     client::{Stores, plain, save},
     indexes::definitions,
     layout,
-    operations::{Answer, Check, End, Op},
+    operations::{Answer, Check, End, Op, Paging, listed},
     schema::{Mistake, tuple},
     together,
 };
@@ -15,7 +15,7 @@ use foundationdb_tuple::Element;
 use parking_lot::Mutex;
 use prost::Message;
 use shaketable::{
-    specimen::{self, Recorded},
+    specimen::{self, INTERLEAVED, Recorded},
     weakened::{Span, Weakened},
     workload::Outcome,
 };
@@ -29,6 +29,13 @@ use shaketable_record::{
 };
 
 shaketable::planted_bugs! {
+    Interleaved = INTERLEAVED, "two saves that run side by side in one transaction take one unique key", "two futures in one transaction";
+    FirstEntryRemoved = "first-entry-removed", "of several entries that a record loses in an index the first one is removed", "several entries a record";
+    LastEntryLost = "last-entry-lost", "of several entries that a record gets in an index the last one is not written", "the last element of a list";
+    FirstKeyCounted = "first-key-counted", "a record with several keys is counted once", "several keys a record";
+    SkipAlike = "skip-alike", "a page of a scan leaves out the entries whose text begins with that of the last one before", "a continuation that skips keys which begin with the last one";
+    EntriesCut = "entries-cut", "a list of an index ends after ten rows", "a limit that tests never reach";
+    RefusedCleared = "refused-cleared", "a deletion by more columns than the indexes have is refused after it has removed the records", "a refusal that changes something";
     OldAtSnapshot = "old-at-snapshot", "the record that a save replaces is read at snapshot", "R1: entries of a record that was changed at the same time remain";
     OldForgotten = "old-forgotten", "a save writes new index entries and does not remove the old ones", "R1: the old record is not read";
     ClearedLast = "cleared-last", "the old index entries are cleared after the new ones are set", "R1: an entry that stays is lost";
@@ -118,6 +125,8 @@ impl Records {
             Planted::HeaderAtSnapshot => (self.disables, self.upgrades) = (true, true),
             Planted::OlderOpens | Planted::BuiltEmpty => self.upgrades = true,
             Planted::GroupsStay => self.schema.prefix = 1,
+            Planted::Interleaved => (self.schema.versions, self.shares) = (false, false),
+            Planted::RefusedCleared => self.schema.prefix = 0,
             Planted::Reinserted => (self.inserts, self.shelves, self.ids) = (30, 4, 4),
             _ => {}
         }
@@ -163,6 +172,21 @@ pub(super) async fn perform<T: Transaction>(
         (Planted::BytesForText, Op::ScanIndex(name, span)) => {
             Some(client::entries(config, store, name, span, env, bytes_for_text).await?)
         }
+        (Planted::EntriesCut | Planted::SkipAlike, Op::ScanIndex(name, span)) => {
+            let rows = client::rows(config, store, name, span, env, |end| end).await?;
+            Some(listed(planted.cut(span.paging, rows)))
+        }
+        (Planted::RefusedCleared, Op::DeleteWhere(target, columns)) => {
+            let prefix = tuple(&config.primary_key(target)).split_at(*columns).0;
+            match store.delete_where(&prefix).await {
+                Err(Error::IndexState { .. }) => {
+                    let (begin, end) = layout::part_of(part::RECORDS).range();
+                    context.clear_range(&begin, &end)?;
+                    Some(Answer::Done)
+                }
+                done => done.map(|()| Some(Answer::Done))?,
+            }
+        }
         (Planted::PartsStay, Op::Save(record, check @ Check::Any)) => {
             let primary_key = config.schema.primary_key(record);
             let old = store.load_record(&tuple(&primary_key)).await?.and_then(|old| plain(&old));
@@ -176,6 +200,25 @@ pub(super) async fn perform<T: Transaction>(
         }
         _ => None,
     })
+}
+
+impl Planted {
+    /// The rows of a list, with the bug. Pages have as many rows as they may.
+    fn cut(self, paging: Paging, mut rows: Vec<client::EntryRow>) -> Vec<client::EntryRow> {
+        let (Planted::SkipAlike, Paging::Rows(most) | Paging::Scanned(most)) = (self, paging) else {
+            rows.truncate(if self == Planted::EntriesCut { 10 } else { rows.len() });
+            return rows;
+        };
+        let mut at = most.max(1);
+        while at < rows.len() {
+            let last = rows[at - 1].0.clone();
+            while at < rows.len() && rows[at].0 != last && rows[at].0.starts_with(&last) {
+                rows.remove(at);
+            }
+            at += most.max(1);
+        }
+        rows
+    }
 }
 
 /// The end of a range, with bytes instead of texts.

@@ -165,7 +165,8 @@ impl Workload for RecordBuild {
 
     fn draw(rng: &mut Stream, bug: Option<&str>) -> RecordBuild {
         let most = rng.range(6..18) as usize;
-        let (records, damages) = (rng.range(4..24) as i64, rng.chance(0.3));
+        let records = if rng.chance(0.2) { rng.range(30..45) } else { rng.range(4..24) } as i64;
+        let damages = rng.chance(0.3);
         let mix = *rng.pick(&[[2, 2, 1, 1], [1, 3, 1, 1], [3, 2, 0, 1], [2, 1, 2, 1], [4, 1, 0, 6]]);
         // Only a readable index is damaged and scrubbed.
         let first = if damages || mix[3] > 1 { Start::Built } else { Start::Disabled };
@@ -175,7 +176,7 @@ impl Workload for RecordBuild {
             records,
             values: rng.range(1..5) as i64,
             codes: *rng.pick(&[1 + records / 2, records, 40 * records]),
-            batch: rng.range(1..7) as usize,
+            batch: *rng.pick(&[1, 2, 3, 4, 6, 12]),
             start: *rng.pick(&[first, first, Start::Disabled, Start::WriteOnly, Start::Built]),
             duplicates: rng.chance(0.6),
             mix,

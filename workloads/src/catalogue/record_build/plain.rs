@@ -219,11 +219,19 @@ pub(in crate::catalogue) fn primary_key(id: i64) -> Vec<u8> {
 /// The file that describes the first record types, with their first fields.
 pub(in crate::catalogue) fn file(types: usize, fields: usize) -> FileDescriptor {
     static FILES: Mutex<BTreeMap<(usize, usize), FileDescriptor>> = Mutex::new(BTreeMap::new());
-    FILES.lock().entry((types, fields)).or_insert_with(|| compiled(types, fields)).clone()
+    FILES.lock().entry((types, fields)).or_insert_with(|| compiled(types, fields, "int64")).clone()
 }
 
-fn compiled(types: usize, fields: usize) -> FileDescriptor {
-    let field = |(place, name): (usize, &&str)| format!("optional int64 {name} = {};", place + 2);
+/// The same file, with a last field of fewer bits.
+pub(in crate::catalogue) fn narrowed_file(types: usize, fields: usize) -> FileDescriptor {
+    compiled(types, fields, "int32")
+}
+
+fn compiled(types: usize, fields: usize, last: &str) -> FileDescriptor {
+    let field = |(place, name): (usize, &&str)| {
+        let kind = if place + 1 == fields { last } else { "int64" };
+        format!("optional {kind} {name} = {};", place + 2)
+    };
     let fields: String = FIELDS.iter().take(fields).enumerate().map(field).collect();
     let key = "optional int64 id = 1 [(com.apple.foundationdb.record.field).primary_key = true];";
     let message = |name: &&str| format!("message {name} {{ {key} {fields} }}");

@@ -12,7 +12,7 @@ use foundationdb_tuple::pack;
 use shaketable::{specimen::Recorded, weakened::Weakened, workload::Outcome};
 use shaketable_layers::{
     once::{self, Session},
-    tx::{Database, RunError, Transaction},
+    tx::{Database, Isolation::Snapshot, RunError, Transaction},
 };
 use shaketable_record::{
     error::Error,
@@ -40,6 +40,11 @@ shaketable::planted_bugs! {
     StatesDeleted = "states-deleted", "R29: deleting all records deletes the states of the indexes", "indexes that become readable because their states are lost";
     RanksLeft = "ranks-left", "R29: deleting all records leaves what ranked sets have", "a space that a clear forgets";
     ViolationsLeft = "violations-left", "R29: deleting all records leaves the violations of unique indexes", "a space that a clear forgets";
+    GapsUnwatched = "gaps-unwatched", "R26: a builder reads the records of its batch, and does not conflict with saves between them", "a batch without a conflict up to its end";
+    LastOutside = "last-outside", "R26: the range of a batch ends before its last record, which is built again", "a range that ends at its last element";
+    LastOfBatch = "last-of-batch", "the last record of a batch of more than six is not built", "a loop that ends one too early";
+    EndsAtLimit = "ends-at-limit", "a build of more than 24 records ends after 24", "a limit that tests never reach";
+    OneIndexBuilt = "one-index-built", "of several indexes that are built together the last one is only marked", "several indexes in one pass";
     ScrubbedApart = "scrubbed-apart", "R28: a scrub reads an entry, reads its record, and removes the entry in three transactions", "Record Layer pull request 1293";
 }
 
@@ -74,7 +79,16 @@ pub async fn apply<D: Database>(
             let names = &names(places);
             Some(built(limited(*polls, by_batches(planted, db, names, *records)).await))
         }
-        (Planted::ProgressApart | Planted::RangeRemembered, Op::Build(places, records, polls)) => {
+        (
+            Planted::ProgressApart
+            | Planted::RangeRemembered
+            | Planted::GapsUnwatched
+            | Planted::LastOutside
+            | Planted::LastOfBatch
+            | Planted::EndsAtLimit
+            | Planted::OneIndexBuilt,
+            Op::Build(places, records, polls),
+        ) => {
             let names = &names(places);
             Some(built(limited(*polls, by_numbers(planted, workload, db, names, *records)).await))
         }
@@ -252,6 +266,7 @@ async fn by_numbers<D: Database>(
     .await?;
     let numbers: Vec<i64> = (0..workload.records).collect();
     let chunks: Vec<&[i64]> = numbers.chunks(records).collect();
+    let chunks = &chunks[..];
     for (place, chunk) in chunks.iter().enumerate() {
         let begin = if place == 0 { FIRST.to_vec() } else { Tuple::from(chunk[0]).pack() };
         let end = chunks.get(place + 1).map_or(LAST.to_vec(), |next| Tuple::from(next[0]).pack());
@@ -263,9 +278,21 @@ async fn by_numbers<D: Database>(
             for at in write_only(&store, names)? {
                 let missing = at.ranges();
                 let tx = at.transaction()?;
-                for number in *chunk {
-                    let key = Tuple::from(*number);
+                if planted == Planted::OneIndexBuilt
+                    && names.len() > 1
+                    && names.last() == Some(&&*at.index.name)
+                {
+                    at.ranges().insert(tx, range).await?;
+                    continue;
+                }
+                for number in planted.built(chunks, place) {
+                    let key = Tuple::from(number);
                     if is_apart && missing.contains(tx, &key.pack()).await? {
+                        continue;
+                    }
+                    let is_absent = planted == Planted::GapsUnwatched
+                        && store.load_record_at(&key, Snapshot).await?.is_none();
+                    if is_absent {
                         continue;
                     }
                     if let Some(record) = store.load_record(&key).await? {
@@ -293,6 +320,25 @@ async fn by_numbers<D: Database>(
         }
     }
     Ok(BuildReport { states: finish(db, names).await?, records: numbers.len() })
+}
+
+impl Planted {
+    /// The numbers of the records that are built in one of the batches.
+    fn built(self, chunks: &[&[i64]], place: usize) -> Vec<i64> {
+        let chunk = chunks[place];
+        match self {
+            Planted::LastOutside => {
+                let before = place.checked_sub(1).and_then(|place| chunks[place].last());
+                before.into_iter().chain(chunk).copied().collect()
+            }
+            Planted::LastOfBatch if chunk.len() > 6 => chunk[..chunk.len() - 1].to_vec(),
+            Planted::EndsAtLimit => {
+                let done: usize = chunks[..place].iter().map(|chunk| chunk.len()).sum();
+                chunk.iter().take(24usize.saturating_sub(done)).copied().collect()
+            }
+            _ => chunk.to_vec(),
+        }
+    }
 }
 
 /// Those of the indexes that are being built.

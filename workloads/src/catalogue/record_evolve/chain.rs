@@ -1,8 +1,12 @@
 //! Versions of the meta-data, each of which follows the one before.
 
+use super::operations::Wrong;
 use crate::catalogue::record_build::plain::{self, Column, Definition, FIELDS, Kind, Record, TYPES};
 use parking_lot::Mutex;
-use shaketable_record::metadata::{EvolutionError, RecordMetaData};
+use shaketable_record::{
+    expression::{KeyExpression, concat},
+    metadata::{EvolutionError, Index, RecordMetaData},
+};
 use shaketable_sim::seed::{Seed, Stream};
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -155,6 +159,47 @@ impl Link {
     }
 }
 
+impl Link {
+    /// Meta-data that cannot follow this version.
+    pub fn wrong(&self, wrong: Wrong) -> RecordMetaData {
+        let next = self.meta_data.version() + 1;
+        if wrong == Wrong::Narrowed {
+            let mut builder = self.meta_data.to_builder();
+            let file = plain::narrowed_file(self.types, self.fields);
+            builder.update_records(&file).expect("the records are valid");
+            return builder.build().expect("valid meta-data");
+        }
+        let indexes: Vec<&Index> = self.meta_data.indexes().map(|index| &**index).collect();
+        let is_taken =
+            wrong == Wrong::TypeTaken && self.meta_data.types_of(indexes[0]).is_none() && self.types > 1;
+        let types = |at: usize, index: &Index| match is_taken && at == 0 {
+            true => Some(vec![TYPES[0].to_owned()]),
+            false => self.meta_data.types_of(index).map(<[String]>::to_vec),
+        };
+        let mut builder = plain::meta_data(self.types, self.fields, &[]);
+        let gone = usize::from(!is_taken && wrong != Wrong::Altered);
+        for (at, index) in indexes.into_iter().enumerate().skip(gone) {
+            let mut altered = index.clone();
+            if wrong == Wrong::Altered && at == 0 {
+                altered.expression = match index.expression.clone() {
+                    KeyExpression::Group { whole, grouped } => {
+                        concat([KeyExpression::from("id"), *whole]).group_last(grouped)
+                    }
+                    expression => concat([KeyExpression::from("id"), expression]),
+                };
+            }
+            let (types, index) = (types(at, index), altered);
+            let added = match &types {
+                Some(types) => builder.add_multi_type_index(types.iter().map(|name| &**name), index),
+                None => builder.add_index(None, index),
+            };
+            added.expect("the index is valid");
+        }
+        let version = if wrong == Wrong::Unraised { self.meta_data.version() } else { next };
+        builder.set_version(version).build().expect("valid meta-data")
+    }
+}
+
 /// The place of the version of the meta-data with this number.
 pub(super) fn place_of(chain: &[Link], version: i32) -> Option<usize> {
     chain.iter().position(|link| link.meta_data.version() == version)
@@ -162,7 +207,7 @@ pub(super) fn place_of(chain: &[Link], version: i32) -> Option<usize> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use super::{super::operations::WRONG, *};
 
     #[test]
     fn chains_have_all_changes_and_the_numbers_of_the_meta_data() {
@@ -186,6 +231,12 @@ mod tests {
                         && before.types == link.types,
                 );
                 names.extend(link.definitions.iter().map(|definition| definition.name.clone()));
+            }
+        }
+        for link in (0..CHAINS).flat_map(|number| chain(number).to_vec()) {
+            for wrong in WRONG {
+                let after = link.wrong(wrong);
+                assert!(after.validate_evolution(&link.meta_data).is_err(), "{wrong:?} {link:?}");
             }
         }
         assert!(removed > 10 && changed > 5 && again > 5, "{removed} {changed} {again}");

@@ -111,6 +111,19 @@ impl RecordEvolve {
                 });
                 told(own.place, saved.await)
             }
+            Op::SaveWrong(wrong) => {
+                let saved = client.session.apply(|tx| async move {
+                    let latest = self.version(meta_data_store.meta_data(&tx).await?).place;
+                    let saved =
+                        meta_data_store.save_record_meta_data(&tx, &links[latest].wrong(*wrong)).await;
+                    let is_saved = match saved {
+                        Err(Error::MetaData(_)) => false,
+                        saved => saved.map(|()| true)?,
+                    };
+                    Ok::<_, Error>(Recorded(vec![Told::Own(latest, is_saved)]))
+                });
+                told(usize::MAX, saved.await)
+            }
             Op::Refresh => match self.refresh(client).await {
                 Ok(place) => Outcome::Answered(Answer::Told(vec![Told::Latest(place)])),
                 Err(e) => refused(usize::MAX, e.error),

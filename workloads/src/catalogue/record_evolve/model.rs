@@ -124,6 +124,10 @@ impl RecordEvolve {
                     _ => Ok(()),
                 };
             }
+            Op::SaveWrong(_) => {
+                unsaved(&before, model)?;
+                vec![Told::Own(model.saved, false)]
+            }
             Op::Refresh | Op::Build(..) => return Err("committed a change".into()),
         };
         match step.answer {

@@ -1,7 +1,7 @@
 //! The operations of the workload and their answers as plain data, and how they are drawn.
 
 use super::{Record, RecordEvolve};
-use proptest::{collection::vec, prelude::*};
+use proptest::{collection::vec, prelude::*, sample::select};
 use serde::{Deserialize, Serialize};
 
 /// One operation.
@@ -15,11 +15,28 @@ pub enum Op {
     Evolve,
     /// Saves the meta-data that the client has.
     SaveOwn,
+    /// Tries to save meta-data that cannot follow what is saved.
+    SaveWrong(Wrong),
     /// Loads the meta-data that is saved; the client has it from then on.
     Refresh,
     /// Builds the indexes of the client's meta-data in batches of this many records. The builder dies when it was polled
     /// this many times.
     Build(usize, Option<u64>),
+}
+
+/// Why meta-data cannot follow other meta-data.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Wrong {
+    /// A field has fewer bits.
+    Narrowed,
+    /// An index lost a record type, and does not say that it was changed.
+    TypeTaken,
+    /// An index is gone, and is no former index.
+    Shorter,
+    /// An index has another expression, and does not say that it was changed.
+    Altered,
+    /// A former index is gone, or an index is, under the version that is saved.
+    Unraised,
 }
 
 /// One of several calls in a transaction.
@@ -71,6 +88,10 @@ pub enum Answer {
     Died,
 }
 
+/// All of them.
+pub(super) const WRONG: [Wrong; 5] =
+    [Wrong::Narrowed, Wrong::TypeTaken, Wrong::Shorter, Wrong::Altered, Wrong::Unraised];
+
 impl RecordEvolve {
     /// Draws the operations of a client.
     pub(super) fn drawn(&self) -> BoxedStrategy<Vec<Op>> {
@@ -92,6 +113,7 @@ impl RecordEvolve {
             2 * uses => acts.prop_map(Op::UseLatest),
             2 * changes => Just(Op::Evolve),
             changes => Just(Op::SaveOwn),
+            changes => select(WRONG.to_vec()).prop_map(Op::SaveWrong),
             changes => Just(Op::Refresh),
             3 * builds => (1..=self.batch, polls).prop_map(|(batch, polls)| Op::Build(batch, polls)),
         ];

@@ -5,7 +5,7 @@ use super::{
     chain::Link,
     client::{Version, do_acts, told},
     layout::{meta_data_space, space, used_key},
-    operations::Told,
+    operations::{Told, Wrong},
 };
 use crate::catalogue::{
     record_build::plain,
@@ -15,7 +15,10 @@ use foundationdb_tuple::pack;
 use prost::Message;
 use shaketable::{specimen::Recorded, weakened::Weakened, workload::Outcome};
 use shaketable_layers::tx::{Database, Isolation::Serializable, Transaction};
-use shaketable_record::{error::Error, metadata::RecordMetaData};
+use shaketable_record::{
+    error::Error,
+    metadata::{MetaDataProvider, RecordMetaData},
+};
 use std::sync::Arc;
 
 shaketable::planted_bugs! {
@@ -28,7 +31,26 @@ shaketable::planted_bugs! {
     FormerForgotten = "former-forgotten", "R26: the meta-data does not say which indexes were removed", "rows of an index that nobody maintains";
     OlderOverwrites = "older-overwrites", "R34: older meta-data is saved over newer", "a save without a comparison";
     CacheStale = "cache-stale", "R34: a client that has loaded the meta-data does not ask again whether it is still the one that is saved", "a cache that no transaction checks";
+    NarrowedAdmitted = "narrowed-admitted", "meta-data is saved in which a field has fewer bits than before", "records that can no longer be read";
+    TypeTakenAdmitted = "type-taken-admitted", "meta-data is saved in which an index has lost a record type without having been changed", "entries that nobody maintains";
+    ShorterAdmitted = "shorter-admitted", "meta-data is saved without an index that it had", "rows that nobody clears";
+    AlteredAdmitted = "altered-admitted", "meta-data is saved in which an index has another expression without having been changed", "an index with entries of its older form";
+    UnraisedAdmitted = "unraised-admitted", "other meta-data is saved under the version that is saved", "two kinds of meta-data with one version";
     EvolvedApart = "evolved-apart", "R34: the next version of the meta-data is found in an earlier transaction than it is saved in", "a version that two clients give";
+}
+
+impl Planted {
+    /// What is saved although it cannot follow what was saved before.
+    fn admits(self) -> Option<Wrong> {
+        Some(match self {
+            Planted::NarrowedAdmitted => Wrong::Narrowed,
+            Planted::TypeTakenAdmitted => Wrong::TypeTaken,
+            Planted::ShorterAdmitted => Wrong::Shorter,
+            Planted::AlteredAdmitted => Wrong::Altered,
+            Planted::UnraisedAdmitted => Wrong::Unraised,
+            _ => return None,
+        })
+    }
 }
 
 /// The meta-data with which a client opens the store.
@@ -155,6 +177,16 @@ pub async fn apply<D: Database>(
                 Ok::<_, Error>(Recorded(vec![Told::Own(own.place, true)]))
             });
             Some(told(own.place, saved.await))
+        }
+        (planted, Op::SaveWrong(wrong)) if planted.admits() == Some(*wrong) => {
+            let saved = client.session.apply(|tx| async move {
+                let latest = workload.version(meta_data_store.meta_data(&tx).await?).place;
+                let (begin, end) = meta_data_space().range();
+                tx.clear_range(&begin, &end);
+                meta_data_store.save_record_meta_data(&tx, &links[latest].wrong(*wrong)).await?;
+                Ok::<_, Error>(Recorded(vec![Told::Own(latest, true)]))
+            });
+            Some(told(usize::MAX, saved.await))
         }
         (Planted::CacheStale, Op::Refresh) => {
             Some(Outcome::Answered(Answer::Told(vec![Told::Latest(own.place)])))

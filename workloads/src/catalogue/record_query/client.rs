@@ -5,9 +5,9 @@ use super::{
     planted::{self, Planted},
 };
 use foundationdb_tuple::Element;
-use prost_reflect::prost::Message;
+use prost_reflect::{DynamicMessage, prost::Message};
 use shaketable_layers::{
-    points,
+    always, points,
     tx::{Database, RunError, Transaction},
 };
 use shaketable_record::{
@@ -23,7 +23,7 @@ use shaketable_record::{
     version::RecordVersion,
 };
 use shaketable_sim::trace::hash_bytes;
-use std::time::Duration;
+use std::{collections::BTreeSet, time::Duration};
 
 /// After this number of pages the rest is read as one page.
 const MOST_PAGES: usize = 12;
@@ -46,6 +46,16 @@ pub struct Question<'a, T: Transaction> {
     pub pages: Pages,
     /// A planted bug in the way in which they are read.
     pub planted: Option<Planted>,
+    /// What a transaction has written in which the query is asked too.
+    pub changes: &'a [Written],
+}
+
+/// A change that is never committed.
+pub enum Written {
+    /// A record was saved.
+    Saved(DynamicMessage),
+    /// The record with this primary key was deleted.
+    Deleted(Tuple),
 }
 
 /// What the first transaction has found; what is left of the pages is read in others.
@@ -60,6 +70,7 @@ impl<T: Transaction> Question<'_, T> {
     /// Dropping the future: nothing was written.
     pub async fn ask<D: Database<Transaction = T>>(&self, db: &D) -> Result<Answer, RunError<Error>> {
         let first = db.run(|tx, _| async move { self.first(&tx).await }).await?;
+        self.beside_writes(db).await?;
         let First { mut found, plan } = match first {
             Ok(first) => first,
             Err((version, why)) => return Ok(Answer::NoIndex(version, why)),
@@ -68,6 +79,56 @@ impl<T: Transaction> Question<'_, T> {
             found.end = self.read_on(db, &plan, &mut found).await?;
         }
         Ok(Answer::Found(Box::new(found)))
+    }
+
+    /// Asks in a transaction that has saved and deleted records, and is never committed: what it has written is found as by
+    /// a scan of all records.
+    async fn beside_writes<D: Database<Transaction = T>>(&self, db: &D) -> Result<(), RunError<Error>> {
+        let asked = self.query.sort.as_ref().is_none_or(|sort| sort.version_columns() == 0)
+            && self.query.filter.as_ref().is_none_or(|filter| ranks(filter).is_empty());
+        if !asked || self.changes.is_empty() {
+            return Ok(());
+        }
+        // The error ends the loop without a commit.
+        let ended = db.run(|tx, _| async move {
+            match self.asked_beside_writes(tx).await {
+                Ok(()) => Err(Error::Closed),
+                Err(Error::InvalidQuery(_)) => Err(Error::Closed),
+                Err(error) => Err(error),
+            }
+        });
+        match ended.await {
+            Ok(()) | Err(RunError { error: Error::Closed, .. }) => Ok(()),
+            Err(failed) => Err(failed),
+        }
+    }
+
+    async fn asked_beside_writes(&self, tx: T) -> Result<(), Error> {
+        let context = RecordContext::within(tx);
+        let store = self.stores.open(&context).await?;
+        let early = (self.plan)(&store)?;
+        for change in self.changes {
+            match change {
+                Written::Saved(message) => drop(store.save_record(message).await?),
+                Written::Deleted(primary_key) => drop(store.delete_record(primary_key).await?),
+            }
+        }
+        let plan = if self.planted == Some(Planted::PlannedEarly) { early } else { (self.plan)(&store)? };
+        let scanned = RecordQuery { sort: None, required_results: None, ..self.query.clone() };
+        let scan = plan_query(&scanned, store.meta_data(), &|_| false)?;
+        let mut sets = Vec::new();
+        for plan in [&plan, &scan] {
+            let page = plan.execute(&store, Continuation::Start, Limits::default())?.to_list().await?;
+            sets.push(page.rows.iter().map(|row| row.primary_key().clone()).collect::<BTreeSet<_>>());
+        }
+        always!(
+            sets[0] == sets[1],
+            "in a transaction that has written, {} found {:?}, and a scan of all records {:?}",
+            plan.explain(),
+            sets[0],
+            sets[1]
+        );
+        Ok(())
     }
 
     /// The rows of the plan and of a scan of all records, in one transaction, and the pages if they are to be read in it. The
@@ -93,7 +154,10 @@ impl<T: Transaction> Question<'_, T> {
             version,
             plan: plan.explain(),
             shape: shape(plan.root()),
-            rows: whole(&store, &plan, self.required()).await?,
+            rows: match self.planted {
+                Some(planted) => planted::whole(planted, &store, &plan, self.required()).await?,
+                None => whole(&store, &plan, self.required()).await?,
+            },
             scan,
             pages: Vec::new(),
             end: End::Complete,
@@ -167,6 +231,13 @@ impl<T: Transaction> Question<'_, T> {
             Some(page) => page,
             None => plan.execute(store, from.clone(), limits)?.to_list().await?,
         };
+        if let (Size::Scanned(most), Plan::Load(inner)) = (self.pages.size, plan.root())
+            && matches!(**inner, Plan::Index { .. })
+            && number < MOST_PAGES
+        {
+            let read = 2 * page.rows.len();
+            always!(read <= most + 1, "a page has read {read} entries and records where {most} are allowed");
+        }
         if page.continuation == from {
             return Err(Error::Query("a page makes no progress".into()));
         }
@@ -183,7 +254,7 @@ impl<T: Transaction> Question<'_, T> {
 }
 
 /// All rows of a plan.
-async fn whole<T: Transaction>(
+pub(super) async fn whole<T: Transaction>(
     store: &RecordStore<T>,
     plan: &RecordQueryPlan,
     required: &[KeyExpression],
@@ -195,7 +266,7 @@ async fn whole<T: Transaction>(
     }
 }
 
-fn rows<T: Transaction>(
+pub(super) fn rows<T: Transaction>(
     store: &RecordStore<T>,
     required: &[KeyExpression],
     rows: &[QueriedRecord],

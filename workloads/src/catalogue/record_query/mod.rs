@@ -23,7 +23,7 @@ mod stored;
 mod writes;
 
 pub use check::Expected;
-pub use client::{MakePlan, Question, name_of, steps};
+pub use client::{MakePlan, Question, Written, name_of, steps};
 pub use judge::{At, judge};
 pub use operations::{Answer, Change, End, Found, Op, Page, Pages, Row, Shape, Size, Way};
 pub use state::{History, State};
@@ -135,6 +135,23 @@ impl Queries {
         maker.query(&mut Seed(drawn).stream("query"))
     }
 
+    /// What a transaction changes in which the query that is drawn from this number is asked too; nothing for most of them.
+    fn changes(&self, drawn: u64) -> Vec<Written> {
+        let mut rng = Seed(drawn).stream("changes");
+        if !rng.chance(0.3) {
+            return Vec::new();
+        }
+        let model = Model { records: &[], schema: self.schema() };
+        let mut change = || {
+            let record = self.record(1 + rng.below(self.ids as u64) as i64, rng.below(u64::MAX));
+            match rng.chance(0.8) {
+                true => Written::Saved(model.message(&record)),
+                false => Written::Deleted(model.primary_key(&record)),
+            }
+        };
+        (0..5).map(|_| change()).collect()
+    }
+
     fn stores<T: Transaction>(&self) -> RecordStoreBuilder<T> {
         RecordStore::builder(space(), self.schema().meta_data.clone())
     }
@@ -153,7 +170,9 @@ impl Queries {
             }
         };
         let stores = self.stores();
-        let question = Question { stores: &stores, query: &query, plan: &plan, pages, planted: self.planted };
+        let changes = &self.changes(drawn);
+        let planted = self.planted;
+        let question = Question { stores: &stores, query: &query, plan: &plan, pages, planted, changes };
         match question.ask(db).await {
             Ok(answer) => Outcome::Answered(answer),
             Err(failed) => unexpected(&failed.error, Outcome::Failed),

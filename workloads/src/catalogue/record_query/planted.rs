@@ -1,7 +1,10 @@
 //! Planted bugs: queries, plans and continuations that are easily made wrong. Queries and plans are plain data, which are
 //! changed before they are used; the layer itself is not.
 
-use super::{client::steps, operations::Change};
+use super::{
+    client::{self, steps},
+    operations::{Change, Row},
+};
 use foundationdb_tuple::Element;
 use shaketable_layers::tx::Transaction;
 use shaketable_record::{
@@ -38,6 +41,23 @@ shaketable::planted_bugs! {
     NullStands = "null-stands", "a field that stands for its default value when it is absent is compared as null", "R9: NOT_NULL is ignored";
     TypeCode = "type-code", "a float is looked up in an index as a double", "R36: type codes that differ from those of the entries";
     LookAhead = "look-ahead", "a page reads one row more than it returns, and the next one begins after that", "a limit that counts other rows than the position";
+    PlannedEarly = "planned-early", "a query is planned before its transaction writes, and its plan is executed after that", "R20: entries of versions that the transaction itself cannot read";
+    EitherTwice = "either-twice", "the records of an earlier branch come again in the next one", "an or whose branches overlap";
+    ValueLost = "value-lost", "the last value of a list is not looked up", "the last element of a list";
+    FirstConjunct = "first-conjunct", "of several conditions that remain the first one is checked", "several conditions";
+    LastConjunct = "last-conjunct", "of several conditions that remain the last one is not checked", "the last element of a list";
+    TypesCut = "types-cut", "of several types of records the first one is returned", "several types";
+    UpperLost = "upper-lost", "a range with two ends has no upper one", "half of a range";
+    LowerLost = "lower-lost", "a range with two ends has no lower one", "half of a range";
+    PrefixEnds = "prefix-ends", "a scan of strings with a prefix ends at U+FFFF", "characters beyond the basic plane";
+    ColumnLost = "column-lost", "the last of several columns that are bound to one value is not bound", "several columns";
+    BranchEnds = "branch-ends", "a union ends with the first of its branches that ends", "branches of different lengths";
+    IntersectionAny = "intersection-any", "an intersection is taken for a union", "an and that is an or";
+    ScannedRows = "scanned-rows", "a limit of what is read counts rows", "a limit of another kind";
+    LastRow = "last-row", "of more than six rows the last one is lost", "the last element of a batch";
+    CutAtLimit = "cut-at-limit", "the rows of a query end after eight", "a limit that tests never reach";
+    RankFromOne = "rank-from-one", "ranks are counted from one", "an index off by one";
+    SkipAlike = "skip-alike", "a page leaves out records whose number begins with the digits of the last one of the page before", "a continuation that skips keys which begin with the last one";
     FromTheRow = "from-the-row", "a page begins with the last row of the page before it", "a continuation that is not after its row";
 }
 
@@ -164,6 +184,35 @@ fn planned<T: Transaction>(
             branches.pop();
             Plan::Either { branches }
         }
+        (Planted::EitherTwice, Plan::Either { branches }) => {
+            let nothing = QueryComponent::Or(Vec::new());
+            Plan::Either { branches: branches.into_iter().map(|(_, plan)| (nothing.clone(), plan)).collect() }
+        }
+        (Planted::ValueLost, Plan::InJoin { column, mut values, inner }) => {
+            values.pop();
+            Plan::InJoin { column, values, inner }
+        }
+        (
+            Planted::FirstConjunct | Planted::LastConjunct,
+            Plan::Filter { condition: QueryComponent::And(mut parts), inner },
+        ) if parts.len() > 1 => {
+            let kept = if planted == Planted::FirstConjunct { 1 } else { parts.len() - 1 };
+            parts.truncate(kept);
+            Plan::Filter { condition: QueryComponent::And(parts), inner }
+        }
+        (Planted::TypesCut, Plan::Types { mut types, inner }) => {
+            types.truncate(1);
+            Plan::Types { types, inner }
+        }
+        (Planted::IntersectionAny, Plan::Intersection { children, order, reverse }) => {
+            Plan::Union { children, order, reverse }
+        }
+        (Planted::ColumnLost, Plan::Index { index, by_rank, mut bounds, skip, reverse })
+            if bounds.equal.len() > 1 && bounds.range.is_none() =>
+        {
+            bounds.equal.pop();
+            Plan::Index { index, by_rank, bounds, skip, reverse }
+        }
         (Planted::IntersectionOfOne, Plan::Intersection { mut children, .. }) => children.swap_remove(0),
         (Planted::Unreversed, Plan::Union { children, order, .. }) => {
             Plan::Union { children, order, reverse: false }
@@ -173,7 +222,13 @@ fn planned<T: Transaction>(
             Plan::InJoin { column, values, inner }
         }
         (
-            Planted::BoundsIncluded | Planted::NullsInRange | Planted::TypeCode,
+            Planted::BoundsIncluded
+            | Planted::NullsInRange
+            | Planted::TypeCode
+            | Planted::UpperLost
+            | Planted::LowerLost
+            | Planted::PrefixEnds
+            | Planted::RankFromOne,
             Plan::Index { index, by_rank, bounds, skip, reverse },
         ) => Plan::Index { index, by_rank, bounds: bounded(planted, bounds), skip, reverse },
         (Planted::CoveredInPart, Plan::Load(inner)) => in_part(store, query, inner),
@@ -194,8 +249,27 @@ fn bounded(planted: Planted, mut bounds: Bounds) -> Bounds {
         }
         return bounds;
     }
+    if planted == Planted::RankFromOne
+        && bounds.of_ranks
+        && let Some((_, Bound::To(Element::Int(rank)))) = bounds.equal.last_mut()
+    {
+        *rank = rank.saturating_add(1);
+    }
     let Some((_, range)) = &mut bounds.range else { return bounds };
+    if let (Planted::PrefixEnds, Some(Element::String(prefix))) = (planted, &range.prefix) {
+        range.low = Some((Element::String(prefix.clone()), true));
+        range.high = Some((Element::String(format!("{prefix}\u{ffff}").into()), true));
+        range.prefix = None;
+        return bounds;
+    }
+    let has_both = range.low.is_some() && range.high.is_some();
     match planted {
+        Planted::UpperLost if has_both => range.high = None,
+        Planted::LowerLost if has_both => range.low = None,
+        _ => {}
+    }
+    match planted {
+        Planted::UpperLost | Planted::LowerLost | Planted::PrefixEnds | Planted::RankFromOne => {}
         Planted::BoundsIncluded => {
             range.low.iter_mut().for_each(|(_, inclusive)| *inclusive = true);
             range.high.iter_mut().for_each(|(_, inclusive)| *inclusive = true);
@@ -252,8 +326,21 @@ pub(super) async fn page<T: Transaction>(
     from: Continuation,
     limits: Limits,
 ) -> Result<Option<Page<QueriedRecord>>, Error> {
+    if let (Planted::ScannedRows, Some(scanned)) = (planted, limits.scanned) {
+        return Ok(Some(plan.execute(store, from, Limits::rows(scanned))?.to_list().await?));
+    }
     let Some(most) = limits.rows else { return Ok(None) };
     match planted {
+        Planted::SkipAlike => {
+            let begins = from != Continuation::Start;
+            let mut page = plan.execute(store, from, limits)?.to_list().await?;
+            if begins && page.rows.len() > 1 && page.rows[1..].iter().any(|row| is_alike(&page.rows[0], row))
+            {
+                let first = page.rows[0].clone();
+                page.rows.retain(|row| *row == first || !is_alike(&first, row));
+            }
+            Ok(Some(page))
+        }
         Planted::LookAhead => {
             let limits = Limits { rows: Some(most + 1), ..limits };
             let mut page = plan.execute(store, from, limits)?.to_list().await?;
@@ -271,6 +358,49 @@ pub(super) async fn page<T: Transaction>(
         }
         _ => Ok(None),
     }
+}
+
+/// Whether the number of one record begins with the digits of the other.
+fn is_alike(first: &QueriedRecord, row: &QueriedRecord) -> bool {
+    let number = |row: &QueriedRecord| match row.primary_key().elements().last() {
+        Some(Element::Int(id)) => id.to_string(),
+        _ => String::new(),
+    };
+    number(row) != number(first) && number(row).starts_with(&number(first))
+}
+
+/// All rows of a plan, with the bug.
+pub(super) async fn whole<T: Transaction>(
+    planted: Planted,
+    store: &RecordStore<T>,
+    plan: &RecordQueryPlan,
+    required: &[KeyExpression],
+) -> Result<Vec<Row>, Error> {
+    let mut rows = client::whole(store, plan, required).await?;
+    match planted {
+        Planted::LastRow if rows.len() > 6 => drop(rows.pop()),
+        Planted::CutAtLimit => rows.truncate(8),
+        Planted::BranchEnds => {
+            let Some(Plan::Union { children, .. }) =
+                steps(plan.root()).into_iter().find(|step| matches!(step, Plan::Union { .. }))
+            else {
+                return Ok(rows);
+            };
+            let mut ends = rows.len();
+            for child in children {
+                let alone = match child {
+                    Plan::Index { .. } => Plan::Load(Box::new(child.clone())),
+                    child => child.clone(),
+                };
+                let of_child = client::whole(store, &alone.into(), &[]).await?;
+                let last = rows.iter().rposition(|row| of_child.iter().any(|other| other.id == row.id));
+                ends = ends.min(last.map_or(0, |last| last + 1));
+            }
+            rows.truncate(ends);
+        }
+        _ => {}
+    }
+    Ok(rows)
 }
 
 fn has_distinct(plan: &Plan) -> bool {

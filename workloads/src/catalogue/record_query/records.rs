@@ -7,7 +7,7 @@ use super::{
 use shaketable_record::value::{IntoValue, Value};
 use shaketable_sim::seed::Stream;
 
-const TEXTS: [&str; 7] = ["", "a", "A", "ab", "aB", "b", "ba"];
+const TEXTS: [&str; 8] = ["", "a", "A", "ab", "aB", "a\u{10ffff}", "b", "ba"];
 const BYTES: [&[u8]; 6] = [&[], &[0], &[1], &[1, 255], &[255], &[255, 255]];
 const INTS: [i64; 7] = [-300, -1, 0, 1, 2, 3, 255];
 

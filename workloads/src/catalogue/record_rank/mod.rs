@@ -98,7 +98,6 @@ impl Specimen for Ranks {
 
     const NAME: &'static str = "record_rank";
     const ABOUT: &'static str = "ranks of records, in groups and with ties, against sorted scores";
-    const JOINS: bool = false;
     const CLIENTS: Range<u64> = 2..7;
     const TRANSACTIONS: Range<u64> = 6..18;
 
@@ -176,7 +175,8 @@ impl Specimen for Ranks {
     }
 
     async fn perform<T: Transaction>(&self, tx: &T, _: &Env, op: &Op, _: Isolation) -> Result<Answer, Error> {
-        let context = RecordContext::within(tx.clone());
+        // Most calls are several of the layer.
+        let context = RecordContext::within(tx.writing().await);
         let store = self.open_store(&context, Some(op)).await?;
         if let Some(planted) = self.planted
             && let Some(answer) = planted::perform(planted, self, &store, op).await

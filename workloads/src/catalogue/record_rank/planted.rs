@@ -6,7 +6,7 @@ use super::{
 };
 use crate::catalogue::record_shared::columns::{Col, tuple};
 use shaketable::{
-    specimen::{self, KEPT_VERSION, Recorded, UNRECORDED, UNWRITTEN},
+    specimen::{self, INTERLEAVED, KEPT_VERSION, Recorded, UNRECORDED, UNWRITTEN},
     workload::Outcome,
 };
 use shaketable_layers::{
@@ -26,6 +26,7 @@ use std::{ops::Bound, slice};
 
 shaketable::planted_bugs! {
     Unrecorded = UNRECORDED, "a change of a score is done again after an unknown result", "R26: a rank counted twice";
+    Interleaved = INTERLEAVED, "two saves that run side by side in one transaction change one ranked set from one state", "two futures in one transaction";
     Unwritten = UNWRITTEN, "a write is acknowledged and never committed", "a write-behind cache";
     KeptVersion = KEPT_VERSION, "a client reads at a version that it keeps for up to a second", "a read version shared between transactions";
     OldForgotten = "old-forgotten", "a save adds the new score and leaves the old one", "R1: the old record is not read";

@@ -364,7 +364,9 @@ impl Inner {
 /// Commits; `None` for a transaction without writes.
 async fn commit(inner: &Arc<Inner>, epoch: u32) -> Result<Option<CommitReply>> {
     let connection = &inner.client.connection;
-    special_keys::commit(inner, epoch).await?;
+    if inner.state.lock().options.special_keys_writes {
+        Box::pin(special_keys::commit(inner, epoch)).await?;
+    }
     let watches = inner.state.lock().watches.clone();
     for watch in watches {
         watch.read().await;

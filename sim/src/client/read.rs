@@ -305,7 +305,7 @@ impl SimTransaction {
         let reverse = range.reverse;
         let work = match (limits, special) {
             (Err(e), _) => Range::Ready(Err(e)),
-            (Ok(limits), true) => Range::Special(Box::pin(self.special_range(range, limits))),
+            (Ok(limits), true) => Range::Special(self.special_range(range, limits)),
             (Ok(limits), false) => match self.issue_range(range, isolation) {
                 Ok(Some((issued, begin, end))) => Range::Issued(issued, begin, end, limits),
                 Ok(None) => Range::Ready(Ok(RangeBatch::default())),

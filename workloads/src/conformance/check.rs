@@ -1,6 +1,9 @@
 //! The complete comparison: every recording of a folder, replayed and counted.
 
-use super::{FormatError, Recording, Replayed, parse, prepare, replay, replay_directories, replay_tuple};
+use super::{
+    FormatError, Recording, Replayed, format::parse_special, parse, prepare, replay, replay_directories,
+    replay_special, replay_tuple, special,
+};
 use shaketable::calm;
 use shaketable_layers::tx::{self, Database};
 use shaketable_reports::{ConformanceReport, FileReport, Impossible};
@@ -9,6 +12,10 @@ use thiserror::Error;
 
 /// Cases that cannot be equal, with the reasons.
 const IMPOSSIBLE: &[(&str, &str)] = &[("tuple-625", TWO_FORMS), ("tuple-922", TWO_FORMS)];
+
+fn impossible() -> impl Iterator<Item = &'static (&'static str, &'static str)> {
+    IMPOSSIBLE.iter().chain(special::ELSEWHERE)
+}
 
 /// The only integer that bindings do not pack in the same way.
 const TWO_FORMS: &str = "the Python binding packs -(2^64 - 1) after a length byte, foundationdb-tuple \
@@ -64,9 +71,17 @@ async fn replay_all<D: Database>(db: &D, recording: &Recording) -> tx::Result<Ve
                 replayed.push((id.clone(), replay_tuple(id, case)));
             }
         }
+        Recording::Special(lines) => {
+            for line in lines {
+                replayed.push((line.call.clone(), replay_special(db, line).await?));
+            }
+        }
     }
     Ok(replayed)
 }
+
+/// The recording of special keys.
+const SPECIAL: &str = "special-keys.txt";
 
 /// Reads every recording in the folder `dir`, by name.
 fn read(dir: &Path) -> Result<Vec<(String, Recording)>, CheckError> {
@@ -74,6 +89,7 @@ fn read(dir: &Path) -> Result<Vec<(String, Recording)>, CheckError> {
     for name in recordings(dir)? {
         let path = dir.join(&name);
         let text = fs::read_to_string(&path).map_err(|error| unreadable(&path, error))?;
+        let parse = if name == SPECIAL { parse_special } else { parse };
         let recording = parse(&text)
             .map_err(|error| CheckError::Malformed { path: path.display().to_string(), error })?;
         files.push((name, recording));
@@ -101,10 +117,11 @@ pub fn check(dir: &Path) -> Result<ConformanceReport, CheckError> {
     Ok(ConformanceReport { files })
 }
 
-/// Replays every recording in the folder `dir` on `db`, using its whole user keyspace.
+/// Replays every recording in the folder `dir` on `db`, using its whole user keyspace. That of special keys is left out: it
+/// manages the cluster.
 pub async fn check_on<D: Database>(db: &D, dir: &Path) -> Result<ConformanceReport, CheckError> {
     let mut files = Vec::new();
-    for (name, recording) in read(dir)? {
+    for (name, recording) in read(dir)?.into_iter().filter(|(name, _)| name != SPECIAL) {
         files.push(report(name, replay_all(db, &recording).await.map_err(CheckError::Failed)?));
     }
     Ok(ConformanceReport { files })
@@ -120,7 +137,7 @@ fn recordings(dir: &Path) -> Result<Vec<String>, CheckError> {
         let name = entry.map_err(|error| unreadable(dir, error))?.file_name();
         names.extend(name.to_str().map(str::to_owned));
     }
-    names.retain(|name| name.ends_with(".jsonl"));
+    names.retain(|name| name.ends_with(".jsonl") || name == SPECIAL);
     names.sort_unstable();
     if names.is_empty() { Err(CheckError::Empty { path: dir.display().to_string() }) } else { Ok(names) }
 }
@@ -136,7 +153,7 @@ fn report(file: String, replayed: Vec<(String, Replayed)>) -> FileReport {
     for (case, replayed) in replayed {
         match replayed {
             Replayed::Equal => report.equal += 1,
-            Replayed::Different(difference) => match IMPOSSIBLE.iter().find(|(id, _)| *id == case) {
+            Replayed::Different(difference) => match impossible().find(|(id, _)| *id == case) {
                 Some((id, reason)) => report
                     .impossible
                     .push(Impossible { case: (*id).to_owned(), reason: (*reason).to_owned() }),

@@ -1,7 +1,7 @@
 //! Parsing recordings: one case per line, with errors that contain the line number.
 
-use super::{cases::Case, directories::DirectoryCase, tuples::TupleCase};
-use serde::de::DeserializeOwned;
+use super::{cases::Case, directories::DirectoryCase, special::SpecialLine, tuples::TupleCase};
+use serde::de::{DeserializeOwned, Error as _};
 use serde_json::Value;
 use thiserror::Error;
 
@@ -24,6 +24,8 @@ pub enum Recording {
     Directories(Vec<DirectoryCase>),
     /// Of the tuple layer.
     Tuples(Vec<TupleCase>),
+    /// Of special and system keys.
+    Special(Vec<SpecialLine>),
 }
 
 /// Parses a recording; the fields of its first case determine its kind.
@@ -38,6 +40,14 @@ pub fn parse(text: &str) -> Result<Recording, FormatError> {
     } else {
         Recording::Client(cases(text)?)
     })
+}
+
+/// Parses a recording of special keys.
+pub fn parse_special(text: &str) -> Result<Recording, FormatError> {
+    let lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
+    let answer_missing = |line| FormatError { line, error: serde_json::Error::custom("no answer after ->") };
+    let parsed = lines.map(|(i, line)| SpecialLine::parse(line).ok_or_else(|| answer_missing(i + 1)));
+    Ok(Recording::Special(parsed.collect::<Result<_, _>>()?))
 }
 
 fn cases<C: DeserializeOwned>(text: &str) -> Result<Vec<C>, FormatError> {

@@ -25,9 +25,10 @@ use super::{
 };
 use crate::proto::KeyRange;
 use bytes::Bytes;
+use futures::{FutureExt, future::BoxFuture};
 use reader::Reader;
 use shaketable_layers::tx::{Error, KeyValue, RangeBatch, RangeOption, Result, key_after};
-use std::{future::Future, sync::Arc};
+use std::sync::Arc;
 
 pub use metrics::HealthCache;
 pub use tracing::Span;
@@ -326,34 +327,22 @@ async fn read(
     Reader { inner, epoch }.batch(begin, end, limits, reverse, &module).await
 }
 
+/// Boxed: most reads and commits have nothing to do with special keys, and their futures stay small.
 impl SimTransaction {
-    pub(super) fn special_get(
-        &self,
-        key: &[u8],
-    ) -> impl Future<Output = Result<Option<Bytes>>> + Send + use<> {
-        let range = single_key(key);
-        let batch = read(
-            self.0.clone(),
-            Selector::first_at(range.begin),
-            Selector::first_at(range.end),
-            Limits::ONE,
-            false,
-        );
-        async move { Ok(batch.await?.rows.pop().map(|row| row.value)) }
+    pub(super) fn special_get(&self, key: &[u8]) -> BoxFuture<'static, Result<Option<Bytes>>> {
+        let KeyRange { begin, end } = single_key(key);
+        let (begin, end) = (Selector::first_at(begin), Selector::first_at(end));
+        let batch = read(self.0.clone(), begin, end, Limits::ONE, false);
+        async move { Ok(batch.await?.rows.pop().map(|row| row.value)) }.boxed()
     }
 
     pub(super) fn special_range(
         &self,
         range: &RangeOption,
         limits: Limits,
-    ) -> impl Future<Output = Result<RangeBatch>> + Send + use<> {
-        read(
-            self.0.clone(),
-            Selector::plain(&range.begin),
-            Selector::plain(&range.end),
-            limits,
-            range.reverse,
-        )
+    ) -> BoxFuture<'static, Result<RangeBatch>> {
+        let (begin, end) = (Selector::plain(&range.begin), Selector::plain(&range.end));
+        read(self.0.clone(), begin, end, limits, range.reverse).boxed()
     }
 }
 

@@ -183,9 +183,6 @@ impl Inner {
 /// Makes what was written to special keys part of the commit.
 pub async fn commit(inner: &Arc<Inner>, epoch: u32) -> Result<()> {
     let reader = Reader { inner: inner.clone(), epoch };
-    if !reader.state().options.special_keys_writes {
-        return Ok(());
-    }
     for part in super::PARTS.iter().filter(|part| part.writable) {
         let written = reader.state().special.within(&part.range());
         if !written.is_empty() {

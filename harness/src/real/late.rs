@@ -17,7 +17,7 @@ use futures::{
 use shaketable_layers::tx::{
     ConflictRangeType, Database, DatabaseOption, Env, Error,
     Isolation::{self, Serializable},
-    KeySelector, MutationType, RangeBatch, RangeOption, Result, Transaction, TransactionOption,
+    KeySelector, MutationType, RangeBatch, RangeOption, Result, Transaction, TransactionOption, Turns,
 };
 use shaketable_sim::{client::SimDatabase, history::ClientId};
 use std::{future::Future, sync::Arc, time::Duration};
@@ -53,6 +53,12 @@ impl Database for Preempted {
 }
 
 impl<T: Transaction> Transaction for Late<T> {
+    pass_on! { <T> inner: turns }
+
+    fn with_turns(&self, turns: Turns) -> Self {
+        Late { inner: self.inner.with_turns(turns), ..self.clone() }
+    }
+
     fn get(
         &self,
         key: &[u8],

@@ -9,6 +9,7 @@ use crate::{
     report::{End, Report},
     rest::Rest,
     settings::Settings,
+    timeouts::Timeouts,
     verdict,
     wall::Pace,
     weather,
@@ -31,8 +32,16 @@ use std::{collections::BTreeMap, future::poll_fn, sync::Arc, task::Poll, time::D
 /// How much virtual time passes at most before messages that arrive meanwhile are taken.
 const TICK: Nanos = MILLISECOND / 5;
 
-/// Serves the inbox until it is stopped, and reports.
-pub async fn serve(inbox: Arc<Inbox>, desk: Arc<Desk>, settings: Settings) -> Report {
+/// How often it is looked whether a program sleeps that has timeouts and asks for nothing.
+const NAP: Duration = Duration::from_millis(2);
+
+/// How long such a program must be seen asleep until the time that it sleeps passes in the cluster. For programs in other
+/// processes, which cannot be seen: how long they must be silent.
+const ASLEEP: Duration = Duration::from_millis(20);
+const SILENT: Duration = Duration::from_millis(100);
+
+/// Serves the inbox until it is stopped, and reports. `is_shared` if the programs are other processes.
+pub async fn serve(inbox: Arc<Inbox>, desk: Arc<Desk>, settings: Settings, is_shared: bool) -> Report {
     let plan = weather::plan(&settings);
     let mut cluster = ClusterConfig::draw(settings.seed, &[]);
     settings.topology.apply(&mut cluster);
@@ -47,6 +56,8 @@ pub async fn serve(inbox: Arc<Inbox>, desk: Arc<Desk>, settings: Settings) -> Re
         cluster,
         clients: BTreeMap::new(),
         stamps: Stamps::default(),
+        timeouts: Timeouts::default(),
+        sleepers: if is_shared { None } else { Rest::new() },
         rest: None,
         is_rested: false,
         is_restless: false,
@@ -67,6 +78,9 @@ struct Engine {
     cluster: Cluster,
     clients: BTreeMap<DatabaseId, Client>,
     stamps: Stamps,
+    timeouts: Timeouts,
+    /// Looks whether the program sleeps; none for programs that are other processes.
+    sleepers: Option<Rest>,
     /// Looks whether the program rests, once it is called back.
     rest: Option<Rest>,
     /// Whether the program has rested since it was given an answer and since it asked for something.
@@ -111,17 +125,21 @@ impl Stamps {
 
 impl Engine {
     async fn run(&mut self) {
-        let mut pace = None;
+        let (mut pace, mut sleep) = (None, None);
         while !self.inbox.is_stopped() {
             if self.desk.deliver() {
                 self.let_rest();
                 continue;
             }
             while let Some(message) = self.inbox.pop() {
-                self.is_rested = false;
+                (self.is_rested, sleep) = (false, None);
                 self.take(message);
             }
             match self.desk.demand() {
+                Demand::Nothing if self.timeouts.is_any_after(self.now()) => {
+                    pace = None;
+                    self.sleep(&mut sleep).await;
+                }
                 Demand::Nothing => {
                     pace = None;
                     // Blocks the thread: neither other tasks nor time proceed.
@@ -148,8 +166,9 @@ impl Engine {
     fn let_rest(&mut self) {
         self.is_rested = false;
         while !self.is_rested && !self.inbox.is_stopped() {
-            if let Some(rest) = &self.rest
-                && !rest.wait(|| self.inbox.is_stopped())
+            let inbox = &self.inbox;
+            if let Some(rest) = &mut self.rest
+                && !rest.wait(|| inbox.is_stopped())
             {
                 self.rest = None;
                 self.is_restless = true;
@@ -178,6 +197,24 @@ impl Engine {
         ended.await;
     }
 
+    /// The program asks for nothing, and has timeouts: the time that it sleeps is the cluster's too. The time that it
+    /// computes is not, so that a program that does not sleep finds the same times in every run.
+    async fn sleep(&mut self, since: &mut Option<Pace>) {
+        if self.sleepers.as_mut().is_some_and(|threads| !threads.is_asleep()) {
+            *since = None;
+            return self.inbox.wait(Some(NAP));
+        }
+        let least = if self.sleepers.is_some() { ASLEEP } else { SILENT };
+        let pace = *since.get_or_insert_with(|| Pace::start(self.now()));
+        let behind = pace.behind(self.now());
+        match pace.elapsed() < least || behind.is_zero() {
+            true => self.inbox.wait(Some(NAP)),
+            false => {
+                self.advance(Nanos::try_from(behind.as_nanos()).unwrap_or(Nanos::MAX).min(MILLISECOND)).await
+            }
+        }
+    }
+
     /// Advances virtual time to where the wall clock is, or waits for the wall clock.
     async fn keep(&self, pace: &Pace) {
         let behind = pace.behind(self.now());
@@ -191,6 +228,7 @@ impl Engine {
         match message {
             Message::Open(id) => self.open(id),
             Message::Command(id, command) => {
+                self.timeouts.see(id, &command, self.now());
                 if let Command::Transaction(tx, Action::Reset | Action::Cancel | Action::Destroy) = command {
                     self.stamps.decide(&self.desk, (id, tx));
                 }
@@ -259,6 +297,9 @@ impl Engine {
             self.world.faults.count(Family::ClientDeath);
         }
         calls.iter().for_each(|call| self.desk.cancel(*call));
-        databases.iter().for_each(|id| self.stamps.forget(*id));
+        for id in databases {
+            self.stamps.forget(*id);
+            self.timeouts.forget(*id);
+        }
     }
 }

@@ -32,6 +32,8 @@ pub struct Host {
     thread: OnceLock<ThreadId>,
     /// Whether the cluster has ended: no call will be answered.
     is_over: AtomicBool,
+    /// Whether its programs are other processes.
+    is_shared: AtomicBool,
 }
 
 impl Host {
@@ -46,7 +48,14 @@ impl Host {
             calls: AtomicU64::new(0),
             thread: OnceLock::new(),
             is_over: AtomicBool::new(false),
+            is_shared: AtomicBool::new(false),
         })
+    }
+
+    /// The programs are other processes: the threads of this one tell nothing about them. To be said before the first
+    /// message.
+    pub fn share(&self) {
+        self.is_shared.store(true, Ordering::SeqCst);
     }
 
     /// Runs a cluster on this thread until [`stop`](Host::stop). It starts with the first message, with the settings
@@ -67,7 +76,8 @@ impl Host {
 
     fn simulate(&self, settings: Settings) -> Result<Option<Report>, String> {
         let (inbox, desk) = (self.inbox.clone(), self.desk.clone());
-        let run = || rt::simulate(settings.seed, engine::serve(inbox, desk, settings.clone()));
+        let is_shared = self.is_shared.load(Ordering::SeqCst);
+        let run = || rt::simulate(settings.seed, engine::serve(inbox, desk, settings.clone(), is_shared));
         catch_unwind(AssertUnwindSafe(run)).map(Some).map_err(|panic| message(&*panic))
     }
 

@@ -10,6 +10,7 @@ use crate::{
     report::{End, Report},
     rest::Rest,
     settings::Settings,
+    timeouts::Timeouts,
     verdict::Verdict,
     wall::Pace,
     watchdog::Pulse,
@@ -33,16 +34,26 @@ use std::{collections::BTreeMap, future::poll_fn, sync::Arc, task::Poll, time::D
 /// How much virtual time passes at most before messages that arrive meanwhile are taken.
 const TICK: Nanos = MILLISECOND / 5;
 
+/// How often it is looked whether a program sleeps that has timeouts and asks for nothing.
+const NAP: Duration = Duration::from_millis(2);
+
+/// How long such a program must be seen asleep until the time that it sleeps passes in the cluster. For programs in other
+/// processes, which cannot be seen: how long they must be silent.
+const ASLEEP: Duration = Duration::from_millis(20);
+const SILENT: Duration = Duration::from_millis(100);
+
 /// The number of steps after which tasks that have ended are forgotten.
 const STEPS_BETWEEN_SWEEPS: u64 = 1 << 16;
 
-/// Serves the inbox until it is stopped, and reports. A script fills the inbox, if there is one.
+/// Serves the inbox until it is stopped, and reports. A script fills the inbox, if there is one. `is_shared` if the
+/// programs are other processes.
 pub async fn serve(
     inbox: Arc<Inbox>,
     desk: Arc<Desk>,
     pulse: Arc<Pulse>,
     settings: Settings,
     script: Option<Script>,
+    is_shared: bool,
 ) -> Report {
     let plan = weather::plan(&settings);
     let mut cluster = ClusterConfig::draw(settings.seed, &[]);
@@ -63,6 +74,8 @@ pub async fn serve(
         cluster,
         clients: BTreeMap::new(),
         stamps: Stamps::default(),
+        timeouts: Timeouts::default(),
+        sleepers: if is_shared { None } else { Rest::new() },
         rest: None,
         is_rested: false,
         is_restless: false,
@@ -92,6 +105,9 @@ struct Engine {
     cluster: Cluster,
     clients: BTreeMap<DatabaseId, Client>,
     stamps: Stamps,
+    timeouts: Timeouts,
+    /// Looks whether the program sleeps; none for programs that are other processes.
+    sleepers: Option<Rest>,
     /// Looks whether the program rests, once it is called back.
     rest: Option<Rest>,
     /// Whether the program has rested since it was given an answer and since it asked for something.
@@ -145,7 +161,7 @@ impl Stamps {
 
 impl Engine {
     async fn run(&mut self) {
-        let mut pace = None;
+        let (mut pace, mut sleep) = (None, None);
         self.follow_script();
         while !self.inbox.is_stopped() {
             self.pulse.beat();
@@ -156,12 +172,19 @@ impl Engine {
                 continue;
             }
             while let Some(message) = self.next() {
-                self.is_rested = false;
+                (self.is_rested, sleep) = (false, None);
                 self.take(message);
             }
             match self.desk.demand() {
-                // A script goes on only with what is waited for.
-                Demand::Nothing if self.script.is_some() => self.inbox.stop(),
+                // A script goes on only with what is waited for, and with time that followed the wall clock.
+                Demand::Nothing if self.script.is_some() => {
+                    pace = None;
+                    self.follow().await;
+                }
+                Demand::Nothing if self.timeouts.is_any_after(self.now()) => {
+                    pace = None;
+                    self.sleep(&mut sleep).await;
+                }
                 Demand::Nothing => {
                     pace = None;
                     self.journal.iter_mut().for_each(Journal::flush);
@@ -213,8 +236,9 @@ impl Engine {
     fn let_rest(&mut self) {
         self.is_rested = false;
         while !self.is_rested && !self.inbox.is_stopped() {
-            if let Some(rest) = &self.rest
-                && !self.pulse.resting(|| rest.wait(|| self.inbox.is_stopped()))
+            let inbox = &self.inbox;
+            if let Some(rest) = &mut self.rest
+                && !self.pulse.resting(|| rest.wait(|| inbox.is_stopped()))
             {
                 self.rest = None;
                 self.is_restless = true;
@@ -247,25 +271,53 @@ impl Engine {
         self.stepped();
     }
 
+    /// The program asks for nothing, and has timeouts: the time that it sleeps is the cluster's too. The time that it
+    /// computes is not, so that a program that does not sleep finds the same times in every run.
+    async fn sleep(&mut self, since: &mut Option<Pace>) {
+        if self.sleepers.as_mut().is_some_and(|threads| !threads.is_asleep()) {
+            *since = None;
+            return self.wait(NAP);
+        }
+        let least = if self.sleepers.is_some() { ASLEEP } else { SILENT };
+        let pace = *since.get_or_insert_with(|| Pace::start(self.now()));
+        let behind = pace.behind(self.now());
+        match pace.elapsed() < least || behind.is_zero() {
+            true => self.wait(NAP),
+            false => self.catch_up(behind).await,
+        }
+    }
+
     /// Advances virtual time to where the wall clock is, or waits for the wall clock.
     async fn keep(&mut self, pace: &Pace) {
-        if let Some(script) = &mut self.script {
-            return match script.follows() {
-                Some(nanos) => self.advance(nanos).await,
-                None => self.inbox.stop(),
-            };
+        if self.script.is_some() {
+            return self.follow().await;
         }
-        let behind = pace.behind(self.now());
-        match Nanos::try_from(behind.as_nanos()).unwrap_or(Nanos::MAX) {
-            0..TICK => {
-                self.journal.iter_mut().for_each(Journal::flush);
-                self.pulse.resting(|| self.inbox.wait(Some(Duration::from_nanos(TICK))));
-            }
-            nanos => {
-                let nanos = nanos.min(MILLISECOND);
-                self.journal.iter_mut().for_each(|journal| journal.follows(nanos));
-                self.advance(nanos).await;
-            }
+        let (behind, tick) = (pace.behind(self.now()), Duration::from_nanos(TICK));
+        match behind < tick {
+            true => self.wait(tick),
+            false => self.catch_up(behind).await,
+        }
+    }
+
+    /// Waits for the program, at most for `duration` of the wall clock.
+    fn wait(&mut self, duration: Duration) {
+        self.journal.iter_mut().for_each(Journal::flush);
+        self.pulse.resting(|| self.inbox.wait(Some(duration)));
+    }
+
+    /// Lets virtual time follow the wall clock, a millisecond at most.
+    async fn catch_up(&mut self, behind: Duration) {
+        let nanos = Nanos::try_from(behind.as_nanos()).unwrap_or(Nanos::MAX).min(MILLISECOND);
+        self.journal.iter_mut().for_each(|journal| journal.follows(nanos));
+        self.advance(nanos).await;
+    }
+
+    /// Lets virtual time advance as it followed the wall clock in the run that the script repeats; at its end, the run
+    /// ends.
+    async fn follow(&mut self) {
+        match self.script.as_mut().and_then(Script::follows) {
+            Some(nanos) => self.advance(nanos).await,
+            None => self.inbox.stop(),
         }
     }
 
@@ -273,6 +325,7 @@ impl Engine {
         match message {
             Message::Open(id, versions) => self.open(id, versions),
             Message::Command(id, command) => {
+                self.timeouts.see(id, &command, self.now());
                 if let Command::Transaction(tx, Action::Reset | Action::Cancel | Action::Destroy) = command {
                     self.stamps.decide(&self.desk, (id, tx));
                 }
@@ -341,6 +394,9 @@ impl Engine {
             self.world.faults.count(Family::ClientDeath);
         }
         calls.iter().for_each(|call| self.desk.cancel(*call));
-        databases.iter().for_each(|id| self.stamps.forget(*id));
+        for id in databases {
+            self.stamps.forget(*id);
+            self.timeouts.forget(*id);
+        }
     }
 }

@@ -37,6 +37,8 @@ pub struct Host {
     thread: OnceLock<ThreadId>,
     /// Whether the cluster has ended: no call will be answered.
     is_over: AtomicBool,
+    /// Whether its programs are other processes.
+    is_shared: AtomicBool,
 }
 
 impl Host {
@@ -53,7 +55,14 @@ impl Host {
             calls: AtomicU64::new(0),
             thread: OnceLock::new(),
             is_over: AtomicBool::new(false),
+            is_shared: AtomicBool::new(false),
         })
+    }
+
+    /// The programs are other processes: the threads of this one tell nothing about them. To be said before the first
+    /// message.
+    pub fn share(&self) {
+        self.is_shared.store(true, Ordering::SeqCst);
     }
 
     /// Runs a cluster on this thread until [`stop`](Host::stop). It starts with the first message, with the settings
@@ -74,7 +83,9 @@ impl Host {
 
     fn simulate(&self, settings: Settings, script: Option<Script>) -> Result<Option<Report>, String> {
         let (inbox, desk, pulse) = (self.inbox.clone(), self.desk.clone(), self.pulse.clone());
-        let run = || rt::simulate(settings.seed, engine::serve(inbox, desk, pulse, settings.clone(), script));
+        let is_shared = self.is_shared.load(Ordering::SeqCst);
+        let serve = engine::serve(inbox, desk, pulse, settings.clone(), script, is_shared);
+        let run = || rt::simulate(settings.seed, serve);
         catch_unwind(AssertUnwindSafe(run)).map(Some).map_err(|panic| message(&*panic))
     }
 

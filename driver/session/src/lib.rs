@@ -51,6 +51,7 @@ pub mod report;
 mod rest;
 pub mod server;
 pub mod settings;
+mod timeouts;
 pub mod topology;
 pub mod transactions;
 mod verdict;

@@ -22,9 +22,14 @@ impl Pace {
         Pace { wall: now(), virtual_time }
     }
 
+    /// How long ago it started.
+    pub fn elapsed(&self) -> Duration {
+        now().saturating_sub(self.wall)
+    }
+
     /// How far virtual time is behind.
     pub fn behind(&self, virtual_time: Duration) -> Duration {
-        let due = self.virtual_time + now().saturating_sub(self.wall);
+        let due = self.virtual_time + self.elapsed();
         due.saturating_sub(virtual_time)
     }
 }

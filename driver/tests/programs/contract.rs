@@ -62,3 +62,16 @@ fn a_child_of_a_program_has_no_network_and_knows_it() {
     let written = std::fs::read_dir(folder.path()).expect("it is there").count();
     assert_eq!(written, 1, "the cluster has one report, that of the process that has it");
 }
+
+#[test]
+fn timeouts_end_calls_while_the_program_sleeps_and_without_a_server() {
+    let program = Program::compile("timeouts");
+    let folder = tempfile::tempdir().expect("a folder");
+    let lost = folder.path().join("lost.cluster");
+    // Nobody listens there.
+    std::fs::write(&lost, "shaketable:serve@127.0.0.1:1\n").expect("it can be written");
+    let lost = lost.to_str().expect("the path is text");
+    for arguments in [["alone", "/none"], ["lost", lost]] {
+        assert_eq!(program.run(&arguments, &[("SHAKETABLE_SEED", "1")]), "passed\n", "{arguments:?}");
+    }
+}

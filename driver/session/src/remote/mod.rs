@@ -7,13 +7,17 @@
 //! # When there is no server
 //!
 //! If none answers, if the server ends or refuses the program, or if the connection is lost, [`Remote::run`] says
-//! why, and every call, outstanding or later, ends with 1031 `transaction_timed_out`. That is what a program with a
-//! timeout gets from a cluster of FoundationDB that cannot be reached. Retry loops end on it, because it is not
-//! retryable; and it says the truth about a commit, which may have happened. The connection is not made again: a client
+//! why, and every call that something waits for, now or later, ends with 1031 `transaction_timed_out`. That is what a
+//! program with a timeout gets from a cluster of FoundationDB that cannot be reached. Retry loops end on it, because it is
+//! not retryable; and it says the truth about a commit, which may have happened. The connection is not made again: a client
 //! that lost it is dead to the cluster.
+//!
+//! What needs no cluster works all the same, as it does in FoundationDB's client: a transaction with a timeout has its time,
+//! measured by the wall clock, before its calls end with 1031; a reset, a cancel and the end of a transaction end its calls
+//! with 1025.
 
 use crate::{
-    Call, CallId, Command, Completion, DatabaseId, Reply, Session, TransactionId,
+    Action, Call, CallId, Command, Completion, DatabaseId, Reply, Session, TransactionId,
     address::Address,
     protocol::{
         LONGEST_RESPONSE, Request, Response, VERSION, decode, encode,
@@ -22,6 +26,8 @@ use crate::{
         outbox::Outbox,
         wire::Wire,
     },
+    timeouts::{Of, Timeouts},
+    wall,
 };
 use parking_lot::{Condvar, Mutex};
 use shaketable_layers::tx::{Error, Result};
@@ -52,12 +58,12 @@ pub struct Remote {
     address: Address,
     outbox: Arc<Outbox>,
     calls: Mutex<Calls>,
+    /// What the network thread waits for while there is no connection: deadlines may have changed, or the end has come.
+    changed: Condvar,
     /// The number of the next database. The server expects them in order.
     databases: Mutex<u16>,
     transactions: AtomicU64,
     line: Mutex<Line>,
-    /// The session was stopped.
-    stopped: Condvar,
     /// The network thread, once there is one.
     thread: OnceLock<ThreadId>,
 }
@@ -66,9 +72,71 @@ pub struct Remote {
 #[derive(Default)]
 struct Calls {
     next: u64,
-    outstanding: BTreeMap<CallId, Completion>,
-    /// The error of every call, once the session is over.
-    over: Option<Error>,
+    outstanding: BTreeMap<CallId, Outstanding>,
+    timeouts: Timeouts,
+    server: Server,
+}
+
+/// Whether there is a server.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+enum Server {
+    /// None has answered yet.
+    #[default]
+    Sought,
+    /// It answers.
+    Here,
+    /// None does any more.
+    Lost,
+    /// The session is over: the error of every call.
+    Over(Error),
+}
+
+/// A call whose answer is outstanding.
+struct Outstanding {
+    completion: Completion,
+    of: Of,
+    is_wanted: bool,
+}
+
+impl Calls {
+    /// When calls end without a server, if they do at a time.
+    fn next_deadline(&self) -> Option<Duration> {
+        self.outstanding.values().filter_map(|call| self.timeouts.deadline(call.of)).min()
+    }
+
+    /// Takes the calls that end by themselves at this time: those of transactions whose time is over, and, if no server
+    /// is sought any more, those without a timeout that something waits for.
+    fn take_ended(&mut self, now: Duration) -> Vec<Completion> {
+        if self.server == Server::Here {
+            return Vec::new();
+        }
+        let is_lost = self.server == Server::Lost;
+        let (outstanding, timeouts) = (&mut self.outstanding, &self.timeouts);
+        let ended = outstanding.extract_if(.., |_, call| match timeouts.deadline(call.of) {
+            Some(deadline) => deadline <= now,
+            None => is_lost && call.is_wanted,
+        });
+        ended.map(|(_, call)| call.completion).collect()
+    }
+
+    /// Takes the calls of a transaction that a command ends, if no server does it.
+    fn take_dropped(&mut self, database: DatabaseId, command: &Command) -> Vec<Completion> {
+        match command {
+            Command::Transaction(id, Action::Reset | Action::Cancel | Action::Destroy)
+                if self.server != Server::Here =>
+            {
+                let of = (database, *id);
+                let dropped = self.outstanding.extract_if(.., |_, call| call.of == of);
+                dropped.map(|(_, call)| call.completion).collect()
+            }
+            _ => Vec::new(),
+        }
+    }
+}
+
+/// Ends calls with an error. Not to be called with a lock: completions are the program's.
+fn end(calls: Vec<Completion>, error: Error) {
+    calls.into_iter().for_each(|completion| completion(Err(error)));
 }
 
 /// The connection.
@@ -85,10 +153,10 @@ impl Remote {
             address,
             outbox: Arc::default(),
             calls: Mutex::default(),
+            changed: Condvar::new(),
             databases: Mutex::default(),
             transactions: AtomicU64::new(0),
             line: Mutex::default(),
-            stopped: Condvar::new(),
             thread: OnceLock::new(),
         }
     }
@@ -104,20 +172,45 @@ impl Remote {
         let _ = self.thread.set(thread::current().id());
         let reason = self.connect().map_or_else(|reason| reason, |wire| self.serve(&wire));
         self.outbox.close();
-        let is_stopped = self.line.lock().is_stopped;
-        if !is_stopped {
+        if !self.line.lock().is_stopped {
             lost(&reason);
         }
-        self.finish(if is_stopped { Error::OPERATION_CANCELLED } else { UNREACHABLE });
+        self.calls.lock().server = Server::Lost;
+        while !self.line.lock().is_stopped {
+            self.wait(None);
+        }
+        self.finish(Error::OPERATION_CANCELLED);
+    }
+
+    /// Waits without a server, at most until the end of a pause, and lets calls end that end by themselves.
+    fn wait(&self, pause: Option<Duration>) {
+        let now = wall::now();
+        let mut calls = self.calls.lock();
+        let due = calls.next_deadline().map(|deadline| deadline.saturating_sub(now));
+        let ended = calls.take_ended(now);
+        if ended.is_empty() && !self.line.lock().is_stopped {
+            match due.into_iter().chain(pause).min() {
+                Some(longest) => drop(self.changed.wait_for(&mut calls, longest)),
+                None => self.changed.wait(&mut calls),
+            }
+        }
+        drop(calls);
+        end(ended, UNREACHABLE);
+    }
+
+    /// Tells the network thread to look again, if it waits without a server.
+    fn nudge(&self) {
+        drop(self.calls.lock());
+        self.changed.notify_all();
     }
 
     /// Ends the session. Calls whose answers are outstanding end with 1101.
     pub fn stop(&self) {
         let mut line = self.line.lock();
         line.is_stopped = true;
-        self.stopped.notify_all();
         let wire = line.wire.clone();
         drop(line);
+        self.nudge();
         match wire {
             Some(wire) => wire.end_reads(),
             None => self.finish_unless_running(),
@@ -142,8 +235,10 @@ impl Remote {
                 Ok(wire) => return self.greet(wire),
                 Err(error) => last = error.to_string(),
             }
-            let mut line = self.line.lock();
-            self.stopped.wait_while_for(&mut line, |line| !line.is_stopped, PAUSE);
+            let next = wall::now() + PAUSE;
+            while wall::now() < next && !self.line.lock().is_stopped {
+                self.wait(Some(next.saturating_sub(wall::now())));
+            }
         }
         Err(format!("no server at {}: {last}", self.address))
     }
@@ -186,6 +281,7 @@ impl Remote {
             Ok(writer) => writer,
             Err(error) => return format!("no thread for requests: {error}"),
         };
+        self.calls.lock().server = Server::Here;
         let reason = self.deliver(wire);
         self.outbox.close();
         if self.line.lock().is_stopped {
@@ -217,20 +313,19 @@ impl Remote {
     }
 
     fn answer(&self, id: CallId, answer: Result<Reply>) {
-        let completion = self.calls.lock().outstanding.remove(&id);
-        if let Some(completion) = completion {
+        let call = self.calls.lock().outstanding.remove(&id);
+        if let Some(Outstanding { completion, .. }) = call {
             completion(answer);
         }
     }
 
     /// Ends every call, now and later, with an error.
     fn finish(&self, error: Error) {
-        self.calls.lock().over.get_or_insert(error);
-        loop {
-            let first = self.calls.lock().outstanding.pop_first();
-            let Some((_, completion)) = first else { return };
-            completion(Err(error));
-        }
+        let mut calls = self.calls.lock();
+        calls.server = Server::Over(error);
+        let outstanding = std::mem::take(&mut calls.outstanding);
+        drop(calls);
+        end(outstanding.into_values().map(|call| call.completion).collect(), error);
     }
 
     fn send(&self, request: Request) {
@@ -256,6 +351,15 @@ impl Session for Remote {
     }
 
     fn command(&self, database: DatabaseId, command: Command) {
+        let mut calls = self.calls.lock();
+        calls.timeouts.see(database, &command, wall::now());
+        let dropped = calls.take_dropped(database, &command);
+        let is_alone = calls.server != Server::Here;
+        drop(calls);
+        end(dropped, Error::TRANSACTION_CANCELLED);
+        if is_alone {
+            self.nudge();
+        }
         self.send(Request::Command(database, command));
     }
 
@@ -269,22 +373,43 @@ impl Session for Remote {
         let mut calls = self.calls.lock();
         let id = CallId(calls.next);
         calls.next += 1;
-        if let Some(error) = calls.over {
+        if let Server::Over(error) = calls.server {
             drop(calls);
             completion(Err(error));
             return id;
         }
-        calls.outstanding.insert(id, completion);
+        let of = (database, transaction);
+        calls.outstanding.insert(id, Outstanding { completion, of, is_wanted: false });
+        let is_alone = calls.server != Server::Here;
         drop(calls);
+        if is_alone {
+            self.nudge();
+        }
         self.send(Request::Call(id, database, transaction, call));
         id
     }
 
     fn want(&self, call: CallId) {
+        let mut calls = self.calls.lock();
+        if let Some(outstanding) = calls.outstanding.get_mut(&call) {
+            outstanding.is_wanted = true;
+        }
+        let is_lost = calls.server == Server::Lost;
+        drop(calls);
+        if is_lost {
+            self.nudge();
+        }
         self.send(Request::Want(call));
     }
 
     fn cancel(&self, call: CallId) {
+        let mut calls = self.calls.lock();
+        let cancelled = match calls.server {
+            Server::Here => None,
+            _ => calls.outstanding.remove(&call),
+        };
+        drop(calls);
+        end(cancelled.into_iter().map(|call| call.completion).collect(), Error::OPERATION_CANCELLED);
         self.send(Request::Cancel(call));
     }
 

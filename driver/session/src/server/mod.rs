@@ -62,6 +62,7 @@ impl Server {
     ///
     /// Those of the system: a port in use, an address of another machine, a folder that cannot be written.
     pub fn start(address: &Address, host: Arc<Host>) -> io::Result<Server> {
+        host.share();
         let listener = Listener::bind(address)?;
         let address = listener.address()?;
         let house = House {

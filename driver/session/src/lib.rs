@@ -93,6 +93,8 @@ pub enum Command {
     Create(TransactionId),
     /// Does something to a transaction.
     Transaction(TransactionId, Action),
+    /// Destroys the database handle. Its transactions remain usable.
+    Close,
 }
 
 /// What a command does to a transaction.

@@ -26,10 +26,10 @@ use crate::{
 use parking_lot::{Condvar, Mutex};
 use shaketable_layers::tx::{Error, Result};
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, VecDeque},
     sync::{
         Arc, OnceLock,
-        atomic::{AtomicU16, AtomicU64, Ordering},
+        atomic::{AtomicU64, Ordering},
     },
     thread::{self, ThreadId},
     time::Duration,
@@ -52,7 +52,7 @@ pub struct Remote {
     address: Address,
     outbox: Arc<Outbox>,
     calls: Mutex<Calls>,
-    databases: AtomicU16,
+    databases: Mutex<Numbers>,
     transactions: AtomicU64,
     line: Mutex<Line>,
     /// The session was stopped.
@@ -70,6 +70,24 @@ struct Calls {
     over: Option<Error>,
 }
 
+/// The numbers of database handles. Those that were closed are given again when there are no others, because transactions
+/// of theirs may go on for long.
+#[derive(Default)]
+struct Numbers {
+    next: u16,
+    closed: VecDeque<DatabaseId>,
+}
+
+impl Numbers {
+    /// A number that no open database has; the last one again if there is none.
+    fn take(&mut self) -> DatabaseId {
+        match self.next.checked_add(1) {
+            Some(next) => DatabaseId(std::mem::replace(&mut self.next, next)),
+            None => self.closed.pop_front().unwrap_or(DatabaseId(u16::MAX)),
+        }
+    }
+}
+
 /// The connection.
 #[derive(Default)]
 struct Line {
@@ -84,7 +102,7 @@ impl Remote {
             address,
             outbox: Arc::default(),
             calls: Mutex::default(),
-            databases: AtomicU16::new(0),
+            databases: Mutex::default(),
             transactions: AtomicU64::new(0),
             line: Mutex::default(),
             stopped: Condvar::new(),
@@ -243,7 +261,7 @@ impl Remote {
 
 impl Session for Remote {
     fn open(&self) -> DatabaseId {
-        let id = DatabaseId(self.databases.fetch_add(1, Ordering::SeqCst));
+        let id = self.databases.lock().take();
         self.send(Request::Open(id));
         id
     }
@@ -253,7 +271,11 @@ impl Session for Remote {
     }
 
     fn command(&self, database: DatabaseId, command: Command) {
+        let is_closed = command == Command::Close;
         self.send(Request::Command(database, command));
+        if is_closed {
+            self.databases.lock().closed.push_back(database);
+        }
     }
 
     fn call(

@@ -188,6 +188,10 @@ impl Session for Host {
     }
 
     fn command(&self, database: DatabaseId, command: Command) {
+        if command == Command::Close {
+            // The client's transactions may go on, and it ends with the cluster.
+            return;
+        }
         self.push(Message::Command(database, command));
     }
 

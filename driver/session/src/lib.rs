@@ -29,7 +29,10 @@
 //! With several threads that call, or with several programs, the order of arrival decides. Watches alone keep the pace of the wall clock, so that
 //! the virtual time at which a program that waits for nothing else calls again differs from run to run.
 //!
-//! The history of the whole run is kept, for the judges of the cluster: about 2 kB for a small transaction.
+//! The history of a run is kept for the judges of the cluster, about 1.4 kB for a small transaction, until it is as large as
+//! [`Settings::memory`](settings::Settings::memory) allows: what is final is then judged and forgotten.
+//!
+//! What a program asks can be kept in a [journal], from which its run is performed again.
 //!
 //! A session whose callers are themselves tasks of the simulated cluster needs none of this: it performs commands and
 //! calls on [`Transactions`](transactions::Transactions) at once.
@@ -94,6 +97,8 @@ pub enum Command {
     Create(TransactionId),
     /// Does something to a transaction.
     Transaction(TransactionId, Action),
+    /// Destroys the database handle. Its transactions remain usable.
+    Close,
 }
 
 /// What a command does to a transaction.

@@ -39,7 +39,7 @@ impl Timeouts {
             Command::SetDatabaseOption { code: TIMEOUT, value } => {
                 self.defaults.insert(database, limit(value.as_deref()));
             }
-            Command::SetDatabaseOption { .. } => {}
+            Command::SetDatabaseOption { .. } | Command::Close => {}
             Command::Create(id) | Command::Transaction(id, Action::Reset) => {
                 let limit = self.defaults.get(&database).copied().flatten();
                 self.insert((database, *id), Timed { born: now, limit });

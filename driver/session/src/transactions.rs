@@ -79,6 +79,8 @@ impl<D: Database> Transactions<D> {
                 }
             }
             Command::Transaction(id, action) => self.act(id, action),
+            // The client ends with its session.
+            Command::Close => {}
         }
     }
 

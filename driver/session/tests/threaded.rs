@@ -3,8 +3,11 @@
 use bytes::Bytes;
 use shaketable_layers::tx::{Error, Isolation, Result};
 use shaketable_session::{
-    Action, Call, Command, DatabaseId, Host, Reply, Session, TransactionId, settings::Environment,
+    Action, Call, Command, DatabaseId, Host, Reply, Session, TransactionId,
+    report::Report,
+    settings::{Environment, Settings},
 };
+use shaketable_sim::{config::ClusterBug, faults::Profile, seed::Seed};
 use std::{
     sync::{
         Arc,
@@ -17,15 +20,18 @@ use std::{
 /// A session, its thread and a database.
 struct Open {
     host: Arc<Host>,
-    thread: JoinHandle<Result<bool, String>>,
+    thread: JoinHandle<Result<Option<Report>, String>>,
     database: DatabaseId,
 }
 
 fn open() -> Open {
+    open_with(Environment::default().settings(None))
+}
+
+fn open_with(settings: Settings) -> Open {
     let host = Arc::new(Host::new().expect("a pipe"));
     let served = host.clone();
-    let settings = || Environment::default().settings(None);
-    let thread = thread::spawn(move || served.run(settings).map(|report| report.is_some()));
+    let thread = thread::spawn(move || served.run(|| settings));
     let database = host.open();
     Open { host, thread, database }
 }
@@ -66,7 +72,7 @@ impl Open {
         }
     }
 
-    fn stop(self) -> Result<bool, String> {
+    fn stop(self) -> Result<Option<Report>, String> {
         self.host.stop();
         self.thread.join().expect("it catches panics")
     }
@@ -95,7 +101,7 @@ fn time_stands_still_while_nothing_waits_and_keeps_pace_while_a_watch_does() {
     open.act(writer, Action::Set(Bytes::from_static(b"k"), Bytes::from_static(b"v")));
     assert!(matches!(open.ask(writer, Call::Commit), Ok(Reply::Committed(1..))));
     assert_eq!(watch.recv(), Ok(Ok(Reply::Done)));
-    assert_eq!(open.stop(), Ok(true));
+    assert!(matches!(open.stop(), Ok(Some(_))));
 }
 
 #[test]
@@ -111,7 +117,7 @@ fn a_call_that_nothing_waits_for_is_made_in_its_order_all_the_same() {
     }
     let key = Call::Get(Bytes::from_static(b"k"), shaketable_layers::tx::Isolation::Serializable);
     assert_eq!(open.ask(open.begin(), key), Ok(Reply::Value(Some(Bytes::from_static(b"v")))));
-    assert_eq!(open.stop(), Ok(true));
+    assert!(matches!(open.stop(), Ok(Some(_))));
 }
 
 #[test]
@@ -122,7 +128,7 @@ fn the_end_answers_what_is_outstanding_and_what_comes_later() {
     open.version();
     let host = open.host.clone();
     let (database, cancelled) = (open.database, Ok(Err(Error::OPERATION_CANCELLED)));
-    assert_eq!(open.stop(), Ok(true));
+    assert!(matches!(open.stop(), Ok(Some(_))));
     assert_eq!(watch.recv(), cancelled);
     let (sender, answer) = channel();
     host.call(database, tx, Call::GetReadVersion, Box::new(move |reply| drop(sender.send(reply))));
@@ -188,4 +194,53 @@ fn databases_of_a_process_share_the_cached_read_version() {
         assert_eq!(read, Ok(Reply::Value(Some(value))), "{n}");
     }
     assert_eq!(open.stop(), Ok(true));
+}
+
+/// The report of a run of increments in turn, whose history may be this large.
+fn counted(bug: Option<ClusterBug>, faults: Profile, increments: usize, memory: usize) -> Report {
+    let environment =
+        Environment { seed: Some(Seed(2)), faults: Some(faults), bug, ..Environment::default() };
+    let open = open_with(Settings { memory, ..environment.settings(None) });
+    let tx = open.begin();
+    for n in 0..increments {
+        let key = Bytes::from(format!("key{}", n % 50));
+        let read = open.ask(tx, Call::Get(key.clone(), Isolation::Serializable));
+        open.act(tx, Action::Set(key, Bytes::from(n.to_string())));
+        let done = read.and_then(|_| open.ask(tx, Call::Commit));
+        if !matches!(done, Err(error) if open.ask(tx, Call::OnError(error)).is_ok()) {
+            open.act(tx, Action::Reset);
+        }
+    }
+    let report = open.stop().expect("the simulator does not fail").expect("it ran");
+    Report { settings: environment.settings(None), ..report }
+}
+
+/// Whether the history is judged as a whole or in parts, the verdict and the report are the same.
+#[test]
+fn a_history_that_is_judged_in_parts_gives_the_same_report() {
+    let whole = counted(None, Profile::Standard, 8_000, usize::MAX);
+    assert_eq!(counted(None, Profile::Standard, 8_000, 4_000_000), whole);
+    assert_eq!((whole.objections.len(), whole.late), (0, 0), "{whole}");
+    for bug in [ClusterBug::StaleReadVersion, ClusterBug::StorageSkipsVersion, ClusterBug::LogAnswersEarly] {
+        let whole = counted(Some(bug), Profile::Standard, 8_000, usize::MAX);
+        assert!(!whole.objections.is_empty(), "{}", bug.name());
+        assert_eq!(counted(Some(bug), Profile::Standard, 8_000, 4_000_000), whole);
+    }
+}
+
+/// If there is too little room to wait until everything is final, what is not judged is counted.
+#[test]
+fn what_ends_after_its_history_was_forgotten_is_counted() {
+    let report = counted(None, Profile::Storm, 1_500, 100_000);
+    assert_eq!(report.objections, [""; 0]);
+    let open = open_with(Settings { memory: 100_000, ..Environment::default().settings(None) });
+    let slow = open.begin();
+    let read = Call::Get(Bytes::from_static(b"k"), Isolation::Serializable);
+    assert_eq!(open.ask(slow, read), Ok(Reply::Value(None)));
+    (0..1_500).for_each(|_| assert!(open.version() > 0));
+    open.act(slow, Action::Reset);
+    open.version();
+    let report = open.stop().expect("the simulator does not fail").expect("it ran");
+    assert_eq!(report.late, 1, "{report}");
+    assert!(report.to_string().contains("\nnot judged in full: 1 that ended after"), "{report}");
 }

@@ -159,7 +159,10 @@ pub unsafe extern "C" fn fdb_create_database_from_connection_string(
 pub unsafe extern "C" fn fdb_database_destroy(d: *mut FDBDatabase) {
     if !d.is_null() {
         // SAFETY: the handle came from `Box::into_raw`, and this is the one time that it is taken back.
-        drop(unsafe { Box::from_raw(d) });
+        let database = unsafe { Box::from_raw(d) };
+        if let Some((session, id)) = &database.threaded {
+            session.command(*id, Command::Close);
+        }
     }
 }
 

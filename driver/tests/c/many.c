@@ -1,6 +1,10 @@
 // Many small transactions of one thread, each of which reads and writes a key; or few large ones that are reset.
 //
+// Prints the largest size of the process, kilobytes.
+//
 // many COUNT [RESET-MEGABYTES]
+
+#include <sys/resource.h>
 
 #include "check.h"
 
@@ -31,5 +35,8 @@ int main(int argc, char **argv) {
     }
     fdb_transaction_destroy(tr);
     stop(db);
+    struct rusage usage;
+    SAME(getrusage(RUSAGE_SELF, &usage), 0);
+    printf("%ld\n", usage.ru_maxrss);
     return 0;
 }

@@ -135,6 +135,20 @@ fn a_program_that_ends_without_a_report_is_judged_by_its_journal() {
     assert!(report.contains("SIMULATED CLUSTER FAILED: it is not so that a transaction sees"), "{report}");
 }
 
+/// The size of a process follows neither what it has written and reset, nor the number of its transactions.
+#[test]
+fn memory_is_bounded() {
+    let program = Program::compile("many");
+    let megabytes = |arguments: &[&str], memory| {
+        let printed = program.run(arguments, &[("SHAKETABLE_MEMORY", memory)]);
+        printed.trim().parse::<u64>().expect("a number") / 1_000
+    };
+    let reset = megabytes(&["10", "50"], "1000");
+    assert!(reset < 250, "{reset} MB, of which 50 are in use at once");
+    let (few, many) = (megabytes(&["2000"], "4"), megabytes(&["40000"], "4"));
+    assert!(many < few + 20, "{few} MB, and then {many} MB");
+}
+
 /// A cluster file that names a server is not followed if the environment says so.
 #[test]
 fn the_cluster_can_be_one_of_the_process_whatever_a_file_says() {

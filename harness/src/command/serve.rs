@@ -83,7 +83,7 @@ fn settings(arguments: &ServeArguments) -> Result<Settings, Refusal> {
 
 /// A file that a server has not written is not replaced.
 fn is_free(file: &Path) -> Result<(), Refusal> {
-    match String::from_utf8_lossy(&fs::read(file).unwrap_or_default()) {
+    match content(file) {
         text if text.trim().is_empty() || !matches!(server_of(&text), Ok(None)) => Ok(()),
         _ => refuse!("{} exists, and names no server: it is not replaced", file.display()),
     }
@@ -91,10 +91,16 @@ fn is_free(file: &Path) -> Result<(), Refusal> {
 
 /// Removes the cluster file, unless it is another server's by now: programs would look for this one.
 fn remove(file: &Path, address: &Address) {
-    if fs::read_to_string(file).is_ok_and(|text| text == address.reachable().cluster_file()) {
-        // It is left to a server that replaces it.
+    if content(file) == address.reachable().cluster_file() {
+        // If it cannot be removed, the next server replaces it.
         let _ = fs::remove_file(file);
     }
+}
+
+/// What a file has; nothing if it is a device, or not there.
+fn content(file: &Path) -> String {
+    let bytes = file.is_file().then(|| fs::read(file)).and_then(Result::ok).unwrap_or_default();
+    String::from_utf8_lossy(&bytes).into_owned()
 }
 
 /// Listens.

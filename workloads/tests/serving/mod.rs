@@ -81,7 +81,7 @@ fn a_unix_socket_is_there_while_it_serves() {
     let socket = folder.join("socket");
     let address = format!("unix:{}", socket.display());
     let (child, line) = serve(&["--listen", &address]);
-    assert_eq!(line, format!("serving seed 0, standard faults: set SHAKETABLE_SERVER={address}\n"));
+    assert_eq!(line, format!("serving seed 0, calm faults: set SHAKETABLE_SERVER={address}\n"));
     assert!(refused(UnixStream::connect(&socket).expect("it listens")).contains("protocol"));
     assert_eq!(code(&end(child, "-TERM")), 0);
     assert!(!socket.exists());
@@ -125,7 +125,7 @@ fn the_end_is_told_to_who_is_connected() {
     let (child, line) = serve(&[]);
     let address = line.trim().rsplit_once('=').expect("an address").1.to_owned();
     let mut stream = TcpStream::connect(address).expect("it listens");
-    let greeting = [&b"shaketable"[..], &1_u16.to_le_bytes(), &u32::MAX.to_le_bytes()].concat();
+    let greeting = [&b"shaketable"[..], &2_u16.to_le_bytes(), &u32::MAX.to_le_bytes()].concat();
     stream.write_all(&greeting).expect("it listens");
     let mut server = [0; 16];
     stream.read_exact(&mut server).expect("it greets");

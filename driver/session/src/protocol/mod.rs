@@ -5,7 +5,7 @@
 //! announced, or whose body is not exactly one message, ends the connection: the server says why with
 //! [`Response::Refused`].
 //!
-//! A client numbers its databases from 0, and its transactions and calls as it likes. Requests of a connection are
+//! A client numbers its databases, transactions and calls as it likes. Requests of a connection are
 //! performed in their order. Nothing is negotiated: both sides speak the same [`VERSION`], or the connection ends.
 
 pub mod frames;
@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use shaketable_layers::tx::{KeySelector, RangeOption, Result};
 
 /// The version of the protocol. A change of a message, or of a type in it, is another version.
-pub const VERSION: u16 = 1;
+pub const VERSION: u16 = 2;
 
 /// The longest body of a request, in bytes.
 pub const LONGEST_REQUEST: u32 = 16 << 20;
@@ -94,7 +94,7 @@ fn cut<'a>(texts: impl IntoIterator<Item = &'a mut Bytes>) {
 fn cut_command(command: &mut Command) {
     match command {
         Command::SetDatabaseOption { value, .. } => cut(value),
-        Command::Create(_) => {}
+        Command::Create(_) | Command::Close => {}
         Command::Transaction(_, action) => match action {
             Action::SetOption { value, .. } => cut(value),
             Action::Clear(key) => cut([key]),

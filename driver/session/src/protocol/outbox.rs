@@ -22,6 +22,8 @@ struct State {
     bytes: Vec<u8>,
     /// The bytes that the writer has taken and not written.
     writing: usize,
+    /// How large the answers may be that are still to come.
+    reserved: usize,
     is_ringing: bool,
     is_closed: bool,
     is_broken: bool,
@@ -77,6 +79,32 @@ impl Outbox {
         let mut state = self.state.lock();
         self.less
             .wait_while(&mut state, |state| state.size() >= bytes && !state.is_broken && !state.is_closed);
+    }
+
+    /// Reserves room for an answer of at most this size, unless more than `most` would wait to be written then.
+    pub fn try_reserve(&self, bytes: usize, most: usize) -> bool {
+        let mut state = self.state.lock();
+        let waiting = state.size() + state.reserved;
+        let is_room = waiting == 0 || waiting + bytes <= most || state.is_broken || state.is_closed;
+        state.reserved += if is_room { bytes } else { 0 };
+        is_room
+    }
+
+    /// The same, and waits until there is room.
+    pub fn reserve(&self, bytes: usize, most: usize) {
+        while !self.try_reserve(bytes, most) {
+            let mut state = self.state.lock();
+            let waiting = state.size() + state.reserved;
+            self.less.wait_while(&mut state, |state| {
+                state.size() + state.reserved >= waiting && !state.is_broken && !state.is_closed
+            });
+        }
+    }
+
+    /// An answer for which there was room has been added, or does not come.
+    pub fn release(&self, bytes: usize) {
+        self.state.lock().reserved -= bytes;
+        self.less.notify_all();
     }
 
     /// No more frames: the writer ends when it has written what there is.

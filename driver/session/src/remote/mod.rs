@@ -32,7 +32,7 @@ use crate::{
 use parking_lot::{Condvar, Mutex};
 use shaketable_layers::tx::{Error, Result};
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, VecDeque},
     sync::{
         Arc, OnceLock,
         atomic::{AtomicU64, Ordering},
@@ -60,8 +60,7 @@ pub struct Remote {
     calls: Mutex<Calls>,
     /// What the network thread waits for while there is no connection: deadlines may have changed, or the end has come.
     changed: Condvar,
-    /// The number of the next database. The server expects them in order.
-    databases: Mutex<u16>,
+    databases: Mutex<Numbers>,
     transactions: AtomicU64,
     line: Mutex<Line>,
     /// The network thread, once there is one.
@@ -137,6 +136,24 @@ impl Calls {
 /// Ends calls with an error. Not to be called with a lock: completions are the program's.
 fn end(calls: Vec<Completion>, error: Error) {
     calls.into_iter().for_each(|completion| completion(Err(error)));
+}
+
+/// The numbers of database handles. Those that were closed are given again when there are no others, because transactions
+/// of theirs may go on for long.
+#[derive(Default)]
+struct Numbers {
+    next: u16,
+    closed: VecDeque<DatabaseId>,
+}
+
+impl Numbers {
+    /// A number that no open database has; the last one again if there is none.
+    fn take(&mut self) -> DatabaseId {
+        match self.next.checked_add(1) {
+            Some(next) => DatabaseId(std::mem::replace(&mut self.next, next)),
+            None => self.closed.pop_front().unwrap_or(DatabaseId(u16::MAX)),
+        }
+    }
 }
 
 /// The connection.
@@ -339,9 +356,7 @@ impl Remote {
 
 impl Session for Remote {
     fn open(&self) -> DatabaseId {
-        let mut next = self.databases.lock();
-        let id = DatabaseId(*next);
-        *next = next.wrapping_add(1);
+        let id = self.databases.lock().take();
         self.send(Request::Open(id));
         id
     }
@@ -351,6 +366,7 @@ impl Session for Remote {
     }
 
     fn command(&self, database: DatabaseId, command: Command) {
+        let is_closed = command == Command::Close;
         let mut calls = self.calls.lock();
         calls.timeouts.see(database, &command, wall::now());
         let dropped = calls.take_dropped(database, &command);
@@ -361,6 +377,9 @@ impl Session for Remote {
             self.nudge();
         }
         self.send(Request::Command(database, command));
+        if is_closed {
+            self.databases.lock().closed.push_back(database);
+        }
     }
 
     fn call(

@@ -37,7 +37,7 @@ impl House {
             thread::Builder::new().name("answers".to_owned()).spawn(move || outbox.write(&wire))
         };
         if let Ok(writer) = writer {
-            let reason = self.serve(&wire, &outbox);
+            let reason = self.serve(&wire, &outbox, number);
             self.dismiss(&wire, &outbox, reason);
             // It has no panic to pass on.
             let _ = writer.join();
@@ -47,12 +47,11 @@ impl House {
     }
 
     /// Serves a connection until there is a reason to end it.
-    fn serve(&self, wire: &Wire, outbox: &Arc<Outbox>) -> Reason {
-        let longest = match self.greet(wire) {
+    fn serve(&self, wire: &Wire, outbox: &Arc<Outbox>, number: u64) -> Reason {
+        let longest = match self.greet(wire, number) {
             Ok(longest) => longest,
             Err(reason) => return reason,
         };
-        self.visitors.lock().serve();
         let mut guest = Guest::new(&self.host, outbox, longest);
         let mut frames = Frames::new(LONGEST_REQUEST);
         loop {
@@ -72,7 +71,7 @@ impl House {
     }
 
     /// Exchanges greetings. Returns the length of the longest answer that the program accepts.
-    fn greet(&self, wire: &Wire) -> Result<u32, Reason> {
+    fn greet(&self, wire: &Wire, number: u64) -> Result<u32, Reason> {
         let received = Greeting::receive(wire, Side::Client);
         // A program that is gone does not notice.
         let _ = Greeting::SERVER.send(wire);
@@ -83,7 +82,7 @@ impl House {
             Ok(Greeting { version, .. }) if version != VERSION => refused(format!(
                 "the server speaks version {VERSION} of the protocol, and the client version {version}"
             )),
-            Ok(_) if self.visitors.lock().visitors.now > limits::CONNECTIONS => {
+            Ok(_) if !self.visitors.lock().serve(number) => {
                 refused(format!("there are {} connections already", limits::CONNECTIONS))
             }
             Ok(greeting) => Ok(greeting.longest),

@@ -6,9 +6,12 @@ use crate::{
     protocol::{Request, Response, decode, encode, outbox::Outbox},
 };
 use parking_lot::Mutex;
-use shaketable_layers::tx::{Error, RangeOption, Result};
+use shaketable_layers::tx::{Error, RangeOption, Result, StreamingMode};
 use shaketable_sim::client::ReadVersions;
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 /// What is wrong with a request: one line.
 type Wrong = String;
@@ -18,7 +21,9 @@ pub struct Guest<'a> {
     host: &'a Host,
     outbox: Arc<Outbox>,
     /// The host's numbers of its databases, by its own.
-    databases: Vec<DatabaseId>,
+    databases: BTreeMap<DatabaseId, DatabaseId>,
+    /// Those that it has closed, and that transactions or calls still use.
+    closed: BTreeSet<DatabaseId>,
     /// The read versions that they share.
     versions: ReadVersions,
     open: Arc<Mutex<Open>>,
@@ -29,16 +34,56 @@ pub struct Guest<'a> {
 /// What is open, by the program's numbers.
 #[derive(Default)]
 struct Open {
-    /// The host's numbers of calls whose answers are outstanding, once they are known.
-    calls: BTreeMap<CallId, Option<CallId>>,
-    /// The steps of transactions since they were new.
-    steps: BTreeMap<(DatabaseId, TransactionId), u32>,
+    /// The calls whose answers are outstanding.
+    calls: BTreeMap<CallId, Outstanding>,
+    /// What transactions have done since they were new.
+    transactions: BTreeMap<(DatabaseId, TransactionId), Done>,
+    /// The sum of what they have written, bytes.
+    written: usize,
+}
+
+/// A call whose answer is outstanding.
+struct Outstanding {
+    database: DatabaseId,
+    /// The host's number, once it is known.
+    number: Option<CallId>,
+    /// The room that is reserved for its answer, bytes.
+    room: usize,
+}
+
+/// What a transaction has done since it was new.
+#[derive(Default)]
+struct Done {
+    steps: u32,
+    written: usize,
+}
+
+impl Open {
+    /// A transaction is as new.
+    fn restart(&mut self, of: (DatabaseId, TransactionId)) {
+        if let Some(done) = self.transactions.get_mut(&of) {
+            self.written -= std::mem::take(done).written;
+        }
+    }
+
+    /// A transaction is gone.
+    fn destroy(&mut self, of: (DatabaseId, TransactionId)) {
+        self.written -= self.transactions.remove(&of).map_or(0, |done| done.written);
+    }
+
+    /// Whether a transaction or a call uses a database.
+    fn uses(&self, database: DatabaseId) -> bool {
+        let mut transactions = self.transactions.range((database, TransactionId(0))..);
+        transactions.next().is_some_and(|((of, _), _)| *of == database)
+            || self.calls.values().any(|call| call.database == database)
+    }
 }
 
 impl Drop for Guest<'_> {
     fn drop(&mut self) {
-        let calls = std::mem::take(&mut self.open.lock().calls).into_values().flatten().collect();
-        self.host.kill(std::mem::take(&mut self.databases), calls);
+        let calls = std::mem::take(&mut self.open.lock().calls).into_values();
+        let calls = calls.filter_map(|call| call.number).collect();
+        self.host.kill(std::mem::take(&mut self.databases).into_values().collect(), calls);
     }
 }
 
@@ -48,7 +93,8 @@ impl<'a> Guest<'a> {
         Guest {
             host,
             outbox: outbox.clone(),
-            databases: Vec::new(),
+            databases: BTreeMap::new(),
+            closed: BTreeSet::new(),
             versions: ReadVersions::default(),
             open: Arc::default(),
             longest,
@@ -67,38 +113,53 @@ impl<'a> Guest<'a> {
     }
 
     fn open(&mut self, id: DatabaseId) -> Result<(), Wrong> {
-        let number = self.databases.len();
-        if usize::from(id.0) != number {
-            return Err(format!("database {} was opened instead of database {number}", id.0));
+        self.end_closed();
+        if self.databases.contains_key(&id) {
+            return Err(format!("database {} was opened twice", id.0));
         }
-        if number == limits::DATABASES {
-            return Err(format!("more than {number} databases"));
+        if self.databases.len() == limits::DATABASES {
+            return Err(format!("more than {} databases", limits::DATABASES));
         }
         let opened =
             self.host.try_open(&self.versions).ok_or("the cluster has no room for another client")?;
-        self.databases.push(opened);
+        self.databases.insert(id, opened);
         Ok(())
+    }
+
+    /// The client of a database that was closed ends when nothing uses it any more.
+    fn end_closed(&mut self) {
+        let open = self.open.lock();
+        let closed = std::mem::take(&mut self.closed).into_iter();
+        let (used, ended): (BTreeSet<_>, BTreeSet<_>) = closed.partition(|id| open.uses(*id));
+        drop(open);
+        self.closed = used;
+        let ended = ended.into_iter().filter_map(|id| self.databases.remove(&id)).collect();
+        self.host.kill(ended, Vec::new());
     }
 
     /// The host's number of a database.
     fn database(&self, id: DatabaseId) -> Result<DatabaseId, Wrong> {
-        let opened = self.databases.get(usize::from(id.0)).copied();
+        let opened = self.databases.get(&id).copied();
         opened.ok_or_else(|| format!("database {} is not open", id.0))
     }
 
-    fn command(&self, id: DatabaseId, command: Command) -> Result<(), Wrong> {
+    fn command(&mut self, id: DatabaseId, command: Command) -> Result<(), Wrong> {
         let database = self.database(id)?;
         match &command {
             Command::SetDatabaseOption { .. } => {}
             Command::Create(transaction) => self.begin(id, *transaction)?,
             Command::Transaction(transaction, action) => {
-                self.step(id, *transaction)?;
-                let mut open = self.open.lock();
+                self.step(id, *transaction, written(action))?;
                 match action {
-                    Action::Destroy => drop(open.steps.remove(&(id, *transaction))),
-                    Action::Reset => drop(open.steps.insert((id, *transaction), 0)),
+                    Action::Destroy => self.open.lock().destroy((id, *transaction)),
+                    Action::Reset => self.open.lock().restart((id, *transaction)),
                     _ => {}
                 }
+            }
+            Command::Close => {
+                self.closed.insert(id);
+                self.end_closed();
+                return Ok(());
             }
         }
         self.host.command(database, command);
@@ -106,24 +167,29 @@ impl<'a> Guest<'a> {
     }
 
     fn begin(&self, database: DatabaseId, transaction: TransactionId) -> Result<(), Wrong> {
-        let steps = &mut self.open.lock().steps;
-        if steps.len() == limits::TRANSACTIONS {
+        let transactions = &mut self.open.lock().transactions;
+        if transactions.len() == limits::TRANSACTIONS {
             return Err(format!("more than {} transactions at once", limits::TRANSACTIONS));
         }
-        match steps.insert((database, transaction), 0) {
+        match transactions.insert((database, transaction), Done::default()) {
             None => Ok(()),
             Some(_) => Err(format!("transaction {} was created twice", transaction.0)),
         }
     }
 
-    /// Counts a command or a call of a transaction. One that does not exist has no steps: its calls fail.
-    fn step(&self, database: DatabaseId, transaction: TransactionId) -> Result<(), Wrong> {
+    /// Counts a command or a call of a transaction, and the bytes that it writes. One that does not exist has no steps: its
+    /// calls fail.
+    fn step(&self, database: DatabaseId, transaction: TransactionId, written: usize) -> Result<(), Wrong> {
         let mut open = self.open.lock();
-        let Some(steps) = open.steps.get_mut(&(database, transaction)) else { return Ok(()) };
-        *steps += 1;
-        match *steps > limits::STEPS {
-            true => Err(format!("a transaction with more than {} calls", limits::STEPS)),
-            false => Ok(()),
+        let Some(done) = open.transactions.get_mut(&(database, transaction)) else { return Ok(()) };
+        done.steps += 1;
+        done.written += written;
+        let steps = done.steps;
+        open.written += written;
+        match (steps > limits::STEPS, open.written > limits::WRITES) {
+            (true, _) => Err(format!("a transaction with more than {} calls", limits::STEPS)),
+            (_, true) => Err(format!("more than {} bytes in transactions at once", limits::WRITES)),
+            _ => Ok(()),
         }
     }
 
@@ -136,24 +202,40 @@ impl<'a> Guest<'a> {
     ) -> Result<(), Wrong> {
         let host_database = self.database(database)?;
         check(&call)?;
-        self.step(database, transaction)?;
-        self.expect(id)?;
+        self.step(database, transaction, 0)?;
+        let room = room(&call).min(self.longest as usize);
+        self.expect(id, database, room)?;
+        self.wait_for_room(room);
         let restarts = matches!(call, Call::OnError(_));
         let completion = self.answers(id, restarts.then_some((database, transaction)));
         let number = self.host.call(host_database, transaction, call, completion);
         // Unless it was answered meanwhile.
         if let Some(known) = self.open.lock().calls.get_mut(&id) {
-            *known = Some(number);
+            known.number = Some(number);
         }
         Ok(())
     }
 
-    fn expect(&self, id: CallId) -> Result<(), Wrong> {
+    /// Waits until there is room for an answer. What is to be read meanwhile is waited for: whoever wants it may say so
+    /// only after this.
+    fn wait_for_room(&self, room: usize) {
+        if self.outbox.try_reserve(room, limits::ANSWERS) {
+            return;
+        }
+        let reads: Vec<CallId> = {
+            let open = self.open.lock();
+            open.calls.values().filter(|call| call.room > 0).filter_map(|call| call.number).collect()
+        };
+        reads.into_iter().for_each(|call| self.host.want(call));
+        self.outbox.reserve(room, limits::ANSWERS);
+    }
+
+    fn expect(&self, id: CallId, database: DatabaseId, room: usize) -> Result<(), Wrong> {
         let calls = &mut self.open.lock().calls;
         if calls.len() == limits::CALLS {
             return Err(format!("more than {} calls without an answer", limits::CALLS));
         }
-        match calls.insert(id, None) {
+        match calls.insert(id, Outstanding { database, number: None, room }) {
             None => Ok(()),
             Some(_) => Err(format!("two calls with the number {}", id.0)),
         }
@@ -164,23 +246,24 @@ impl<'a> Guest<'a> {
         let (open, outbox, longest) = (self.open.clone(), self.outbox.clone(), self.longest);
         Box::new(move |answer| {
             let mut open = open.lock();
-            if open.calls.remove(&id).is_none() {
+            let Some(Outstanding { room, .. }) = open.calls.remove(&id) else {
                 // The program is gone.
                 return;
-            }
-            if let Some(steps) = restarted.filter(|_| answer.is_ok()).and_then(|tx| open.steps.get_mut(&tx)) {
-                *steps = 0;
+            };
+            if let (Some(restarted), true) = (restarted, answer.is_ok()) {
+                open.restart(restarted);
             }
             drop(open);
             if let Some(body) = body(id, answer, longest) {
                 outbox.push(&body, false);
             }
+            outbox.release(room);
         })
     }
 
     /// Does something with a call, unless it was answered.
     fn with_call(&self, id: CallId, act: impl FnOnce(CallId)) -> Result<(), Wrong> {
-        let number = self.open.lock().calls.get(&id).copied().flatten();
+        let number = self.open.lock().calls.get(&id).and_then(|call| call.number);
         if let Some(number) = number {
             act(number);
         }
@@ -196,6 +279,34 @@ fn body(id: CallId, answer: Result<Reply>, longest: u32) -> Option<Vec<u8>> {
         return Some(body);
     }
     encode(&Response::Answer(id, Err(Error::RANGE_LIMITS_INVALID)))
+}
+
+/// The bytes that an action writes.
+fn written(action: &Action) -> usize {
+    match action {
+        Action::Set(key, text) | Action::Atomic { key, operand: text, .. } => key.len() + text.len(),
+        Action::ClearRange(begin, end) | Action::AddConflictRange(begin, end, _) => begin.len() + end.len(),
+        Action::Clear(key) => 2 * key.len(),
+        _ => 0,
+    }
+}
+
+/// How large the answer of a read may be, bytes, about; 0 for what is small, or comes when it likes.
+fn room(call: &Call) -> usize {
+    const VALUE: usize = 100_000;
+    const BATCH: usize = 120_000 + VALUE;
+    match call {
+        Call::Get(..) | Call::GetKey(..) => VALUE,
+        Call::GetRange(range, ..) | Call::GetMappedRange(range, ..) if range.mode == StreamingMode::Exact => {
+            match (range.target_bytes, range.limit.unwrap_or(0)) {
+                (0, rows) => rows.saturating_mul(VALUE),
+                (bytes, _) => bytes.saturating_add(VALUE),
+            }
+        }
+        Call::GetRange(..) => BATCH,
+        Call::GetMappedRange(..) | Call::GetRangeSplitPoints(..) => 10 * BATCH,
+        _ => 0,
+    }
 }
 
 /// Checks what the types of a call allow and the C interface does not: limits beyond its integers.

@@ -1,7 +1,12 @@
 //! Who is connected, and who was.
 
+use super::limits;
 use crate::protocol::wire::Wire;
-use std::{collections::BTreeMap, fmt, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+    sync::Arc,
+};
 
 /// How many reasons of refusals are kept.
 const KEPT: usize = 5;
@@ -34,27 +39,41 @@ impl fmt::Display for Visitors {
 pub struct Book {
     pub visitors: Visitors,
     wires: BTreeMap<u64, Arc<Wire>>,
+    /// Those that are no clients yet.
+    silent: BTreeSet<u64>,
     next: u64,
 }
 
 impl Book {
-    /// Somebody has connected. Returns a number for [`leave`](Book::leave).
+    /// Somebody has connected. Returns a number for [`leave`](Book::leave). Whoever has been silent longest goes, if there
+    /// are too many.
     pub fn enter(&mut self, wire: Arc<Wire>) -> u64 {
         self.next += 1;
         self.wires.insert(self.next, wire);
+        self.silent.insert(self.next);
+        if self.silent.len() > limits::CONNECTIONS
+            && let Some(wire) = self.silent.pop_first().and_then(|oldest| self.wires.get(&oldest))
+        {
+            wire.end();
+        }
         self.visitors.now = self.wires.len();
         self.visitors.most = self.visitors.most.max(self.visitors.now);
         self.next
     }
 
-    /// Somebody is a client.
-    pub fn serve(&mut self) {
-        self.visitors.served += 1;
+    /// Somebody is a client, unless there are as many as can be.
+    pub fn serve(&mut self, number: u64) -> bool {
+        let has_room = self.wires.len() - self.silent.len() < limits::CONNECTIONS;
+        if has_room && self.silent.remove(&number) {
+            self.visitors.served += 1;
+        }
+        has_room
     }
 
     /// A connection is over.
     pub fn leave(&mut self, number: u64) {
         self.wires.remove(&number);
+        self.silent.remove(&number);
         self.visitors.now = self.wires.len();
     }
 

@@ -3,7 +3,7 @@
 use super::support::{GONE, Program, serve, settings};
 use bytes::Bytes;
 use shaketable_layers::tx::Error;
-use shaketable_session::{Call, Reply, Session, address::Address};
+use shaketable_session::{Call, Reply, Session, address::Address, protocol::VERSION};
 use shaketable_sim::faults::Profile;
 use std::{
     io::{Read, Write},
@@ -67,13 +67,13 @@ fn a_server_that_vanishes_or_is_another_is_one_line() {
     let greeting = |version: u16, longest: u32| {
         [b"SHAKETABLE".to_vec(), version.to_le_bytes().to_vec(), longest.to_le_bytes().to_vec()].concat()
     };
-    let good = greeting(1, u32::MAX);
+    let good = greeting(VERSION, u32::MAX);
     let cases = [
         (b"HTTP/1.1 400 Bad Request\r\n\r\n".to_vec(), "is no server of shaketable"),
         (b"shaketable\x01\0\xff\xff\xff\xff".to_vec(), "is no server of shaketable"),
         (Vec::new(), "the connection ended before a greeting"),
-        (greeting(2, u32::MAX), "speaks version 2 of the protocol, and this library version 1"),
-        (greeting(1, 100), "accepts requests of 100 bytes only"),
+        (greeting(1, u32::MAX), "speaks version 1 of the protocol, and this library version 2"),
+        (greeting(VERSION, 100), "accepts requests of 100 bytes only"),
         (good.clone(), "is gone: the connection ended"),
         ([&good[..], &[9, 0]].concat(), "is gone: the connection ended within a frame"),
         ([&good[..], &[2, 0, 0, 0, 255, 255]].concat(), "sends what is no answer"),

@@ -197,10 +197,11 @@ fn each_kind_of_nonsense_has_its_line() {
         after(&[vec![open.clone()], (0..=count as u64).map(|n| request(&body(n))).collect()].concat())
     };
     let clear = Request::Command(db, Command::Transaction(tx, Action::Clear(Bytes::new())));
+    let (key, large) = (Bytes::from_static(b"k"), Bytes::from(vec![7; 1_000_000]));
     let limits = "limits of a range beyond those of the C interface";
     let cases = [
         (b"GET / HTTP/1.1\r\n\r\n".to_vec(), "what is sent is not shaketable's protocol"),
-        (greeting(7), "the server speaks version 1 of the protocol, and the client version 7"),
+        (greeting(7), "the server speaks version 2 of the protocol, and the client version 7"),
         (after(&[frame(&[])]), "a frame that is no request"),
         (after(&[frame(&[9])]), "a frame that is no request"),
         (after(&[frame(&[0, 0, 0])]), "a frame that is no request"),
@@ -209,7 +210,7 @@ fn each_kind_of_nonsense_has_its_line() {
             "a frame of 16777217 bytes, and at most 16777216 are accepted",
         ),
         (after(std::slice::from_ref(&create)), "database 0 is not open"),
-        (after(&[open.clone(), open.clone()]), "database 0 was opened instead of database 1"),
+        (after(&[open.clone(), open.clone()]), "database 0 was opened twice"),
         (after(&[open.clone(), create.clone(), create.clone()]), "transaction 1 was created twice"),
         (after(&[open.clone(), create.clone(), get(5), get(5)]), "two calls with the number 5"),
         (range(RangeOption::new("a", "b").limit(1 << 31), 1), limits),
@@ -230,6 +231,13 @@ fn each_kind_of_nonsense_has_its_line() {
                 _ => clear.clone(),
             }),
             "a transaction with more than 190000 calls",
+        ),
+        (
+            many(limits::WRITES / 1_000_000 + 2, &|n| match n {
+                0 => Request::Command(db, Command::Create(tx)),
+                _ => Request::Command(db, Command::Transaction(tx, Action::Set(key.clone(), large.clone()))),
+            }),
+            "more than 268435456 bytes in transactions at once",
         ),
     ];
     for (bytes, line) in cases {
@@ -259,6 +267,48 @@ fn one_connection_more_than_the_limit_is_refused() {
     }
     let good = served.program();
     assert_eq!(good.number(good.begin(), "k"), Ok(0));
+    served.stop();
+}
+
+/// Whoever connects and says nothing takes no place from those who do.
+#[test]
+fn silent_connections_shut_nobody_out() {
+    let served = serve(settings(3, Profile::Calm));
+    let address = served.address().to_string();
+    let silent: Vec<_> =
+        (0..=limits::CONNECTIONS + 20).map(|_| TcpStream::connect(&address).expect("a server")).collect();
+    let good = served.program();
+    assert_eq!(good.number(good.begin(), "k"), Ok(0));
+    // The oldest have been shown out.
+    let mut oldest = &silent[0];
+    oldest.set_read_timeout(Some(Duration::from_secs(4))).expect("it is not zero");
+    assert!(
+        !matches!(oldest.read(&mut [0; 64]), Err(error) if error.kind() == std::io::ErrorKind::WouldBlock)
+    );
+    good.stop();
+    served.stop();
+}
+
+/// A database that was closed makes room, once its transactions are gone.
+#[test]
+fn closed_databases_make_room_for_others() {
+    let served = serve(settings(3, Profile::Calm));
+    let program = served.program();
+    let remote = &program.remote;
+    let old = remote.open();
+    let tx = remote.next_transaction();
+    remote.command(old, Command::Create(tx));
+    remote.command(old, Command::Close);
+    for _ in 0..limits::DATABASES + 500 {
+        let database = remote.open();
+        remote.command(database, Command::Close);
+    }
+    let (sender, answer) = std::sync::mpsc::channel();
+    let completion = Box::new(move |reply| drop(sender.send(reply)));
+    remote.want(remote.call(old, tx, Call::GetReadVersion, completion));
+    assert!(matches!(answer.recv(), Ok(Ok(Reply::Number(1..)))), "its transactions remain usable");
+    assert_eq!(program.number(program.begin(), "k"), Ok(0));
+    program.stop();
     served.stop();
 }
 
@@ -300,10 +350,6 @@ fn a_program_that_does_not_read_waits_alone() {
         for id in 0..20_000 {
             lazy.send(&Request::Call(CallId(id), db, tx, Call::Get(key.clone(), Isolation::Snapshot)));
             lazy.send(&Request::Want(CallId(id)));
-            if id % 100 == 99 {
-                // So that they are answered one after another.
-                super::support::sleep(2);
-            }
         }
         lazy
     });

@@ -222,7 +222,7 @@ impl Engine {
         self.script.iter_mut().for_each(Script::stepped);
         self.pulse.resting(|| self.verdict.keep_up(&self.world));
         self.steps += 1;
-        if self.steps % STEPS_BETWEEN_SWEEPS == 0 {
+        if self.steps.is_multiple_of(STEPS_BETWEEN_SWEEPS) {
             rt::forget_ended_tasks();
         }
         self.follow_script();

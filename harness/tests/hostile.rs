@@ -123,7 +123,7 @@ impl Specimen for Sum {
         ops: &[Op],
     ) -> Option<Outcome<shaketable::specimen::Answer<u64>>> {
         let [Op::Add(n)] = ops else { return None };
-        if self.0 != Hostility::Loses || n % 3 != 0 {
+        if self.0 != Hostility::Loses || !n.is_multiple_of(3) {
             return None;
         }
         let _ = session.apply(|tx| async move { perform(&tx, &Op::Add(*n), self.0).await }).await;
@@ -201,7 +201,7 @@ impl Workload for Plain {
                 Err(Refusal::Fdb(error)) => error,
                 Err(refusal) => return Outcome::Answered(Answer::Refused(refusal.to_string())),
                 Ok(sum) => match tx.commit().await {
-                    Ok(()) if self.0 == Hostility::Loses && sum % 3 == 0 => {
+                    Ok(()) if self.0 == Hostility::Loses && sum.is_multiple_of(3) => {
                         return Outcome::Unknown(Error::COMMIT_UNKNOWN_RESULT);
                     }
                     Ok(()) => return Outcome::Answered(Answer::Sum(sum)),

@@ -11,6 +11,16 @@ pub fn same(one: &RunResult, other: &RunResult) -> bool {
         && one.faults == other.faults
 }
 
+/// Why two runs of a plan were not identical: the first event in which two further ones differ, which `run` makes with their
+/// events.
+pub(crate) fn explained(run: impl Fn() -> RunResult) -> String {
+    let (one, other) = (run(), run());
+    first_difference(&one.trace, &other.trace).unwrap_or_else(|| {
+        "two further runs had the same events: something outside of the run decides, such as a static"
+            .to_owned()
+    })
+}
+
 /// Runs a seed twice. Returns `None` if both runs are identical, and otherwise the first difference.
 pub fn check(entry: &dyn Entry, seed: Seed, demands: &Demands) -> Option<String> {
     let (one, other) = (entry.run(seed, demands, true), entry.run(seed, demands, true));

@@ -70,12 +70,9 @@ pub fn run<T: Send>(
     done
 }
 
-/// Does a run's work. Functions of a crate's own may keep values of their thread, such as its random numbers and the keys of
-/// its hash maps: with the feature `embedded` each run has a thread of its own, so that none is left from the run before.
+/// Does a run's work on a thread of its own. A layer may use values of its thread, such as random numbers and the keys of
+/// hash maps: none is left from the run before, so that a run is the same alone and in a sweep.
 pub fn alone<T: Send>(work: impl FnOnce() -> T + Send) -> T {
-    if cfg!(not(feature = "embedded")) {
-        return work();
-    }
     let done = thread::scope(|scope| {
         let builder = thread::Builder::new().name("run".to_owned()).stack_size(STACK);
         builder.spawn_scoped(scope, work).expect("the system can start a thread").join()

@@ -13,6 +13,7 @@
 //! replays it.
 
 use crate::{
+    determinism,
     finding::{Finding, Kind, Verdict},
     judges::vacuous,
     plan::{Demands, Plan, PlanError},
@@ -231,8 +232,9 @@ impl<W: Workload> Shake<W> {
     fn one(&self, seed: u64) -> RunResult {
         let plan = Plan::<W>::draw(Seed(seed), &self.demands);
         let mut result = runner::run(&plan, false);
-        if self.twice && !crate::determinism::same(&result, &runner::run(&plan, false)) {
-            let why = "a second run of the seed was not identical";
+        if self.twice && !determinism::same(&result, &runner::run(&plan, false)) {
+            let why = determinism::explained(|| runner::run(&plan, true));
+            let why = format!("a second run of the seed was not identical: {why}");
             result.findings.insert(0, Finding::new(Kind::Determinism, why));
         }
         result
@@ -310,6 +312,15 @@ impl<W: Workload> Shake<W> {
             format!("{} failed with seed {seed}, {:?}\n{}", W::NAME, result.verdict(), findings(result));
         text += &plan.summary();
         text += &format!("event hash {:016x}\n", result.event_hash);
+        let again = runner::run(&plan, false);
+        if !determinism::same(result, &again) && result.findings.iter().all(|f| f.kind != Kind::Determinism) {
+            let how = match again.verdict() {
+                Verdict::Passed => "did not fail again",
+                _ => "failed in another way",
+            };
+            let why = determinism::explained(|| runner::run(&plan, true));
+            text += &format!("it {how}: not deterministic: {why}\n");
+        }
         let shrunk = self.shrunk(&plan);
         let planted = self.demands.bug.as_ref().map_or(String::new(), |bug| format!("-{bug}"));
         let write = |extension: &str, content: String| match write_file(

@@ -7,6 +7,7 @@ use shaketable::{
 };
 use shaketable_layers::tx::Error;
 use shaketable_sim::faults::Profile as Faults;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 shaketable_layers::refusals! {
     /// Why the store does nothing.
@@ -31,9 +32,14 @@ enum Hostility {
     Loses,
     /// Everything is refused.
     Refuses,
+    /// The first operation in the process breaks its promise.
+    Vanishes,
+    /// Each operation answers with the number of those before it in the process.
+    Counts,
 }
 
-const HOSTILE: &[Bug] = &[bug("fails"), bug("reads-fail"), bug("loses"), bug("refuses")];
+const HOSTILE: &[Bug] =
+    &[bug("fails"), bug("reads-fail"), bug("loses"), bug("refuses"), bug("vanishes"), bug("counts")];
 
 const fn bug(name: &'static str) -> Bug {
     Bug { name, about: "a hostile layer", source: "this test" }
@@ -46,6 +52,8 @@ impl Hostility {
             Some("reads-fail") => Hostility::ReadsFail,
             Some("loses") => Hostility::Loses,
             Some("refuses") => Hostility::Refuses,
+            Some("vanishes") => Hostility::Vanishes,
+            Some("counts") => Hostility::Counts,
             _ => Hostility::None,
         }
     }
@@ -115,7 +123,7 @@ impl Specimen for Sum {
         ops: &[Op],
     ) -> Option<Outcome<shaketable::specimen::Answer<u64>>> {
         let [Op::Add(n)] = ops else { return None };
-        if self.0 != Hostility::Loses || n % 3 != 0 {
+        if self.0 != Hostility::Loses || !n.is_multiple_of(3) {
             return None;
         }
         let _ = session.apply(|tx| async move { perform(&tx, &Op::Add(*n), self.0).await }).await;
@@ -136,6 +144,9 @@ impl Specimen for Sum {
         Ok(Ok(number(tx.get(KEY, Serializable).await?)))
     }
 }
+
+static SEEN: AtomicBool = AtomicBool::new(false);
+static COUNTED: AtomicU64 = AtomicU64::new(0);
 
 /// The layer as a workload of its own.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -175,13 +186,22 @@ impl Workload for Plain {
         Ok(db.clone())
     }
     async fn apply<D: Database>(&self, db: &mut D, op: &Op) -> Outcome<Answer> {
+        match self.0 {
+            Hostility::Vanishes if !SEEN.swap(true, Ordering::Relaxed) => {
+                return Outcome::Violated("it is odd".to_owned());
+            }
+            Hostility::Counts => {
+                return Outcome::Violated(COUNTED.fetch_add(1, Ordering::Relaxed).to_string());
+            }
+            _ => {}
+        }
         let Ok(tx) = db.create_transaction() else { return Outcome::Failed(Error::OPERATION_CANCELLED) };
         loop {
             let error = match perform(&tx, op, self.0).await {
                 Err(Refusal::Fdb(error)) => error,
                 Err(refusal) => return Outcome::Answered(Answer::Refused(refusal.to_string())),
                 Ok(sum) => match tx.commit().await {
-                    Ok(()) if self.0 == Hostility::Loses && sum % 3 == 0 => {
+                    Ok(()) if self.0 == Hostility::Loses && sum.is_multiple_of(3) => {
                         return Outcome::Unknown(Error::COMMIT_UNKNOWN_RESULT);
                     }
                     Ok(()) => return Outcome::Answered(Answer::Sum(sum)),
@@ -312,4 +332,22 @@ fn the_layer_itself_passes() {
     let all: u64 = swept.outcomes.values().map(|of_kind| of_kind.all()).sum();
     assert_eq!(all, swept.counters.operations);
     assert!(swept.outcomes.values().all(|of_kind| of_kind.done > 0 && of_kind.refused == 0));
+}
+
+/// What a test says of a sweep that fails.
+fn said(shake: &Shake<Plain>) -> String {
+    let panic = std::panic::catch_unwind(|| shake.assert()).expect_err("a panic");
+    panic.downcast_ref::<String>().expect("a message").clone()
+}
+
+#[test]
+fn a_failure_that_vanishes_is_told_with_its_reason() {
+    let message = said(&shake(Some("vanishes")));
+    let reason =
+        "it did not fail again: not deterministic: two further runs had the same events: something outside";
+    assert!(message.contains(reason), "{message}");
+    let message = said(&shake(Some("counts")).seeds(0..1));
+    assert!(message.contains("it failed in another way: not deterministic: event "), "{message}");
+    let message = said(&shake(Some("counts")).seeds(0..1).check_determinism());
+    assert!(message.contains("a second run of the seed was not identical: event "), "{message}");
 }

@@ -51,7 +51,7 @@ pub(super) enum Command<Extra: Subcommand> {
     /// Cut a failing run down to what its failure needs
     #[command(after_help = EXIT_CODES)]
     Shrink(ShrinkArguments),
-    /// Run every outcome and every order of a few operations
+    /// Run the outcomes and the orders of a few operations
     #[command(after_help = EXIT_CODES)]
     Explore(ExploreArguments),
     /// Compare traffic with FoundationDB's guidelines

@@ -1,4 +1,4 @@
-//! `shaketable explore`: every outcome and every order of a few operations.
+//! `shaketable explore`: the outcomes and the orders of a few operations.
 
 use super::backend::Backend;
 use super::{

@@ -3,6 +3,7 @@
 use super::{Refusal, cost, files::Files, program, refuse};
 use shaketable_reports::{Body, Document, SCHEMA, WorkloadAdvice, annotations, html, json, junit, markdown};
 use std::{
+    borrow::Cow,
     fs::{self, File},
     io::{self, Seek, SeekFrom, Write},
     path::{Path, PathBuf},
@@ -10,8 +11,38 @@ use std::{
 };
 use tempfile::NamedTempFile;
 
-/// Prints to stdout. It is not an error if the reader is gone (`| head`).
+/// The text without control characters that a terminal would obey: reports, plans and layers of others may contain them. They
+/// are shown as their escapes. Colors stay.
+fn harmless(text: &str) -> Cow<'_, str> {
+    let obeyed = |c: char| c.is_control() && !matches!(c, '\n' | '\t');
+    if !text.contains(obeyed) {
+        return Cow::Borrowed(text);
+    }
+    let mut shown = String::new();
+    for (at, c) in text.char_indices() {
+        match c {
+            '\u{1b}' if is_color(&text[at + 1..]) => shown.push(c),
+            c if obeyed(c) => shown.extend(c.escape_default()),
+            c => shown.push(c),
+        }
+    }
+    Cow::Owned(shown)
+}
+
+/// Whether what follows an escape character only sets a color: `[1;31m`.
+fn is_color(text: &str) -> bool {
+    let rest =
+        text.strip_prefix('[').map(|rest| rest.trim_start_matches(|c: char| c.is_ascii_digit() || c == ';'));
+    rest.is_some_and(|rest| rest.starts_with('m'))
+}
+
+/// Prints to stdout, where it is not JSON or another form for programs. It is not an error if the reader is gone (`| head`).
 pub fn print(text: &str) -> Result<(), Refusal> {
+    print_raw(&harmless(text))
+}
+
+/// Prints what is read by programs.
+fn print_raw(text: &str) -> Result<(), Refusal> {
     let mut out = io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => refuse!("cannot print: {error}"),
@@ -21,7 +52,7 @@ pub fn print(text: &str) -> Result<(), Refusal> {
 
 /// Prints a line to stderr.
 pub fn print_error(line: &str) {
-    let _ = writeln!(io::stderr().lock(), "{line}");
+    let _ = writeln!(io::stderr().lock(), "{}", harmless(line));
 }
 
 /// Writes a report as JSON, if `json` is set, and prints it as text: to stderr if the JSON goes to stdout.
@@ -217,7 +248,7 @@ impl Target {
     /// Writes the whole file, or leaves the existing file unchanged.
     pub fn write(&self, text: &str) -> Result<(), Refusal> {
         let (path, special) = match self {
-            Target::Stdout => return print(text),
+            Target::Stdout => return print_raw(text),
             Target::File { path, special, .. } => (path, *special),
         };
         let written = if special {
@@ -292,6 +323,13 @@ mod tests {
     fn names(folder: &Path) -> Vec<String> {
         let entries = fs::read_dir(folder).expect("the folder");
         entries.map(|e| e.expect("an entry").file_name().to_string_lossy().into_owned()).collect()
+    }
+
+    #[test]
+    fn a_terminal_gets_nothing_that_it_would_obey() {
+        assert_eq!(harmless("a\tb\n\u{e9}\n"), "a\tb\n\u{e9}\n");
+        assert_eq!(harmless("\u{1b}]0;owned\u{7}\r\u{9b}2J"), r"\u{1b}]0;owned\u{7}\r\u{9b}2J");
+        assert_eq!(harmless("\u{1b}[1;31mred\u{1b}[0m\u{1b}[2J"), "\u{1b}[1;31mred\u{1b}[0m\\u{1b}[2J");
     }
 
     #[test]

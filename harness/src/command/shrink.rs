@@ -18,7 +18,11 @@ use super::{
 use crate::{entry::Entry, finding::deciding, plan::PlanError, shrink::Shrunk};
 use shaketable_reports::{Body, Conclusion, ShrunkRun, text};
 use shaketable_sim::seed::Seed;
-use std::{cell::Cell, path::PathBuf, time::Duration};
+use std::{
+    cell::Cell,
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 /// The runs and the CPU time after which a search ends, unless told otherwise.
 pub const REPLAYS: u64 = 1_000;
@@ -82,14 +86,15 @@ pub fn shrink(arguments: &ShrinkArguments) -> Result<Conclusion, Refusal> {
         None => {
             let Source { entry, repro } =
                 replay::read(&arguments.what, &arguments.shaking, arguments.bug.as_deref())?;
-            let stem = std::path::Path::new(&arguments.what).file_stem().unwrap_or_default();
+            let stem = Path::new(&arguments.what).file_stem().unwrap_or_default();
             let named = format!("{}-shrunk", stem.to_string_lossy());
             (entry, repro, named)
         }
     };
-    let given = Target::check_named(arguments.output.as_deref())?;
     let path =
         arguments.output.clone().unwrap_or_else(|| PathBuf::from(FOLDER).join(format!("{named}.json")));
+    // A folder of one's own choice must exist; the usual one is made when there is something to write.
+    let given = Target::check_named(arguments.output.as_deref())?;
     let [json, html] = [&arguments.json, &arguments.html].map(Option::as_deref);
     let mut outputs = Outputs::check(Files { json, html, plan: Some(&path), ..Files::default() })?;
     let interrupt = Interrupt::listen()?;
@@ -100,11 +105,6 @@ pub fn shrink(arguments: &ShrinkArguments) -> Result<Conclusion, Refusal> {
         }
         refuse!("the run passes: there is nothing to shrink");
     };
-    let target = match given {
-        Some(target) => target,
-        None if std::fs::create_dir_all(FOLDER).is_err() => refuse!("cannot write {FOLDER}"),
-        None => Target::check(&path)?,
-    };
     let head = entry.head(&shrunk.repro).map_err(|e| Refusal::Usage(e.to_string()))?;
     let shown = path.to_string_lossy();
     let origin = Origin {
@@ -112,16 +112,29 @@ pub fn shrink(arguments: &ShrinkArguments) -> Result<Conclusion, Refusal> {
         ..Origin::of(entry.name(), head.seed, &head.demands, &Backend::Simulated)
     };
     let mut report = origin.report(&shrunk.result, head.summary);
-    target.write(&shrunk.repro)?;
     report.shrunk = told(entry.as_ref(), &shrunk).map(Box::new);
-    output::print_error(&format!("plan in {}", quoted(&shown)));
+    let plan_written = write_plan(given, &path, &shrunk.repro);
+    if plan_written.is_ok() {
+        output::print_error(&format!("plan in {}", quoted(&shown)));
+    }
     let outcome = report.verdict.outcome();
     let interrupted =
         interrupt.is_set().then(|| interrupt.refusal("before nothing more could be taken away"));
     outputs.advice = advise::for_page(&outputs, [entry.as_ref()], 1, &interrupt);
     let printed = text::replay(&report, program().commit);
     let written = outputs.publish(&printed, program().commit, Body::Replay(Box::new(report)));
+    let written = plan_written.and(written);
     settle(outcome, written, interrupted)
+}
+
+/// Writes the plan to the given file, or else to this path in the usual folder.
+fn write_plan(given: Option<Target>, path: &Path, plan: &str) -> Result<(), Refusal> {
+    let target = match given {
+        Some(target) => target,
+        None if std::fs::create_dir_all(FOLDER).is_err() => refuse!("cannot write {FOLDER}"),
+        None => Target::check(path)?,
+    };
+    target.write(plan)
 }
 
 /// Shrinks the plan of a failure for its report. `None` if it does not fail again: it is not deterministic.

@@ -3,10 +3,10 @@
 //!
 //! *Outcomes*: each commit of a few concurrent operations has, one at a time, each outcome that the contract
 //! allows: refused, unknown and applied, unknown and not applied (also for good), landing late, the death of the client before and after.
-//! Each operation is also dropped after each of its polls. Then a second outcome follows each first one.
+//! Each operation is also dropped after each of its first 64 polls. Then a second outcome follows each first one.
 //!
-//! *Orders*: for each pair of kinds of operations of two clients, every order of their read versions and
-//! commits ([`FaultPlan::order`](shaketable_sim::faults::FaultPlan::order)). Then the same for three clients.
+//! *Orders*: for each pair of kinds of operations of two clients, the orders of the read versions and
+//! commits of their first four transactions, at most 100 ([`FaultPlan::order`](shaketable_sim::faults::FaultPlan::order)). Then the same for three clients.
 //!
 //! The operations are those that a seed draws. The whole plan of a seed is run first, and shows which keys each of them reads
 //! and writes ([`Accesses`]): pairs are made of operations that conflict, after those that made their data and before those

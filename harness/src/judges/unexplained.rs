@@ -28,8 +28,10 @@ pub fn judge<A>(
     history: &History,
     describe: impl Fn(Key) -> String,
 ) -> Judgement {
-    let explained = of(history, explains);
-    let made = of(history, |_| true);
+    let attempts = history.attempts.iter().flatten().filter(|attempt| explains(attempt));
+    let explained: BTreeSet<Key> = attempts
+        .filter_map(|attempt| Some((usize::from(attempt.client.0), attempt.operation? as usize)))
+        .collect();
     let each = operations.iter().enumerate().flat_map(|(client, list)| {
         list.iter().enumerate().map(move |(index, operation)| ((client, index), operation))
     });
@@ -40,10 +42,10 @@ pub fn judge<A>(
             _ => None,
         })
         .filter(|(key, _, error, operation)| {
-            // A transaction that only waited for its read version is not recorded.
-            let waited = || operation.returned.saturating_sub(operation.called) >= SHORTEST_TIMEOUT;
-            let unrecorded = || *error == Error::TRANSACTION_TIMED_OUT && !made.contains(key) && waited();
-            !given_up(*key) && !explained.contains(key) && !unrecorded()
+            // Neither a wait for a read version alone is recorded, nor the end of a watch.
+            let waited = operation.returned.saturating_sub(operation.called) >= SHORTEST_TIMEOUT;
+            let timed_out = *error == Error::TRANSACTION_TIMED_OUT && waited;
+            !given_up(*key) && !explained.contains(key) && !timed_out
         })
         .collect();
     let Some(&(key, how, error, _)) = unexplained.first() else { return Ok(()) };
@@ -61,14 +63,6 @@ pub fn judge<A>(
     Err(Box::new(Objection { message, witness: Witness { attempts, ..Witness::operation(key.0, key.1) } }))
 }
 
-/// The operations with such a transaction.
-fn of(history: &History, is_such: impl Fn(&Attempt) -> bool) -> BTreeSet<Key> {
-    let attempts = history.attempts.iter().flatten().filter(|attempt| is_such(attempt));
-    attempts
-        .filter_map(|attempt| Some((usize::from(attempt.client.0), attempt.operation? as usize)))
-        .collect()
-}
-
 /// Whether an attempt met an error, or was given up while it waited.
 fn explains(attempt: &Attempt) -> bool {
     let unanswered = |call: &Call| match call {
@@ -81,6 +75,8 @@ fn explains(attempt: &Attempt) -> bool {
     let waits = waits_for_version || attempt.calls.iter().any(unanswered);
     let age = attempt.ended.saturating_sub(attempt.version_requested);
     match attempt.reported {
+        // A watch may fail.
+        _ if !attempt.watches.is_empty() => true,
         Reported::Committed { .. } | Reported::ReadOnly => false,
         _ if attempt.commit_sent.is_some() => true,
         // The layer may have passed an error of its own to `on_error`. A timeout is no such error if it had the time to elapse.

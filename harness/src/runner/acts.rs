@@ -55,7 +55,7 @@ pub(crate) async fn perform<W: Workload, T: Testbed<W>>(
     let broken_at = broken.as_ref().map(|broken| broken.version);
     findings.extend(broken.map(|broken| Finding::new(Kind::Audit, broken.message())));
     let judged = testbed.history(|history| {
-        judge(plan, history, &operations, &dropped, &replicas, set_up_at, findings, broken_at)
+        judge(plan, history, (&operations, &dropped), &replicas, set_up_at, findings, broken_at)
     });
     let Judged { mut findings, audited: rebuilt, model } = judged;
     audited += rebuilt;

@@ -26,8 +26,7 @@ pub(super) struct Judged<M> {
 pub(super) fn judge<W: Workload>(
     plan: &Plan<W>,
     history: &History,
-    operations: &[Vec<Operation<W::Answer>>],
-    dropped: &BTreeSet<(usize, usize)>,
+    (operations, dropped): (&[Vec<Operation<W::Answer>>], &BTreeSet<(usize, usize)>),
     replicas: &[Replica],
     set_up_at: Version,
     mut findings: Vec<Finding>,

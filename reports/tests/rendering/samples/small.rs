@@ -3,8 +3,8 @@
 use super::{counters, families};
 use shaketable_reports::{
     Access, Body, CallEntry, Conclusion, Cost, Document, Ending, EventEntry, EventKind, Fate, FindingReport,
-    OperationEntry, PointReport, RowEntry, RunHistory, RunReport, SCHEMA, ShrunkRun, Size, SweepReport,
-    TransactionEntry, Verdict, WitnessEntry, WorkloadReport,
+    OperationEntry, Outcomes, PointReport, RowEntry, RunHistory, RunReport, SCHEMA, ShrunkRun, Size,
+    SweepReport, TransactionEntry, Verdict, WitnessEntry, WorkloadReport,
 };
 
 pub const COMMIT: &str = "0123456789ab";
@@ -57,6 +57,14 @@ pub fn workload(name: &str, runs: u64) -> WorkloadReport {
         runs,
         passed: runs,
         counters: counters(runs),
+        outcomes: [
+            (
+                "Pop".into(),
+                Outcomes { done: 40 * runs, refused: 3 * runs, unknown: runs, ..Outcomes::default() },
+            ),
+            ("Push".into(), Outcomes { done: 50 * runs, failed: runs, ..Outcomes::default() }),
+        ]
+        .into(),
         faults_delivered: families(runs),
         points: vec![
             PointReport { name: "seats are never negative".into(), passed: 9, held: 9 },

@@ -93,6 +93,10 @@ impl Workload for Staged {
         ]
     }
 
+    fn is_given_up(&self, op: &Op) -> bool {
+        matches!(op, Op::Cut(..))
+    }
+
     fn rare_kinds() -> &'static [&'static str] {
         &["Oversized"]
     }

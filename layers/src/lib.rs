@@ -5,6 +5,12 @@
 //! simulated cluster and on a real one. A layer has no clock, random number generator or runtime of its own;
 //! the backend provides these through [`tx::Env`].
 //!
+//! # Calls side by side
+//!
+//! Calls whose futures are joined in one transaction take turns, in the order in which they were first polled, whichever
+//! layers they belong to: their effects and answers are those of calls one after the other. Calls that only read run
+//! concurrently. A call that has begun must be polled to its end or dropped before a later one goes on.
+//!
 //! # Dropping a future
 //!
 //! A function that takes a transaction acts only through that transaction. If its future is dropped, some of

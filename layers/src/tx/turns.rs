@@ -57,12 +57,12 @@ impl fmt::Debug for Turns {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use futures::{FutureExt, executor::block_on};
+    use futures::FutureExt;
 
     #[test]
     fn turns_follow_each_other_in_the_order_of_the_calls() {
         let turns = Turns::default();
-        let first = block_on(turns.alone());
+        let first = turns.alone().now_or_never().unwrap();
         let (mut second, mut third) = (Box::pin(turns.shared()), Box::pin(turns.alone()));
         let (mut fourth, mut fifth) = (Box::pin(turns.shared()), Box::pin(turns.shared()));
         assert!(second.as_mut().now_or_never().is_none());
@@ -83,7 +83,7 @@ mod tests {
     #[test]
     fn calls_within_a_turn_wait_for_each_other_and_not_for_its_end() {
         let turns = Turns::default();
-        let outer = block_on(turns.alone());
+        let outer = turns.alone().now_or_never().unwrap();
         let first = outer.clone().alone().now_or_never().unwrap();
         assert!(outer.shared().now_or_never().is_none());
         assert!(first.alone().now_or_never().is_some());
@@ -96,7 +96,7 @@ mod tests {
     #[test]
     fn a_call_that_is_dropped_gives_its_turn_to_the_next() {
         let turns = Turns::default();
-        let first = block_on(turns.alone());
+        let first = turns.alone().now_or_never().unwrap();
         let (mut dropped, mut next) = (Box::pin(turns.alone()), Box::pin(turns.alone()));
         assert!(dropped.as_mut().now_or_never().is_none() && next.as_mut().now_or_never().is_none());
         drop(dropped);

@@ -4,8 +4,8 @@ use super::{
     Answer, Bulk, Looks, Op,
     composed::{at_once, beyond, perform},
     layout::{build_id, built, counts, entries, job, put, rest, tag, tag_of, work, workspace},
-    operations::SHARED,
-    planted,
+    operations::{DISPUTED, SHARED},
+    planted::{self, Planted},
 };
 use crate::catalogue::shared::{Timer, ended, in_turns, unexpected};
 use futures::FutureExt;
@@ -14,7 +14,7 @@ use shaketable_layers::{
     bulk::{BuildId, Error, Progress},
     once::{self, Session, converging},
     tx::{
-        Database,
+        self, Database,
         Isolation::{Serializable, Snapshot},
         KeyValue, RunError, Transaction,
     },
@@ -100,7 +100,7 @@ impl Bulk {
             },
             Op::Together(acts) => {
                 let env = db.env();
-                let interleaved = self.planted == Some(planted::Planted::Interleaved);
+                let interleaved = self.planted == Some(Planted::Interleaved);
                 let together = session.apply(|tx| async move {
                     let perform = |n: usize, tx| async move { perform(&tx, env, job, acts[n]).await }.boxed();
                     in_turns(env, &tx, acts.len(), interleaved, perform).await.map(Recorded)
@@ -119,6 +119,8 @@ impl Bulk {
                 let beyond = db.run(|tx, _| async move { beyond(&tx).await }).await;
                 beyond.map_or_else(|e| refused(e.error), |told| Outcome::Answered(Answer::Beyond(told)))
             }
+            Op::Stale => self.stale(db).await.unwrap_or_else(|e| refused(e.error)),
+            Op::ClearLate => self.clear_late(db).await.unwrap_or_else(|e| refused(e.error)),
             Op::Clear => {
                 let most = self.build.1;
                 done(converging(db, |tx| async move { workspace.clear_retired(&tx, most).await }).await)
@@ -224,6 +226,81 @@ impl Bulk {
             timer = anew;
         }
         Ok(Outcome::Answered(Answer::Done))
+    }
+
+    /// Begins the disputed build if it can be begun, claims it this many times, and writes its first batch.
+    async fn begin_disputed<D: Database>(&self, db: &D, claims: usize) -> Result<(), RunError<Error>> {
+        let (workspace, build) = (&workspace(), build_id(DISPUTED));
+        let row = &self.batches().concat();
+        converging(db, |tx| async move {
+            workspace.begin(&tx, build).await?;
+            for _ in 0..claims {
+                let space = workspace.claim(&tx, build).await?;
+                row.iter().for_each(|row| tx.set(&space.pack(&(*row,)), &built(DISPUTED)));
+            }
+            Ok(())
+        })
+        .await
+    }
+
+    /// An observation of the disputed build does not fit its next incarnation, even if that was claimed as often.
+    async fn stale<D: Database>(&self, db: &D) -> Result<Outcome<Answer>, RunError<Error>> {
+        let (workspace, build) = (&workspace(), build_id(DISPUTED));
+        workspace.clear_all_retired(db, usize::MAX).await?;
+        self.begin_disputed(db, 1).await?;
+        let observed = db.run(|tx, _| async move {
+            let all = workspace.observe(&tx, None, usize::MAX).await?;
+            let claims = planted::claims(&tx, build).await?;
+            Ok::<_, Error>((all.into_iter().find(|observed| observed.build == build), claims))
+        });
+        let (Some(observed), claims) = observed.await? else { return Ok(Outcome::Answered(Answer::Done)) };
+        if !db.run(|tx, _| async move { workspace.discard(&tx, build).await }).await? {
+            return Ok(Outcome::Answered(Answer::Done));
+        }
+        workspace.clear_all_retired(db, usize::MAX).await?;
+        self.begin_disputed(db, claims as usize).await?;
+        let fits = converging(db, |tx| async move {
+            match self.planted {
+                Some(Planted::IncarnationUnseen) => planted::discard_any(&tx, build, claims).await,
+                _ => workspace.discard_observed(&tx, observed).await,
+            }
+        });
+        Ok(match fits.await? {
+            true => Outcome::Violated("a build was given up as another incarnation was observed".into()),
+            false => Outcome::Answered(Answer::Done),
+        })
+    }
+
+    /// A batch of a retired build is not cleared by a transaction that began before the build was cleared by others and
+    /// has begun again.
+    async fn clear_late<D: Database>(&self, db: &D) -> Result<Outcome<Answer>, RunError<Error>> {
+        let (workspace, build) = (&workspace(), build_id(DISPUTED));
+        workspace.clear_all_retired(db, usize::MAX).await?;
+        self.begin_disputed(db, 1).await?;
+        db.run(|tx, _| async move { workspace.discard(&tx, build).await }).await?;
+        let failed = |error: tx::Error| RunError { error: error.into(), maybe_committed: false, attempts: 1 };
+        let late = db.create_transaction().map_err(failed)?;
+        let begun = match self.planted {
+            Some(Planted::ClearsBlindly) => planted::clear_blindly(&late, self.build.1).await.map(drop),
+            _ => workspace.clear_retired(&late, self.build.1).await.map(drop),
+        };
+        if begun.is_err() {
+            return Ok(Outcome::Answered(Answer::Done));
+        }
+        workspace.clear_all_retired(db, usize::MAX).await?;
+        let mut timer = Timer::new(db, self.silence());
+        self.begin_disputed(db, 1).await?;
+        // Whether it commits does not matter: nothing of the new incarnation may be gone.
+        let _ = late.commit().await;
+        let rows = converging(db, |tx| async move {
+            let space = workspace.claim(&tx, build).await?;
+            rest(&tx, &space, None, None).await
+        });
+        let rows = rows.await?.len();
+        Ok(match rows < self.batches().concat().len() && !timer.is_over() {
+            true => Outcome::Violated(format!("a build that was begun again has {rows} rows left")),
+            false => Outcome::Answered(Answer::Done),
+        })
     }
 
     /// Reads the current build in batches, each of which verifies that the build is still current.

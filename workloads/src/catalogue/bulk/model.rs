@@ -152,6 +152,7 @@ fn looked(model: &Model, step: &Step<'_, Bulk>) -> Result<(), String> {
     let Some(answer) = step.answer else { return Ok(()) };
     let fits = match (step.op, answer) {
         (Op::Build(_), Answer::Outdated | Answer::GivenUp) | (Op::Leave(..), Answer::GivenUp) => true,
+        (Op::Stale | Op::ClearLate, Answer::Done | Answer::GivenUp) => true,
         (Op::Leave(..) | Op::Sweep | Op::Clear, Answer::Done) | (Op::Pages, Answer::Swapped) => true,
         (Op::Read | Op::Pages, Answer::Tag(tag)) => model.tag == *tag,
         (Op::Beyond, Answer::Beyond(refused)) => refused[..] == BEYOND,

@@ -7,6 +7,9 @@ use serde::{Deserialize, Serialize};
 /// The tag of a build that every client begins again when it is gone, and that is never published.
 pub(super) const SHARED: u32 = u32::MAX;
 
+/// The tag of another one, which a client gives up whoever is at work on it.
+pub(super) const DISPUTED: u32 = SHARED - 1;
+
 /// One operation.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Op {
@@ -28,6 +31,10 @@ pub enum Op {
     Sweep,
     /// Clears a batch of a retired build.
     Clear,
+    /// Observes the disputed build, clears it, begins it again, and gives it up if it is as it was observed.
+    Stale,
+    /// Clears a batch of a retired build in a transaction that commits only after the disputed build has begun again.
+    ClearLate,
     /// Reads the current build in one transaction.
     Read,
     /// Reads the current build in batches.
@@ -138,6 +145,8 @@ impl Bulk {
             1 => Just(Op::Beyond),
             6 * builds => Just(Op::Sweep),
             2 * builds => Just(Op::Clear),
+            2 * builds => Just(Op::Stale),
+            2 * builds => Just(Op::ClearLate),
             builds => Just(Op::Read),
             4 * builds => Just(Op::Pages),
         ];

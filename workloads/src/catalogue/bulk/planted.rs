@@ -141,21 +141,9 @@ pub async fn apply<D: Database>(
             });
             Some(applied(told.await, |Recorded(told)| Answer::Together(told)))
         }
-        (Planted::IncarnationUnseen, Op::Sweep) => Some(match give_up_any(workload, db).await {
-            Ok(()) => done(workspace().clear_all_retired(db, workload.build().1).await),
-            Err(e) => refused(e.error),
-        }),
-        (Planted::ClearsBlindly, Op::Sweep) => {
-            let swept = async {
-                workspace().discard_unchanged(db, workload.silence(), 2).await?;
-                while clear_blindly(db, workload.build().1).await? {}
-                Ok::<_, RunError<Error>>(())
-            };
-            Some(swept.await.map_or_else(|e| refused(e.error), |()| Outcome::Answered(Answer::Done)))
-        }
         (Planted::ClearsBlindly, Op::Clear) => {
-            let cleared = clear_blindly(db, workload.build().1).await;
-            Some(cleared.map_or_else(|e| refused(e.error), |_| Outcome::Answered(Answer::Done)))
+            let most = workload.build().1;
+            Some(done(db.run(|tx, _| async move { clear_blindly(&tx, most).await }).await))
         }
         (Planted::AgeInVersions | Planted::SilenceInVersions | Planted::GivenUpUnseen, Op::Sweep) => {
             Some(match give_up(planted, workload, db).await {
@@ -203,56 +191,31 @@ pub async fn pinned<D: Database>(
     }
 }
 
-/// Gives up builds whose number of claims is as it was, whichever incarnation counted them.
-async fn give_up_any<D: Database>(workload: &Bulk, db: &D) -> Result<(), RunError<Error>> {
-    let claims = |build: BuildId| workspace_space().pack(&(3, TupleBytes::from(&build.0[..])));
-    let before = db
-        .run(|tx, _| async move {
-            let mut seen = Vec::new();
-            for observed in workspace().observe(&tx, None, usize::MAX).await? {
-                seen.push((observed.build, tx.get(&claims(observed.build), Snapshot).await?));
-            }
-            Ok::<_, Error>(seen)
-        })
-        .await?;
-    if before.is_empty() {
-        return Ok(());
-    }
-    db.env().sleep(workload.silence()).await;
-    for (build, seen) in &before {
-        db.run(|tx, _| async move {
-            match tx.get(&claims(*build), Serializable).await? == *seen {
-                true => workspace().discard(&tx, *build).await,
-                false => Ok(false),
-            }
-        })
-        .await?;
-    }
-    Ok(())
+/// How often a build was claimed.
+pub async fn claims<T: Transaction>(tx: &T, build: BuildId) -> Result<i64, Error> {
+    let key = workspace_space().pack(&(3, TupleBytes::from(&build.0[..])));
+    let claims = tx.get(&key, Serializable).await?;
+    Ok(claims.and_then(|claims| claims[..].try_into().ok()).map_or(0, i64::from_le_bytes))
 }
 
-/// Clears a batch of a retired build, in one transaction after the one that finds it. Returns whether there was one.
-async fn clear_blindly<D: Database>(db: &D, most: usize) -> Result<bool, RunError<Error>> {
+/// Gives up a build that was claimed this often, whichever incarnation it is.
+pub async fn discard_any<T: Transaction>(tx: &T, build: BuildId, seen: i64) -> Result<bool, Error> {
+    Ok(claims(tx, build).await? == seen && workspace().discard(tx, build).await?)
+}
+
+/// Clears a batch of a retired build, which it finds at snapshot. Returns whether there was one.
+pub async fn clear_blindly<T: Transaction>(tx: &T, most: usize) -> Result<bool, Error> {
     let range = |part: i64| RangeOption::from(workspace_space().subspace(&(part,)).range());
-    let retired = db
-        .run(|tx, _| async move {
-            Ok::<_, Error>(tx.get_range_all(range(4).limit(1), Snapshot).await?.pop().map(|row| row.key))
-        })
-        .await?;
-    let Some(retired) = &retired else { return Ok(false) };
-    let build = workspace_space().unpack::<(i64, TupleBytes<'_>)>(retired);
-    let Ok((_, build)) = &build else { return Ok(false) };
-    let (begin, end) = workspace_space().subspace(&(2, build)).range();
-    let range = &RangeOption::new(begin, end).limit(most);
-    db.run(|tx, _| async move {
-        let rows = tx.get_range_all(range.clone(), Snapshot).await?;
-        rows.iter().for_each(|row| tx.clear(&row.key));
-        if rows.len() < most {
-            tx.clear(retired);
-        }
-        Ok::<_, Error>(())
-    })
-    .await?;
+    let retired = tx.get_range_all(range(4).limit(1), Snapshot).await?.pop();
+    let Some(retired) = retired.map(|row| row.key) else { return Ok(false) };
+    let build = workspace_space().unpack::<(i64, TupleBytes<'_>)>(&retired);
+    let (_, build) = build.map_err(|_| Error::Foreign(retired.clone()))?;
+    let range = RangeOption::from(workspace_space().subspace(&(2, build)).range()).limit(most);
+    let rows = tx.get_range_all(range, Snapshot).await?;
+    rows.iter().for_each(|row| tx.clear(&row.key));
+    if rows.len() < most {
+        tx.clear(&retired);
+    }
     Ok(true)
 }
 

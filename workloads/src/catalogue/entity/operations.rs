@@ -77,7 +77,7 @@ pub(super) const RELATIONSHIPS: [(&str, Cardinality); 6] = [
 const UNDECLARED: &str = "knows";
 
 /// The attributes that are drawn.
-const ATTRIBUTES: [&str; 6] = ["region", "", "a\0", "a", "regio", "a\u{10ffff}"];
+const ATTRIBUTES: [&str; 7] = ["region", "", "a\0", "a", "regio", "a\u{10ffff}", "\u{10ffff}"];
 
 /// The entities that are drawn.
 pub(super) fn entities() -> Vec<Id> {

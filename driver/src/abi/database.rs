@@ -1,7 +1,7 @@
 //! Databases and tenants.
 
 use super::{
-    errors::{CONNECTION_STRING_INVALID, NETWORK_NOT_SETUP, SUCCESS, TENANTS_DISABLED},
+    errors::{CONNECTION_STRING_INVALID, NETWORK_NOT_SETUP, SUCCESS, TENANT_NOT_FOUND},
     fork,
     future::{FDBFuture, code},
     memory::{copy_option, store},
@@ -60,7 +60,7 @@ impl FDBDatabase {
     }
 }
 
-/// A tenant: the cluster has none, so that its transactions fail with `tenants_disabled`.
+/// A tenant: the cluster has none, so that its transactions fail with `tenant_not_found`.
 pub struct FDBTenant {
     session: Arc<dyn Session>,
     id: DatabaseId,
@@ -204,7 +204,7 @@ pub unsafe extern "C" fn fdb_database_create_transaction(
     unsafe { hand_out(out_transaction, created) }
 }
 
-/// Opens a tenant. The cluster has none: what is done with it fails with `tenants_disabled` (2136).
+/// Opens a tenant. The cluster has none: what is done with it fails with `tenant_not_found` (2131).
 ///
 /// # Safety
 ///
@@ -223,7 +223,7 @@ pub unsafe extern "C" fn fdb_database_open_tenant(
     unsafe { hand_out(out_tenant, opened) }
 }
 
-/// Creates a transaction of a tenant: its calls fail with `tenants_disabled` (2136).
+/// Creates a transaction of a tenant: its calls fail with `tenant_not_found` (2131).
 ///
 /// # Safety
 ///
@@ -235,15 +235,15 @@ pub unsafe extern "C" fn fdb_tenant_create_transaction(
 ) -> fdb_error_t {
     // SAFETY: as the caller promises.
     let tenant = unsafe { &*tenant };
-    let transaction = FDBTransaction::create(tenant.session.clone(), tenant.id, Some(TENANTS_DISABLED));
+    let transaction = FDBTransaction::create(tenant.session.clone(), tenant.id, Some(TENANT_NOT_FOUND));
     // SAFETY: as the caller promises.
     unsafe { hand_out(out_transaction, Ok(transaction)) }
 }
 
-/// The number of a tenant: `tenants_disabled` (2136).
+/// The number of a tenant: `tenant_not_found` (2131).
 #[unsafe(no_mangle)]
 pub extern "C" fn fdb_tenant_get_id(_tenant: *mut FDBTenant) -> *mut FDBFuture {
-    FDBFuture::ready(Err(TENANTS_DISABLED))
+    FDBFuture::ready(Err(TENANT_NOT_FOUND))
 }
 
 /// Destroys a tenant.

@@ -33,8 +33,8 @@ pub const PLATFORM_ERROR: fdb_error_t = 1500;
 pub const FUTURE_RELEASED: Error = Error::from_code(1102);
 /// `connection_string_invalid`
 pub const CONNECTION_STRING_INVALID: Error = Error::from_code(2104);
-/// `tenants_disabled`
-pub const TENANTS_DISABLED: Error = Error::from_code(2136);
+/// `tenant_not_found`
+pub const TENANT_NOT_FOUND: Error = Error::from_code(2131);
 
 /// What a program passes as an error: `unknown_error` (4000) for what is no code.
 pub fn from_program(code: fdb_error_t) -> Error {

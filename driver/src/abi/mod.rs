@@ -35,7 +35,7 @@
 //!
 //! | functions | answer |
 //! |---|---|
-//! | transactions of a tenant, `fdb_tenant_get_id` | 2136 `tenants_disabled`, as of a cluster without tenants |
+//! | transactions of a tenant, `fdb_tenant_get_id` | 2131 `tenant_not_found`, as of a cluster without tenants |
 //! | `fdb_database_*` and `fdb_tenant_*` of blob granules | 2108 `unsupported_operation` |
 //! | `fdb_transaction_*` and `fdb_readbg_*` of blob granules | 2108 |
 //! | `fdb_database_create_snapshot` | 2108 |

@@ -221,7 +221,7 @@ def threads():
 @again
 def what_there_is_not():
     tenant = db.open_tenant(b"tenant")
-    expect(2136, lambda: tenant.create_transaction()[b"a"].wait())
+    expect(2131, lambda: tenant.create_transaction()[b"a"].wait())
     assert b"Healthy" in bytes(db.get_client_status().wait()), db.get_client_status().wait()
 
 

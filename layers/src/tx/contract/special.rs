@@ -54,6 +54,20 @@ pub(super) fn cases<D: Database>() -> Vec<Case<D>> {
             "With option 714 a write where no module takes any is 2115.";
         "special/status", status,
             "The status of the cluster can be read, as JSON.";
+        "special/connection-string", connection_string,
+            "The connection string is that of the cluster's coordinators.";
+        "special/cluster-id", cluster_id,
+            "The cluster has an id that stays.";
+        "special/tracing", tracing,
+            "A transaction has the trace id that it was given, or one of its own.";
+        "special/own-write", own_write,
+            "A written special key is read again before the commit.";
+        "special/clear-across", clear_across,
+            "With option 714 a clear across what takes writes is 2116.";
+        "special/error-message", error_message,
+            "A call of special keys that fails with 2117 leaves its reason, until the reset.";
+        "special/key-servers", key_servers,
+            "The map of shards begins at the first key and can be read in order.";
         "metadata-version/readable", metadata_readable,
             "Every transaction may read the metadata version.";
         "metadata-version/stamped", metadata_stamped,
@@ -232,6 +246,77 @@ async fn status<D: Database>(c: Ctx<D>) -> Expectation {
     holds(status.starts_with(b"{") && status.ends_with(b"}"), || {
         format!("a JSON object, seen {} bytes", status.len())
     })
+}
+
+async fn connection_string<D: Database>(c: Ctx<D>) -> Expectation {
+    let tx = c.tx()?;
+    tx.set_option(ReadSystemKeys)?;
+    let coordinators = tx.get(b"\xff/coordinators", Snapshot).await?;
+    holds(coordinators.is_some(), || "no coordinators".to_owned())?;
+    same("the connection string", tx.get(b"\xff\xff/connection_string", Snapshot).await?, coordinators)
+}
+
+async fn cluster_id<D: Database>(c: Ctx<D>) -> Expectation {
+    let get = async || c.tx()?.get(b"\xff\xff/cluster_id", Snapshot).await;
+    let first = get().await?;
+    let is_id = |id: &Bytes| id.len() == 32 && id.iter().all(u8::is_ascii_hexdigit);
+    holds(first.as_ref().is_some_and(is_id), || format!("32 digits, seen {first:?}"))?;
+    same("the id", get().await?, first)
+}
+
+/// A transaction that may write special keys.
+fn managing<D: Database>(c: &Ctx<D>) -> Result<D::Transaction> {
+    let tx = c.tx()?;
+    tx.set_option(SpecialKeySpaceEnableWrites)?;
+    Ok(tx)
+}
+
+async fn tracing<D: Database>(c: Ctx<D>) -> Expectation {
+    const ID: &[u8] = b"\xff\xff/tracing/transaction_id";
+    let own = [c.tx()?.get(ID, Snapshot).await?, c.tx()?.get(ID, Snapshot).await?];
+    holds(own[0] != own[1], || format!("two ids, seen {own:?}"))?;
+    let (tx, given) = (managing(&c)?, "0123456789abcdef0123456789abcdef");
+    tx.set(ID, given.as_bytes());
+    same("the id", tx.get(ID, Snapshot).await?, some(given))
+}
+
+const SUSPENDED: &[u8] = b"\xff\xff/management/consistency_check_suspended";
+
+async fn own_write<D: Database>(c: Ctx<D>) -> Expectation {
+    let tx = managing(&c)?;
+    tx.set(SUSPENDED, b"");
+    same("after set", tx.get(SUSPENDED, Snapshot).await?, some(""))?;
+    tx.clear(SUSPENDED);
+    same("after clear", tx.get(SUSPENDED, Snapshot).await?, None)
+}
+
+async fn clear_across<D: Database>(c: Ctx<D>) -> Expectation {
+    let tx = managing(&c)?;
+    tx.clear_range(SUSPENDED, b"\xff\xff/management/options0");
+    let read = tx.get(&c.key("a"), Snapshot).await;
+    fails("get", read, Error::SPECIAL_KEYS_CROSS_MODULE_CLEAR)
+}
+
+async fn error_message<D: Database>(c: Ctx<D>) -> Expectation {
+    const MESSAGE: &[u8] = b"\xff\xff/error_message";
+    let tx = managing(&c)?;
+    same("before", tx.get(MESSAGE, Snapshot).await?, None)?;
+    tx.set(b"\xff\xff/configuration/process/class_type/nowhere", b"storage");
+    fails("the commit", tx.commit().await, Error::SPECIAL_KEYS_API_FAILURE)?;
+    let message = tx.get(MESSAGE, Snapshot).await?.unwrap_or_default();
+    let text = String::from_utf8_lossy(&message);
+    holds(text.contains("setclass") && text.contains("nowhere"), || format!("the reason, seen {text}"))?;
+    tx.reset();
+    same("after the reset", tx.get(MESSAGE, Snapshot).await?, None)
+}
+
+async fn key_servers<D: Database>(c: Ctx<D>) -> Expectation {
+    const MAP: &[u8] = b"\xff/keyServers/";
+    let tx = c.tx()?;
+    tx.set_option(ReadSystemKeys)?;
+    let rows = tx.get_range_all(RangeOption::new(MAP, &b"\xff/keyServers0"[..]), Snapshot).await?;
+    let begins = rows.first().is_some_and(|row| row.key == MAP && !row.value.is_empty());
+    holds(begins, || format!("a first shard, seen {} rows", rows.len()))
 }
 
 /// Changes the metadata version and returns its new stamp.

@@ -68,7 +68,6 @@ impl Workload for Contract {
             ClientTrustsAtomics,
             ClientSeesOwnAtSnapshot,
             ClientSendsLast,
-            ClientForgetsEqual,
             ClientForgetsRanges,
             ClientWaivesAll,
             ClientBelievesBatches,

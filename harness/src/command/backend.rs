@@ -318,6 +318,11 @@ pub mod real {
             ));
         }
 
+        /// Whether the cluster answers. One error of the client's fault injection does not count.
+        fn answers(&self) -> bool {
+            (0..3).any(|_| block_on(self.db.reach(&self.file, TIME_LIMIT)).is_ok())
+        }
+
         pub(super) fn options(&self) -> String {
             self.options.clone()
         }
@@ -340,7 +345,10 @@ pub mod real {
                 Ok(result) => Some(result),
                 Err(RunError::Interrupted) => None,
                 Err(error) => {
-                    self.lost.store(true, Ordering::Relaxed);
+                    // The client's own fault injection can end one run: the others go on if the cluster answers.
+                    if !self.answers() {
+                        self.lost.store(true, Ordering::Relaxed);
+                    }
                     let finding = Finding::new(Kind::Lost, error.to_string());
                     Some(RunResult { findings: vec![finding], ..RunResult::default() })
                 }

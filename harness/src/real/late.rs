@@ -1,26 +1,43 @@
-//! Threads of a real client are preempted: replies are learned of late. The recorded order must hold all the same.
+//! What FoundationDB's client does and the simulated one does not: replies are learned of late, because threads are
+//! preempted, and its own fault injection ends calls with 4100.
 
 use super::{
     recorded::{Recorded, SharedHistory},
     site::Site,
+    testbed::{Conditions, perform},
 };
 use crate::{
     calm,
     judges::{Evidence, Truth, real_time},
     pass_on::pass_on,
+    plan::{Demands, Plan},
+    workload::{Outcome, Step, Workload},
 };
 use bytes::Bytes;
 use futures::{
     FutureExt,
     future::{BoxFuture, join},
 };
+use proptest::strategy::{BoxedStrategy, Just, Strategy};
+use serde::{Deserialize, Serialize};
 use shaketable_layers::tx::{
     ConflictRangeType, Database, DatabaseOption, Env, Error,
     Isolation::{self, Serializable},
     KeySelector, MutationType, RangeBatch, RangeOption, Result, Transaction, TransactionOption, Turns,
 };
-use shaketable_sim::{client::SimDatabase, history::ClientId};
-use std::{future::Future, sync::Arc, time::Duration};
+use shaketable_sim::{
+    client::SimDatabase,
+    history::ClientId,
+    seed::{Seed, Stream},
+};
+use std::{
+    future::Future,
+    sync::{
+        Arc,
+        atomic::{AtomicI32, Ordering},
+    },
+    time::Duration,
+};
 
 /// How late the reply to a read is learned of.
 const LATE: u64 = 20;
@@ -28,27 +45,39 @@ const LATE: u64 = 20;
 /// A database whose client learns of the replies to `get` late, as from FoundationDB's client: a reply that is there stays
 /// there, also if its transaction is reset meanwhile.
 #[derive(Clone)]
-struct Preempted(SimDatabase);
+struct Preempted {
+    db: SimDatabase,
+    /// The number of the commit that ends with 4100 and does nothing, counted down; negative for none.
+    failing: Arc<AtomicI32>,
+}
+
+impl Preempted {
+    fn new(db: SimDatabase) -> Preempted {
+        Preempted { db, failing: Arc::new(AtomicI32::new(-1)) }
+    }
+}
 
 #[derive(Clone)]
 struct Late<T> {
     inner: T,
     env: Env,
+    failing: Arc<AtomicI32>,
 }
 
 impl Database for Preempted {
     type Transaction = Late<<SimDatabase as Database>::Transaction>;
 
     fn create_transaction(&self) -> Result<Self::Transaction> {
-        Ok(Late { inner: self.0.create_transaction()?, env: self.0.env().clone() })
+        let inner = self.db.create_transaction()?;
+        Ok(Late { inner, env: self.db.env().clone(), failing: self.failing.clone() })
     }
 
     fn set_option(&self, option: DatabaseOption) -> Result<()> {
-        self.0.set_option(option)
+        self.db.set_option(option)
     }
 
     fn env(&self) -> &Env {
-        self.0.env()
+        self.db.env()
     }
 }
 
@@ -89,12 +118,23 @@ impl<T: Transaction> Transaction for Late<T> {
         self.inner.get_range(range, iteration, isolation)
     }
 
+    fn commit(&self) -> impl Future<Output = Result<()>> + Send + use<T> {
+        let fails = self.failing.fetch_sub(1, Ordering::SeqCst) == 1;
+        let commit = (!fails).then(|| self.inner.commit());
+        async move {
+            match commit {
+                Some(commit) => commit.await,
+                None => Err(Error::INTERNAL_ERROR),
+            }
+        }
+    }
+
     pass_on! {
         <T> inner:
             set, clear, clear_range, atomic_op, add_conflict_range, watch, get_read_version, set_read_version,
             get_committed_version, get_versionstamp, get_approximate_size, get_estimated_range_size_bytes,
             get_range_split_points, get_addresses_for_key, get_tag_throttled_duration, get_total_cost, set_option,
-            commit, on_error, reset, cancel
+            on_error, reset, cancel
     }
 }
 
@@ -108,8 +148,9 @@ where
     calm::simulate(move |db| async move {
         let site = Site::new("run/").expect("a prefix");
         let history = Arc::new(SharedHistory::default());
-        let client =
-            |id| Recorded::new(Preempted(db.clone()), site.data(), site.log(), ClientId(id), history.clone());
+        let client = |id| {
+            Recorded::new(Preempted::new(db.clone()), site.data(), site.log(), ClientId(id), history.clone())
+        };
         work(client(0), client(1)).await;
         let (log, _) = site.read(&db).await.expect("a calm cluster answers");
         let history = history.history(&log);
@@ -189,4 +230,90 @@ fn a_version_that_a_commit_or_a_watch_has_requested_is_as_old_as_that() {
         let _ = two.create_transaction().expect("a transaction").get(b"a", Serializable).await;
     });
     assert_eq!(by_watch, Ok(()));
+}
+
+/// A workload whose setup takes two transactions, and that has no operations.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+struct Two;
+
+impl Workload for Two {
+    type Op = ();
+    type Answer = ();
+    type Session<D: Database> = ();
+    type Model = ();
+
+    const NAME: &'static str = "two";
+    const ABOUT: &'static str = "two keys";
+
+    fn draw(_: &mut Stream, _: Option<&str>) -> Two {
+        Two
+    }
+
+    fn clients(&self) -> usize {
+        1
+    }
+
+    fn keys(&self) -> Vec<Bytes> {
+        Vec::new()
+    }
+
+    fn operations(&self, _: usize) -> BoxedStrategy<Vec<()>> {
+        Just(Vec::new()).boxed()
+    }
+
+    /// Refuses keys that are there.
+    async fn setup<D: Database>(&self, db: &D) -> Result<()> {
+        for key in [b"a", b"b"] {
+            let put = db.run(|tx, _| async move {
+                match tx.get(key, Serializable).await? {
+                    None => tx.set(key, b""),
+                    Some(_) => return Err(Error::CLIENT_INVALID_OPERATION),
+                }
+                Ok(())
+            });
+            put.await.map_err(|e| e.error)?;
+        }
+        Ok(())
+    }
+
+    async fn open<D: Database>(&self, _: &D, _: usize) -> Result<()> {
+        Ok(())
+    }
+
+    async fn apply<D: Database>(&self, _: &mut (), _: &()) -> Outcome<()> {
+        Outcome::Answered(())
+    }
+
+    fn model(&self) {}
+
+    fn step(&self, _: &mut (), _: &Step<'_, Two>) -> std::result::Result<(), String> {
+        Ok(())
+    }
+
+    async fn audit<D: Database>(&self, _: &D::Transaction) -> Result<std::result::Result<(), String>> {
+        Ok(Ok(()))
+    }
+
+    async fn check<D: Database>(&self, db: &D, _: &()) -> Result<std::result::Result<(), String>> {
+        let all = &RangeOption::new(&b""[..], &b"\xff"[..]);
+        let read = db.run(|tx, _| async move { tx.get_range_all(all.clone(), Serializable).await });
+        let rows = read.await.map_err(|e| e.error)?;
+        Ok(if rows.len() == 2 { Ok(()) } else { Err(format!("{} keys", rows.len())) })
+    }
+}
+
+#[test]
+fn a_setup_that_the_injection_ends_begins_again() {
+    // The first commit claims the prefix.
+    for failing in 2..4 {
+        let result = calm::simulate(move |db| async move {
+            let db = Preempted { db, failing: Arc::new(AtomicI32::new(failing)) };
+            let site = Site::new("run/").expect("a prefix");
+            let plan: Plan<Two> = Plan::draw(Seed(0), &Demands::default());
+            let result = perform(&plan, &|| Ok(db.clone()), &site, Conditions::new(false, &|| false)).await;
+            assert!(db.failing.load(Ordering::SeqCst) <= 0, "it was injected");
+            result.map(|result| result.findings)
+        });
+        assert_eq!(result.map_err(|error| error.to_string()), Ok(Vec::new()), "{failing}");
+    }
 }

@@ -9,7 +9,9 @@ use crate::{
     judges::{self, Replica},
     panics,
     plan::Plan,
-    runner::{self, AUDITOR, Act, Client, Host, Job, Participants, RunResult, Testbed, audit, run_client},
+    runner::{
+        self, AUDITOR, Act, Client, Host, Job, Participants, RunResult, SETTER, Testbed, audit, run_client,
+    },
     workload::{Operation, Outcome, Workload},
 };
 use bytes::Bytes;
@@ -103,6 +105,21 @@ pub enum RunError {
 /// How often a run checks whether it should stop, nanoseconds.
 const POLL_INTERVAL: Nanos = 50 * MILLISECOND;
 
+/// How often something of the run itself is tried that ends with 4100 (`internal_error`). The fault injection of
+/// FoundationDB's client ends calls so, and no retry loop repeats them.
+const TRIES: u32 = 20;
+
+/// Tries `work` again if it ends with 4100.
+async fn again<T>(mut work: impl AsyncFnMut() -> Result<T, Error>) -> Result<T, Error> {
+    for _ in 1..TRIES {
+        match work().await {
+            Err(Error::INTERNAL_ERROR) => {}
+            done => return done,
+        }
+    }
+    work().await
+}
+
 /// A task of this process as the host of a client.
 struct Task<D: Database>(Recorded<D>);
 
@@ -172,7 +189,7 @@ pub async fn perform<W: Workload, D: Database>(
     if conditions.keep {
         return result;
     }
-    let cleared = access.finished("clearing its prefix", site.clear(db)).await;
+    let cleared = access.finished("clearing its prefix", again(async || site.clear(db).await)).await;
     result.and_then(|result| cleared.map(|()| result))
 }
 
@@ -269,6 +286,15 @@ impl<W: Workload, D: Database> Access<'_, W, D> {
     }
 }
 
+/// Clears all keys of the workload.
+async fn clear<D: Database>(db: &Recorded<D>) -> Result<(), Error> {
+    let cleared = db.run(|tx, _| async move {
+        tx.clear_range(b"", b"\xff");
+        Ok::<_, Error>(())
+    });
+    cleared.await.map_err(|e| e.error)
+}
+
 /// The tasks of a run.
 struct Work<'a> {
     /// The clients that are not done.
@@ -307,7 +333,14 @@ impl<'a, W: Workload, D: Database> Testbed<W> for Real<'a, W, D> {
         F: Future<Output = Result<T, Error>> + 'static,
     {
         let Task(db) = self.access.task(client)?;
-        let job = AssertUnwindSafe(Box::pin(job(db))).catch_unwind();
+        let mut is_repeated = false;
+        let job = again(async || {
+            if std::mem::replace(&mut is_repeated, true) && client == SETTER {
+                clear(&db).await?;
+            }
+            Box::pin(job(db.clone())).await
+        });
+        let job = AssertUnwindSafe(job).catch_unwind();
         match self.access.within_time_limit(doing, job).await? {
             Ok(Ok(done)) => Ok(Job::Done(done)),
             Ok(Err(error)) => Err(self.access.lost(doing, error)),
@@ -365,15 +398,18 @@ impl<'a, W: Workload, D: Database> Testbed<W> for Real<'a, W, D> {
         self.access.await_landing().await;
         if late {
             // If the cluster is lost, the clients are not to blame.
-            let alive = self.access.db.run(|tx, _| async move { tx.get_read_version().await });
-            let alive = alive.map(|read| read.map_err(|e| e.error));
+            let db = self.access.db;
+            let alive = again(async || {
+                let read = db.run(|tx, _| async move { tx.get_read_version().await }).await;
+                read.map_err(|e| e.error)
+            });
             self.access.finished("waiting for its clients", alive).await?;
         }
         Ok(())
     }
 
     async fn final_state(&self) -> Result<Result<Vec<Replica>, String>, RunError> {
-        let read = self.access.site.read(self.access.db);
+        let read = again(async || self.access.site.read(self.access.db).await);
         let (log, rows) = self.access.finished("reading its log", read).await?;
         self.history.get_or_init(|| self.access.history.history(&log));
         let range = KeyRange::new(Bytes::new(), Bytes::from_static(b"\xff"));

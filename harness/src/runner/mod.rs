@@ -27,5 +27,5 @@ pub(crate) use simulated::run_with_accesses;
 pub use simulated::{observe, run};
 #[cfg(feature = "fdb-client")]
 pub(crate) use supervise::supervised;
-pub(crate) use testbed::{AUDITOR, Act, Job, Testbed};
+pub(crate) use testbed::{AUDITOR, Act, Job, SETTER, Testbed};
 pub(crate) use transcript::{element, written};

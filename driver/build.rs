@@ -26,5 +26,7 @@ fn main() {
     // replace those of the program that loads this library. They come from archives; this crate's own functions do not.
     if env::var("CARGO_CFG_TARGET_OS").is_ok_and(|os| os == "linux") {
         println!("cargo::rustc-cdylib-link-arg=-Wl,--exclude-libs,ALL");
+        // The name that FoundationDB's library has: programs that are linked with either find the other.
+        println!("cargo::rustc-cdylib-link-arg=-Wl,-soname,libfdb_c.so");
     }
 }

@@ -12,6 +12,7 @@
 //! |---|---|
 //! | a call | runs as fast as it can |
 //! | only watches, and versionstamps of transactions that were not committed | keeps the pace of the wall clock |
+//! | nothing, but a transaction has a timeout, and the program sleeps | keeps the pace of the wall clock |
 //! | nothing | stands still |
 //!
 //! [`Remote`](remote::Remote) is a session whose cluster is at a [`Server`](server::Server), which several programs share.

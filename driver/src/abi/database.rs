@@ -9,6 +9,7 @@ use super::{
     transaction::FDBTransaction,
     types::fdb_error_t,
     value::Value,
+    versions::first_option,
 };
 
 use crate::embedded::Clients;
@@ -72,7 +73,11 @@ fn create(cluster_file: &str) -> Result<*mut FDBDatabase> {
         Some(_) => None,
         None => Some(open_threaded(cluster_file)?),
     };
-    Ok(Box::into_raw(Box::new(FDBDatabase { embedded: Clients::default(), threaded })))
+    let database = FDBDatabase { embedded: Clients::default(), threaded };
+    if let Some(option) = first_option() {
+        database.set_option(option);
+    }
+    Ok(Box::into_raw(Box::new(database)))
 }
 
 fn open_threaded(cluster_file: &str) -> Result<(Arc<dyn Session>, DatabaseId)> {

@@ -1,4 +1,4 @@
-//! FoundationDB's C interface, as `fdb_c.h` of 7.4 declares it for the API versions 630 to 740.
+//! FoundationDB's C interface, as `fdb_c.h` of 7.4 declares it for the API versions 200 to 740.
 //!
 //! Every function of the header is here. Keys and values that a program passes are copied during the call. Futures own
 //! their results ([`future`]). Handles may be used and destroyed in any order and by any thread; a handle that was
@@ -6,11 +6,20 @@
 //!
 //! # Versions of the API
 //!
-//! A program selects one of 630 to 740, once. These are all differences between them in the C client of 7.4, in
+//! A program selects one of 200 to 740, once. These are the differences between them in the C client of 7.4, in
 //! `fdb_c.cpp`, `NativeAPI.actor.cpp`, `ReadYourWrites.actor.cpp` and `MultiVersionTransaction.actor.cpp`:
 //!
 //! | from | before | from then on | here |
 //! |---|---|---|---|
+//! | 300 | snapshot reads do not see the transaction's own writes | they do, unless `SNAPSHOT_RYW_DISABLE` | [`versions`] |
+//! | 300 | system keys may be watched and be in conflict ranges without an option; conflict ranges do not count for the size | 2004 | always the latter |
+//! | 410 | a commit resets its transaction | it must be reset | [`versions`] |
+//! | 510 | `AND` and `MIN` of an absent key are 0 | they are the operand | always the latter |
+//! | 520 | a versionstamp has an offset of two bytes in a key, and none in a value | of four | [`versions`] |
+//! | 610 | `on_error` with an error that is not retryable resets the transaction | it must be reset | [`versions`] |
+//! | 610 | timeout, retry limit and delay are lost with `on_error` | they persist | always the latter |
+//! | 610 | databases come from clusters, through futures | `fdb_create_database` | [`removed`] |
+//! | 630 | addresses have no port | they have | always the latter |
 //! | 700 | the end of a commit, successful or not, gives the transaction a new read version, and its cost and throttling begin at 0 | they stay until a reset | [`versions`] |
 //! | 700 | `MAX_RETRY_DELAY` has no effect on the wait after a failed commit | it has | always the latter |
 //! | 700 | writes of special keys are 2004 | they are 2114, or 2115 with `SPECIAL_KEY_SPACE_ENABLE_WRITES` if no module takes them | [`versions`] |
@@ -21,15 +30,9 @@
 //! | 730 | failures of external client libraries are ignored | they are errors | there are none to load |
 //! | 740 | no special key `fault_tolerance_metrics_json` | one | no version has it |
 //!
-//! Addresses have ports, special keys have modules, options persist and an error that cannot be retried ends a
-//! transaction since 630 or earlier.
-//!
-//! The library of 7.4 also exports functions that the header does not declare for 630 to 740 and that are not here: those
-//! removed before 630 (`fdb_create_cluster`, `fdb_cluster_*`, `fdb_future_get_cluster`, `_get_database`, `_get_version`,
-//! `_is_error`, `fdb_transaction_get_range_selector`), and those by which one client library uses another
-//! (`fdb_database_create_shared_state`, `_set_shared_state`, `fdb_future_get_shared_state`,
-//! `fdb_use_future_protocol_version`, `fdb_transaction_read_blob_granules_start`, `_finish`). Functions that changed before
-//! 630 have one form only: no versioned symbol leaves the library.
+//! The 111 functions of the library of 7.4 are here: those of the header, those that older headers have ([`removed`]), and
+//! those by which one client library uses another, which no program calls ([`unsupported`]). Functions that changed before
+//! 200 have one form only.
 //!
 //! # What the cluster does not have
 //!
@@ -63,6 +66,7 @@ pub mod memory;
 pub mod network;
 mod network_option;
 pub mod ranges;
+pub mod removed;
 pub mod results;
 pub mod transaction;
 pub mod types;

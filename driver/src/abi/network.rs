@@ -39,7 +39,7 @@ use std::{
 /// The newest version of the API.
 pub const MAX_API_VERSION: c_int = 740;
 /// The oldest version of the API that this library speaks.
-const MIN_API_VERSION: c_int = 630;
+const MIN_API_VERSION: c_int = 200;
 
 /// How long the end of a process waits for a network thread that does not get on. One that judges a long run does.
 const LONGEST_END: Duration = Duration::from_secs(10);
@@ -49,6 +49,8 @@ const GLANCE: Duration = Duration::from_millis(50);
 
 /// The selected version, 0 before.
 static API_VERSION: AtomicI32 = AtomicI32::new(0);
+/// The version that the program was compiled for, 0 before.
+static HEADER_VERSION: AtomicI32 = AtomicI32::new(0);
 /// The network, once it is set up.
 static NETWORK: OnceLock<Network> = OnceLock::new();
 
@@ -202,7 +204,15 @@ fn require_api_version(function: &str) {
     }
 }
 
-/// Selects the version of the API, from 630 to 740; once.
+/// The version that the program was compiled for; the newest if it has selected none.
+pub fn header_version() -> c_int {
+    match HEADER_VERSION.load(Ordering::SeqCst) {
+        0 => MAX_API_VERSION,
+        version => version,
+    }
+}
+
+/// Selects the version of the API, from 200 to 740; once.
 #[unsafe(no_mangle)]
 pub extern "C" fn fdb_select_api_version_impl(runtime: c_int, header: c_int) -> fdb_error_t {
     if API_VERSION.load(Ordering::SeqCst) != 0 {
@@ -215,6 +225,9 @@ pub extern "C" fn fdb_select_api_version_impl(runtime: c_int, header: c_int) -> 
         return API_VERSION_NOT_SUPPORTED;
     }
     let selected = API_VERSION.compare_exchange(0, runtime, Ordering::SeqCst, Ordering::SeqCst);
+    if selected.is_ok() {
+        HEADER_VERSION.store(header, Ordering::SeqCst);
+    }
     selected.map_or(API_VERSION_ALREADY_SET, |_| SUCCESS)
 }
 

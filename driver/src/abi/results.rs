@@ -109,6 +109,8 @@ macro_rules! no_such_results {
 no_such_results! {
     /// A truth value.
     fdb_future_get_bool(fdb_bool_t);
+    /// What databases share.
+    fdb_future_get_shared_state(*mut c_void);
     /// Ranges of keys.
     fdb_future_get_keyrange_array(*const FDBKeyRange, c_int);
     /// Summaries of blob granules.

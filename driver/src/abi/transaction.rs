@@ -6,7 +6,7 @@ use super::{
     future::FDBFuture,
     memory::{copy, copy_option, store},
     types::{fdb_bool_t, fdb_error_t},
-    versions::{Restart, translate},
+    versions::{Restart, resets, translate},
 };
 use shaketable_layers::tx::{ConflictRangeType, Error, Isolation, KeySelector, Result, TransactionOption};
 use shaketable_session::{Action, Call, Command, DatabaseId, Reply, Session, TransactionId};
@@ -65,7 +65,29 @@ impl FDBTransaction {
     fn call_and_see(&self, call: Call, seen: impl FnOnce(&Result<Reply>) + Send + 'static) -> *mut FDBFuture {
         match self.refused.or_else(|| fork::check().err()) {
             Some(error) => FDBFuture::ready(Err(error)),
-            None => FDBFuture::calling(self.session.clone(), self.database, self.called(&call), call, seen),
+            None => {
+                let called = self.called(&call);
+                let seen = self.reset_after(&call, seen);
+                FDBFuture::calling(self.session.clone(), self.database, called, call, seen)
+            }
+        }
+    }
+}
+
+impl FDBTransaction {
+    /// What sees the answer of a call, and resets the transaction after it where the version of the API says so.
+    fn reset_after(
+        &self,
+        call: &Call,
+        seen: impl FnOnce(&Result<Reply>) + Send + 'static,
+    ) -> impl FnOnce(&Result<Reply>) + Send + 'static {
+        let (on_success, on_failure) = (resets(call, false), resets(call, true));
+        let (session, database, id) = (self.session.clone(), self.database, self.id);
+        move |answer| {
+            seen(answer);
+            if if answer.is_ok() { on_success } else { on_failure } {
+                session.command(database, Command::Transaction(id, Action::Reset));
+            }
         }
     }
 }

@@ -146,7 +146,37 @@ of_both! {
     fdb_database_flush_blob_range, fdb_tenant_flush_blob_range(*const u8, c_int, fdb_bool_t, i64);
 }
 
+/// What databases of one cluster share, if several client libraries may be loaded: nothing here.
+#[unsafe(no_mangle)]
+pub extern "C" fn fdb_database_set_shared_state(_: *mut FDBDatabase, _: *mut c_void) {}
+
+/// One client library tells another that it speaks a newer protocol: there is one library here.
+#[unsafe(no_mangle)]
+pub extern "C" fn fdb_use_future_protocol_version() {}
+
+/// Ends a read of blob granules: 2108.
+#[unsafe(no_mangle)]
+pub extern "C" fn fdb_transaction_read_blob_granules_finish(
+    _: *mut FDBTransaction,
+    _: *mut FDBFuture,
+    _: *const u8,
+    _: c_int,
+    _: *const u8,
+    _: c_int,
+    _: i64,
+    _: i64,
+    _: *mut FDBReadBlobGranuleContext,
+) -> *mut FDBResult {
+    unsupported_result()
+}
+
 unsupported! {
+    /// What databases of one cluster share: 2108.
+    fdb_database_create_shared_state(*mut FDBDatabase);
+    /// Begins a read of blob granules: 2108.
+    fdb_transaction_read_blob_granules_start(
+        *mut FDBTransaction, *const u8, c_int, *const u8, c_int, i64, i64, *mut i64
+    );
     /// Restarts a process: 2108.
     fdb_database_reboot_worker(*mut FDBDatabase, *const u8, c_int, fdb_bool_t, c_int);
     /// Forces a recovery: 2108.

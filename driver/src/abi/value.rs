@@ -1,7 +1,9 @@
 //! Results in the form in which C reads them: arrays of pointers into memory that lives as long as they do.
 
-use super::types::{
-    FDBGetRangeReqAndResult, FDBKey, FDBKeySelector, FDBKeyValue, FDBMappedKeyValue, fdb_bool_t,
+use super::{
+    database::FDBDatabase,
+    removed::FDBCluster,
+    types::{FDBGetRangeReqAndResult, FDBKey, FDBKeySelector, FDBKeyValue, FDBMappedKeyValue, fdb_bool_t},
 };
 use bytes::Bytes;
 use shaketable_layers::tx::{KeyValue, MappedBatch, MappedRow, RangeBatch};
@@ -12,6 +14,8 @@ use std::ffi::{CString, c_char, c_int};
 pub enum Value {
     /// Nothing.
     Done,
+    /// A handle of a version of the API that returned them through futures. It is its reader's to destroy.
+    Handle(Handle),
     /// A number.
     Int64(i64),
     /// A protocol version.
@@ -31,6 +35,18 @@ pub enum Value {
     /// Texts.
     Strings(Array<*const c_char, Vec<CString>>),
 }
+
+/// A handle in a future.
+#[derive(Clone, Copy)]
+pub enum Handle {
+    /// A cluster.
+    Cluster(*mut FDBCluster),
+    /// A database.
+    Database(*mut FDBDatabase),
+}
+
+// SAFETY: the pointer is only handed to the program, whose handles may be used by any thread.
+unsafe impl Send for Handle {}
 
 /// An array of structures that point into `owner`.
 pub struct Array<T, O> {

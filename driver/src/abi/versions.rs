@@ -9,12 +9,26 @@ use std::{
     sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst},
 };
 
+/// From this version on, snapshot reads see the transaction's own writes.
+const SNAPSHOTS_SEE_WRITES: c_int = 300;
+/// From this version on, a commit leaves its transaction to be reset.
+const COMMIT_RESETS_NOT: c_int = 410;
+/// From this version on, the offset of a versionstamp has four bytes, and values have one.
+const LONG_OFFSETS: c_int = 520;
+/// From this version on, an error that is not retryable leaves its transaction to be reset.
+const ERROR_ENDS: c_int = 610;
 /// From this version on, transactions write special keys, and a commit leaves its transaction as it is.
 const KEEPS_COMMITTED: c_int = 700;
 /// From this version on, the cache of read versions belongs to the state that the databases of several client libraries
 /// share.
 const SHARED_CACHE: c_int = 720;
 
+/// The database option `SNAPSHOT_RYW_DISABLE`.
+const SNAPSHOT_RYW_DISABLE: c_int = 27;
+/// The operation `SET_VERSIONSTAMPED_KEY`.
+const STAMPED_KEY: u32 = 14;
+/// The operation `SET_VERSIONSTAMPED_VALUE`.
+const STAMPED_VALUE: u32 = 15;
 /// The transaction option `USE_GRV_CACHE`.
 const USE_GRV_CACHE: c_int = 1101;
 /// A code that no option has: its error is that of a refused option, with the next call.
@@ -37,6 +51,26 @@ fn is_special(key: &[u8]) -> bool {
     (&b"\xff\xff"[..]..&BEYOND).contains(&key)
 }
 
+fn with_zeros(bytes: &[u8], zeros: usize) -> Bytes {
+    [bytes, &[0; 4][..zeros]].concat().into()
+}
+
+/// What a database begins with.
+pub fn first_option() -> Option<Command> {
+    let option = Command::SetDatabaseOption { code: SNAPSHOT_RYW_DISABLE, value: None };
+    (api_version() < SNAPSHOTS_SEE_WRITES).then_some(option)
+}
+
+/// Whether the end of a call resets its transaction: that of a commit, and that of a wait after an error which is not
+/// retryable.
+pub fn resets(call: &Call, is_failed: bool) -> bool {
+    match call {
+        Call::Commit => api_version() < COMMIT_RESETS_NOT,
+        Call::OnError(_) => is_failed && api_version() < ERROR_ENDS,
+        _ => false,
+    }
+}
+
 /// An action as the selected version takes it.
 pub fn translate(action: Action) -> Action {
     let before = |version| api_version() < version;
@@ -48,6 +82,12 @@ pub fn translate(action: Action) -> Action {
             if is_special(&begin) && begin <= end && end <= BEYOND && before(KEEPS_COMMITTED) =>
         {
             Action::ClearRange(BEYOND, Bytes::from_static(b"\xff\xff\xff\0"))
+        }
+        Action::Atomic { key, operand, code: STAMPED_KEY } if before(LONG_OFFSETS) => {
+            Action::Atomic { key: with_zeros(&key, 2), operand, code: STAMPED_KEY }
+        }
+        Action::Atomic { key, operand, code: STAMPED_VALUE } if before(LONG_OFFSETS) => {
+            Action::Atomic { key, operand: with_zeros(&operand, 4), code: STAMPED_VALUE }
         }
         Action::SetOption { code: USE_GRV_CACHE, value }
             if value.as_ref().is_none_or(Bytes::is_empty)

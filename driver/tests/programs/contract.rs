@@ -75,3 +75,11 @@ fn timeouts_end_calls_while_the_program_sleeps_and_without_a_server() {
         assert_eq!(program.run(&arguments, &[("SHAKETABLE_SEED", "1")]), "passed\n", "{arguments:?}");
     }
 }
+
+#[test]
+fn old_versions_of_the_api_have_their_functions_and_their_behaviour() {
+    for version in ["200", "299", "300", "409", "410", "519", "520", "609", "610", "619", "620"] {
+        let program = Program::compile_with("old", &[&format!("-DFDB_API_VERSION={version}")]);
+        assert_eq!(program.run::<&str>(&[], &[]), "passed\n", "{version}");
+    }
+}

@@ -111,7 +111,10 @@ pub unsafe extern "C" fn fdb_future_get_cluster(f: *mut FDBFuture, out: *mut *mu
     // SAFETY: as the caller promises.
     code(unsafe { borrow(f) }.pick(|value| match value {
         // SAFETY: as the caller promises.
-        Value::Handle(Handle::Cluster(cluster)) => Some(unsafe { store(out, *cluster) }),
+        Value::Handle(Handle::Cluster(cluster)) => {
+            unsafe { store(out, *cluster) };
+            Some(())
+        }
         _ => None,
     }))
 }
@@ -130,7 +133,10 @@ pub unsafe extern "C" fn fdb_future_get_database(
     // SAFETY: as the caller promises.
     code(unsafe { borrow(f) }.pick(|value| match value {
         // SAFETY: as the caller promises.
-        Value::Handle(Handle::Database(database)) => Some(unsafe { store(out, *database) }),
+        Value::Handle(Handle::Database(database)) => {
+            unsafe { store(out, *database) };
+            Some(())
+        }
         _ => None,
     }))
 }

@@ -21,12 +21,15 @@ pub(super) struct Judged<M> {
     pub(super) model: Option<M>,
 }
 
-/// Judges a run, in which the operations `dropped` did not end by themselves. Audits start at `set_up_at`, the version of the last commit of the setup. `findings` are those of the run
-/// so far, and `broken_at` is the version of the failing audit among them: the history completes their witnesses.
+/// The operations of each client, and those that did not end by themselves: client and operation.
+type Performed<'a, A> = (&'a [Vec<Operation<A>>], &'a BTreeSet<(usize, usize)>);
+
+/// Judges a run. Audits start at `set_up_at`, the version of the last commit of the setup. `findings` are those of the
+/// run so far, and `broken_at` is the version of the failing audit among them: the history completes their witnesses.
 pub(super) fn judge<W: Workload>(
     plan: &Plan<W>,
     history: &History,
-    (operations, dropped): (&[Vec<Operation<W::Answer>>], &BTreeSet<(usize, usize)>),
+    (operations, dropped): Performed<'_, W::Answer>,
     replicas: &[Replica],
     set_up_at: Version,
     mut findings: Vec<Finding>,

@@ -12,6 +12,10 @@
 //! | `min_ever` | the least tuple of the grouped columns that a record ever had | when it is less |
 //! | `max_ever` | the greatest | when it is greater |
 //!
+//! The types `min_ever` and `max_ever` keep what Java's Record Layer keeps for `min_ever_tuple` and `max_ever_tuple`. There the
+//! shorter names, which are deprecated, stand for `min_ever_long` and `max_ever_long`, whose values are numbers of 8 bytes:
+//! a store with such an index cannot be used by both.
+//!
 //! Counts and sums are 8 bytes, little-endian, and wrap around; the others are packed tuples. A key with a null in a
 //! grouped column takes no part in `sum`, `min_ever` and `max_ever`. With the option [`CLEAR_WHEN_ZERO`] the row of a
 //! count or a sum is removed when it gets zero.

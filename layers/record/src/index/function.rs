@@ -110,10 +110,10 @@ impl<T: Transaction> RecordStore<T> {
         };
         let store = self.reading().await;
         let at = IndexAt { store: &store, index: &index };
-        let keys: BTreeSet<Tuple> = at.keys(record)?.iter().map(|key| key.tuple()).collect();
+        let keys = at.keys(record)?;
         let mut ranks = Vec::with_capacity(keys.len());
         for key in keys {
-            ranks.push(rank_of(at, &key, Isolation::Serializable).await?);
+            ranks.push(rank_of(at, &key.tuple(), Isolation::Serializable).await?);
         }
         Ok((index, ranks))
     }

@@ -165,7 +165,8 @@ impl RecordMetaDataBuilder {
         Ok(self)
     }
 
-    /// Sets whether a record may take more than one row. It may, unless this is called.
+    /// Sets whether a record may take more than one row. It may, unless this is called; in Java's Record Layer it may not
+    /// unless it is said. Stored meta-data always says it.
     pub fn set_split_long_records(&mut self, split: bool) -> Result<&mut Self, MetaDataError> {
         if split != self.split_long_records {
             self.next_version()?;

@@ -49,9 +49,10 @@ pub mod index_types {
     pub const COUNT_UPDATES: &str = "count_updates";
     /// The sum of the grouped column in each group.
     pub const SUM: &str = "sum";
-    /// The least tuple that was ever written in each group.
+    /// The least tuple that was ever written in each group: `min_ever_tuple` of Java's Record Layer, where this name stands
+    /// for an index of numbers.
     pub const MIN_EVER: &str = "min_ever";
-    /// The greatest tuple that was ever written in each group.
+    /// The greatest tuple that was ever written in each group: `max_ever_tuple` of Java's Record Layer.
     pub const MAX_EVER: &str = "max_ever";
     /// All of them.
     pub const ALL: [&str; 8] = [VALUE, RANK, VERSION, COUNT, COUNT_UPDATES, SUM, MIN_EVER, MAX_EVER];

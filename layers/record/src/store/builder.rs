@@ -188,7 +188,8 @@ impl<T: Transaction> RecordStoreBuilder<T> {
         if before < given {
             upgrade::upgrade(&store, before, self.rebuild).await?;
         }
-        let now = Header::new(given, self.user_version.or(header.user_version));
+        let user_version = self.user_version.or(header.user_version);
+        let now = Header { meta_data_version: Some(given), user_version, ..header.clone() };
         if now != header {
             now.write(tx, &self.keyspace);
         }

@@ -1,5 +1,7 @@
 //! A store's header: a protobuf message with the versions of what wrote it. The numbers of its fields are those of Java's
-//! `DataStoreInfo`; the time of the last update is left out, because it would make every opening depend on a clock.
+//! `DataStoreInfo`. The time of the last update is not written, because it would make every opening depend on a clock. It is
+//! kept if it is there, as are Java's mark of a cacheable header and its fields of the user; a header with a key of counts,
+//! which this crate does not maintain, is refused. Java's fields of later formats are those of a newer format.
 
 use super::{Keyspace, Part};
 use crate::error::Error;
@@ -22,9 +24,21 @@ pub(super) struct Header {
     /// The version of the application with which the store was last opened.
     #[prost(int32, optional, tag = "3")]
     pub user_version: Option<i32>,
+    /// What Java's Record Layer counts records by: not supported.
+    #[prost(bytes = "vec", optional, tag = "4")]
+    pub record_count_key: Option<Vec<u8>>,
+    /// When Java's Record Layer has written the header last, in milliseconds.
+    #[prost(uint64, optional, tag = "5")]
+    pub last_update_time: Option<u64>,
     /// Whether records of one row have no suffix: a layout that is not supported.
     #[prost(bool, optional, tag = "6")]
     pub omit_unsplit_record_suffix: Option<bool>,
+    /// Whether Java's Record Layer caches the header.
+    #[prost(bool, optional, tag = "7")]
+    pub cacheable: Option<bool>,
+    /// The fields of the user.
+    #[prost(bytes = "vec", repeated, tag = "8")]
+    pub user_fields: Vec<Vec<u8>>,
 }
 
 impl Header {
@@ -33,7 +47,7 @@ impl Header {
             format_version: Some(FORMAT_VERSION),
             meta_data_version: Some(meta_data_version),
             user_version,
-            omit_unsplit_record_suffix: None,
+            ..Header::default()
         }
     }
 
@@ -57,7 +71,8 @@ impl Header {
         if found > FORMAT_VERSION {
             return Err(Error::NewerFormat { found, known: FORMAT_VERSION });
         }
-        match found == FORMAT_VERSION && !header.omit_unsplit_record_suffix() {
+        let is_supported = !header.omit_unsplit_record_suffix() && header.record_count_key.is_none();
+        match found == FORMAT_VERSION && is_supported {
             true if header.meta_data_version.is_some() => Ok(Some(header)),
             _ => Err(foreign()),
         }

@@ -268,7 +268,7 @@ impl Specimen for Records {
     ) -> Result<Answer, Error> {
         let stores = self.stores::<T>();
         // A list is made of several calls.
-        let tx = if matches!(op, Op::Scan(_) | Op::ScanIndex(..)) { tx.reading().await } else { tx.clone() };
+        let tx = if matches!(op, Op::Scan(_) | Op::ScanIndex(..)) { tx.writing().await } else { tx.clone() };
         let mut answers = together(self, &stores, tx, env, std::slice::from_ref(op)).await?;
         Ok(answers.swap_remove(0))
     }

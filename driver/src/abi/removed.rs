@@ -110,8 +110,8 @@ pub unsafe extern "C" fn fdb_future_get_cluster(f: *mut FDBFuture, out: *mut *mu
     demand("fdb_future_get_cluster", 610);
     // SAFETY: as the caller promises.
     code(unsafe { borrow(f) }.pick(|value| match value {
-        // SAFETY: as the caller promises.
         Value::Handle(Handle::Cluster(cluster)) => {
+            // SAFETY: as the caller promises.
             unsafe { store(out, *cluster) };
             Some(())
         }
@@ -132,8 +132,8 @@ pub unsafe extern "C" fn fdb_future_get_database(
     demand("fdb_future_get_database", 610);
     // SAFETY: as the caller promises.
     code(unsafe { borrow(f) }.pick(|value| match value {
-        // SAFETY: as the caller promises.
         Value::Handle(Handle::Database(database)) => {
+            // SAFETY: as the caller promises.
             unsafe { store(out, *database) };
             Some(())
         }

@@ -389,21 +389,23 @@ mod tests {
         }
     }
 
+    type Function = fn(*mut FDBFuture);
+
     unsafe extern "C" fn ignore(_: *mut FDBFuture, _: *mut c_void) {}
 
     #[test]
     fn a_function_keeps_the_future_that_its_program_destroys_meanwhile() {
-        let functions: [(&str, fn(*mut FDBFuture)); 4] = [
-            // SAFETY: the future is valid when the function is called, here and below.
+        let functions: [(&str, Function); 4] = [
             ("set_callback", |f| {
+                // SAFETY: the future is valid when the function is called, here and below.
                 let _ = unsafe { fdb_future_set_callback(f, Some(ignore), ptr::null_mut()) };
             }),
-            // SAFETY: as above.
             ("block_until_ready", |f| {
+                // SAFETY: as above.
                 let _ = unsafe { fdb_future_block_until_ready(f) };
             }),
-            // SAFETY: as above.
             ("is_ready", |f| {
+                // SAFETY: as above.
                 let _ = unsafe { fdb_future_is_ready(f) };
             }),
             // SAFETY: as above.

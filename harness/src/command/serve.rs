@@ -198,7 +198,7 @@ mod tests {
         wait(&host, &cluster, Duration::from_millis(200), || false);
         host.stop();
         wait(&host, &cluster, Duration::from_millis(200), || false);
-        let refused = ended(cluster, &Visitors::default()).err().expect("it hangs");
+        let refused = ended(cluster, &Visitors::default()).expect_err("it hangs");
         let said = "the simulated cluster hangs: there is no report".to_owned();
         assert_eq!(refused, Refusal::Cluster(said));
         drop(release);

@@ -267,8 +267,8 @@ impl Specimen for Records {
         _: Isolation,
     ) -> Result<Answer, Error> {
         let stores = self.stores::<T>();
-        // A list is made of several calls.
-        let tx = if matches!(op, Op::Scan(_) | Op::ScanIndex(..)) { tx.writing().await } else { tx.clone() };
+        // Each opens a store first: it is made of several calls.
+        let tx = tx.writing().await;
         let mut answers = together(self, &stores, tx, env, std::slice::from_ref(op)).await?;
         Ok(answers.swap_remove(0))
     }

@@ -278,10 +278,10 @@ impl SimTransaction {
             let epoch = begun?;
             let committed = guarded(&inner, epoch, false, commit(&inner, epoch)).await;
             let (answer, stamp) = inner.conclude(epoch, committed);
-            if let Some(stamp) = stamp {
-                if !inner.client.has(ClusterBug::ClientStampsLate) {
-                    stamp.received(&inner.client.connection.world.clock).await;
-                }
+            if let Some(stamp) = stamp
+                && !inner.client.has(ClusterBug::ClientStampsLate)
+            {
+                stamp.received(&inner.client.connection.world.clock).await;
             }
             answer
         }
@@ -352,7 +352,9 @@ impl Inner {
         };
         rt::spawn(async move {
             match &mut hurry {
-                Some(landing) => drop(select(pin!(connection.sleep(delay)), landing.hurried()).await),
+                Some(landing) => {
+                    let _ = select(pin!(connection.sleep(delay)), landing.hurried()).await;
+                }
                 None => connection.sleep(delay).await,
             }
             // The result is discarded: the application was already informed that it is unknown.

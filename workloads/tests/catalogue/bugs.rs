@@ -67,8 +67,8 @@ fn every_planted_bug_shows_in_its_plan() {
 /// Whether some seed catches the bug with workloads that show it, which take turns.
 fn is_caught(bug: ClusterBug, catalogue: &[Box<dyn Entry>]) -> bool {
     let of_cluster = |kind| Judge::ALL.iter().any(|judge| Kind::from(*judge) == kind);
-    let shows = |entry: &&Box<dyn Entry>| bug.shows_everywhere() || entry.cluster_bugs().contains(&bug);
-    let entries: Vec<_> = catalogue.iter().filter(shows).collect();
+    let shows = |entry: &&dyn Entry| bug.shows_everywhere() || entry.cluster_bugs().contains(&bug);
+    let entries: Vec<_> = catalogue.iter().map(AsRef::as_ref).filter(shows).collect();
     let demands = Demands { cluster_bug: Some(bug), ..Demands::default() };
     !entries.is_empty()
         && (0..SEEDS).any(|seed| {

@@ -71,6 +71,7 @@ async fn perform<T: Transaction>(tx: &T, op: &Op, hostility: Hostility) -> Resul
         (Hostility::Fails, Op::Add(n)) if n % 10 < 3 => return Err(Error::TRANSACTION_TIMED_OUT.into()),
         _ => {}
     }
+    let tx = &tx.writing().await;
     let before = number(tx.get(KEY, Serializable).await?);
     match op {
         Op::Read if hostility == Hostility::ReadsFail => Err(Error::TRANSACTION_TIMED_OUT.into()),

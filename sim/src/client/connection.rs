@@ -19,7 +19,13 @@ use crate::{
 use bytes::Bytes;
 use parking_lot::Mutex;
 use shaketable_layers::tx::{Error, Result};
-use std::{future::Future, sync::Arc};
+use std::{
+    future::Future,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+};
 
 /// How long a client waits before it requests a shard's location again (`WRONG_SHARD_SERVER_DELAY`).
 const WRONG_SHARD_DELAY: Nanos = 10 * MILLISECOND;
@@ -77,6 +83,8 @@ pub struct Connection {
     chance: Mutex<Stream>,
     /// Commits that ended with 1039 and are still on their way.
     pub landings: Landings,
+    /// Whether anything ended with 1039, so that this is a multi-version client.
+    switched: AtomicBool,
 }
 
 /// The result of a commit.
@@ -130,12 +138,18 @@ impl Connection {
             versions,
             chance: Mutex::new(chance),
             landings: Landings::default(),
+            switched: AtomicBool::new(false),
         })
     }
 
     /// A draw from the client's own stream.
     pub fn draw<T>(&self, draw: impl FnOnce(&mut Stream) -> T) -> T {
         draw(&mut self.chance.lock())
+    }
+
+    /// Whether anything of this client has ended with 1039.
+    pub fn has_switched(&self) -> bool {
+        self.switched.load(Ordering::Relaxed)
     }
 
     /// Completes after `duration`.
@@ -291,6 +305,9 @@ impl Connection {
     /// The fault of a family that the contract allows, if it occurs here.
     pub fn fault(&self, family: Family) -> Option<Occurrence> {
         let occurrence = self.world.faults.occurs(self.client, family)?;
+        if let Family::ClusterVersionChanged | Family::SpuriousWatch = family {
+            self.switched.store(true, Ordering::Relaxed);
+        }
         self.world.event(self.node, Kind::Fault, family as u64, 0);
         Some(occurrence)
     }

@@ -401,9 +401,9 @@ impl SimTransaction {
         let inner = &self.0;
         let (delay, epoch) = {
             let mut state = inner.state.lock();
-            if error == Error::CLUSTER_VERSION_CHANGED {
+            if error == Error::CLUSTER_VERSION_CHANGED && inner.client.connection.has_switched() {
                 // The multi-version client goes on with a transaction of another library, whatever became of this one
-                // (`MultiVersionTransaction::onError`).
+                // (`MultiVersionTransaction::onError`). Only it meets this error: a client of one library returns it.
                 state.end(&inner.client, Reported::Failed(error));
                 return Ok(());
             }

@@ -17,7 +17,8 @@ fn many(expected: Result<(), Error>, kind: impl Fn(&SimTransaction, &[u8]) + Sen
             tx.set_option(TransactionOption::Timeout(60_000)).expect("an option");
             tx.set(b"k", b"1");
             // In no order.
-            (0..MANY).for_each(|n| kind(&tx, &n.wrapping_mul(2_654_435_761).to_be_bytes()));
+            (0..MANY)
+                .for_each(|n| kind(&tx, &[b"k", &n.wrapping_mul(2_654_435_761).to_be_bytes()[..]].concat()));
             assert_eq!(tx.commit().await, expected);
         }
     });
@@ -32,7 +33,7 @@ fn a_transaction_takes_any_number_of_calls() {
     many(large, |tx, key| tx.clear_range(key, &key_after(key)));
     many(large, |tx, key| tx.atomic_op(key, b"1", MutationType::Add));
     many(large, |tx, key| {
-        let key = [key, &[0; 10], &4u32.to_le_bytes()].concat();
+        let key = [key, &[0; 10], &5u32.to_le_bytes()].concat();
         tx.atomic_op(&key, b"", MutationType::SetVersionstampedKey);
     });
     for kind in [ConflictRangeType::Read, ConflictRangeType::Write] {

@@ -141,11 +141,14 @@ fn a_commit_never_times_out_without_a_timeout() {
     });
 }
 
-/// The multi-version client goes on with a new transaction, whatever became of the old one.
+/// A client of one library, which never meets it, gives it back. The multi-version client goes on with a new transaction,
+/// whatever became of the old one.
 #[test]
-fn a_changed_cluster_version_is_always_retried() {
+fn a_changed_cluster_version_is_always_retried_once_it_was_met() {
     with(&[Family::ClusterVersionChanged, Family::SpuriousWatch], |world, db| async move {
         let changed = Error::CLUSTER_VERSION_CHANGED;
+        let plain = set(&db, b"0");
+        assert_eq!(plain.on_error(changed).await, Err(changed), "nothing of this client ended with it");
         world.faults.switch(true);
         let tx = set(&db, b"1");
         assert_eq!(tx.commit().await, Err(changed));

@@ -353,11 +353,7 @@ impl Inner {
         rt::spawn(async move {
             match &mut hurry {
                 Some(landing) => {
-<<<<<<< HEAD
-                    select(pin!(connection.sleep(delay)), landing.hurried()).await;
-=======
                     let _ = select(pin!(connection.sleep(delay)), landing.hurried()).await;
->>>>>>> client
                 }
                 None => connection.sleep(delay).await,
             }

@@ -152,9 +152,10 @@ impl Program {
         assert_eq!(self.network.join().expect("no panic"), None, "it was stopped");
     }
 
-    /// What the network thread says when the session ends by itself.
+    /// What the network thread has said when the session ended by itself, which a call that has ended with [`GONE`] shows.
     pub fn ended(self) -> String {
-        self.network.join().expect("no panic").expect("nobody has stopped it")
+        self.remote.stop();
+        self.network.join().expect("no panic").expect("it was not stopped before")
     }
 }
 

@@ -32,6 +32,7 @@ mod multimap;
 mod once;
 mod priority_queue;
 mod queue;
+mod record;
 mod scheduling;
 mod staged_queue;
 mod table;
@@ -192,6 +193,12 @@ macro_rules! layers {
             assert_eq!(surface::layers().into_keys().collect::<Vec<_>>(), [$(stringify!($name)),*]);
         }
     };
+}
+
+/// It is a crate of its own, which the list of the others' folders does not have.
+#[test]
+fn record() {
+    check_layer::<record::Records>();
 }
 
 layers! {

@@ -71,11 +71,28 @@ fn a_header_that_this_version_cannot_read_is_refused() {
             &[],
             &[0x08],
             b"no header",
-            // Records without suffix.
+            // Records without suffix, and a key of counts.
             &[0x08, 9, 0x10, 0, 0x30, 1],
+            &[0x08, 9, 0x10, 0, 0x22, 0],
         ] {
             assert!(matches!(refused(foreign).await, Error::Foreign { .. }), "{foreign:?}");
         }
+    });
+}
+
+#[test]
+fn what_java_keeps_in_a_header_stays_there() {
+    on_cluster(|db| async move {
+        let stores = stores("s", meta_data()).user_version(7);
+        commit(open(&stores, &db).await).await;
+        let of_java =
+            [&[0x28, 5, 0x38, 1][..], &[0x42, 3, 0x0a, 1, b'k'], &[0x42, 3, 0x0a, 1, b'l']].concat();
+        let tx = begin(&db);
+        tx.set(&Subspace::from("s").pack(&(0,)), &[&[0x08, 9, 0x10, 3, 0x18, 6][..], &of_java].concat());
+        tx.commit().await.unwrap();
+        commit(open(&stores, &db).await).await;
+        let header = rows(&db).await.remove(0);
+        assert_eq!(header.value[..], [&[0x08, 9, 0x10, 4, 0x18, 7][..], &of_java].concat());
     });
 }
 

@@ -129,7 +129,7 @@ fn the_end_is_told_to_who_is_connected() {
     stream.write_all(&greeting).expect("it listens");
     let mut server = [0; 16];
     stream.read_exact(&mut server).expect("it greets");
-    assert_eq!(&server[..12], b"SHAKETABLE\x01\0");
+    assert_eq!(&server[..12], b"SHAKETABLE\x02\0");
     let output = end(child, "-TERM");
     let printed = stdout(&output);
     assert!(printed.ends_with("connections: 1, at most 1 at once, 0 refused\n"), "{printed}");

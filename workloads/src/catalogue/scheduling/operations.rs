@@ -78,6 +78,8 @@ impl Signups {
         let student = || prop_oneof![60 => 0..self.students, 1 => Just(250u8), 1 => Just(LONG_STUDENT)];
         let seats = select(vec![0, 1, self.seats, 256, 65_535, u32::MAX]);
         let many = [0, MAX_INIT, MAX_INIT + 1];
+        // Few runs have the whole catalogue.
+        let (least, weight) = if self.whole_catalogue { (0, 4) } else { (2, 1) };
         let most = prop_oneof![4 => 0..4usize, 1 => Just(usize::MAX)];
         let student_s = prop_oneof![
             12 => (student(), class()).prop_map(|(s, c)| Op::Signup(s, c)),
@@ -93,7 +95,7 @@ impl Signups {
             1 => (class(), seats).prop_map(|(c, n)| Op::AddClass(c, n)),
             1 => Just(Op::Init),
             2 => vec(class(), 0..4).prop_map(Op::InitSome),
-            1 => select(many[if self.whole_catalogue { 0 } else { 2 }..].to_vec()).prop_map(Op::InitMany),
+            weight => select(many[least..].to_vec()).prop_map(Op::InitMany),
             4 => (proptest::option::of(class()), most.clone()).prop_map(|(c, most)| Op::Available(c, most)),
             3 => student().prop_map(Op::ClassesOf),
             3 => class().prop_map(Op::SeatsLeft),

@@ -11,7 +11,7 @@ use crate::{
     store::{RecordContext, RecordStore, RecordStoreBuilder},
 };
 use shaketable_layers::{
-    reachable, sometimes,
+    sometimes,
     tx::{Database, Error as FdbError, RetryError, RunError, Transaction},
 };
 use std::future::Future;
@@ -166,7 +166,6 @@ impl BatchSize {
         if !is_size || used == 1 {
             return Err(failed);
         }
-        reachable!("record: a batch of an index is too large for a transaction, and is lessened");
         self.now = used / 2;
         Ok(())
     }

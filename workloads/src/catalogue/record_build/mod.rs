@@ -153,7 +153,7 @@ impl Workload for RecordBuild {
         &[
             "record: a batch of an index is done again after an unknown result",
             "record: a batch lies between others",
-            "record: a batch of an index is too large for a transaction, and is lessened",
+            "record: a batch of an index is lessened",
             "record: a batch meets records that are in one of its indexes already",
             "record: a save changes a count that is being built",
             "record: a save leaves a count to the build",

@@ -13,7 +13,7 @@ use shaketable_session::{
 use shaketable_sim::{faults::Profile, seed::Seed};
 use std::{
     sync::{
-        Arc,
+        Arc, Mutex,
         mpsc::{Receiver, channel},
     },
     thread::{self, JoinHandle},
@@ -66,20 +66,21 @@ impl Served {
 pub struct Program {
     pub remote: Arc<Remote>,
     pub database: DatabaseId,
-    network: JoinHandle<Option<String>>,
+    network: JoinHandle<()>,
+    /// What the network thread says when the session ends by itself.
+    said: Mutex<Receiver<String>>,
 }
 
 impl Program {
     pub fn connect(address: Address) -> Program {
         let remote = Arc::new(Remote::new(address));
         let running = remote.clone();
+        let (sender, said) = channel();
         let network = thread::spawn(move || {
-            let mut said = None;
-            running.run(|line| said = Some(line.to_owned()));
-            said
+            running.run(|line| sender.send(line.to_owned()).expect("the program waits for this thread"));
         });
         let database = remote.open();
-        Program { remote, database, network }
+        Program { remote, database, network, said: Mutex::new(said) }
     }
 
     pub fn begin(&self) -> TransactionId {
@@ -149,13 +150,17 @@ impl Program {
     /// Ends the program in an orderly way.
     pub fn stop(self) {
         self.remote.stop();
-        assert_eq!(self.network.join().expect("no panic"), None, "it was stopped");
+        self.network.join().expect("no panic");
+        assert_eq!(self.said.into_inner().expect("no panic").recv().ok(), None, "it was stopped");
     }
 
-    /// What the network thread has said when the session ended by itself, which a call that has ended with [`GONE`] shows.
+    /// Waits until the session has ended by itself, and returns why.
     pub fn ended(self) -> String {
+        let said = self.said.into_inner().expect("no panic");
+        let said = said.recv_timeout(Duration::from_secs(60)).expect("it ends by itself");
         self.remote.stop();
-        self.network.join().expect("no panic").expect("it was not stopped before")
+        self.network.join().expect("no panic");
+        said
     }
 }
 

@@ -1,5 +1,6 @@
 //! Findings: what went wrong in a run, and the verdict that follows from it.
 
+use crate::kinds;
 use serde::{Deserialize, Serialize};
 use shaketable_sim::judges::{Judge, truncated};
 pub use shaketable_sim::judges::{Objection, Witness};
@@ -104,12 +105,24 @@ pub struct Finding {
     pub message: String,
     /// What contradicts the claim.
     pub witness: Witness,
+    /// The operations of the witness as the plan has them.
+    pub(crate) called: Vec<Called>,
+}
+
+/// An operation that a finding names.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Called {
+    /// How messages show it.
+    pub(crate) shown: String,
+    /// The kinds of its calls, in their order.
+    pub(crate) kinds: Vec<&'static str>,
 }
 
 impl Finding {
     /// Creates a finding without a witness, and truncates its message if necessary.
     pub fn new(kind: Kind, message: impl Into<String>) -> Finding {
-        Finding { kind, message: truncated(message.into()), witness: Witness::default() }
+        let (witness, called) = Default::default();
+        Finding { kind, message: truncated(message.into()), witness, called }
     }
 
     /// The finding of a judge.
@@ -120,6 +133,13 @@ impl Finding {
     /// The finding with what contradicts the claim: the first [`MOST`](Witness::MOST) of each, in ascending order.
     pub fn with(self, witness: Witness) -> Finding {
         Finding { witness: witness.settled(), ..self }
+    }
+
+    /// Notes how the plan has the operations of the witness.
+    pub(crate) fn calls<O: fmt::Debug + Serialize>(&mut self, planned: &[Vec<O>]) {
+        let of = |(client, index): &(usize, usize)| planned.get(*client)?.get(*index);
+        let called = |op| Called { shown: format!("{op:?}"), kinds: kinds::of(op) };
+        self.called = self.witness.operations.iter().filter_map(of).map(called).collect();
     }
 
     /// The verdict on a run of which this is the only finding.

@@ -62,6 +62,7 @@ pub(crate) async fn perform<W: Workload, T: Testbed<W>>(
     if let Some(model) = model {
         findings.extend(final_check(plan, &testbed, model, &findings).await?);
     }
+    findings.iter_mut().for_each(|finding| finding.calls(&plan.operations));
     let (counters, performed) =
         testbed.history(|history| (count(history, &operations, audited), performed(history, &operations)));
     let outcomes = outcomes(plan, &operations);

@@ -1,7 +1,7 @@
 //! What a failure is: which judge objects to what.
 
 use super::form;
-use crate::finding::{Finding, Kind, deciding};
+use crate::finding::{Called, Finding, Kind, deciding};
 use std::collections::BTreeSet;
 
 /// What a run failed with, without the values that differ from run to run.
@@ -11,7 +11,7 @@ pub struct Claim {
     /// The name of the invariant or of the claim, the form of what was expected and found, or the place of a panic and its words.
     name: String,
     /// The kinds of the operations that the finding names.
-    operations: BTreeSet<String>,
+    operations: BTreeSet<&'static str>,
 }
 
 impl Claim {
@@ -21,11 +21,22 @@ impl Claim {
     }
 
     fn of_finding(finding: &Finding) -> Claim {
-        let (message, operations) = without_operations(&finding.message);
-        let witness = &finding.witness;
+        let Finding { witness, called, .. } = finding;
+        let shown = called.iter().map(|operation| format!("({})", operation.shown));
+        let message = shown.fold(finding.message.clone(), |message, shown| message.replace(&shown, ""));
+        let mut operations: BTreeSet<_> = called.iter().flat_map(|op| op.kinds.iter().copied()).collect();
         let name = match (finding.kind, &witness.expected, &witness.found) {
             (Kind::Audit, ..) => words(invariant(&message)),
-            (Kind::Model | Kind::Check, Some(expected), Some(found)) => form::difference(expected, found),
+            (Kind::Model | Kind::Check, Some(expected), Some(found)) => {
+                let difference = form::difference(expected, found);
+                // Of several calls with an answer each, the one whose answer differs.
+                if let ([Called { kinds, .. }], Some((at, of))) = (&called[..], difference.element)
+                    && kinds.len() == of
+                {
+                    operations = BTreeSet::from([kinds[at]]);
+                }
+                difference.form
+            }
             (Kind::Panic, ..) => format!("{} {}", words(&message), place(&message)),
             (Kind::Always | Kind::Model | Kind::Check | Kind::Answer, ..) => words(&message),
             // How many clients wait, and how many transactions met no error, is of no interest.
@@ -49,42 +60,6 @@ impl Claim {
                 && found.operations.is_empty() == self.operations.is_empty()
         })
     }
-}
-
-/// A message without the operations that it names, as in `operation 3 of client 1 (Push(7))`, and their kinds.
-fn without_operations(message: &str) -> (String, BTreeSet<String>) {
-    let (mut text, mut kinds) = (String::new(), BTreeSet::new());
-    let mut rest = message;
-    while let Some((before, after)) = rest.split_once("operation ") {
-        text += before;
-        rest = after;
-        let number = |text: &'_ str| text.trim_start_matches(|c: char| c.is_ascii_digit()).len();
-        let of = &after[after.len() - number(after)..];
-        let of = of.strip_prefix(" of client ").map_or(of, |of| &of[of.len() - number(of)..]);
-        if let Some(shown) = of.strip_prefix(" (").filter(|_| of.len() < after.len()) {
-            let end = closing(shown);
-            kinds.extend(form::names(&shown[..end]));
-            rest = shown.get(end + 1..).unwrap_or_default();
-        }
-    }
-    (text + rest, kinds)
-}
-
-/// The place of the bracket that closes what began before this text, or its end.
-fn closing(text: &str) -> usize {
-    let (mut depth, mut quoted, mut escaped) = (0, false, false);
-    for (at, c) in text.char_indices() {
-        match c {
-            _ if escaped => escaped = false,
-            '\\' if quoted => escaped = true,
-            '"' => quoted = !quoted,
-            '(' if !quoted => depth += 1,
-            ')' if !quoted && depth == 0 => return at,
-            ')' if !quoted => depth -= 1,
-            _ => {}
-        }
-    }
-    text.len()
 }
 
 /// The place of a panic at the end of its message: `src/queue.rs:17`.
@@ -114,9 +89,28 @@ fn words(text: &str) -> String {
 mod tests {
     use super::*;
     use crate::finding::Witness;
+    use serde::Serialize;
+    use std::fmt::Debug;
+
+    #[derive(Debug, Serialize)]
+    enum Op {
+        Get(&'static str),
+        Pay { to: u32 },
+        Pop,
+        Push(u32),
+    }
+    use Op::{Get, Pay, Pop, Push};
 
     fn claim(kind: Kind, message: &str) -> Option<Claim> {
         Claim::of(&[Finding::new(kind, message)])
+    }
+
+    /// A finding about an operation, which its message shows where it has `OP`.
+    fn about(kind: Kind, op: &(impl Debug + Serialize), message: &str) -> Vec<Finding> {
+        let message = message.replace("OP", &format!("operation 7 of client 3 ({op:?})"));
+        let mut finding = Finding::new(kind, message).with(Witness::operation(0, 0));
+        finding.calls(&[vec![op]]);
+        vec![finding]
     }
 
     #[test]
@@ -130,15 +124,12 @@ mod tests {
         assert_ne!(stale, claim(Kind::Audit, r"at version 17: the index lacks the entry \x02a\x00 b"));
         let stale = claim(Kind::Audit, r#"at version 17: the entry "\x02a b" of no. 4 is stale"#);
         assert_eq!(stale, claim(Kind::Audit, r#"the entry "c" of no. 5 is stale"#));
-        let model = |client: u8, op: &str, why: &str| {
-            claim(
-                Kind::Model,
-                &format!("operation {client} of client {client} ({op}), which read at version 17: {why}"),
-            )
+        let model = |op: Op, why: &str| {
+            Claim::of(&about(Kind::Model, &op, &format!("OP, which read at version 17: {why}")))
         };
-        assert_eq!(model(3, "Get(1)", "it has 5"), model(4, "Get(\") 9\")", "it has 6"));
-        assert_ne!(model(3, "Get(1)", "it has 5"), model(3, "Pop", "it has 5"));
-        assert_ne!(model(3, "Get(1)", "it has 5"), model(3, "Get(1)", "it lacks 5"));
+        assert_eq!(model(Get("1"), "it has 5"), model(Get("\") 9"), "it has 6"));
+        assert_ne!(model(Get("1"), "it has 5"), model(Pop, "it has 5"));
+        assert_ne!(model(Get("1"), "it has 5"), model(Get("1"), "it lacks 5"));
         assert_ne!(claim(Kind::Model, "it"), claim(Kind::Check, "it"));
         assert_ne!(claim(Kind::Always, "a"), claim(Kind::Always, "b"));
     }
@@ -155,40 +146,36 @@ mod tests {
 
     #[test]
     fn a_difference_of_another_form_is_another_claim() {
-        let differs = |expected: &str, found: &str| {
-            let (expected, found) = (Some(expected.to_owned()), Some(found.to_owned()));
-            let witness = Witness { expected, found, ..Witness::default() };
-            let message = "operation 1 of client 0 ([Get, Pay(3)]), which committed at version 3: it differs";
-            vec![Finding::new(Kind::Model, message).with(witness)]
+        let differs = |ops: &[Op], expected: &str, found: &str| {
+            let mut findings = about(Kind::Model, &ops, "OP: it differs");
+            let witness = &mut findings[0].witness;
+            (witness.expected, witness.found) = (Some(expected.to_owned()), Some(found.to_owned()));
+            findings
         };
-        let refused = Claim::of(&differs("Balance(100)", "Refused(\"poor\")")).expect("a finding");
-        assert!(refused.is_in(&differs("Balance(7)", "Refused(\"blocked\")")));
-        assert!(!refused.is_in(&differs("Balance(100)", "Balance(99)")), "another bug");
+        let one = [Pay { to: 3 }];
+        let refused = Claim::of(&differs(&one, "[Balance(100)]", "[Refused(\"poor\")]")).expect("a finding");
+        assert!(refused.is_in(&differs(&one, "[Balance(7)]", "[Refused(\"blocked\")]")));
+        assert!(!refused.is_in(&differs(&one, "[Balance(100)]", "[Balance(99)]")), "another bug");
+        // Of several calls the one whose answer differs counts.
+        let of = |ops: &[Op]| differs(ops, "[Got(1), Balance(1)]", "[Got(1), Refused(\"poor\")]");
+        assert!(refused.is_in(&of(&[Get("a"), Pay { to: 3 }])) && !refused.is_in(&of(&[Pay { to: 3 }, Pop])));
     }
 
     #[test]
     fn fewer_kinds_of_operations_are_the_same_claim() {
-        let of = |ops: &str| {
-            vec![Finding::new(Kind::Answer, format!("operation 1 of client 0 ({ops}): it is odd"))]
-        };
-        let both = Claim::of(&of("[Get(1), Pay { to: 2 }]")).expect("a finding");
-        assert!(both.is_in(&of("[Pay { to: 3 }]")) && both.is_in(&of("[Pay { to: 3 }, Get(2), Get(3)]")));
-        assert!(!both.is_in(&of("[Pay { to: 3 }, Pop]")));
-        let waits = |op: &str| format!("client 2 has waited for its operation 7 ({op}) for 60.000 s");
-        let waits = |op: &str| claim(Kind::Live, &waits(op));
-        assert_eq!(waits("Wait(1)"), waits("Wait(2)"));
-        assert_ne!(waits("Wait(1)"), waits("Pop"));
+        let of = |ops: &[Op]| about(Kind::Answer, &ops, "OP: it is odd");
+        let both = Claim::of(&of(&[Get("1"), Pay { to: 2 }])).expect("a finding");
+        assert!(both.is_in(&of(&[Pay { to: 3 }])) && both.is_in(&of(&[Pay { to: 3 }, Get("2"), Get("3")])));
+        assert!(!both.is_in(&of(&[Pay { to: 3 }, Pop])));
     }
 
     #[test]
     fn a_panic_has_a_place_and_words() {
-        let panic = |op: &str, what: &str| {
-            claim(Kind::Panic, &format!("operation 3 of client 1 ({op}) panicked: {what}"))
-        };
-        let index = panic("Pop", "index 3 of 3 (src/a.rs:7)");
-        assert_eq!(index, panic("Pop", "index 9 of 2 (src/a.rs:7)"));
-        assert_ne!(index, panic("Pop", "index 3 of 3 (src/a.rs:9)"));
-        assert_ne!(index, panic("Pop", "no index 3 of 3 (src/a.rs:7)"));
-        assert_ne!(index, panic("Push(1)", "index 3 of 3 (src/a.rs:7)"));
+        let panic = |op: Op, what: &str| Claim::of(&about(Kind::Panic, &op, &format!("OP panicked: {what}")));
+        let index = panic(Pop, "index 3 of 3 (src/a.rs:7)");
+        assert_eq!(index, panic(Pop, "index 9 of 2 (src/a.rs:7)"));
+        assert_ne!(index, panic(Pop, "index 3 of 3 (src/a.rs:9)"));
+        assert_ne!(index, panic(Pop, "no index 3 of 3 (src/a.rs:7)"));
+        assert_ne!(index, panic(Push(1), "index 3 of 3 (src/a.rs:7)"));
     }
 }

@@ -1,24 +1,34 @@
-//! The form of a value that is shown by `Debug`: its structure without numbers, texts, and the elements of lists.
+//! How an expected and a found value differ, without the values themselves. Both are as `Debug` shows them.
 
-/// Where an expected and a found value differ first, as the forms of both sides there.
-pub(super) fn difference(expected: &str, found: &str) -> String {
-    let (expected, found) = (Term::of(expected), Term::of(found));
-    let (mut one, mut other) = (&expected, &found);
-    while one.is_like(other)
-        && let Some((a, b)) = one.items.iter().zip(&other.items).find(|(a, b)| a.text != b.text)
-    {
-        (one, other) = (a, b);
-    }
-    format!("{} is not {}", other.form(), one.form())
+/// Where an expected and a found value differ first.
+#[derive(Debug)]
+pub(super) struct Difference {
+    /// The variants there, or `_ is not _` if only what is inside of them differs.
+    pub(super) form: String,
+    /// The element in the outermost list, and how many elements that list has.
+    pub(super) element: Option<(usize, usize)>,
 }
 
-/// The names of the variants in a list of values, or of a value.
-pub(super) fn names(shown: &str) -> Vec<String> {
-    let term = Term::of(shown);
-    match (term.head, term.open) {
-        ("", Some(_)) => term.items.iter().map(|item| item.head.to_owned()).collect(),
-        (head, _) => vec![head.to_owned()],
+/// Compares two values. What counts are the variants of an answer, or of an answer in a list of answers; an absent value
+/// instead of another one, or a shorter list, is as different as another number.
+pub(super) fn difference(expected: &str, found: &str) -> Difference {
+    let (expected, found) = (Term::of(expected), Term::of(found));
+    let (mut one, mut other, mut element) = (&expected, &found, None);
+    while one.is_like(other)
+        && let Some(at) = one.items.iter().zip(&other.items).position(|(a, b)| a.text != b.text)
+    {
+        match (one.open, one.is_variant()) {
+            (Some('['), _) if element.is_none() => element = Some((at, one.items.len())),
+            (Some('('), true) if one.items.len() == 1 => {}
+            _ => break,
+        }
+        (one, other) = (&one.items[at], &other.items[at]);
     }
+    let form = match one.is_variant() && other.is_variant() && one.head != other.head {
+        true => format!("{} is not {}", other.head, one.head),
+        false => "_ is not _".to_owned(),
+    };
+    Difference { form, element }
 }
 
 /// A value: `head`, `head(items)`, `head { items }`, `[items]`, or `key: value`, which has two items and no bracket.
@@ -40,17 +50,9 @@ impl<'a> Term<'a> {
         (self.head, self.open, self.items.len()) == (other.head, other.open, other.items.len())
     }
 
-    fn form(&self) -> String {
-        let is_value = self.head.contains(|c: char| c.is_ascii_digit() || c == '"');
-        let items = || self.items.iter().map(Term::form).collect::<Vec<_>>().join(", ");
-        match self.open {
-            Some('[') => "[]".to_owned(),
-            Some('{') if self.head.is_empty() => "{}".to_owned(),
-            Some(_) => format!("{}({})", self.head, items()),
-            None if !self.items.is_empty() => self.items[1].form(),
-            None if is_value => "_".to_owned(),
-            None => self.head.to_owned(),
-        }
+    /// Whether it is the variant of an enum that is not an `Option`.
+    fn is_variant(&self) -> bool {
+        self.head.starts_with(char::is_uppercase) && !matches!(self.head, "Some" | "None")
     }
 }
 
@@ -142,35 +144,38 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_difference_has_the_forms_of_both_sides() {
+    fn a_difference_has_the_variants_of_both_sides() {
         for (expected, found, form) in [
             ("Balance(100)", "Balance(99)", "_ is not _"),
-            ("Balance(100)", "Refused(\"poor, and 1\")", "Refused(_) is not Balance(_)"),
+            ("Balance(100)", "Refused(\"poor, and 1\")", "Refused is not Balance"),
+            ("Done([First(Some((Index(0), None, \"a\")))])", "Done([First(None)])", "_ is not _"),
             (
-                "Done([First(Some((Index(0), None, \"a\")))])",
-                "Done([First(None)])",
-                "None is not Some((Index(_), None, _))",
+                "Done([First(Some(1)), Nothing])",
+                "Done([First(Some(1)), Second { of: 2 }])",
+                "Second is not Nothing",
             ),
-            ("{1: \"a\", 2: \"b\"}", "{1: \"a\"}", "{} is not {}"),
-            ("{1: A(1), 2: B { n: 2 }}", "{1: A(1), 2: C}", "C is not B(_)"),
-            ("[1, 2]", "[1]", "[] is not []"),
-            ("[A, B]", "[A, D(7)]", "D(_) is not B"),
-            ("an answer by 3.1 s", "}) \"", " is not an"),
-            ("", "(", "() is not "),
+            ("{1: \"a\", 2: \"b\"}", "{1: \"a\"}", "_ is not _"),
+            ("{1: A(1), 2: B { n: 2 }}", "{1: A(1), 2: C}", "_ is not _"),
+            ("Read([A(1), B])", "Read([A(1)])", "_ is not _"),
+            ("[A, B]", "[A, D(7)]", "D is not B"),
+            ("an answer by 3.1 s", "}) \"", "_ is not _"),
+            ("", "(", "_ is not _"),
         ] {
-            assert_eq!(difference(expected, found), form, "{expected} {found}");
+            assert_eq!(difference(expected, found).form, form, "{expected} {found}");
         }
     }
 
     #[test]
-    fn names_are_those_of_variants() {
-        assert_eq!(names("[Pop, Push(1, [2]), Move { to: 3 }]"), ["Pop", "Push", "Move"]);
-        assert_eq!(names("Swap(1)"), ["Swap"]);
+    fn the_outermost_list_says_which_answer_differs() {
+        let element = |expected, found| difference(expected, found).element;
+        assert_eq!(element("Done([A, B([1, 2])])", "Done([A, B([1, 3])])"), Some((1, 2)));
+        assert_eq!(element("Done([A, B])", "Done([A])"), None);
+        assert_eq!(element("Got(1)", "Got(2)"), None);
     }
 
     proptest::proptest! {
         #[test]
-        fn any_text_has_a_form(text in r#"[a1"\\(){}\[\],: é]{0,30}"#) {
+        fn any_text_differs_from_another(text in r#"[a1"\\(){}\[\],: é]{0,30}"#) {
             difference(&text, "a");
         }
     }

@@ -67,6 +67,10 @@ pub trait Subject {
     /// operations as remain. May panic for an impossible configuration.
     fn configured(&self, sketch: &Sketch, configuration: Value) -> Option<Sketch>;
 
+    /// Notes that what a sketch leaves, with the values that operations have now, is the smallest plan so far. Taking a
+    /// simplification back need not lead to it again.
+    fn keep(&mut self, sketch: &Sketch);
+
     /// Makes one value within the remaining operations of a client simpler. Returns whether there was one.
     fn simplify(&mut self, client: usize, remaining: &[usize]) -> bool;
 

@@ -194,6 +194,7 @@ impl Search<'_> {
             self.replays += 1;
             let fails = self.claim.is_in(&result.findings);
             if fails {
+                self.subject.keep(&candidate);
                 (self.best, self.key, self.result) = (candidate, key, result);
             } else {
                 self.passed.insert(key);

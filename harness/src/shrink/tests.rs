@@ -20,11 +20,16 @@ struct Fake {
     fails: Box<dyn Fn(&Sketch) -> bool>,
     witness: Vec<(usize, usize)>,
     ran: RefCell<Vec<u64>>,
+    /// Whether a value can become simpler, but not become again what it was.
+    forgets: bool,
+    is_simpler: bool,
+    kept: Option<(Sketch, bool)>,
 }
 
 impl Fake {
     fn new(fails: impl Fn(&Sketch) -> bool + 'static) -> Fake {
-        Fake { fails: Box::new(fails), witness: Vec::new(), ran: RefCell::default() }
+        let (witness, ran) = Default::default();
+        Fake { fails: Box::new(fails), witness, ran, forgets: false, is_simpler: false, kept: None }
     }
 
     fn shrunk(&mut self) -> Found {
@@ -63,7 +68,8 @@ impl Subject for Fake {
     fn run(&self, sketch: &Sketch) -> RunResult {
         self.ran.borrow_mut().push(self.key(sketch));
         let witness = Witness { operations: self.witness.clone(), ..Witness::default() };
-        let finding = (self.fails)(sketch).then(|| Finding::new(Kind::Model, "it").with(witness));
+        let fails = !self.is_simpler && (self.fails)(sketch);
+        let finding = fails.then(|| Finding::new(Kind::Model, "it").with(witness));
         RunResult {
             findings: finding.into_iter().collect(),
             decisions: sketch.faults.decisions.clone(),
@@ -71,7 +77,7 @@ impl Subject for Fake {
         }
     }
     fn key(&self, sketch: &Sketch) -> u64 {
-        hash_bytes(0, format!("{sketch:?}").as_bytes())
+        hash_bytes(self.is_simpler.into(), format!("{sketch:?}").as_bytes())
     }
     fn requests(&self, sketch: &Sketch) -> Vec<Step> {
         let step = |client: usize, operation: usize, request| Step {
@@ -95,8 +101,13 @@ impl Subject for Fake {
         let clients = sketch.fewer_clients(value["clients"].as_u64()? as usize)?;
         Some(Sketch { configuration: Some(Reduced { value, clients }), ..sketch.clone() })
     }
+    fn keep(&mut self, sketch: &Sketch) {
+        self.kept = Some((sketch.clone(), self.is_simpler));
+    }
     fn simplify(&mut self, _client: usize, _remaining: &[usize]) -> bool {
-        false
+        let changes = self.forgets && !self.is_simpler;
+        self.is_simpler |= changes;
+        changes
     }
     fn complicate(&mut self, _client: usize) -> bool {
         false
@@ -117,6 +128,15 @@ fn claims() -> Vec<fn(&Sketch) -> bool> {
         |sketch| sketch.size().operations % 3 != 2,
         |sketch| sketch.size().operations >= 7 && sketch.pause == 7,
     ]
+}
+
+#[test]
+fn what_remains_is_what_has_failed() {
+    for forgets in [false, true] {
+        let mut subject = Fake { forgets, ..Fake::new(|sketch| has(sketch, 1, 3)) };
+        let found = subject.shrunk();
+        assert_eq!(subject.kept, Some((found.sketch, false)));
+    }
 }
 
 #[test]

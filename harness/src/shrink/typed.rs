@@ -22,6 +22,8 @@ const SAMPLES: u64 = 8;
 pub(crate) struct Typed<W: Workload> {
     plan: Plan<W>,
     values: Vec<Option<Values<W::Op>>>,
+    /// The smallest plan so far.
+    kept: Plan<W>,
 }
 
 impl<W: Workload> Typed<W> {
@@ -31,7 +33,7 @@ impl<W: Workload> Typed<W> {
             tree(Seed(plan.seed), client, strategy).and_then(|tree| Values::new(tree, operations))
         });
         let values = values.collect();
-        Typed { plan, values }
+        Typed { kept: plan.clone(), plan, values }
     }
 
     /// The plan of a sketch.
@@ -45,7 +47,7 @@ impl<W: Workload> Typed<W> {
     /// The plan that was found.
     pub(crate) fn shrunk(&self, found: Found) -> Shrunk {
         Shrunk {
-            repro: self.plan_of(&found.sketch).to_json(),
+            repro: self.kept.to_json(),
             before: self.whole().size(),
             after: found.sketch.size(),
             result: found.result,
@@ -113,6 +115,10 @@ impl<W: Workload> Subject for Typed<W> {
 
     fn run(&self, sketch: &Sketch) -> RunResult {
         runner::run(&self.plan_of(sketch), false)
+    }
+
+    fn keep(&mut self, sketch: &Sketch) {
+        self.kept = self.plan_of(sketch);
     }
 
     fn simplify(&mut self, client: usize, remaining: &[usize]) -> bool {

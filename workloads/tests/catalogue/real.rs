@@ -94,6 +94,7 @@ type Passes = fn(FaultPlan);
 const ALL: &[(&str, Passes)] = &[
     of::<cycle::Cycle>(),
     of::<api::Api>(),
+    of::<contract::Contract>(),
     of::<Queue>(),
     of::<Mounted<scheduling::Signups>>(),
     of::<Index>(),

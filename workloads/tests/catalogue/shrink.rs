@@ -67,7 +67,7 @@ fn shrunk(workload: &str, bug: &str, most_replays: u64) -> (Box<dyn Entry>, Shru
 fn little_remains_of_a_run_that_fails() {
     // The operations, clients and faults that the bugs need: an unknown result, a race of two clients, one operation.
     for (workload, bug, operations, clients, faults) in [
-        ("queue", "dequeue-as-printed", 1, 1, 1),
+        ("queue", "dequeue-as-printed", 2, 2, 1),
         ("queue", "snapshot-dequeue", 2, 2, 0),
         ("queue", "look-apart", 1, 1, 0),
         ("index", "find-at-snapshot", 2, 2, 0),

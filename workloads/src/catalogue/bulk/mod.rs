@@ -130,6 +130,10 @@ impl Workload for Bulk {
 
     fn draw(rng: &mut Stream, bug: Option<&str>) -> Bulk {
         let (rows, most) = (rng.range(4..40) as i64, rng.range(8..24) as usize);
+        let build = (rng.range(2..20) as i64, rng.range(1..4) as usize);
+        let silence = *rng.pick(&[0, 40, 80, 160, 600, 2_000, 2_000, 2_000]);
+        // It gives a recovery time to come between two claims.
+        let long = (silence / 2).min(2_000 * build.1 as u64 / build.0 as u64);
         Bulk {
             clients: rng.range(2..7) as usize,
             operations: most / 2..most,
@@ -137,10 +141,10 @@ impl Workload for Bulk {
             values: rng.range(1..4) as i64,
             batch: rng.range(1..8) as usize,
             bytes: *rng.pick(&[300, 1_000, 100_000]),
-            build: (rng.range(2..20) as i64, rng.range(1..4) as usize),
-            silence: *rng.pick(&[0, 40, 80, 160, 600, 2_000, 2_000]),
+            build,
+            silence,
             page: rng.range(1..4) as usize,
-            pause: *rng.pick(&[0, 3, 15, 60]),
+            pause: *rng.pick(&[0, 3, 15, 60, long, long]),
             mix: *rng.pick(&[[1, 1], [3, 1], [1, 3]]),
             timeout: sessions::draw_timeout(rng),
             planted: bug.and_then(Planted::named),

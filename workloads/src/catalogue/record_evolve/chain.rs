@@ -29,7 +29,8 @@ pub(super) struct Link {
 
 /// One change of the meta-data.
 enum Change {
-    AddType,
+    /// Perhaps with an index on it.
+    AddType(Option<Definition>),
     AddField,
     AddIndex(Definition),
     AlterIndex(Definition),
@@ -81,15 +82,26 @@ fn templates() -> Vec<Definition> {
 impl Link {
     /// A change that this version allows.
     fn draw(&self, rng: &mut Stream, numbers: &mut i64) -> Change {
-        let can_add = |index: &Definition| {
+        let can_add = |index: &Definition, types: usize| {
             let is_field = |column: &Column| !matches!(column, Column::Field(place) if *place >= self.fields);
             index.columns.iter().all(is_field)
-                && index.types.iter().all(|of| *of as usize <= self.types)
+                && index.types.iter().all(|of| *of as usize <= types)
                 && self.definitions.iter().all(|other| other.name != index.name)
         };
         loop {
             match rng.below(10) {
-                0 | 1 if self.types < TYPES.len() => return Change::AddType,
+                0 | 1 if self.types < TYPES.len() => {
+                    let added = self.types + 1;
+                    let is_on_it = |index: &Definition| {
+                        !index.types.is_empty() && index.types.iter().all(|of| *of as usize == added)
+                    };
+                    let mut possible = templates().into_iter().filter(is_on_it);
+                    let index = possible.find(|index| rng.chance(0.7) && can_add(index, added));
+                    return Change::AddType(index.map(|index| {
+                        *numbers += 1;
+                        Definition { number: *numbers, ..index }
+                    }));
+                }
                 2 | 3 if self.fields < FIELDS.len() => return Change::AddField,
                 4 if self.definitions.len() > 1 => {
                     return Change::RemoveIndex(rng.pick(&self.definitions).name.clone());
@@ -106,7 +118,8 @@ impl Link {
                     }
                 }
                 _ => {
-                    let possible: Vec<_> = templates().into_iter().filter(can_add).collect();
+                    let possible: Vec<_> =
+                        templates().into_iter().filter(|index| can_add(index, self.types)).collect();
                     if !possible.is_empty() {
                         *numbers += 1;
                         return Change::AddIndex(Definition {
@@ -123,14 +136,16 @@ impl Link {
         let mut next = self.clone();
         let mut builder = self.meta_data.to_builder();
         match change {
-            Change::AddType | Change::AddField => {
-                match change {
-                    Change::AddType => next.types += 1,
-                    _ => next.fields += 1,
-                }
-                builder.update_records(&plain::file(next.types, next.fields)).expect("the records are valid");
-            }
-            Change::AddIndex(index) => {
+            Change::AddType(_) => next.types += 1,
+            Change::AddField => next.fields += 1,
+            _ => {}
+        }
+        if (next.types, next.fields) != (self.types, self.fields) {
+            builder.update_records(&plain::file(next.types, next.fields)).expect("the records are valid");
+        }
+        match change {
+            Change::AddField | Change::AddType(None) => {}
+            Change::AddIndex(index) | Change::AddType(Some(index)) => {
                 index.add(&mut builder);
                 next.definitions.push(index);
             }

@@ -2,7 +2,7 @@
 
 use super::{
     records::value,
-    schema::{COMMON, FieldOf, ITEM, Kind, PART},
+    schema::{COMMON, FieldOf, ITEM, Kind, PART, TYPES},
 };
 use shaketable_record::{
     expression::{FanType, KeyExpression, concat, field, function},
@@ -31,9 +31,10 @@ impl Maker<'_> {
         let of_items = rng.chance(0.75);
         let mut query = match of_items {
             true => RecordQuery::of("Item"),
-            false => match rng.below(3) {
+            false => match rng.below(4) {
                 0 => RecordQuery::all(),
                 1 => RecordQuery::of("Other"),
+                2 => RecordQuery::of_types(["Other", "More"]),
                 _ => RecordQuery::of_types(["Other", "Item"]),
             },
         };
@@ -66,6 +67,12 @@ impl Maker<'_> {
             // Each of them has an index, and what they find can be intersected.
             let both = [(); 2].map(|()| bound_to(&field(*rng.pick(&ALONE)).into(), true, rng));
             return query.filter(Query::and(both.into_iter().flatten()));
+        }
+        if rng.chance(0.2) {
+            let name = Operand::Field(field("name"));
+            let begins = Comparison::StartsWith((*rng.pick(&["", "a", "b"])).into_value());
+            let begins = QueryComponent::Compare { operand: name, comparison: begins };
+            return query.filter(if rng.chance(0.6) { of_rank(rng) } else { begins });
         }
         let indexes: Vec<_> = self.meta_data.indexes().collect();
         let columns = rng.pick(&indexes).expression.column_expressions();
@@ -167,25 +174,12 @@ impl Maker<'_> {
                     _ => one.equals(version),
                 }
             }
-            1 => Query::record_type().equals(*rng.pick(&["Item", "Other"])),
+            1 => Query::record_type().equals(*rng.pick(&TYPES)),
             2 => {
                 let comparison = comparison(Kind::Text, rng);
                 QueryComponent::Compare { operand: Operand::Key(function("lower", "name")), comparison }
             }
-            3 if of_items => {
-                let expression: KeyExpression = match rng.chance(0.5) {
-                    true => field("big").into(),
-                    false => field("big").group_by("kind"),
-                };
-                let rank = Query::rank(expression);
-                let number = rng.below(6) as i64;
-                match rng.below(4) {
-                    0 => rank.equals(number),
-                    1 => rank.less_than(number),
-                    2 => rank.greater_or_equal(number),
-                    _ => rank.is_in([number, number + 2]),
-                }
-            }
+            3 if of_items => of_rank(rng),
             4 => {
                 let one = Query::field("id");
                 let id = rng.below(20) as i64;
@@ -197,6 +191,22 @@ impl Maker<'_> {
             },
             _ => one_field(fields, rng),
         }
+    }
+}
+
+/// A condition on a rank.
+fn of_rank(rng: &mut Stream) -> QueryComponent {
+    let expression: KeyExpression = match rng.chance(0.5) {
+        true => field("big").into(),
+        false => field("big").group_by("kind"),
+    };
+    let rank = Query::rank(expression);
+    let number = rng.below(6) as i64;
+    match rng.below(4) {
+        0 => rank.equals(number),
+        1 => rank.less_than(number),
+        2 => rank.greater_or_equal(number),
+        _ => rank.is_in([number, number + 2]),
     }
 }
 

@@ -2,12 +2,12 @@
 
 use super::{
     model::{Fields, Record, Slot},
-    schema::{FieldOf, KeyedBy, Kind, PART, Schema, fields_of},
+    schema::{FieldOf, KeyedBy, Kind, PART, Schema, TYPES, fields_of},
 };
 use shaketable_record::value::{IntoValue, Value};
 use shaketable_sim::seed::Stream;
 
-const TEXTS: [&str; 8] = ["", "a", "A", "ab", "aB", "a\u{10ffff}", "b", "ba"];
+const TEXTS: [&str; 10] = ["", "a", "A", "ab", "aB", "a\u{10ffff}", "b", "ba", "b\u{10000}", "\u{10ffff}b"];
 const BYTES: [&[u8]; 6] = [&[], &[0], &[1], &[1, 255], &[255], &[255, 255]];
 const INTS: [i64; 7] = [-300, -1, 0, 1, 2, 3, 255];
 
@@ -72,11 +72,16 @@ fn fields(of: &[FieldOf], presence: bool, rng: &mut Stream) -> Fields {
 /// A record with this number. What its primary key has follows from the number: a number names a record.
 pub fn record(id: i64, schema: &Schema, rng: &mut Stream) -> Record {
     let presence = schema.presence;
-    let is_item = match schema.keyed_by {
-        KeyedBy::Type => id % 4 != 0,
-        _ => rng.chance(0.75),
+    let number = match schema.keyed_by {
+        KeyedBy::Type => id.unsigned_abs() % 8,
+        _ => rng.below(8),
     };
-    let record_type = if is_item { "Item" } else { "Other" };
+    let [item, other, more] = TYPES;
+    let record_type = match number {
+        0 => more,
+        4 => other,
+        _ => item,
+    };
     let mut fields = fields(fields_of(record_type), presence, rng);
     if let KeyedBy::Field(name) = schema.keyed_by {
         let number = id.unsigned_abs() as usize % (TEXTS.len() + 1);

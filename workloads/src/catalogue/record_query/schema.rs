@@ -66,7 +66,10 @@ pub const ITEM: &[FieldOf] = &[
     many("parts", Kind::Part),
 ];
 
-/// The fields of an `Other`, without its number.
+/// The types of records.
+pub const TYPES: [&str; 3] = ["Item", "Other", "More"];
+
+/// The fields of an `Other` and of a `More`, without their numbers.
 pub const OTHER: &[FieldOf] = &[one("num", Kind::Int), one("name", Kind::Text)];
 
 /// The fields of a `Part`.
@@ -160,12 +163,13 @@ fn schema(syntax: &str, keyed_by: KeyedBy) -> Schema {
             repeated Part parts = 13;
         }}
         message Other {{ {optional}int64 id = 1; {optional}int32 num = 2; {optional}string name = 3; }}
-        message RecordTypeUnion {{ optional Item _Item = 1; optional Other _Other = 2; }}
+        message More {{ {optional}int64 id = 1; {optional}int32 num = 2; {optional}string name = 3; }}
+        message RecordTypeUnion {{ optional Item _Item = 1; optional Other _Other = 2; optional More _More = 3; }}
         "#
     );
     let mut builder = meta_data::builder(&meta_data::file(&text));
     builder.set_store_record_versions(true).expect("versions");
-    meta_data::set_primary_key(&mut builder, &["Item", "Other"], primary_key(keyed_by));
+    meta_data::set_primary_key(&mut builder, &TYPES, primary_key(keyed_by));
     for (types, index) in indexes() {
         let added = match types {
             Some(types) => builder.add_multi_type_index(types.iter().copied(), index),

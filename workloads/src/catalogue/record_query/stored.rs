@@ -6,7 +6,7 @@ use super::{
     Queries, State, beside,
     model::{Fields, Model, Record, Slot},
     records::is_default,
-    schema::{FieldOf, Kind, PART, fields_of},
+    schema::{FieldOf, Kind, PART, TYPES, fields_of},
     space,
 };
 use crate::catalogue::{
@@ -112,7 +112,7 @@ impl Queries {
         let union = DynamicMessage::decode(self.schema().meta_data.union().clone(), bytes).ok()?;
         let (_, value) = union.fields().next()?;
         let message = value.as_message()?;
-        let record_type = ["Item", "Other"].into_iter().find(|name| *name == message.descriptor().name())?;
+        let record_type = TYPES.into_iter().find(|name| *name == message.descriptor().name())?;
         let own = message.get_field_by_name("id")?.as_i64()?;
         let fields = self.fields(message, fields_of(record_type))?;
         (own == id).then_some(Record { id, record_type, fields, version: None })

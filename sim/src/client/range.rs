@@ -236,7 +236,9 @@ fn known_range(batch: &Batch, begin: &Selector, end: &Selector, reverse: bool) -
         true => end.key.clone(),
         false => Bytes::new(),
     };
-    if batch.read_to_begin {
+    // FoundationDB's client also takes a batch that ended at a shard's boundary for one that has read to the beginning, if its
+    // begin selector is before every key, and then misses the rows of the lower shards.
+    if batch.read_to_begin && !(reverse && batch.more) {
         from = Bytes::new();
     }
     if batch.read_through_end {
@@ -322,4 +324,24 @@ fn single(near: Edge<'_>, far: Edge<'_>, back: bool) -> bool {
 
 fn step(it: &mut Segments<'_>, back: bool) {
     if back { it.prev() } else { it.next() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reversed_batch_that_ends_at_a_shard_has_not_read_what_is_below() {
+        let row = KeyValue { key: "c".into(), value: "1".into() };
+        let batch = Batch {
+            rows: vec![row],
+            more: true,
+            read_to_begin: true,
+            read_through: Some("b".into()),
+            ..Batch::default()
+        };
+        let (begin, end) = (Selector::first_at(Bytes::new()), Selector::first_at("d".into()));
+        let before_every_key = Selector { offset: 0, ..begin };
+        assert_eq!(known_range(&batch, &before_every_key, &end, true), ("b".into(), "d".into()));
+    }
 }

@@ -91,7 +91,6 @@ fn no_longer_unique<T: Transaction>(store: &RecordStore<T>, index: &Arc<Index>) 
     let violations = store.keyspace().of_index(Part::Violations, index);
     store.context().clear_range(violations.bytes(), &violations.range().1)?;
     if state == IndexState::ReadableUniquePending {
-        reachable!("record: an index with violations is no longer unique");
         store.set_index_state(&index.name, IndexState::Readable)?;
     }
     Ok(())

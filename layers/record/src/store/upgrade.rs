@@ -121,7 +121,6 @@ async fn build_inline<T: Transaction>(
         for record in &records {
             let size = store.context().transaction()?.get_approximate_size().await?;
             if usize::try_from(size).is_ok_and(|size| size > INLINE_BYTES) {
-                reachable!("record: what was built where the store is opened is too large, and is cleared");
                 indexes.iter().try_for_each(|index| store.clear_index(&index.name))?;
                 return Ok(false);
             }

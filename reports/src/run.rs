@@ -141,6 +141,10 @@ counters! {
     faults = "faults",
     /// Audits evaluated.
     audits = "audits",
+    /// Watches that operations set.
+    watches = "watches",
+    /// Waits of operations that were judged.
+    waits = "judged waits",
     /// Recoveries of the cluster into a new generation.
     recoveries = "recoveries",
 }

@@ -214,6 +214,24 @@ fn the_failures_of_a_report_are_kept() {
 }
 
 #[test]
+fn a_finding_is_told_where_its_plan_cannot_be_kept() {
+    let folder = folder("no-folder");
+    fs::write(folder.join("target"), "").expect("written");
+    let shrunk = run_in(&folder, &["shrink", "queue", "0", "--bug", "limit-included"]);
+    let told = stdout(&shrunk);
+    assert!(
+        told.contains("FAILED queue, seed 0") && told.contains("nothing more can be taken away"),
+        "{told}"
+    );
+    assert!(
+        stderr(&shrunk).ends_with("\nshaketable: cannot write target/shaketable\n"),
+        "{}",
+        stderr(&shrunk)
+    );
+    assert_eq!((code(&shrunk), names(&folder).len()), (1, 1));
+}
+
+#[test]
 fn what_cannot_be_kept_is_refused_in_one_line_and_nothing_is_written() {
     let folder = folder("refused");
     let path = added(&folder);

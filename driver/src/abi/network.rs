@@ -195,7 +195,7 @@ pub fn api_version() -> c_int {
 
 /// Ends the process with a sentence if no version of the API is selected: FoundationDB's library crashes in this function
 /// then, because it has no client yet (`fdb_c.cpp`, `MultiVersionTransaction.actor.cpp`).
-fn require_api_version(function: &str) {
+pub(super) fn require_api_version(function: &str) {
     if API_VERSION.load(Ordering::SeqCst) == 0 {
         output::complain(&format!(
             "{function} is called before fdb_select_api_version, where FoundationDB's library crashes"

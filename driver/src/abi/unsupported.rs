@@ -5,6 +5,7 @@
 use super::{
     database::{FDBDatabase, FDBTenant},
     future::FDBFuture,
+    network,
     transaction::FDBTransaction,
     types::{FDBKeyValue, FDBReadBlobGranuleContext, fdb_bool_t, fdb_error_t},
 };
@@ -152,7 +153,9 @@ pub extern "C" fn fdb_database_set_shared_state(_: *mut FDBDatabase, _: *mut c_v
 
 /// One client library tells another that it speaks a newer protocol: there is one library here.
 #[unsafe(no_mangle)]
-pub extern "C" fn fdb_use_future_protocol_version() {}
+pub extern "C" fn fdb_use_future_protocol_version() {
+    network::require_api_version("fdb_use_future_protocol_version");
+}
 
 /// Ends a read of blob granules: 2108.
 #[unsafe(no_mangle)]

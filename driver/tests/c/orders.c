@@ -11,6 +11,8 @@ static void only_numbers_and_names_come_first(void) {
 
 static void client_version_first(void) { fdb_get_client_version(); }
 
+static void protocol_first(void) { fdb_use_future_protocol_version(); }
+
 static void set_up_first(void) { fdb_setup_network(); }
 
 static void option_first(void) { fdb_network_set_option(FDB_NET_OPTION_TRACE_ENABLE, NULL, 0); }
@@ -98,6 +100,7 @@ static const struct {
 } orders[] = {
     ORDER(only_numbers_and_names_come_first),
     ORDER(client_version_first),
+    ORDER(protocol_first),
     ORDER(set_up_first),
     ORDER(option_first),
     ORDER(options_of_the_chooser_first),

@@ -19,6 +19,7 @@ const ANSWERED: &[&str] = &[
 /// Orders that crash FoundationDB's library, and the function in which they do.
 const CRASH: &[(&str, &str)] = &[
     ("client_version_first", "fdb_get_client_version"),
+    ("protocol_first", "fdb_use_future_protocol_version"),
     ("set_up_first", "fdb_setup_network"),
     ("option_first", "fdb_network_set_option"),
 ];

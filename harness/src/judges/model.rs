@@ -156,24 +156,36 @@ struct Candidate<'a, A> {
     read_version: Option<Version>,
 }
 
-/// Replays the operations and returns the final model. `plan` has the planned operations of each client, and
-/// `operations` their outcomes.
+/// Replays the operations and returns the final model, and how many waits were judged. `plan` has the planned operations of each
+/// client, and `operations` their outcomes.
 pub fn judge<W: Workload>(
     workload: &W,
     plan: &[Vec<W::Op>],
     operations: &[Vec<Operation<W::Answer>>],
     history: &History,
     truth: &Truth,
-) -> Result<W::Model, Mismatch> {
+) -> (Result<W::Model, Mismatch>, u64) {
     let traces = Traces::of(workload, history, truth);
     let durable = Timeline::of(history, truth);
     let shown = traces.shown_by_answers(workload, operations, &durable);
-    let timeline = durable.with(shown.into_iter());
+    let timing = Timing::of(history, durable.with(shown.into_iter()));
+    let model = judged(workload, plan, operations, (history, truth), &traces, &timing);
+    (model, timing.judged())
+}
+
+fn judged<W: Workload>(
+    workload: &W,
+    plan: &[Vec<W::Op>],
+    operations: &[Vec<Operation<W::Answer>>],
+    (history, truth): (&History, &Truth),
+    traces: &Traces<'_>,
+    timing: &Timing,
+) -> Result<W::Model, Mismatch> {
     let mut order = Vec::new();
     for (client, list) in operations.iter().enumerate() {
         for (index, operation) in list.iter().enumerate() {
             let (key, op) = ((client, index), &plan[client][index]);
-            let found = candidates(workload, op, key, operation, &traces, &timeline, truth);
+            let found = candidates(workload, op, key, operation, traces, timing.timeline(), truth);
             order.extend(found.map_err(|(unplaced, why)| {
                 let message = format!("{}: {why}", describe::<W>(key, op));
                 let witness = unplaced.witness(key, history, truth);
@@ -182,7 +194,7 @@ pub fn judge<W: Workload>(
         }
     }
     order.sort_by_key(|candidate| (candidate.place, candidate.key));
-    let replayed = replay(workload, plan, operations, order, &Timing::of(history, timeline));
+    let replayed = replay(workload, plan, operations, order, timing);
     replayed.map_err(|(mismatch, misfit)| mismatch(Box::new(misfit.objection(history, truth))))
 }
 

@@ -14,6 +14,7 @@ use shaketable_sim::{
     proto::Version,
     rt::{Nanos, SECOND},
 };
+use std::cell::Cell;
 
 /// How late an answer may be on a cluster without faults, nanoseconds. It takes a watch, a read version and a read
 /// for each page, all of which take milliseconds.
@@ -38,12 +39,24 @@ pub struct Timing {
     timeline: Timeline,
     /// The start and the end of the time in which faults were on.
     faulty: Option<(Nanos, Nanos)>,
+    /// The waits that were judged.
+    judged: Cell<u64>,
 }
 
 impl Timing {
     /// The timing of a run.
     pub(crate) fn of(history: &History, timeline: Timeline) -> Timing {
-        Timing { timeline, faulty: history.faulty }
+        Timing { timeline, faulty: history.faulty, judged: Cell::new(0) }
+    }
+
+    /// When versions were known to be committed.
+    pub(crate) fn timeline(&self) -> &Timeline {
+        &self.timeline
+    }
+
+    /// How many waits were judged.
+    pub(crate) fn judged(&self) -> u64 {
+        self.judged.get()
     }
 
     /// The highest version that was known to be committed before this time.
@@ -69,6 +82,7 @@ impl Timing {
         read_version: Option<Version>,
         wait: Wait,
     ) -> Result<(), String> {
+        self.judged.set(self.judged.get() + 1);
         let seconds = |nanos: Nanos| nanos as f64 / 1e9;
         let Some(found) = wait.found else {
             let end = called.saturating_add(wait.patience);

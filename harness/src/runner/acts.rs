@@ -13,6 +13,7 @@ use crate::{
     plan::Plan,
     workload::{Operation, Workload},
 };
+use shaketable_reports::Counters;
 use std::sync::Arc;
 
 /// Performs a plan on a fresh testbed. The result does not include the claims of layers and workloads yet.
@@ -57,7 +58,7 @@ pub(crate) async fn perform<W: Workload, T: Testbed<W>>(
     let judged = testbed.history(|history| {
         judge(plan, history, (&operations, &dropped), &replicas, set_up_at, findings, broken_at)
     });
-    let Judged { mut findings, audited: rebuilt, model } = judged;
+    let Judged { mut findings, audited: rebuilt, waits, model } = judged;
     audited += rebuilt;
     if let Some(model) = model {
         findings.extend(final_check(plan, &testbed, model, &findings).await?);
@@ -65,6 +66,7 @@ pub(crate) async fn perform<W: Workload, T: Testbed<W>>(
     findings.iter_mut().for_each(|finding| finding.calls(&plan.operations));
     let (counters, performed) =
         testbed.history(|history| (count(history, &operations, audited), performed(history, &operations)));
+    let counters = Counters { waits, ..counters };
     let outcomes = outcomes(plan, &operations);
     let result = RunResult { findings, counters, outcomes, performed, ..RunResult::default() };
     Ok(testbed.close(plan, &operations, &replicas, result).await)

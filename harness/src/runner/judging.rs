@@ -17,6 +17,8 @@ pub(super) struct Judged<M> {
     pub(super) findings: Vec<Finding>,
     /// The number of versions audited.
     pub(super) audited: u64,
+    /// The number of waits judged.
+    pub(super) waits: u64,
     /// The sequential model after the last operation, if every answer fits.
     pub(super) model: Option<M>,
 }
@@ -43,6 +45,7 @@ pub(super) fn judge<W: Workload>(
     }
     let (workload, plan) = (&plan.configuration, &plan.operations);
     let model = caught(|| judges::model::judge(workload, plan, operations, history, &truth), &mut findings);
+    let (model, waits) = model.unzip();
     let conflicts = caught(|| judges::conflict_free::judge(workload, plan, history, &truth), &mut findings);
     findings.extend(conflicts.and_then(Result::err).map(|why| Finding::of(Kind::ConflictFree, *why)));
     let audits = caught(|| judges::audits::judge(workload, history, &truth, set_up_at), &mut findings);
@@ -68,7 +71,7 @@ pub(super) fn judge<W: Workload>(
     };
     let unexplained = judges::unexplained::judge(operations, given_up, history, describe);
     findings.extend(unexplained.err().map(|why| Finding::of(Kind::Unexplained, *why)));
-    Judged { findings, audited, model }
+    Judged { findings, audited, waits: waits.unwrap_or_default(), model }
 }
 
 /// Completes the witnesses of findings that were made before the history was known: who should have woken the operations that

@@ -29,6 +29,7 @@ pub fn sweep(report: &SweepReport, commit: &str) -> String {
         let _ = write!(out, "faults delivered:\n{}\n", indent(&wrap(&struck, COLUMNS - 2), "  "));
     }
     out.push_str(&unreached(report));
+    out.push_str(&unjudged(report));
     out.push_str(&cost(report));
     out.push_str(ending(report.ending));
     out.push('\n');
@@ -124,6 +125,19 @@ fn unreached(report: &SweepReport) -> String {
         }
     }
     if out.is_empty() { out } else { format!("never reached:\n{out}\n") }
+}
+
+/// Workloads that set watches and judge no wait.
+fn unjudged(report: &SweepReport) -> String {
+    let is_unjudged = |w: &&WorkloadReport| w.counters.watches > 0 && w.counters.waits == 0;
+    let names: Vec<&str> = report.workloads.iter().filter(is_unjudged).map(|w| w.workload.as_str()).collect();
+    match &names[..] {
+        [] => String::new(),
+        names => format!(
+            "set watches, and no wait was judged (Step::waited), so that a lost wake-up passes:\n  {}\n\n",
+            names.join(", ")
+        ),
+    }
 }
 
 fn cost(report: &SweepReport) -> String {

@@ -14,6 +14,10 @@ use std::sync::Arc;
 /// The bytes of writes of an attempt that was never sent to be committed which the history keeps in any case.
 const KEPT: usize = 100_000;
 
+/// The bytes of rows that the range reads of one attempt may return. A loop that reads one page again and again waits for nothing,
+/// and would fill the memory before it has made too many calls.
+const MOST_ROWS: usize = 2 << 30;
+
 /// The attempt so far.
 #[derive(Debug, Default)]
 pub struct Record {
@@ -21,6 +25,8 @@ pub struct Record {
     id: Option<AttemptId>,
     calls: Vec<Call>,
     own_writes: OwnWritesByCall,
+    /// The bytes of the rows that were returned.
+    returned: usize,
     round_trips: u32,
     watches: Vec<Bytes>,
     version_requested: Nanos,
@@ -72,8 +78,14 @@ impl Record {
         }
     }
 
-    /// Records the result of a range read.
+    /// Records the result of a range read. Panics after more than [`MOST_ROWS`].
     pub fn rows(&mut self, at: usize, rows: &[KeyValue], more: bool) {
+        let bytes = |row: &KeyValue| size_of::<KeyValue>() + row.key.len() + row.value.len();
+        self.returned += rows.iter().map(bytes).sum::<usize>();
+        assert!(
+            self.returned < MOST_ROWS,
+            "it loops without end: {MOST_ROWS} bytes of rows in one transaction"
+        );
         if let Some(Call::GetRange { answer, .. }) = self.calls.get_mut(at) {
             *answer = Some((Arc::from(rows), more));
         }
@@ -197,5 +209,33 @@ impl Record {
             ended: world.clock.now(),
         };
         world.history.lock().record(id, attempt);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::history::OwnWrites;
+    use shaketable_layers::tx::{Isolation, KeySelector};
+
+    #[test]
+    fn pages_without_end_are_an_endless_loop() {
+        let pages = |count: usize| {
+            let mut record = Record::default();
+            let row = KeyValue { key: "a".into(), value: Bytes::from(vec![0; 1 << 20]) };
+            let at = KeySelector::first_greater_or_equal("a");
+            let call = Call::GetRange {
+                begin: at.clone(),
+                end: at,
+                limit: 1,
+                reverse: false,
+                isolation: Isolation::Snapshot,
+                answer: None,
+            };
+            let at = record.read(call, OwnWrites::default());
+            std::panic::catch_unwind(move || (0..count).for_each(|_| record.rows(at, &[row.clone()], true)))
+        };
+        assert!(pages(2_000).is_ok());
+        assert!(pages(2_048).is_err(), "a loop");
     }
 }

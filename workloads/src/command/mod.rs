@@ -55,7 +55,7 @@ enum Conformance {
 
 #[derive(Clone, Debug, Args)]
 struct CheckArguments {
-    /// The folder: files of scripted transactions with their results, ending in .jsonl
+    /// The folder: scripts with their results that end in .jsonl, and special-keys.txt
     #[arg(value_name = "DIR")]
     folder: PathBuf,
     /// Write the report as JSON; - for standard output

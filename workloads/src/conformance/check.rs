@@ -41,7 +41,7 @@ pub enum CheckError {
         error: FormatError,
     },
     /// There are no recordings to compare with.
-    #[error("{path}: no recordings (files that end in .jsonl)")]
+    #[error("{path}: no recordings (files that end in .jsonl, or special-keys.txt)")]
     Empty {
         /// The folder.
         path: String,

@@ -191,7 +191,7 @@ impl Run {
     fn objection(&self) -> Result<<Register as Workload>::Model, Box<Objection>> {
         let truth = Truth::of(&self.story.history);
         let judged = model::judge(&self.workload, &self.plan, &self.operations, &self.story.history, &truth);
-        judged.map_err(|unfit| match unfit {
+        judged.0.map_err(|unfit| match unfit {
             model::Mismatch::Layer(why) => why,
             model::Mismatch::Model(why) => panic!("{}", why.message),
         })
@@ -385,6 +385,17 @@ fn an_audit_reports_the_first_version_that_breaks_an_invariant() {
     assert!(audit(1..10, 95).1.unwrap_err().contains("it is broken"));
 }
 
+#[test]
+fn judged_waits_are_counted() {
+    for (waits, judged) in [(false, 0), (true, 1)] {
+        let mut run = Run { workload: Register { waits, ..Register::default() }, ..Run::default() };
+        run.get(1, None, Some(10), (0, 6 * SECOND));
+        let truth = Truth::of(&run.story.history);
+        let judge = model::judge(&run.workload, &run.plan, &run.operations, &run.story.history, &truth);
+        assert_eq!((judge.0.is_ok(), judge.1), (true, judged));
+    }
+}
+
 /// The judge of a workload whose operations may have several effects.
 #[test]
 fn all_effects_are_durable_when_the_operation_is_answered() {
@@ -394,7 +405,7 @@ fn all_effects_are_durable_when_the_operation_is_answered() {
         run.attempt(0, 19, Some((20, second)), 200);
         let truth = Truth::of(&run.story.history);
         let workload = Register::<false> { late, ..Register::default() };
-        model::judge(&workload, &run.plan, &run.operations, &run.story.history, &truth)
+        model::judge(&workload, &run.plan, &run.operations, &run.story.history, &truth).0
     };
     assert!(judged(200, false).is_ok() && judged(201, true).is_ok());
     let Err(model::Mismatch::Layer(objection)) = judged(201, false) else { panic!("the second is late") };

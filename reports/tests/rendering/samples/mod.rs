@@ -19,6 +19,8 @@ fn counters(scale: u64) -> Counters {
         retries: 1_204 * scale,
         faults: 350 * scale,
         audits: 240 * scale,
+        watches: 50 * scale,
+        waits: 20 * scale,
         recoveries: 3 * scale,
     }
 }

@@ -11,6 +11,9 @@ static void only_numbers_and_names_come_first(void) {
 
 static void client_version_first(void) { fdb_get_client_version(); }
 
+// FoundationDB's library exports it, and its header leaves it out.
+void fdb_use_future_protocol_version(void);
+
 static void protocol_first(void) { fdb_use_future_protocol_version(); }
 
 static void set_up_first(void) { fdb_setup_network(); }

@@ -233,7 +233,9 @@ mod tests {
                 answer: None,
             };
             let at = record.read(call, OwnWrites::default());
-            std::panic::catch_unwind(move || (0..count).for_each(|_| record.rows(at, &[row.clone()], true)))
+            std::panic::catch_unwind(move || {
+                (0..count).for_each(|_| record.rows(at, std::slice::from_ref(&row), true))
+            })
         };
         assert!(pages(2_000).is_ok());
         assert!(pages(2_048).is_err(), "a loop");

@@ -316,6 +316,8 @@ impl<'a, W: Workload, D: Database> Testbed<W> for Real<'a, W, D> {
     type Database = Recorded<D>;
     type Lost = RunError;
 
+    const HAS_EVERY_ERROR: bool = false;
+
     fn now(&self) -> Nanos {
         self.access.now()
     }

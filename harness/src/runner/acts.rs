@@ -59,6 +59,7 @@ pub(crate) async fn perform<W: Workload, T: Testbed<W>>(
         judge(plan, history, (&operations, &dropped), &replicas, set_up_at, findings, broken_at)
     });
     let Judged { mut findings, audited: rebuilt, waits, model } = judged;
+    findings.retain(|finding| T::HAS_EVERY_ERROR || finding.kind != Kind::Unexplained);
     audited += rebuilt;
     if let Some(model) = model {
         findings.extend(final_check(plan, &testbed, model, &findings).await?);

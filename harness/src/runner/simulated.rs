@@ -122,6 +122,8 @@ impl<W: Workload> Testbed<W> for Simulated<'_> {
     type Database = SimDatabase;
     type Lost = Infallible;
 
+    const HAS_EVERY_ERROR: bool = true;
+
     fn now(&self) -> Nanos {
         self.world.clock.now()
     }

@@ -12,9 +12,9 @@ pub const TRANSACTIONS: usize = 100_000;
 /// Calls of a connection whose answers are outstanding.
 pub const CALLS: usize = 100_000;
 
-/// Commands and calls of a transaction between two resets. The simulator takes a transaction with a few more for a loop
+/// Commands and calls of a transaction between two resets. The simulator takes twice as many at one instant for a loop
 /// without end, and fails.
-pub const STEPS: u32 = 190_000;
+pub const STEPS: u32 = 500_000;
 
 /// Bytes of keys and values that the transactions of a connection write between two resets.
 pub const WRITES: usize = 256 << 20;

@@ -230,7 +230,7 @@ fn each_kind_of_nonsense_has_its_line() {
                 0 => Request::Command(db, Command::Create(tx)),
                 _ => clear.clone(),
             }),
-            "a transaction with more than 190000 calls",
+            "a transaction with more than 500000 calls",
         ),
         (
             many(limits::WRITES / 1_000_000 + 2, &|n| match n {

@@ -18,7 +18,8 @@ def expect(code, call):
 
 
 def special(name):
-    return db.create_transaction()[b"\xff\xff/" + name].wait()
+    tr = db.create_transaction()
+    return tr[b"\xff\xff/" + name].wait()
 
 
 def locality():
@@ -33,8 +34,10 @@ def locality():
         if any(role["role"] == "storage" for role in process["roles"])
     }
     replicas = status["cluster"]["configuration"]["storage_replicas"]
+    # The answer ends with its transaction.
+    tr = db.create_transaction()
     for key in boundaries:
-        addresses = {address.decode() for address in fdb.locality.get_addresses_for_key(db, key)}
+        addresses = {address.decode() for address in fdb.locality.get_addresses_for_key(tr, key).wait()}
         assert len(addresses) == replicas and addresses <= storage, (addresses, storage)
 
 

@@ -111,19 +111,6 @@ pub async fn prepare<D: Database>(db: &D) -> Result<()> {
     .map_err(|e| e.error)
 }
 
-/// Whether the cluster has none of the keys that [`prepare`] adds: one that is served by `shaketable serve` has none.
-pub(super) async fn has_no_system_keys<D: Database>(db: &D) -> Result<bool> {
-    let keys = RangeOption::new(&b"\xff\x02"[..], &b"\xff\x03"[..]).limit(1);
-    let found = db.run(|tx, _| {
-        let keys = keys.clone();
-        async move {
-            tx.set_option(TransactionOption::ReadSystemKeys)?;
-            tx.get_range_all(keys, Isolation::Snapshot).await
-        }
-    });
-    found.await.map(|rows| rows.is_empty()).map_err(|e| e.error)
-}
-
 /// Sets the user keyspace to the initial rows of the case.
 async fn set_up<D: Database>(db: &D, case: &Case) -> Result<()> {
     let none = BTreeMap::new();

@@ -7,6 +7,6 @@ mod time;
 mod transaction;
 
 pub use database::{FdbDatabase, Unreachable};
-pub use network::{Buggify, Network, StartError};
+pub use network::{Buggify, Network, StartError, is_simulated};
 pub use time::RealTime;
 pub use transaction::FdbTransaction;

@@ -54,6 +54,11 @@ pub enum StartError {
 /// The environment variable that permits shaketable's own library, so that this backend can be tested without a cluster.
 const PERMITS_SIMULATED: &str = "SHAKETABLE_PERMIT_SIMULATED";
 
+/// Whether the C library is shaketable's own, whose cluster is simulated. Must be called after a [`Network`] was started.
+pub fn is_simulated() -> bool {
+    raw::client_version().contains("shaketable")
+}
+
 static STARTED: AtomicBool = AtomicBool::new(false);
 
 impl Network {
@@ -82,7 +87,7 @@ impl Network {
         let refused = |e| StartError::Refused(super::transaction::error(e));
         let network = builder.build().map_err(refused)?;
         // FoundationDB's library has a version only once the version of the API is selected: before, this crashes.
-        if raw::client_version().contains("shaketable") && std::env::var_os(PERMITS_SIMULATED).is_none() {
+        if is_simulated() && std::env::var_os(PERMITS_SIMULATED).is_none() {
             return Err(StartError::Simulated);
         }
         for option in options {

@@ -15,7 +15,11 @@ use shaketable_layers::{
     once::{self, Session},
     tx::{self, Database, Env, Isolation, RetryError, RunError, Transaction, TransactionOption, Turns},
 };
-use std::{fmt::Display, future::Future};
+use std::{
+    fmt::Display,
+    future::Future,
+    sync::atomic::{AtomicBool, Ordering::Relaxed},
+};
 
 /// The answers of one transaction, in the format in which the session records them.
 pub struct Recorded<A>(pub Vec<A>);
@@ -49,6 +53,10 @@ fn perform_at_both_levels<'a, S: Specimen, T: Transaction>(
     }
 }
 
+/// Whether a call of a transaction that does several side by side has failed with an error of FoundationDB. The
+/// transaction is lost then, and the other calls may find what that one has left half done.
+type Lost = AtomicBool;
+
 /// Does one call: some of the read-only ones at both isolation levels, unless others run `beside` it.
 #[allow(clippy::manual_async_fn, reason = "see perform_all")]
 fn perform_one<'a, S: Specimen, T: Transaction>(
@@ -56,21 +64,23 @@ fn perform_one<'a, S: Specimen, T: Transaction>(
     tx: &'a T,
     env: &'a Env,
     op: &'a S::Op,
-    beside: bool,
+    beside: Option<&'a Lost>,
 ) -> impl Future<Output = Result<S::Answer, S::Error>> + Send + 'a {
     async move {
         let twice =
-            !beside && specimen.takes_isolation(op) && env.random_u64().is_multiple_of(READS_PER_DOUBLE_READ);
+            beside.is_none() && specimen.takes_isolation(op) && env.random_u64().is_multiple_of(READS_PER_DOUBLE_READ);
         if twice {
             return Box::pin(perform_at_both_levels(specimen, tx, env, op)).await;
         }
         let checked = Checked::new(tx.clone());
         let answer = Box::pin(specimen.perform(&checked, env, op, Isolation::Serializable)).await;
-        if let Err(refusal) = &answer
-            && S::refuses_cleanly(op, refusal)
-            && refusal.fdb().is_none()
-        {
-            checked.check_refusal(op, refusal);
+        if let Err(refusal) = &answer {
+            let is_lost = || beside.is_some_and(|lost| lost.load(Relaxed));
+            if refusal.fdb().is_some() {
+                beside.inspect(|lost| lost.store(true, Relaxed));
+            } else if S::refuses_cleanly(op, refusal) && !is_lost() {
+                checked.check_refusal(op, refusal);
+            }
         }
         answer
     }
@@ -94,15 +104,16 @@ pub(super) fn perform_all<'a, S: Specimen, T: Transaction>(
     async move {
         let joins = S::JOINS && ops.len() > 1 && env.random_u64().is_multiple_of(TRANSACTIONS_PER_JOINED);
         if joins {
+            let lost = Lost::default();
             let mut calls = Vec::with_capacity(ops.len());
             for op in ops {
-                calls.push(perform_one(specimen, &tx, env, op, true).boxed());
+                calls.push(perform_one(specimen, &tx, env, op, Some(&lost)).boxed());
             }
             return join(calls).await;
         }
         let mut answers = Vec::with_capacity(ops.len());
         for op in ops {
-            answers.push(perform_one(specimen, &tx, env, op, false).await?);
+            answers.push(perform_one(specimen, &tx, env, op, None).await?);
         }
         Ok(answers)
     }
@@ -122,10 +133,11 @@ pub(super) fn perform_interleaved<'a, S: Specimen, T: Transaction>(
     ops: &'a [S::Op],
 ) -> impl Future<Output = Result<Vec<S::Answer>, S::Error>> + Send + 'a {
     async move {
+        let lost = &Lost::default();
         let mut calls = Vec::with_capacity(ops.len());
         for op in ops {
             let apart = tx.with_turns(Turns::default());
-            calls.push(async move { perform_one(specimen, &apart, env, op, true).await }.boxed());
+            calls.push(async move { perform_one(specimen, &apart, env, op, Some(lost)).await }.boxed());
         }
         join(calls).await
     }

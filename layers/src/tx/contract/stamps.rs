@@ -7,7 +7,7 @@ use super::{
 };
 use crate::tx::{Database, Error, MutationType::*, RangeOption, Result, Transaction};
 use bytes::Bytes;
-use futures::{FutureExt, StreamExt, TryFutureExt, stream::FuturesUnordered};
+use futures::{FutureExt, StreamExt, TryFutureExt, poll, stream::FuturesUnordered};
 
 const SECTION: &str = "versionstamps";
 
@@ -121,9 +121,18 @@ async fn stamp_first<D: Database>(c: Ctx<D>) -> Expectation {
     for n in 0..20u8 {
         let tx = c.tx()?;
         tx.set(&c.key("a"), &[n]);
-        // Each is polled when it is woken, in this order.
-        let stamp = tx.get_versionstamp().map_ok(|_| "stamp").boxed();
-        let commit = tx.commit().map_ok(|()| "commit").boxed();
+        let mut stamp = tx.get_versionstamp().map_ok(|_| "stamp").boxed();
+        let mut commit = tx.commit().map_ok(|()| "commit").boxed();
+        // Which of them answered first is known only if neither had answered when it was polled first.
+        if poll!(&mut commit).is_ready() {
+            same("a stamp after the answer of its commit", poll!(&mut stamp).is_ready(), true)?;
+            continue;
+        }
+        if poll!(&mut stamp).is_ready() {
+            commit.await?;
+            continue;
+        }
+        // Each is polled when it is woken, in the order of their answers.
         let mut answers: FuturesUnordered<_> = [stamp, commit].into_iter().collect();
         let mut order = Vec::new();
         while let Some(answer) = answers.next().await {

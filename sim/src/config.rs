@@ -104,12 +104,14 @@ cluster_bugs! {
     StaleReadVersion = "stale-read-version",
     /// One replica applies the mutations of a batch in a different order.
     ReplicaReorders = "replica-reorders",
+    /// The resolver does not compare a transaction with earlier ones of its batch.
+    ResolverIgnoresBatch = "resolver-ignores-batch",
+    /// A commit proxy tells the order among the accepted transactions instead of all.
+    ProxyMiscounts = "proxy-miscounts",
     /// The resolver takes the keys behind a write range for keys that were never written.
     ResolverForgetsStep = "resolver-forgets-step",
     /// The resolver remembers only the first key of a write range.
     ResolverNarrowsWrites = "resolver-narrows-writes",
-    /// The resolver does not compare a transaction with earlier ones of its batch.
-    ResolverIgnoresBatch = "resolver-ignores-batch",
     /// A read range that spans resolvers is checked only by the one that has its begin.
     ResolverSplitsRanges = "resolver-splits-ranges",
     /// The resolver accepts a transaction whose read version is before its window.
@@ -124,8 +126,6 @@ cluster_bugs! {
     ProxyAsksOneResolver = "proxy-asks-one-resolver",
     /// A commit proxy logs the transactions of a batch in reverse order.
     ProxyReordersBatch = "proxy-reorders-batch",
-    /// A commit proxy tells the order among the accepted transactions instead of all.
-    ProxyMiscounts = "proxy-miscounts",
     /// A versionstamped key gets no write conflict range.
     ProxyLeavesStampedKeys = "proxy-leaves-stamped-keys",
     /// A commit proxy logs the first eight writes of a transaction.

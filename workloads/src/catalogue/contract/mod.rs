@@ -49,6 +49,7 @@ impl Workload for Contract {
     fn cluster_bugs() -> &'static [ClusterBug] {
         use ClusterBug::*;
         &[
+            ResolverTakesOld,
             StorageAppendsLess,
             StorageHidesMore,
             StorageCountsEqual,

@@ -42,7 +42,7 @@ use shaketable_layers::{
     once::Session,
     tx::{self, Database, Isolation::Serializable, RangeOption, Transaction},
 };
-use shaketable_sim::{proto::Mutation, seed::Stream};
+use shaketable_sim::{config::ClusterBug, proto::Mutation, seed::Stream};
 use std::{ops::Range, time::Duration};
 
 /// The drawn configuration of a run.
@@ -118,6 +118,10 @@ impl Workload for Upload {
 
     fn bugs() -> &'static [Bug] {
         BUGS
+    }
+
+    fn cluster_bugs() -> &'static [ClusterBug] {
+        &[ClusterBug::StorageKeepsRolledBack]
     }
 
     fn points() -> &'static [&'static str] {

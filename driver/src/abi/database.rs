@@ -267,10 +267,17 @@ pub unsafe extern "C" fn fdb_tenant_destroy(tenant: *mut FDBTenant) {
     }
 }
 
-/// How busy the network thread is: 0, because it is busy as long as something waits.
+/// The share of its time that the network thread is busy, from 0 to 1, measured each second that it is asked for. Within a
+/// simulation, and if the cluster is that of a server, 0.
+///
+/// # Safety
+///
+/// `database` is a database that was not destroyed.
 #[unsafe(no_mangle)]
-pub extern "C" fn fdb_database_get_main_thread_busyness(_database: *mut FDBDatabase) -> f64 {
-    0.0
+pub unsafe extern "C" fn fdb_database_get_main_thread_busyness(database: *mut FDBDatabase) -> f64 {
+    // SAFETY: as the caller promises.
+    let is_threaded = unsafe { &*database }.threaded.is_some();
+    Network::get().ok().filter(|_| is_threaded).map_or(0.0, Network::busyness)
 }
 
 /// The protocol of the cluster, that of FoundationDB 7.4. It never changes: a call that expects this one is not ready

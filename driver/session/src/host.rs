@@ -118,6 +118,15 @@ impl Host {
         &self.pulse
     }
 
+    /// The share of its time, from 0 to 1, that the cluster's thread is busy; 0 if there is no cluster any more. By the
+    /// wall clock, and about the last second if it is asked for that often.
+    pub fn busyness(&self) -> f64 {
+        match self.is_over.load(Ordering::SeqCst) {
+            true => 0.0,
+            false => self.inbox.load().share(),
+        }
+    }
+
     /// Ends the cluster. Calls whose answers are outstanding end with 1101.
     pub fn stop(&self) {
         self.inbox.stop();

@@ -1,6 +1,6 @@
 //! What other threads have given to the cluster's thread and it has not taken yet.
 
-use crate::{Call, CallId, Command, Completion, DatabaseId, TransactionId, bell::Bell};
+use crate::{Call, CallId, Command, Completion, DatabaseId, TransactionId, bell::Bell, load::Load};
 use parking_lot::Mutex;
 use shaketable_sim::client::ReadVersions;
 use std::{
@@ -43,12 +43,14 @@ pub struct Inbox {
     messages: Mutex<VecDeque<Message>>,
     stopped: AtomicBool,
     bell: Bell,
+    load: Load,
 }
 
 impl Inbox {
     /// An empty inbox. Fails if the process cannot open a pipe.
     pub fn new() -> std::io::Result<Inbox> {
-        Ok(Inbox { messages: Mutex::default(), stopped: AtomicBool::new(false), bell: Bell::new()? })
+        let (stopped, bell) = (AtomicBool::new(false), Bell::new()?);
+        Ok(Inbox { messages: Mutex::default(), stopped, bell, load: Load::new() })
     }
 
     /// Adds a message.
@@ -76,7 +78,7 @@ impl Inbox {
     /// Blocks the thread until there is a message, until it is asked to end, or until the timeout. A signal may end it
     /// earlier.
     pub fn wait(&self, timeout: Option<Duration>) {
-        self.bell.wait(timeout, || self.is_idle());
+        self.load.waiting(|| self.bell.wait(timeout, || self.is_idle()));
     }
 
     /// Blocks the thread until there is a message or it is asked to end.
@@ -84,6 +86,11 @@ impl Inbox {
         while self.is_idle() {
             self.wait(None);
         }
+    }
+
+    /// What the cluster's thread does with its time.
+    pub fn load(&self) -> &Load {
+        &self.load
     }
 
     fn is_idle(&self) -> bool {

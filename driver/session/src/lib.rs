@@ -48,6 +48,7 @@ mod host;
 mod inbox;
 pub mod journal;
 mod keys;
+mod load;
 pub mod output;
 pub mod protocol;
 pub mod remote;

@@ -1,10 +1,13 @@
 //! Databases and tenants.
 
 use super::{
-    errors::{CONNECTION_STRING_INVALID, NETWORK_NOT_SETUP, SUCCESS, TENANT_NOT_FOUND},
+    errors::{
+        CONNECTION_STRING_INVALID, NETWORK_NOT_SETUP, SNAP_INVALID_UID_STRING, SNAP_PATH_NOT_WHITELISTED,
+        SUCCESS, TENANT_NOT_FOUND,
+    },
     fork,
     future::{FDBFuture, code},
-    memory::{copy_option, store},
+    memory::{copy, copy_option, store},
     network::Network,
     transaction::FDBTransaction,
     types::fdb_error_t,
@@ -264,10 +267,17 @@ pub unsafe extern "C" fn fdb_tenant_destroy(tenant: *mut FDBTenant) {
     }
 }
 
-/// How busy the network thread is: 0, because it is busy as long as something waits.
+/// The share of its time that the network thread is busy, from 0 to 1, measured each second that it is asked for. Within a
+/// simulation, and if the cluster is that of a server, 0.
+///
+/// # Safety
+///
+/// `database` is a database that was not destroyed.
 #[unsafe(no_mangle)]
-pub extern "C" fn fdb_database_get_main_thread_busyness(_database: *mut FDBDatabase) -> f64 {
-    0.0
+pub unsafe extern "C" fn fdb_database_get_main_thread_busyness(database: *mut FDBDatabase) -> f64 {
+    // SAFETY: as the caller promises.
+    let is_threaded = unsafe { &*database }.threaded.is_some();
+    Network::get().ok().filter(|_| is_threaded).map_or(0.0, Network::busyness)
 }
 
 /// The protocol of the cluster, that of FoundationDB 7.4. It never changes: a call that expects this one is not ready
@@ -288,4 +298,25 @@ pub extern "C" fn fdb_database_get_server_protocol(
 pub extern "C" fn fdb_database_get_client_status(_database: *mut FDBDatabase) -> *mut FDBFuture {
     let status = Bytes::from_static(br#"{"Healthy":true,"InitializationState":"created"}"#);
     FDBFuture::ready(Ok(Value::Key(status)))
+}
+
+/// Takes a snapshot of the disks with a program that the servers run. An id that is not 32 hexadecimal digits is refused
+/// with 2509, every other call with 2505: the servers of the cluster run no program, as those of a cluster whose
+/// configuration names none.
+///
+/// # Safety
+///
+/// `uid` is null or readable for `uid_length` bytes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fdb_database_create_snapshot(
+    _database: *mut FDBDatabase,
+    uid: *const u8,
+    uid_length: c_int,
+    _snap_command: *const u8,
+    _snap_command_length: c_int,
+) -> *mut FDBFuture {
+    // SAFETY: as the caller promises.
+    let uid = unsafe { copy(uid, uid_length) };
+    let is_id = uid.len() == 32 && uid.iter().all(u8::is_ascii_hexdigit);
+    FDBFuture::ready(Err(if is_id { SNAP_PATH_NOT_WHITELISTED } else { SNAP_INVALID_UID_STRING }))
 }

@@ -35,6 +35,10 @@ pub const FUTURE_RELEASED: Error = Error::from_code(1102);
 pub const CONNECTION_STRING_INVALID: Error = Error::from_code(2104);
 /// `tenant_not_found`
 pub const TENANT_NOT_FOUND: Error = Error::from_code(2131);
+/// `snap_path_not_whitelisted`
+pub const SNAP_PATH_NOT_WHITELISTED: Error = Error::from_code(2505);
+/// `snap_invalid_uid_string`
+pub const SNAP_INVALID_UID_STRING: Error = Error::from_code(2509);
 
 /// What a program passes as an error: `unknown_error` (4000) for what is no code.
 pub fn from_program(code: fdb_error_t) -> Error {

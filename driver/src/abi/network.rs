@@ -114,6 +114,11 @@ impl Network {
         }
     }
 
+    /// How busy the network thread is, from 0 to 1; 0 if it only delivers the answers of a server.
+    pub fn busyness(&self) -> f64 {
+        self.host.busyness()
+    }
+
     fn settings(&self) -> Settings {
         self.environment.settings(*self.seed.lock())
     }

@@ -165,7 +165,8 @@ pub fn ask_database(
             2 => fdb_database_get_client_status(db),
             3 => fdb_database_reboot_worker(db, a, n, 1, one),
             4 => fdb_database_force_recovery_with_data_loss(db, a, n),
-            5 => fdb_database_create_snapshot(db, a, n, b, m),
+            // SAFETY: the texts are readable during the call.
+            5 => unsafe { fdb_database_create_snapshot(db, a, n, b, m) },
             6 => fdb_database_purge_blob_granules(db, a, n, b, m, size, 1),
             7 => fdb_database_wait_purge_granules_complete(db, a, n),
             8 => fdb_database_blobbify_range(db, a, n, b, m),

@@ -120,7 +120,9 @@ impl Hands {
         if code == 0 {
             self.created += 1;
             self.databases.push(db);
-            fdb_database_get_main_thread_busyness(db);
+            // SAFETY: the database was just created.
+            let busyness = unsafe { fdb_database_get_main_thread_busyness(db) };
+            assert!((0.0..=1.0).contains(&busyness), "{busyness}");
         }
     }
 

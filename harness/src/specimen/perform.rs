@@ -67,8 +67,9 @@ fn perform_one<'a, S: Specimen, T: Transaction>(
     beside: Option<&'a Lost>,
 ) -> impl Future<Output = Result<S::Answer, S::Error>> + Send + 'a {
     async move {
-        let twice =
-            beside.is_none() && specimen.takes_isolation(op) && env.random_u64().is_multiple_of(READS_PER_DOUBLE_READ);
+        let twice = beside.is_none()
+            && specimen.takes_isolation(op)
+            && env.random_u64().is_multiple_of(READS_PER_DOUBLE_READ);
         if twice {
             return Box::pin(perform_at_both_levels(specimen, tx, env, op)).await;
         }

@@ -108,6 +108,8 @@ cluster_bugs! {
     ResolverIgnoresBatch = "resolver-ignores-batch",
     /// A commit proxy tells the order among the accepted transactions instead of all.
     ProxyMiscounts = "proxy-miscounts",
+    /// A commit proxy logs the transactions of a batch in reverse order.
+    ProxyReordersBatch = "proxy-reorders-batch",
     /// The resolver takes the keys behind a write range for keys that were never written.
     ResolverForgetsStep = "resolver-forgets-step",
     /// The resolver remembers only the first key of a write range.
@@ -124,8 +126,6 @@ cluster_bugs! {
     ResolverForgetsEnd = "resolver-forgets-end",
     /// A commit proxy heeds the first resolver only.
     ProxyAsksOneResolver = "proxy-asks-one-resolver",
-    /// A commit proxy logs the transactions of a batch in reverse order.
-    ProxyReordersBatch = "proxy-reorders-batch",
     /// A versionstamped key gets no write conflict range.
     ProxyLeavesStampedKeys = "proxy-leaves-stamped-keys",
     /// A commit proxy logs the first eight writes of a transaction.

@@ -140,10 +140,11 @@ fn brief(text: &str) -> String {
     let mut shown = String::new();
     let mut rest = text;
     while let Some(first) = rest.chars().next() {
-        // One unit is an escaped byte, or a character.
-        let unit = if is_escaped(rest) { 4 } else { first.len_utf8() };
+        // One unit is an escaped byte, or a character, which may have four bytes as well.
+        let escaped = is_escaped(rest);
+        let unit = if escaped { 4 } else { first.len_utf8() };
         let repeats = |piece: &[u8]| {
-            if unit == 4 { is_escaped_bytes(piece) } else { piece == &rest.as_bytes()[..unit] }
+            if escaped { is_escaped_bytes(piece) } else { piece == &rest.as_bytes()[..unit] }
         };
         let length = unit * rest.as_bytes().chunks(unit).take_while(|piece| repeats(piece)).count();
         let is_kept = length <= MOST * unit || first == ' ' || first.is_ascii_digit();
@@ -362,6 +363,7 @@ mod tests {
         assert_eq!(brief(r"\x"), r"\x");
         assert_eq!(brief(&format!("\"{}b\"    1", "a".repeat(7))), "\"aaa…b\"    1");
         assert_eq!(brief("ääääää"), "ääääää");
+        assert_eq!(brief(&format!("a{}b", "😀".repeat(7))), "a😀😀😀…b");
         assert_eq!(brief("1000000000 xxxxxxx... (7 bytes)"), "1000000000 xxx… (7 bytes)");
     }
 

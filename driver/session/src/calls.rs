@@ -2,7 +2,7 @@
 
 use crate::{Action, Call, Reply};
 use futures::{FutureExt, TryFutureExt, future::BoxFuture};
-use shaketable_layers::tx::{Result, Transaction};
+use shaketable_layers::tx::{ConflictRangeType, Result, Transaction, TransactionOption};
 
 /// Performs a command. Its error is the transaction's deferred error; errors that the transaction defers itself may be
 /// among them.
@@ -56,5 +56,29 @@ pub fn issue<T: Transaction>(tx: &T, call: Call) -> BoxFuture<'static, Result<Re
         Call::GetAddresses(key) => tx.get_addresses_for_key(&key).map_ok(Reply::Addresses).boxed(),
         Call::GetTagThrottledDuration => tx.get_tag_throttled_duration().map_ok(Reply::Time).boxed(),
         Call::GetTotalCost => tx.get_total_cost().map_ok(Reply::Number).boxed(),
+        Call::Recover => recover(tx.clone()).boxed(),
     }
+}
+
+/// A key that nobody reads.
+const NOBODYS: &[u8] = b"\xff/SC/recovery";
+
+/// Commits without writing anything, as often as it takes: a cluster that does so has recovered.
+async fn recover<T: Transaction>(tx: T) -> Result<Reply> {
+    loop {
+        prepare_recovery(&tx)?;
+        match tx.commit().await {
+            Ok(()) => return Ok(Reply::Done),
+            Err(error) => tx.on_error(error).await?,
+        }
+    }
+}
+
+/// Makes a commit one that is sent to the cluster, at the highest priority and for as long as it takes.
+fn prepare_recovery<T: Transaction>(tx: &T) -> Result<()> {
+    use TransactionOption::{AccessSystemKeys, LockAware, PrioritySystemImmediate, RetryLimit, Timeout};
+    for option in [PrioritySystemImmediate, LockAware, AccessSystemKeys, Timeout(0), RetryLimit(-1)] {
+        tx.set_option(option)?;
+    }
+    tx.add_conflict_range(NOBODYS, &[NOBODYS, &[0]].concat(), ConflictRangeType::Write)
 }

@@ -173,6 +173,8 @@ pub enum Call {
     GetTagThrottledDuration,
     /// The cost of the transaction: [`Reply::Number`].
     GetTotalCost,
+    /// Waits until the cluster commits, with a transaction that does nothing else: [`Reply::Done`].
+    Recover,
 }
 
 impl Call {

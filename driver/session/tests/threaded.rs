@@ -196,6 +196,25 @@ fn databases_of_a_process_share_the_cached_read_version() {
     assert!(matches!(open.stop(), Ok(Some(report)) if report.objections.is_empty()));
 }
 
+#[test]
+fn a_recovery_is_waited_for_whatever_the_faults_and_the_defaults_of_the_database() {
+    for seed in 1..=4 {
+        let storm =
+            Environment { seed: Some(Seed(seed)), faults: Some(Profile::Storm), ..Environment::default() };
+        let open = open_with(storm.settings(None));
+        // A timeout of a millisecond, and no retries.
+        for (code, value) in [(500, 1_i64), (501, 0)] {
+            let value = Some(Bytes::copy_from_slice(&value.to_le_bytes()));
+            open.host.command(open.database, Command::SetDatabaseOption { code, value });
+        }
+        for _ in 0..25 {
+            let tx = open.begin();
+            assert_eq!(open.ask(tx, Call::Recover), Ok(Reply::Done), "seed {seed}");
+        }
+        assert!(matches!(open.stop(), Ok(Some(report)) if report.objections.is_empty()));
+    }
+}
+
 /// The report of a run of increments in turn, whose history may be this large.
 fn counted(bug: Option<ClusterBug>, faults: Profile, increments: usize, memory: usize) -> Report {
     let environment =

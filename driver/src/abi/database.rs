@@ -18,7 +18,7 @@ use super::{
 use crate::embedded::Clients;
 use bytes::Bytes;
 use shaketable_layers::tx::{DatabaseOption, Error, Result};
-use shaketable_session::{Command, DatabaseId, Session, address::server_of, settings::seed_of};
+use shaketable_session::{Action, Call, Command, DatabaseId, Session, address::server_of, settings::seed_of};
 use shaketable_sim::client::SimDatabase;
 use std::{
     ffi::{CStr, OsStr, c_char, c_int},
@@ -298,6 +298,30 @@ pub extern "C" fn fdb_database_get_server_protocol(
 pub extern "C" fn fdb_database_get_client_status(_database: *mut FDBDatabase) -> *mut FDBFuture {
     let status = Bytes::from_static(br#"{"Healthy":true,"InitializationState":"created"}"#);
     FDBFuture::ready(Ok(Value::Key(status)))
+}
+
+/// Waits until the cluster commits, which is all that FoundationDB does as long as it can: this cluster recovers by itself,
+/// and loses no data in doing so. The data center has no meaning.
+///
+/// # Safety
+///
+/// `d` is a database that was not destroyed.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fdb_database_force_recovery_with_data_loss(
+    d: *mut FDBDatabase,
+    _dcid: *const u8,
+    _dcid_length: c_int,
+) -> *mut FDBFuture {
+    // SAFETY: as the caller promises.
+    let (session, database) = match unsafe { &*d }.session() {
+        Ok(session) => session,
+        Err(error) => return FDBFuture::ready(Err(error)),
+    };
+    let id = session.next_transaction();
+    session.command(database, Command::Create(id));
+    let ends = session.clone();
+    let end = move |_: &Result<_>| ends.command(database, Command::Transaction(id, Action::Destroy));
+    FDBFuture::calling(session, database, id, Call::Recover, end)
 }
 
 /// Takes a snapshot of the disks with a program that the servers run. An id that is not 32 hexadecimal digits is refused

@@ -42,7 +42,7 @@
 //! | `fdb_database_*` and `fdb_tenant_*` of blob granules | 2108 `unsupported_operation` |
 //! | `fdb_transaction_*` and `fdb_readbg_*` of blob granules | 2108 |
 //! | `fdb_database_create_snapshot` | 2505 `snap_path_not_whitelisted`, as of a cluster whose servers run no program |
-//! | `fdb_database_reboot_worker`, `fdb_database_force_recovery_with_data_loss` | 2108 |
+//! | `fdb_database_reboot_worker` | 2108 |
 //! | `fdb_result_get_*` | 2108: every result is an error |
 //! | `fdb_future_get_bool`, `_get_keyrange_array`, `_get_granule_summary_array`, `_readbg_get_descriptions` | the error of the future, 2000 if it has none |
 //!

@@ -1,4 +1,4 @@
-//! What the simulated cluster does not have: blob granules, and the management of its processes.
+//! What the simulated cluster does not have: blob granules, and processes that restart on demand.
 //!
 //! Calls that return a future, or a result, fail with `unsupported_operation` (2108).
 
@@ -182,8 +182,6 @@ unsupported! {
     );
     /// Restarts a process: 2108.
     fdb_database_reboot_worker(*mut FDBDatabase, *const u8, c_int, fdb_bool_t, c_int);
-    /// Forces a recovery: 2108.
-    fdb_database_force_recovery_with_data_loss(*mut FDBDatabase, *const u8, c_int);
     /// Lists ranges of blob granules: 2108.
     fdb_transaction_get_blob_granule_ranges(*mut FDBTransaction, *const u8, c_int, *const u8, c_int, c_int);
     /// Summarizes blob granules: 2108.

@@ -323,6 +323,7 @@ static void what_there_is_not(FDBDatabase *db) {
     SAME(finish(fdb_tenant_get_id(tenant)), 2131);
     fdb_transaction_destroy(tr);
     fdb_tenant_destroy(tenant);
+    SAME(finish(fdb_database_force_recovery_with_data_loss(db, KEY("dc"))), 0);
     SAME(finish(fdb_database_create_snapshot(db, KEY("id"), KEY("command"))), 2509);
     SAME(finish(fdb_database_create_snapshot(db, KEY("0123456789abcdefABCDEF0123456789"), KEY("command"))), 2505);
     SAME(finish(fdb_database_blobbify_range(db, KEY("a"), KEY("b"))), 2108);

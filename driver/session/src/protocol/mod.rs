@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use shaketable_layers::tx::{KeySelector, RangeOption, Result};
 
 /// The version of the protocol. A change of a message, or of a type in it, is another version.
-pub const VERSION: u16 = 2;
+pub const VERSION: u16 = 3;
 
 /// The longest body of a request, in bytes.
 pub const LONGEST_REQUEST: u32 = 16 << 20;
@@ -125,7 +125,8 @@ fn cut_call(call: &mut Call) {
         | Call::GetVersionstamp
         | Call::GetApproximateSize
         | Call::GetTagThrottledDuration
-        | Call::GetTotalCost => {}
+        | Call::GetTotalCost
+        | Call::Recover => {}
     }
 }
 

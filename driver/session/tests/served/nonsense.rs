@@ -201,7 +201,7 @@ fn each_kind_of_nonsense_has_its_line() {
     let limits = "limits of a range beyond those of the C interface";
     let cases = [
         (b"GET / HTTP/1.1\r\n\r\n".to_vec(), "what is sent is not shaketable's protocol"),
-        (greeting(7), "the server speaks version 2 of the protocol, and the client version 7"),
+        (greeting(7), "the server speaks version 3 of the protocol, and the client version 7"),
         (after(&[frame(&[])]), "a frame that is no request"),
         (after(&[frame(&[9])]), "a frame that is no request"),
         (after(&[frame(&[0, 0, 0])]), "a frame that is no request"),

@@ -164,7 +164,8 @@ pub fn ask_database(
             1 => fdb_database_get_server_protocol(db, size.cast_unsigned()),
             2 => fdb_database_get_client_status(db),
             3 => fdb_database_reboot_worker(db, a, n, 1, one),
-            4 => fdb_database_force_recovery_with_data_loss(db, a, n),
+            // SAFETY: the database was not destroyed, and the text is readable during the call.
+            4 => unsafe { fdb_database_force_recovery_with_data_loss(db, a, n) },
             // SAFETY: the texts are readable during the call.
             5 => unsafe { fdb_database_create_snapshot(db, a, n, b, m) },
             6 => fdb_database_purge_blob_granules(db, a, n, b, m, size, 1),

@@ -3,8 +3,9 @@
 //! Of the indexes that have all the records, in the order that is asked for, one is chosen by these rules, the first
 //! that tells two apart:
 //!
-//! 0. what the transaction itself has written is found: not by an index of type `version` in which the transaction has
-//!    entries, or may get some before the plan is executed, if the query is not about versions;
+//! 0. what the transaction itself has written is found: not by an index of type `version` in which the transaction may
+//!    get entries before the plan is executed, if the query is not about versions (if it has entries already, the index
+//!    is not used at all, even if no other has the order);
 //! 1. more first columns that are bound to one value each;
 //! 2. none of them bound to each value of a list;
 //! 3. a range on the next column;
@@ -50,8 +51,8 @@ pub fn plan_query(
     plan_in(query, meta_data, readable, &|_| false)
 }
 
-/// As [`plan_query`], in a transaction that has entries in the indexes of versions for which `hides` is true: it does not
-/// find them.
+/// As [`plan_query`], in a transaction that has entries in the indexes of versions for which `hides` is true: scans of
+/// these indexes do not find them.
 pub(super) fn plan_in(
     query: &RecordQuery,
     meta_data: &RecordMetaData,
@@ -62,7 +63,11 @@ pub(super) fn plan_in(
     let filter = valid.filter.as_ref().map_or_else(|| QueryComponent::And(Vec::new()), normal);
     let by_version = is_by_version(query, &filter);
     let blind = |index: &Index| index.kind == index_types::VERSION && (!by_version || hides(index));
-    let candidates = candidates(meta_data, &valid.types, readable, &blind);
+    // Refusing an order is better than leaving out what the transaction has written.
+    let usable = |index: &Index| {
+        readable(index) && (by_version || index.kind != index_types::VERSION || !hides(index))
+    };
+    let candidates = candidates(meta_data, &valid.types, &usable, &blind);
     let missing = |rank: &&KeyExpression| !has_rank_index(&candidates, rank);
     if let Some(rank) = filter.ranks().into_iter().find(missing) {
         return Err(QueryError::NoRankIndex(rank.to_string()));

@@ -81,6 +81,7 @@ impl Workload for Api {
     fn cluster_bugs() -> &'static [ClusterBug] {
         use ClusterBug::*;
         &[
+            ResolverForgetsStep,
             ResolverNarrowsWrites,
             ResolverSplitsRanges,
             ResolverForgetsEarly,
@@ -99,6 +100,7 @@ impl Workload for Api {
             StorageClearsLess,
             ClientDeniesCommit,
             ClientReadsCleared,
+            ClientForgetsEqual,
         ]
     }
 

@@ -291,6 +291,20 @@ const HARMLESS: [Choice; 9] = [
 /// The pauses within transactions, milliseconds. The longest exceeds a transaction's life.
 const PAUSES: [u16; 5] = [1, 5, 20, 300, 5_500];
 
+/// How many pauses of a second or more a client makes: with many of them it would be stuck after the faults.
+const LONG_PAUSES: usize = 4;
+
+/// Makes all long pauses but the first ones short.
+fn with_few_long_pauses(mut operations: Vec<Op>) -> Vec<Op> {
+    let calls = operations.iter_mut().flat_map(|op| &mut op.calls);
+    let pauses = calls.filter_map(|call| match call {
+        Call::Pause(milliseconds) if *milliseconds >= 1_000 => Some(milliseconds),
+        _ => None,
+    });
+    pauses.skip(LONG_PAUSES).for_each(|milliseconds| *milliseconds = 300);
+    operations
+}
+
 impl Api {
     /// Draws the operations of a client.
     pub(super) fn drawn(&self) -> BoxedStrategy<Vec<Op>> {
@@ -323,7 +337,7 @@ impl Api {
         let op = op.prop_map(|((read_your_writes, snapshot_ryw), before, options, calls, (watch, wake))| {
             Op { read_your_writes, snapshot_ryw, before, options, calls, watch, wake }
         });
-        vec(op, self.operations.clone()).boxed()
+        vec(op, self.operations.clone()).prop_map(with_few_long_pauses).boxed()
     }
 }
 

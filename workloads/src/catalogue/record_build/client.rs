@@ -19,8 +19,8 @@ use shaketable_layers::{
 };
 use shaketable_record::{
     error::Error,
-    index::{BuildReport, IndexState, build::Batch, scrub::Scrub},
-    store::{RecordExistenceCheck, RecordStore, SaveVersion},
+    index::{BuildReport, IndexAt, IndexEntry, IndexState, ScrubReport, build::Batch, scrub::Scrub},
+    store::{RecordContext, RecordExistenceCheck, RecordStore, SaveVersion},
     value::Tuple,
 };
 
@@ -57,20 +57,15 @@ impl RecordBuild {
                 let Scrubbing { index, repair, limit, .. } = *scrubbing;
                 let name = &*definitions()[index].name;
                 match stores.scrub_index(db, name, scrubbing.scrub(), repair, limit).await {
-                    Ok(report) => {
-                        let found = report.found.iter();
-                        let rows =
-                            found.map(|entry| entry.key.followed_by(&entry.primary_key).pack()).collect();
-                        self.found(db, index, rows).await
-                    }
+                    Ok(report) => self.found(db, index, found_rows(&report)).await,
                     Err(RunError { error: Error::IndexState { .. }, .. }) => {
                         Outcome::Answered(Answer::Unscrubbed)
                     }
                     Err(e) => worked(&e),
                 }
             }
-            Op::Damage(id, removes) => {
-                let done = session.apply(|tx| async move { damage(&tx, *id, *removes).await });
+            Op::Damage(index, id, removes) => {
+                let done = session.apply(|tx| async move { damage(&tx, *index, *id, *removes).await });
                 ended(done.await, |()| Answer::Done, refused)
             }
         }
@@ -83,8 +78,8 @@ impl RecordBuild {
         index: usize,
         found: Vec<Vec<u8>>,
     ) -> Outcome<Answer> {
-        let noted = match self.damages && index == DAMAGED && !found.is_empty() {
-            true => db.run(|tx, _| async move { damages(&tx).await }).await,
+        let noted = match self.damages && DAMAGED.contains(&index) && !found.is_empty() {
+            true => db.run(|tx, _| async move { damages(&tx, index).await }).await,
             false => Ok(Vec::new()),
         };
         let noted = match noted {
@@ -100,6 +95,12 @@ impl RecordBuild {
             )),
         }
     }
+}
+
+/// The rows that a scrub has found.
+pub(super) fn found_rows(report: &ScrubReport) -> Vec<Vec<u8>> {
+    let row = |entry: &IndexEntry| entry.key.followed_by(&entry.primary_key).pack();
+    report.found.iter().map(row).collect()
 }
 
 impl Scrubbing {
@@ -209,9 +210,10 @@ pub(super) fn states<T: Transaction>(
     Ok(Recorded(states?.into_iter().map(|state: IndexState| state as i64).collect()))
 }
 
-/// Removes the entry of a record, or adds one that the record does not have, if the index is readable.
-async fn damage<T: Transaction>(tx: &T, id: i64, removes: bool) -> Result<(), Error> {
-    let definition = &definitions()[DAMAGED];
+/// Removes the entry of a record, and what a ranked set has of it, or adds an entry that the record does not have, if the
+/// index is readable.
+async fn damage<T: Transaction>(tx: &T, index: usize, id: i64, removes: bool) -> Result<(), Error> {
+    let definition = &definitions()[index];
     let stored = match Stored::read(tx, &space()).await? {
         Ok(stored) => stored,
         // The audit objects to it.
@@ -221,18 +223,23 @@ async fn damage<T: Transaction>(tx: &T, id: i64, removes: bool) -> Result<(), Er
         return Ok(());
     }
     let own = stored.records.get(&id).and_then(|kept| definition.entry(kept));
-    let key = |row: &[u8]| {
-        let index = space().subspace(&(part::INDEXES, definition.number));
-        [index.bytes(), row].concat()
+    let row = match removes {
+        true => own.filter(|row| stored.rows(part::INDEXES, definition.number).contains_key(row)),
+        false => Some(pack(&(id % 2, id, id))).filter(|row| own.as_ref() != Some(row)),
     };
-    let row =
-        if removes { own } else { Some(pack(&(id % 2, id, id))).filter(|row| own.as_ref() != Some(row)) };
-    if let Some(row) = row {
-        match removes {
-            true => tx.clear(&key(&row)),
-            false => tx.set(&key(&row), b""),
-        }
-        tx.set(&damaged(&row), if removes { b"removed" } else { b"added" });
+    let Some(row) = row else { return Ok(()) };
+    tx.set(&damaged(index, &row), if removes { b"removed" } else { b"added" });
+    if !removes {
+        tx.set(&[space().subspace(&(part::INDEXES, definition.number)).bytes(), &row].concat(), b"");
+        return Ok(());
     }
+    let context = RecordContext::within(tx.clone());
+    let store = stores().open(&context).await?;
+    let at = IndexAt { store: &store, index: store.index(&definition.name)? };
+    let maintainer = store.registry().get(&at.index.kind).expect("a standard type");
+    if let Some(record) = store.load_record(&Tuple::from(id)).await? {
+        maintainer.update(at, Some(&record), None).await?;
+    }
+    context.close();
     Ok(())
 }

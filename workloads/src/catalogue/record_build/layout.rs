@@ -11,8 +11,10 @@ use shaketable_record::{
 };
 use std::sync::{Arc, LazyLock};
 
-/// The index whose entries are damaged in some runs.
-pub(super) const DAMAGED: usize = 0;
+/// The indexes whose entries are damaged in some runs: of values, and of ranks.
+pub(super) const DAMAGED: [usize; 2] = [0, RANK];
+/// The index of ranks that is damaged.
+pub(super) const RANK: usize = 4;
 
 /// The unique index.
 pub(super) const UNIQUE: usize = 1;
@@ -27,16 +29,16 @@ pub(super) fn damage() -> Subspace {
     Subspace::from("damage")
 }
 
-/// The key that notes a damaged row.
-pub(super) fn damaged(row: &[u8]) -> Vec<u8> {
-    damage().pack(&(TupleBytes::from(row),))
+/// The key that notes a damaged row of an index.
+pub(super) fn damaged(index: usize, row: &[u8]) -> Vec<u8> {
+    damage().pack(&(index, TupleBytes::from(row)))
 }
 
-/// The damaged rows, each with whether it was removed.
-pub(super) async fn damages<T: Transaction>(tx: &T) -> tx::Result<Vec<(Vec<u8>, bool)>> {
-    let rows = shared::rows(tx, &damage()).await?;
+/// The damaged rows of an index, each with whether it was removed.
+pub(super) async fn damages<T: Transaction>(tx: &T, index: usize) -> tx::Result<Vec<(Vec<u8>, bool)>> {
+    let rows = shared::rows(tx, &damage().subspace(&(index,))).await?;
     let note = |row: &tx::KeyValue| {
-        let (damaged,): (TupleBytes<'_>,) = damage().unpack(&row.key).ok()?;
+        let (_, damaged): (usize, TupleBytes<'_>) = damage().unpack(&row.key).ok()?;
         Some((damaged.to_vec(), row.value[..] == *b"removed"))
     };
     Ok(rows.iter().filter_map(note).collect())

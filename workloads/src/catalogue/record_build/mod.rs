@@ -113,7 +113,7 @@ impl RecordBuild {
     }
 
     /// Judges everything that is stored.
-    fn judge(&self, stored: &Stored, tolerance: &Tolerance) -> Result<(), String> {
+    fn judge(&self, stored: &Stored, tolerances: &BTreeMap<usize, Tolerance>) -> Result<(), String> {
         let header = stored.header.clone().ok_or("the store has no header")?;
         if (header.format, header.meta_data) != (Some(FORMAT), Some(meta_data()[1].version())) {
             return Err(format!("the header is {header:?}"));
@@ -124,7 +124,7 @@ impl RecordBuild {
         }
         let none = Tolerance::default();
         definitions().iter().enumerate().try_for_each(|(place, definition)| {
-            judge::index(definition, stored, if place == DAMAGED { tolerance } else { &none })
+            judge::index(definition, stored, tolerances.get(&place).unwrap_or(&none))
         })
     }
 }
@@ -275,15 +275,16 @@ impl Workload for RecordBuild {
     }
 
     async fn audit<D: Database>(&self, tx: &D::Transaction) -> tx::Result<Result<(), String>> {
-        let mut tolerance = Tolerance::default();
-        if self.damages {
-            for (row, removed) in damages(tx).await? {
+        let mut tolerances = BTreeMap::<usize, Tolerance>::new();
+        for index in DAMAGED.into_iter().filter(|_| self.damages) {
+            let tolerance = tolerances.entry(index).or_default();
+            for (row, removed) in damages(tx, index).await? {
                 let rows = if removed { &mut tolerance.missing } else { &mut tolerance.dangling };
                 rows.insert(row);
             }
         }
         let stored = Stored::read(tx, &space()).await?;
-        Ok(stored.and_then(|stored| self.judge(&stored, &tolerance)))
+        Ok(stored.and_then(|stored| self.judge(&stored, &tolerances)))
     }
 
     /// Builds all indexes, and scrubs them. Nothing is damaged afterwards.
@@ -295,7 +296,7 @@ impl Workload for RecordBuild {
         for (index, definition) in definitions().iter().enumerate().filter(|(_, index)| index.has_entries()) {
             for scrub in [Scrub::Missing, Scrub::Dangling] {
                 match stores.scrub_index(db, &definition.name, scrub, true, self.batch).await {
-                    Ok(report) if report.found.is_empty() || (self.damages && index == DAMAGED) => {}
+                    Ok(report) if report.found.is_empty() || (self.damages && DAMAGED.contains(&index)) => {}
                     Ok(report) => {
                         return Ok(Err(format!("a scrub of {} found {:?}", definition.name, report.found)));
                     }
@@ -309,7 +310,7 @@ impl Workload for RecordBuild {
             if let Some(unbuilt) = stored.states.iter().find(|(_, state)| **state != state::PENDING) {
                 return Err(format!("index {} is in state {} after a build", unbuilt.0, unbuilt.1));
             }
-            self.judge(&stored, &Tolerance::default())?;
+            self.judge(&stored, &BTreeMap::new())?;
             let records = stored.records.into_iter().map(|(id, kept)| (id, kept.record)).collect();
             compare(&records, &model.records)
         }))

@@ -1,6 +1,10 @@
 //! The operations of the workload and their answers as plain data, and how they are drawn.
 
-use super::{RecordBuild, layout::definitions, plain::Record};
+use super::{
+    RecordBuild,
+    layout::{DAMAGED, definitions},
+    plain::Record,
+};
 use proptest::{collection::vec, prelude::*, sample::subsequence};
 use serde::{Deserialize, Serialize};
 
@@ -19,7 +23,7 @@ pub enum Op {
     /// Scrubs an index.
     Scrub(Scrubbing),
     /// Removes the entry of a record from an index, or adds an entry that its record does not have.
-    Damage(i64, bool),
+    Damage(usize, i64, bool),
 }
 
 /// One of several calls in a transaction.
@@ -97,20 +101,27 @@ impl RecordBuild {
             1 => Just(Mark::WriteOnly),
             1 => Just(Mark::Readable),
         ];
-        // `value` is scrubbed most, because entries of it are damaged.
-        let scrubbed = prop_oneof![Just(0usize), place()];
+        // Those are scrubbed most of which entries are damaged.
+        let [value, rank] = DAMAGED;
+        let scrubbed = prop_oneof![2 => Just(value), 1 => Just(rank), 2 => place()];
         let scrubbing = (scrubbed, any::<bool>(), any::<bool>(), 1..9usize)
             .prop_map(|(index, dangling, repair, limit)| Scrubbing { index, dangling, repair, limit });
         let batch = 1..=self.batch;
         let polls = proptest::option::weighted(0.5, 1..80u64);
         let damages = u32::from(self.damages);
+        let damage = (0..self.records, any::<bool>(), any::<bool>()).prop_map(
+            move |(id, removed, ranked)| match ranked {
+                true => Op::Damage(rank, id, true),
+                false => Op::Damage(value, id, removed),
+            },
+        );
         let op = prop_oneof![
             8 * writes => vec(act, 1..4).prop_map(Op::Write),
             2 * builds => (some(), batch.clone(), polls).prop_map(|(of, batch, polls)| Op::Build(of, batch, polls)),
             3 * builds => (some(), batch, any::<u64>()).prop_map(|(of, batch, n)| Op::Batch(of, batch, n % 64)),
             2 * marks => (place(), mark).prop_map(|(index, mark)| Op::Mark(index, mark)),
             scrubs => scrubbing.prop_map(Op::Scrub),
-            3 * damages => (0..self.records, any::<bool>()).prop_map(|(id, removed)| Op::Damage(id, removed)),
+            3 * damages => damage,
         ];
         vec(op, self.operations.clone()).boxed()
     }

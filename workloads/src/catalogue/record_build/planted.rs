@@ -1,10 +1,10 @@
 //! Planted bugs: builds, saves beside them, and scrubs, done wrongly.
 
 use super::{
-    Act, Answer, Mark, Op, RecordBuild,
-    client::{built, do_act, limited, stated, told, write},
+    Act, Answer, Mark, Op, RecordBuild, Scrubbing,
+    client::{built, do_act, found_rows, limited, stated, told, write},
     faulty::{self, Fault},
-    layout::{UNIQUE, definitions, names, space, stores, stores_with},
+    layout::{RANK, UNIQUE, definitions, names, space, stores, stores_with},
     rows::Stored,
 };
 use crate::catalogue::record_shared::layout::{header_key, part, state};
@@ -45,6 +45,7 @@ shaketable::planted_bugs! {
     LastOfBatch = "last-of-batch", "the last record of a batch of more than six is not built", "a loop that ends one too early";
     EndsAtLimit = "ends-at-limit", "a build of more than 24 records ends after 24", "a limit that tests never reach";
     OneIndexBuilt = "one-index-built", "of several indexes that are built together the last one is only marked", "several indexes in one pass";
+    RanksUnrepaired = "ranks-unrepaired", "R28: a scrub puts a missing entry back, and leaves its score out of the ranked set", "a repair of one of two places";
     ScrubbedApart = "scrubbed-apart", "R28: a scrub reads an entry, reads its record, and removes the entry in three transactions", "Record Layer pull request 1293";
 }
 
@@ -129,6 +130,11 @@ pub async fn apply<D: Database>(
                 Ok::<_, Error>(Recorded(vec![state]))
             });
             Some(stated(set.await))
+        }
+        (Planted::RanksUnrepaired, Op::Scrub(scrubbing))
+            if scrubbing.index == RANK && !scrubbing.dangling =>
+        {
+            Some(repaired_in_part(workload, db, scrubbing).await)
         }
         (Planted::ScrubbedApart, Op::Scrub(scrubbing)) => {
             Some(scrub_apart(workload, db, scrubbing.index).await)
@@ -353,6 +359,29 @@ fn write_only<'a, T: Transaction>(
         }
     }
     Ok(found)
+}
+
+/// A scrub for missing entries that writes them, and nothing else.
+async fn repaired_in_part<D: Database>(workload: &RecordBuild, db: &D, of: &Scrubbing) -> Outcome<Answer> {
+    let definition = &definitions()[of.index];
+    let scrubbed = async {
+        let stores = stores();
+        let report = stores.scrub_index(db, &definition.name, of.scrub(), false, of.limit).await?;
+        let found = found_rows(&report);
+        let repaired = &found;
+        db.run(|tx, _| async move {
+            let index = space().subspace(&(part::INDEXES, definition.number));
+            repaired.iter().for_each(|row| tx.set(&[index.bytes(), row].concat(), b""));
+            Ok::<_, Error>(())
+        })
+        .await?;
+        Ok(found)
+    };
+    match scrubbed.await {
+        Ok(found) => workload.found(db, of.index, found).await,
+        Err(RunError { error: Error::IndexState { .. }, .. }) => Outcome::Answered(Answer::Unscrubbed),
+        Err(e) => built(Some(Err(e))),
+    }
 }
 
 /// A scrub that reads the entries, their records, and what it removes, in three transactions.

@@ -121,7 +121,8 @@ impl Workload for Upload {
     }
 
     fn cluster_bugs() -> &'static [ClusterBug] {
-        &[ClusterBug::StorageKeepsRolledBack]
+        use ClusterBug::*;
+        &[ResolverIgnoresOrder, StorageLosesFetched, StorageKeepsRolledBack]
     }
 
     fn points() -> &'static [&'static str] {

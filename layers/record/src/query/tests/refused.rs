@@ -2,8 +2,9 @@
 
 use super::{all_indexes, shop};
 use crate::{
-    expression::{concat, field},
-    query::{Query, QueryComponent, QueryError, RecordQuery, plan_query},
+    expression::{KeyExpression, concat, field},
+    metadata::Index,
+    query::{Query, QueryComponent, QueryError, RecordQuery, plan_query, planner::plan_in},
     value::IntoValue,
     version::RecordVersion,
 };
@@ -126,4 +127,23 @@ fn a_condition_that_is_nested_too_deeply_is_refused() {
     assert!(nested(5_000).evaluate(subject).is_err());
     assert_eq!(nested(126).evaluate(subject), Ok(None));
     assert!(plan_query(&RecordQuery::of("Order").filter(nested(126)), &shop([]), &|_| true).is_ok());
+}
+
+/// An index of versions has the order that is asked for, and no other index does. It is refused once the transaction has
+/// entries in it, which a scan does not find; a query about versions may still use it.
+#[test]
+fn no_order_is_better_than_one_that_leaves_out_own_writes() {
+    let meta_data = shop(all_indexes());
+    let plan = |query: &RecordQuery, hides: bool| {
+        let readable = |index: &Index| index.name == "quantity_version";
+        plan_in(query, &meta_data, &readable, &|_| hides).map(|plan| plan.explain())
+    };
+    let sorted = RecordQuery::of("Order").sort("quantity");
+    let scanned = plan(&sorted, false).expect("nothing was written");
+    assert!(scanned.contains("Scan index quantity_version"), "{scanned}");
+    let refused = plan(&sorted, true).expect_err("the transaction has written");
+    assert_eq!(refused.to_string(), "no index gives this order: quantity");
+    let by_version =
+        RecordQuery::of("Order").sort(concat([field("quantity").into(), KeyExpression::Version]));
+    assert!(plan(&by_version, true).is_ok());
 }

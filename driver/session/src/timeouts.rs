@@ -74,6 +74,18 @@ impl Timeouts {
         limit.map(|limit| born.saturating_add(limit))
     }
 
+    /// Whether the time of a transaction counts from this command, which was seen, or has another end since: its effect
+    /// is that of the moment at which it is given.
+    pub fn begins(&self, database: DatabaseId, command: &Command) -> bool {
+        match command {
+            Command::Transaction(_, Action::SetOption { code: TIMEOUT, .. }) => true,
+            Command::Create(id) | Command::Transaction(id, Action::Reset) => {
+                self.deadline((database, *id)).is_some()
+            }
+            _ => false,
+        }
+    }
+
     /// Whether there is a transaction whose time will be over after `now`.
     pub fn is_any_after(&self, now: Duration) -> bool {
         self.latest > now

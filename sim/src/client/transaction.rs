@@ -311,6 +311,10 @@ impl State {
         if *option == TransactionOption::ReadYourWritesDisable && (self.has_read || !self.writes.is_empty()) {
             return Err(Error::CLIENT_INVALID_OPERATION);
         }
+        if matches!(option, TransactionOption::Timeout(_)) {
+            // If the time is over, another limit does not give it back.
+            let _ = self.alive(client);
+        }
         self.options.set(option)?;
         if let TransactionOption::IdempotencyId(id) = option {
             self.idempotency_id = Some(id.clone());

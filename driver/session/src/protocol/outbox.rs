@@ -33,6 +33,12 @@ impl State {
     fn size(&self) -> usize {
         self.bytes.len() + self.writing
     }
+
+    /// Whether an answer of this size fits in `most`, as any does when nothing else waits.
+    fn has_room(&self, bytes: usize, most: usize) -> bool {
+        let waiting = self.size() + self.reserved;
+        waiting == 0 || waiting + bytes <= most || self.is_broken || self.is_closed
+    }
 }
 
 impl Outbox {
@@ -84,21 +90,16 @@ impl Outbox {
     /// Reserves room for an answer of at most this size, unless more than `most` would wait to be written then.
     pub fn try_reserve(&self, bytes: usize, most: usize) -> bool {
         let mut state = self.state.lock();
-        let waiting = state.size() + state.reserved;
-        let is_room = waiting == 0 || waiting + bytes <= most || state.is_broken || state.is_closed;
+        let is_room = state.has_room(bytes, most);
         state.reserved += if is_room { bytes } else { 0 };
         is_room
     }
 
     /// The same, and waits until there is room.
     pub fn reserve(&self, bytes: usize, most: usize) {
-        while !self.try_reserve(bytes, most) {
-            let mut state = self.state.lock();
-            let waiting = state.size() + state.reserved;
-            self.less.wait_while(&mut state, |state| {
-                state.size() + state.reserved >= waiting && !state.is_broken && !state.is_closed
-            });
-        }
+        let mut state = self.state.lock();
+        self.less.wait_while(&mut state, |state| !state.has_room(bytes, most));
+        state.reserved += bytes;
     }
 
     /// An answer for which there was room has been added, or does not come.
@@ -118,5 +119,34 @@ impl Outbox {
     pub fn wait_for_end(&self, timeout: Duration) {
         let mut state = self.state.lock();
         self.less.wait_while_for(&mut state, |state| !state.is_broken, timeout);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::{
+        sync::{Arc, mpsc::channel},
+        thread,
+    };
+
+    /// What gives the last room back may do so at any moment, also while another begins to wait for it.
+    #[test]
+    fn whoever_waits_for_room_gets_it() {
+        const TIMES: usize = 2_000_000;
+        let (outbox, (done, all_done)) = (Arc::new(Outbox::default()), channel());
+        for _ in 0..2 {
+            let (outbox, done) = (outbox.clone(), done.clone());
+            thread::spawn(move || {
+                for _ in 0..TIMES {
+                    outbox.reserve(10, 10);
+                    outbox.release(10);
+                }
+                done.send(()).expect("the test waits");
+            });
+        }
+        for _ in 0..2 {
+            assert_eq!(all_done.recv_timeout(Duration::from_secs(60)), Ok(()), "it waits for nothing");
+        }
     }
 }

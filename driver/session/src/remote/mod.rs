@@ -345,11 +345,12 @@ impl Remote {
         end(outstanding.into_values().map(|call| call.completion).collect(), error);
     }
 
-    fn send(&self, request: Request) {
+    /// Sends a request: at once if it `is_timed`, because the server counts time from its arrival.
+    fn send(&self, request: Request, is_timed: bool) {
         let request = request.cut();
         // What a program can give has an encoding.
         if let Some(body) = encode(&request) {
-            self.outbox.push(&body, request.can_wait());
+            self.outbox.push(&body, !is_timed && request.can_wait());
         }
     }
 }
@@ -357,7 +358,7 @@ impl Remote {
 impl Session for Remote {
     fn open(&self) -> DatabaseId {
         let id = self.databases.lock().take();
-        self.send(Request::Open(id));
+        self.send(Request::Open(id), false);
         id
     }
 
@@ -371,12 +372,13 @@ impl Session for Remote {
         calls.timeouts.see(database, &command, wall::now());
         let dropped = calls.take_dropped(database, &command);
         let is_alone = calls.server != Server::Here;
+        let is_timed = calls.timeouts.begins(database, &command);
         drop(calls);
         end(dropped, Error::TRANSACTION_CANCELLED);
         if is_alone {
             self.nudge();
         }
-        self.send(Request::Command(database, command));
+        self.send(Request::Command(database, command), is_timed);
         if is_closed {
             self.databases.lock().closed.push_back(database);
         }
@@ -404,7 +406,7 @@ impl Session for Remote {
         if is_alone {
             self.nudge();
         }
-        self.send(Request::Call(id, database, transaction, call));
+        self.send(Request::Call(id, database, transaction, call), false);
         id
     }
 
@@ -418,7 +420,7 @@ impl Session for Remote {
         if is_lost {
             self.nudge();
         }
-        self.send(Request::Want(call));
+        self.send(Request::Want(call), false);
     }
 
     fn cancel(&self, call: CallId) {
@@ -429,7 +431,7 @@ impl Session for Remote {
         };
         drop(calls);
         end(cancelled.into_iter().map(|call| call.completion).collect(), Error::OPERATION_CANCELLED);
-        self.send(Request::Cancel(call));
+        self.send(Request::Cancel(call), false);
     }
 
     fn is_here(&self) -> bool {

@@ -1,6 +1,6 @@
 //! What programs share, and what time does.
 
-use super::support::{Program, serve, serve_at, settings};
+use super::support::{Program, serve, serve_at, settings, sleep};
 use bytes::Bytes;
 use shaketable_layers::tx::{Error, Isolation, KeySelector, RangeOption, StreamingMode};
 use shaketable_session::{Action, Call, Command, Reply, Session};
@@ -56,6 +56,29 @@ fn a_unix_socket_serves_too_and_is_removed_in_the_end() {
         // What a server leaves that was killed.
         drop(std::os::unix::net::UnixListener::bind(&path).expect("it is free"));
     }
+}
+
+/// Commands have no answer, and are sent all the same when they have to do with time.
+#[test]
+fn the_time_of_a_transaction_counts_while_its_program_sleeps() {
+    let served = serve(settings(7, Profile::Calm));
+    let program = served.program();
+    let limit = |tx, milliseconds: i64| {
+        let value = Some(Bytes::copy_from_slice(&milliseconds.to_le_bytes()));
+        program.act(tx, Action::SetOption { code: 500, value });
+    };
+    let [late, short, lifted, long] = [(); 4].map(|()| program.begin());
+    limit(short, 50);
+    limit(lifted, 50);
+    limit(lifted, 0);
+    limit(long, 60_000);
+    sleep(800);
+    limit(late, 50);
+    let commits = [late, short, lifted, long].map(|tx| program.ask(tx, Call::Commit));
+    let (over, done) = (Err(Error::TRANSACTION_TIMED_OUT), Ok(Reply::Committed(-1)));
+    assert_eq!(commits, [over.clone(), over, done.clone(), done]);
+    program.stop();
+    served.stop();
 }
 
 /// One program that blocks for its answers is alone with its seed, through a socket as well.

@@ -24,6 +24,8 @@ pub(super) fn cases<D: Database>() -> Vec<Case<D>> {
             "A timeout of 0 disables it.";
         "timeout/latest-counts", timeout_latest,
             "The timeout that was set last is the one that counts.";
+        "timeout/over", timeout_over,
+            "A timeout that is over stays so until the reset, whatever is set then.";
         "timeout/reset", timeout_reset,
             "reset drops the timeout, and makes one that has passed usable again.";
         "persistent/retry-limit", persistent_retry_limit,
@@ -300,6 +302,20 @@ async fn timeout_latest<D: Database>(c: Ctx<D>) -> Expectation {
     tx.set_option(Timeout(100))?;
     let read = tx.get(&c.key("a"), Serializable).await;
     fails("a read after a timeout that has already passed", read, Error::TRANSACTION_TIMED_OUT)
+}
+
+async fn timeout_over<D: Database>(c: Ctx<D>) -> Expectation {
+    for later in [0, 30_000] {
+        let tx = c.tx()?;
+        tx.set(&c.key("a"), b"1");
+        tx.set_option(Timeout(50))?;
+        c.pause(200).await;
+        tx.set_option(Timeout(later))?;
+        let read = tx.get(&c.key("a"), Serializable).await;
+        fails(&format!("a read after the timeout, then {later} ms"), read, Error::TRANSACTION_TIMED_OUT)?;
+        fails("the commit", tx.commit().await, Error::TRANSACTION_TIMED_OUT)?;
+    }
+    same("the value", c.value("a").await?, None)
 }
 
 async fn timeout_reset<D: Database>(c: Ctx<D>) -> Expectation {

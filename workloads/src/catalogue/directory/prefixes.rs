@@ -3,7 +3,7 @@
 //! The sequential model leaves the prefix of a new directory open. It then takes the prefix from what the
 //! transaction wrote, unless the allocator was not allowed to give it.
 
-use super::{Known, Rows, survey::node};
+use super::{Known, Rows, operations::CONTENT, survey::node};
 use bytes::Bytes;
 use foundationdb_tuple::pack;
 use shaketable_layers::directory::{Error, Path};
@@ -122,7 +122,7 @@ impl Known {
     /// Whether this directory, or one below it, has stored a key with this prefix. Keys in a partition belong to
     /// the directories within it.
     fn keeps(&self, prefix: &[u8]) -> bool {
-        let key = |own: &Vec<u8>, key: u8| [&own[..], &pack(&i64::from(key))].concat();
+        let key = |own: &Vec<u8>, key: u8| [own, CONTENT[usize::from(key) % CONTENT.len()]].concat();
         let own = self.prefix.as_ref();
         own.is_some_and(|own| self.content.keys().any(|k| key(own, *k).starts_with(prefix)))
             || self.below.values().any(|directory| directory.keeps(prefix))

@@ -3,10 +3,7 @@
 use crate::{Call, CallId, Command, TransactionId, desk::Desk, transactions::Transactions};
 use futures::{StreamExt, channel::mpsc::UnboundedReceiver};
 use shaketable_sim::{client::SimDatabase, rt};
-use std::{
-    sync::Arc,
-    task::{Context, Poll, Waker},
-};
+use std::sync::Arc;
 
 /// How many jobs are done at one instant of virtual time. The simulator takes endless work at one instant for a loop
 /// that does not wait.
@@ -28,16 +25,8 @@ pub async fn serve(db: SimDatabase, mut jobs: UnboundedReceiver<Job>, desk: Arc<
         match job {
             Job::Command(command) => transactions.command(command),
             Job::Call(id, transaction, call) => {
-                let mut answer = transactions.issue(transaction, call);
-                // It begins before the next job, in whatever order tasks run: a commit waits for earlier reads.
-                let first = answer.as_mut().poll(&mut Context::from_waker(Waker::noop()));
+                let answer = transactions.issue(transaction, call);
                 let ends = desk.clone();
-                let answer = async move {
-                    match first {
-                        Poll::Ready(answer) => answer,
-                        Poll::Pending => answer.await,
-                    }
-                };
                 desk.begun(id, rt::spawn_task(async move { ends.ended(id, answer.await) }));
             }
         }

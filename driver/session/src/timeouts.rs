@@ -74,8 +74,8 @@ impl Timeouts {
         limit.map(|limit| born.saturating_add(limit))
     }
 
-    /// Whether the time of a transaction counts from this command, which was seen, or has another end since: its effect
-    /// is that of the moment at which it is given.
+    /// Whether the time of a transaction begins with this command, or gets another end by it. The command must have been
+    /// seen ([`see`](Timeouts::see)).
     pub fn begins(&self, database: DatabaseId, command: &Command) -> bool {
         match command {
             Command::Transaction(_, Action::SetOption { code: TIMEOUT, .. }) => true,

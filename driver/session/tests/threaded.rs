@@ -178,6 +178,23 @@ fn a_versionstamp_is_answered_before_its_commit() {
 
 /// All databases of a process read what one of them has committed, also from the cache of read versions.
 #[test]
+fn a_commit_waits_for_the_reads_that_were_called_before_it() {
+    let open = open();
+    for n in 0..100 {
+        let (key, value) = (Bytes::from(format!("key {n}")), Bytes::from_static(b"v"));
+        let (reader, writer) = (open.begin(), open.begin());
+        assert!(matches!(open.ask(reader, Call::GetReadVersion), Ok(Reply::Number(_))));
+        open.act(writer, Action::Set(key.clone(), value.clone()));
+        assert!(matches!(open.ask(writer, Call::Commit), Ok(Reply::Committed(1..))));
+        open.act(reader, Action::Set(Bytes::from_static(b"other"), value));
+        let read = open.call(reader, Call::Get(key, Isolation::Serializable), false);
+        assert_eq!(open.ask(reader, Call::Commit), Err(Error::NOT_COMMITTED), "{n}");
+        assert_eq!(read.recv(), Ok(Ok(Reply::Value(None))), "{n}");
+    }
+    assert!(matches!(open.stop(), Ok(Some(_))));
+}
+
+#[test]
 fn databases_of_a_process_share_the_cached_read_version() {
     let mut open = open();
     let (one, two) = (open.database, open.host.open());

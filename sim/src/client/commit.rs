@@ -276,7 +276,7 @@ impl SimTransaction {
         };
         async move {
             let epoch = begun?;
-            let committed = guarded(&inner, epoch, false, commit(&inner, epoch)).await;
+            let committed = guarded(&inner, epoch, commit(&inner, epoch)).await;
             let (answer, stamp) = inner.conclude(epoch, committed);
             if let Some(stamp) = stamp
                 && !inner.client.has(ClusterBug::ClientStampsLate)

@@ -25,7 +25,7 @@ enum Get {
     /// The result is already known.
     Ready(Result<Option<Bytes>>),
     /// The snapshot must be read.
-    Asked(Box<Asked>),
+    Asked(Box<Asked>, Guard),
 }
 
 /// A point read that waits for the snapshot.
@@ -53,8 +53,8 @@ impl State {
     }
 }
 
-/// Issues a point read.
-fn issue_get(inner: &Arc<Inner>, key: &[u8], isolation: Isolation) -> Get {
+/// Issues a point read, which a commit waits for or not.
+fn issue_get(inner: &Arc<Inner>, key: &[u8], isolation: Isolation, is_read: bool) -> Get {
     let mut state = inner.state.lock();
     if let Err(e) = state.enter(&inner.client) {
         return Get::Ready(Err(e));
@@ -113,6 +113,10 @@ fn issue_get(inner: &Arc<Inner>, key: &[u8], isolation: Isolation) -> Get {
     }
     let version = read_version(inner, &mut state, false);
     let (epoch, round_trips) = (state.epoch, state.record.round_trips());
+    let guarded = match is_read {
+        true => Guard::of_read(inner, &mut state),
+        false => Guard::new(inner, epoch),
+    };
     drop(state);
     let sent = match version {
         Awaited::Known(version) => {
@@ -121,7 +125,7 @@ fn issue_get(inner: &Arc<Inner>, key: &[u8], isolation: Isolation) -> Get {
         }
         Awaited::Requested(_) => None,
     };
-    Get::Asked(Box::new(Asked {
+    let asked = Box::new(Asked {
         inner: Arc::downgrade(inner),
         client: inner.client.clone(),
         epoch,
@@ -133,7 +137,8 @@ fn issue_get(inner: &Arc<Inner>, key: &[u8], isolation: Isolation) -> Get {
         conflict,
         call,
         round_trips,
-    }))
+    });
+    Get::Asked(asked, guarded)
 }
 
 impl Asked {
@@ -146,8 +151,8 @@ impl Asked {
     }
 
     /// Awaits the result.
-    async fn finish(mut self, reading: bool) -> Result<Option<Bytes>> {
-        let guarded = Guard::weak(self.inner.clone(), self.epoch, reading);
+    async fn finish(mut self, guarded: Guard) -> Result<Option<Bytes>> {
+        let is_read = guarded.is_read();
         let answer = guard(guarded, self.value()).await;
         let inner = self.inner.upgrade().ok_or(Error::TRANSACTION_CANCELLED)?;
         let mut state = inner.state.lock();
@@ -168,7 +173,7 @@ impl Asked {
                 Ok(value)
             }
             Err(e) => {
-                if reading {
+                if is_read {
                     state.read_failed(e);
                 }
                 Err(e)
@@ -186,12 +191,12 @@ impl SimTransaction {
         let special = is_special(key).then(|| self.special_get(key));
         let get = match special {
             Some(_) => None,
-            None => Some(issue_get(&self.0, key, isolation)),
+            None => Some(issue_get(&self.0, key, isolation, true)),
         };
         async move {
             match (get, special) {
                 (Some(Get::Ready(answer)), _) => answer,
-                (Some(Get::Asked(asked)), _) => asked.finish(true).await,
+                (Some(Get::Asked(asked, guarded)), _) => asked.finish(guarded).await,
                 (None, Some(special)) => special.await,
                 (None, None) => Ok(None),
             }
@@ -204,11 +209,11 @@ impl SimTransaction {
         key: &[u8],
         isolation: Isolation,
     ) -> impl Future<Output = Result<Option<Bytes>>> + Send + use<> {
-        let get = issue_get(&self.0, key, isolation);
+        let get = issue_get(&self.0, key, isolation, false);
         async move {
             match get {
                 Get::Ready(answer) => answer,
-                Get::Asked(asked) => asked.finish(false).await,
+                Get::Asked(asked, guarded) => asked.finish(guarded).await,
             }
         }
     }

@@ -1,7 +1,7 @@
 //! Futures of a transaction's calls: they end early if the transaction is reset, cancelled, misused or timed
 //! out, and a commit can wait for the reads among them.
 
-use super::transaction::Inner;
+use super::transaction::{Inner, State};
 use crate::rt::SECOND;
 use shaketable_layers::tx::{Error, Result};
 use std::{
@@ -17,20 +17,28 @@ pub struct Guard {
     epoch: u32,
     place: Option<usize>,
     /// Whether a commit waits for it.
-    reading: bool,
+    is_read: bool,
     /// The waker for which the timeout's timer is running.
     timer: Option<Waker>,
 }
 
 impl Guard {
     /// A guard for a call made in the transaction's life `epoch`.
-    pub fn new(inner: &Arc<Inner>, epoch: u32, reading: bool) -> Guard {
-        Guard::weak(Arc::downgrade(inner), epoch, reading)
+    pub fn new(inner: &Arc<Inner>, epoch: u32) -> Guard {
+        Guard { inner: Arc::downgrade(inner), epoch, place: None, is_read: false, timer: None }
     }
 
-    /// Like [`new`](Guard::new), for a call that does not keep the transaction alive.
-    pub fn weak(inner: Weak<Inner>, epoch: u32, reading: bool) -> Guard {
-        Guard { inner, epoch, place: None, reading, timer: None }
+    /// A guard for a read that is issued now: a commit called after it waits for it, in whatever order both are polled.
+    pub fn of_read(inner: &Arc<Inner>, state: &mut State) -> Guard {
+        state.reading += 1;
+        let mut guard = Guard::new(inner, state.epoch);
+        guard.is_read = true;
+        guard
+    }
+
+    /// Whether a commit waits for the call.
+    pub fn is_read(&self) -> bool {
+        self.is_read
     }
 
     /// The error with which the call must end now, if any; otherwise the task is woken when there is one.
@@ -38,9 +46,6 @@ impl Guard {
         let inner = self.inner.upgrade().ok_or(Error::TRANSACTION_CANCELLED)?;
         let mut state = inner.state.lock();
         state.check(&inner.client, self.epoch)?;
-        if self.place.is_none() && self.reading {
-            state.reading += 1;
-        }
         self.place = Some(state.waiting.register(self.place, cx));
         let deadline = state.deadline();
         drop(state);
@@ -58,13 +63,15 @@ impl Guard {
 
 impl Drop for Guard {
     fn drop(&mut self) {
-        let (Some(place), Some(inner)) = (self.place, self.inner.upgrade()) else { return };
+        let Some(inner) = self.inner.upgrade() else { return };
         let mut state = inner.state.lock();
         if state.epoch != self.epoch {
             return;
         }
-        state.waiting.forget(place);
-        if !self.reading {
+        if let Some(place) = self.place {
+            state.waiting.forget(place);
+        }
+        if !self.is_read {
             return;
         }
         state.reading -= 1;
@@ -80,10 +87,9 @@ impl Drop for Guard {
 pub async fn guarded<T>(
     inner: &Arc<Inner>,
     epoch: u32,
-    reading: bool,
     future: impl Future<Output = Result<T>>,
 ) -> Result<T> {
-    guard(Guard::new(inner, epoch, reading), future).await
+    guard(Guard::new(inner, epoch), future).await
 }
 
 /// The output of `future`, unless `guard` ends the call before.
@@ -96,8 +102,8 @@ pub async fn guard<T>(mut guard: Guard, future: impl Future<Output = Result<T>>)
     .await
 }
 
-/// Completes when no read is in progress. A read that was started but is no longer polled cannot be waited
-/// for: it is ignored after the maximum lifetime of a transaction.
+/// Completes when no read is in progress. A read that nobody polls cannot be waited for: it is ignored after the
+/// maximum lifetime of a transaction.
 pub async fn idle(inner: &Arc<Inner>, epoch: u32) -> Result<()> {
     let clock = &inner.client.connection.world.clock;
     let wait = std::future::poll_fn(|cx| {

@@ -167,7 +167,7 @@ impl SimTransaction {
         let mapper = Bytes::copy_from_slice(mapper);
         async move {
             let Some(asked) = asked? else { return Ok(MappedBatch::default()) };
-            let found = guarded(&asked.inner, asked.epoch, false, asked.read(&mapper)).await?;
+            let found = guarded(&asked.inner, asked.epoch, asked.read(&mapper)).await?;
             let mut state = asked.inner.state.lock();
             state.check(&asked.inner.client, asked.epoch)?;
             state.cost += sizes::read_cost(

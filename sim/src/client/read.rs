@@ -3,7 +3,7 @@
 use super::{
     conflict,
     database::Client,
-    guard::guarded,
+    guard::{Guard, guard},
     limits::Limits,
     range::{Batch, Fetch, RangeRead, Step, key_of},
     selector::Selector,
@@ -141,7 +141,7 @@ impl Issued {
         answer
     }
 
-    async fn get_key(self, selector: KeySelector) -> Result<Bytes> {
+    async fn get_key(self, guarded: Guard, selector: KeySelector) -> Result<Bytes> {
         let read = async {
             match self.view {
                 View::Bypass => {
@@ -151,7 +151,7 @@ impl Issued {
                 _ => self.key(Selector::plain(&selector)).await,
             }
         };
-        let found = guarded(&self.inner, self.epoch, true, read).await;
+        let found = guard(guarded, read).await;
         self.end(found, |state, key| match self.view {
             View::Bypass => self.read_through(state, conflict::of_key(&selector, key)),
             View::Own if self.serializable => {
@@ -171,6 +171,7 @@ impl Issued {
 
     async fn get_range(
         self,
+        guarded: Guard,
         begin: Selector,
         end: Selector,
         limits: Limits,
@@ -185,7 +186,7 @@ impl Issued {
                 }
             }
         };
-        let batch = guarded(&self.inner, self.epoch, true, read).await;
+        let batch = guard(guarded, read).await;
         let batch = self.end(batch, |state, batch| {
             if self.view == View::Own && self.serializable {
                 let mut range = conflict::of_range(&begin, &end, reverse, batch, &self.max);
@@ -253,7 +254,7 @@ fn lose_own_write(client: &Client, writes: &Arc<WriteMap>) -> Arc<WriteMap> {
 }
 
 impl SimTransaction {
-    fn issue(&self, state: &mut State, call: Call, isolation: Isolation) -> Issued {
+    fn issue(&self, state: &mut State, call: Call, isolation: Isolation) -> (Issued, Guard) {
         state.has_read = true;
         let (view, own) = (state.view(&self.0.client, isolation), state.options.own_writes());
         let client = &self.0.client;
@@ -262,7 +263,7 @@ impl SimTransaction {
             (View::Own, _) => state.writes.clone(),
             _ => client.empty_writes.clone(),
         };
-        Issued {
+        let issued = Issued {
             inner: self.0.clone(),
             epoch: state.epoch,
             writes,
@@ -270,7 +271,8 @@ impl SimTransaction {
             call: state.record.read(call, own),
             view,
             serializable: isolation == Isolation::Serializable,
-        }
+        };
+        (issued, Guard::of_read(&self.0, state))
     }
 
     pub(super) fn do_get_key(
@@ -280,10 +282,13 @@ impl SimTransaction {
     ) -> impl Future<Output = Result<Bytes>> + Send + use<> {
         let issued = self.issue_key(selector, isolation);
         let selector = selector.clone();
-        async move { issued?.get_key(selector).await }
+        async move {
+            let (issued, guarded) = issued?;
+            issued.get_key(guarded, selector).await
+        }
     }
 
-    fn issue_key(&self, selector: &KeySelector, isolation: Isolation) -> Result<Issued> {
+    fn issue_key(&self, selector: &KeySelector, isolation: Isolation) -> Result<(Issued, Guard)> {
         let mut state = self.0.state.lock();
         state.enter(&self.0.client)?;
         if selector.key > state.max_read() {
@@ -307,7 +312,7 @@ impl SimTransaction {
             (Err(e), _) => Range::Ready(Err(e)),
             (Ok(limits), true) => Range::Special(self.special_range(range, limits)),
             (Ok(limits), false) => match self.issue_range(range, isolation) {
-                Ok(Some((issued, begin, end))) => Range::Issued(issued, begin, end, limits),
+                Ok(Some(((issued, guarded), begin, end))) => Range::Issued(issued, guarded, begin, end, limits),
                 Ok(None) => Range::Ready(Ok(RangeBatch::default())),
                 Err(e) => Range::Ready(Err(e)),
             },
@@ -316,8 +321,8 @@ impl SimTransaction {
             match work {
                 Range::Ready(answer) => answer,
                 Range::Special(special) => special.await,
-                Range::Issued(issued, begin, end, limits) => {
-                    issued.get_range(begin, end, limits, reverse).await
+                Range::Issued(issued, guarded, begin, end, limits) => {
+                    issued.get_range(guarded, begin, end, limits, reverse).await
                 }
             }
         }
@@ -328,7 +333,7 @@ impl SimTransaction {
         &self,
         range: &RangeOption,
         isolation: Isolation,
-    ) -> Result<Option<(Issued, Selector, Selector)>> {
+    ) -> Result<Option<((Issued, Guard), Selector, Selector)>> {
         let mut state = self.0.state.lock();
         state.enter(&self.0.client)?;
         let max = state.max_read();
@@ -362,5 +367,5 @@ impl SimTransaction {
 enum Range {
     Ready(Result<RangeBatch>),
     Special(Pin<Box<dyn Future<Output = Result<RangeBatch>> + Send>>),
-    Issued(Issued, Selector, Selector, Limits),
+    Issued(Issued, Guard, Selector, Selector, Limits),
 }

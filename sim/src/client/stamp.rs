@@ -107,7 +107,7 @@ impl SimTransaction {
             return Box::pin(std::future::ready(Err(e)));
         }
         let cell = state.stamp.get_or_insert_with(Arc::default).clone();
-        let guarded = Guard::new(&self.0, state.epoch, false);
+        let guarded = Guard::new(&self.0, state.epoch);
         drop(state);
         Box::pin(async move {
             // A stamp that was set remains valid, regardless of later events of the transaction.

@@ -1,7 +1,7 @@
 //! Calls that request estimates from storage servers, and explicit requests for the read version.
 
 use super::{
-    guard::guarded,
+    guard::{Guard, guard, guarded},
     keys::ALL_END,
     transaction::{Inner, SimTransaction},
     version::read_version,
@@ -26,7 +26,7 @@ impl SimTransaction {
         };
         async move {
             let (epoch, version) = asked?;
-            guarded(&inner, epoch, false, version.get()).await
+            guarded(&inner, epoch, version.get()).await
         }
     }
 
@@ -45,7 +45,7 @@ impl SimTransaction {
                 |total, metrics: i64| *total += metrics,
                 |range, reply| Message::GetStorageMetrics { range, reply },
             );
-            guarded(&inner, epoch, false, estimate).await
+            guarded(&inner, epoch, estimate).await
         }
     }
 
@@ -73,7 +73,7 @@ impl SimTransaction {
                 |points, found: Vec<Bytes>| points.extend(found),
                 |range, reply| Message::GetSplitPoints { range, chunk_size, reply },
             );
-            let mut points = guarded(&inner, epoch, false, points).await?;
+            let mut points = guarded(&inner, epoch, points).await?;
             points.push(end);
             points.dedup();
             Ok(points)
@@ -87,11 +87,14 @@ impl SimTransaction {
         let inner = self.0.clone();
         let asked = {
             let mut state = inner.state.lock();
-            state.enter(&inner.client).map(|()| (state.epoch, read_version(&inner, &mut state, false)))
+            state.enter(&inner.client).map(|()| {
+                let version = read_version(&inner, &mut state, false);
+                (state.epoch, version, Guard::of_read(&inner, &mut state))
+            })
         };
         let key = Bytes::copy_from_slice(key);
         async move {
-            let (epoch, version) = asked?;
+            let (epoch, version, read) = asked?;
             let found = async {
                 version.get().await?;
                 if key >= ALL_END {
@@ -100,7 +103,7 @@ impl SimTransaction {
                 let location = inner.client.connection.location(&key, false).await;
                 Ok(location.servers.iter().map(|server| address(server.node)).collect())
             };
-            let answer = guarded(&inner, epoch, true, found).await;
+            let answer = guard(read, found).await;
             let mut state = inner.state.lock();
             state.check(&inner.client, epoch)?;
             answer.inspect_err(|e| state.read_failed(*e))

@@ -433,6 +433,6 @@ impl SimTransaction {
             inner.client.connection.sleep(delay).await;
             Ok(())
         };
-        super::guard::guarded(inner, epoch, false, sleep).await
+        super::guard::guarded(inner, epoch, sleep).await
     }
 }

@@ -52,7 +52,7 @@ pub(super) fn cases<D: Database>() -> Vec<Case<D>> {
         "many-calls", many_calls,
             "250,000 calls of every kind in one transaction are no error by themselves.";
         "outstanding-reads", outstanding_reads,
-            "Commit waits for outstanding reads, and their conflict ranges count.";
+            "Commit waits for the reads issued before it, whichever is awaited first, and their conflict ranges count.";
         "idempotency/plain", idempotency,
             "With automatic idempotency (505) an undisturbed commit works as ever.";
         "causal-write-risky/plain", causal_risky,
@@ -261,15 +261,24 @@ async fn size_default<D: Database>(c: Ctx<D>) -> Expectation {
 }
 
 async fn outstanding_reads<D: Database>(c: Ctx<D>) -> Expectation {
-    let tx = c.tx()?;
-    tx.get_read_version().await?;
-    c.put("a", "theirs").await?;
-    tx.set(&c.key("b"), b"1");
-    let key = c.key("a");
-    let read = tx.get(&key, Serializable);
-    let (read, committed) = join(read, tx.commit()).await;
-    same("the read", read, Ok(None))?;
-    fails("the commit", committed, Error::NOT_COMMITTED)
+    for (key, is_read_first) in [("a", true), ("b", false)] {
+        let tx = c.tx()?;
+        tx.get_read_version().await?;
+        c.put(key, "theirs").await?;
+        tx.set(&c.key("c"), b"1");
+        let read = tx.get(&c.key(key), Serializable);
+        let commit = tx.commit();
+        let (read, committed) = match is_read_first {
+            true => join(read, commit).await,
+            false => {
+                let (committed, read) = join(commit, read).await;
+                (read, committed)
+            }
+        };
+        same("the read", read, Ok(None))?;
+        fails("the commit", committed, Error::NOT_COMMITTED)?;
+    }
+    Ok(())
 }
 
 async fn idempotency<D: Database>(c: Ctx<D>) -> Expectation {

@@ -47,7 +47,7 @@ impl Reader {
             state.check(&self.inner.client, self.epoch)?;
             read_version(&self.inner, &mut state, false)
         };
-        guarded(&self.inner, self.epoch, false, version.get()).await
+        guarded(&self.inner, self.epoch, version.get()).await
     }
 
     /// The value of a system key. The commit conflicts with a change of it.
@@ -55,7 +55,7 @@ impl Reader {
         let version = self.version().await?;
         let range = single_key(key);
         let value = self.inner.client.connection.value(range.begin.clone(), version);
-        let value = guarded(&self.inner, self.epoch, false, value).await?;
+        let value = guarded(&self.inner, self.epoch, value).await?;
         self.state().native.extra_reads.push(range);
         Ok(value)
     }
@@ -71,7 +71,7 @@ impl Reader {
             reverse: false,
         };
         let batch = self.inner.client.connection.range(fetch, version);
-        let rows = guarded(&self.inner, self.epoch, false, batch).await?.rows;
+        let rows = guarded(&self.inner, self.epoch, batch).await?.rows;
         self.state().native.extra_reads.push(range);
         Ok(rows)
     }

@@ -74,6 +74,6 @@ impl Reader {
             }
             idle(&self.inner, self.epoch).await
         };
-        guarded(&self.inner, self.epoch, false, pending).await
+        guarded(&self.inner, self.epoch, pending).await
     }
 }

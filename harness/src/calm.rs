@@ -2,6 +2,7 @@
 
 use crate::pool;
 use parking_lot::Mutex;
+use shaketable_layers::tx::AnyDatabase;
 use shaketable_sim::{
     client::SimDatabase,
     cluster::Cluster,
@@ -15,7 +16,7 @@ use shaketable_sim::{
 use std::{future::Future, sync::Arc};
 
 /// Runs `job` as a client of the smallest cluster, which is empty, and returns its result.
-pub fn simulate<T, F>(job: impl Fn(SimDatabase) -> F + Send + Sync + 'static) -> T
+pub fn simulate<T, F>(job: impl Fn(AnyDatabase) -> F + Send + Sync + 'static) -> T
 where
     T: Send + 'static,
     F: Future<Output = T> + 'static,
@@ -23,7 +24,7 @@ where
     pool::alone(|| rt::simulate(Seed(0), run(job)))
 }
 
-async fn run<T, F>(job: impl Fn(SimDatabase) -> F + Send + Sync + 'static) -> T
+async fn run<T, F>(job: impl Fn(AnyDatabase) -> F + Send + Sync + 'static) -> T
 where
     T: Send + 'static,
     F: Future<Output = T> + 'static,
@@ -38,7 +39,7 @@ where
         async move {
             let db = SimDatabase::new(world, node, ClientId(0), controller);
             // Kept here as well: a job that has no use for it may open the client's database by other means.
-            let returned = job(db.clone()).await;
+            let returned = job(AnyDatabase::new(db.clone())).await;
             *slot.lock() = Some(returned);
         }
     });

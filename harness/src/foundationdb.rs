@@ -35,20 +35,19 @@
 mod databases {
     use crate::Outcome;
     use foundationdb::FdbBindingError;
-    use shaketable_layers::tx::{Database, Error};
-    use std::{any::Any, sync::Arc};
+    use shaketable_layers::tx::{Database, Error, downcast};
+    use std::sync::Arc;
 
     /// The database of a client as the crate `foundationdb` has it: a new handle of the same client, with options of its
     /// own. Panics for any other database than a simulated or a real one, such as that of a recorded run on a real
     /// cluster: the panic is a finding of the run.
     pub fn database<D: Database>(db: &D) -> Arc<foundationdb::Database> {
-        let db: &dyn Any = db;
         #[cfg(feature = "foundationdb")]
-        if let Some(db) = db.downcast_ref() {
+        if let Some(db) = downcast(db) {
             return Arc::new(fdb_c::embedded::database(db));
         }
         #[cfg(feature = "fdb-client")]
-        if let Some(db) = db.downcast_ref::<shaketable_layers::fdb::FdbDatabase>() {
+        if let Some(db) = downcast::<shaketable_layers::fdb::FdbDatabase>(db) {
             return db.foundationdb();
         }
         let _ = db;
@@ -82,6 +81,5 @@ pub use databases::{database, outcome};
 /// with `fdb_database_destroy`, which a `foundationdb::Database` that is made of it does.
 #[cfg(feature = "embedded")]
 pub fn pointer<D: shaketable_layers::tx::Database>(db: &D) -> Option<std::ptr::NonNull<std::ffi::c_void>> {
-    let db: &dyn std::any::Any = db;
-    db.downcast_ref().map(|db| fdb_c::embedded::pointer(db).cast())
+    shaketable_layers::tx::downcast(db).map(|db| fdb_c::embedded::pointer(db).cast())
 }

@@ -12,8 +12,8 @@ use parking_lot::Mutex;
 use shaketable_layers::{
     always,
     tx::{
-        ConflictRangeType, Error, Isolation, KeySelector, MappedBatch, MutationType, RangeBatch, RangeOption,
-        Result, RetryError, Transaction, TransactionOption, Turns, key_after,
+        AnyTransaction, ConflictRangeType, Error, Isolation, KeySelector, MappedBatch, MutationType,
+        RangeBatch, RangeOption, Result, RetryError, Transaction, TransactionOption, Turns, key_after,
     },
 };
 use std::{
@@ -29,7 +29,7 @@ use std::{
 pub async fn at_both_levels<T, A, E, F>(
     tx: &T,
     what: &impl Debug,
-    read: impl Fn(Checked<T>, Isolation) -> F,
+    read: impl Fn(AnyTransaction, Isolation) -> F,
 ) -> std::result::Result<A, E>
 where
     T: Transaction,
@@ -39,7 +39,7 @@ where
 {
     let at = |asked: Isolation| {
         let noted = Checked { asked, notes: Some(Arc::default()), ..Checked::new(tx.clone()) };
-        (noted.clone(), read(noted, asked))
+        (noted.clone(), read(AnyTransaction::new(noted), asked))
     };
     let (noted, reading) = at(Isolation::Snapshot);
     let first = reading.await;
@@ -81,7 +81,7 @@ where
 
 /// A transaction that records what one operation does in it.
 #[derive(Clone)]
-pub struct Checked<T> {
+pub(crate) struct Checked<T> {
     inner: T,
     asked: Isolation,
     notes: Option<Arc<Mutex<Notes>>>,

@@ -5,8 +5,8 @@ use crate::pass_on::pass_on;
 use bytes::Bytes;
 use futures::future::BoxFuture;
 use shaketable_layers::tx::{
-    ConflictRangeType, Error, Isolation, KeySelector, MappedBatch, MutationType, RangeBatch, RangeOption,
-    Result, Transaction, TransactionOption, Turns,
+    AnyTransaction, ConflictRangeType, Error, Isolation, KeySelector, MappedBatch, MutationType, RangeBatch,
+    RangeOption, Result, Transaction, TransactionOption, Turns,
 };
 use std::{future::Future, sync::Arc, time::Duration};
 
@@ -14,18 +14,17 @@ use std::{future::Future, sync::Arc, time::Duration};
 pub type Span = (Vec<u8>, Vec<u8>);
 
 /// A transaction that passes every call on, except that reads that begin in some spans do not conflict with changes.
-#[derive(Clone, Debug)]
-pub struct Weakened<T> {
+pub fn weakened(tx: impl Transaction, spans: impl Into<Arc<[Span]>>) -> AnyTransaction {
+    AnyTransaction::new(Weakened { inner: tx, spans: spans.into() })
+}
+
+#[derive(Clone)]
+struct Weakened<T> {
     inner: T,
     spans: Arc<[Span]>,
 }
 
 impl<T: Transaction> Weakened<T> {
-    /// A transaction that is weak in these spans.
-    pub fn new(inner: T, spans: impl Into<Arc<[Span]>>) -> Weakened<T> {
-        Weakened { inner, spans: spans.into() }
-    }
-
     fn is_weak(&self, key: &[u8]) -> bool {
         self.spans.iter().any(|(begin, end)| &begin[..] <= key && key < &end[..])
     }

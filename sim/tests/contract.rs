@@ -58,7 +58,7 @@ fn the_smallest_cluster_keeps_every_promise() {
 
 /// The keys `suffix` of every case.
 fn keys_of_cases(suffix: &str) -> Vec<Bytes> {
-    let count = contract::cases::<SimDatabase>().len();
+    let count = contract::cases().len();
     (0..count).map(|number| format!("contract/{number:03}.0/{suffix}").into()).collect()
 }
 

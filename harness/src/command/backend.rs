@@ -161,7 +161,7 @@ pub mod real {
     use shaketable_layers::tx::contract;
     use shaketable_layers::{
         fdb::{Buggify, ClusterFile, FdbDatabase, Network},
-        tx::{Database, Error, Isolation, RangeOption, Transaction},
+        tx::{AnyDatabase, Database, Error, Isolation, RangeOption, Transaction},
     };
     use shaketable_sim::{faults::Profile, seed::Seed};
     use std::{
@@ -233,8 +233,7 @@ pub mod real {
             &self,
             filter: &str,
         ) -> Result<(Vec<contract::CaseResult>, Option<Refusal>), Refusal> {
-            let promises =
-                contract::cases::<FdbDatabase>().iter().filter(|c| c.name.contains(filter)).count();
+            let promises = contract::cases().iter().filter(|c| c.name.contains(filter)).count();
             let interrupt = Interrupt::listen()?;
             let mut progress =
                 Progress::new(&[("promises", promises as u64)], ("promise", "promises"), "broken");
@@ -340,7 +339,7 @@ pub mod real {
         ) -> Option<RunResult> {
             let bug = demands.bug.as_ref().map_or(String::new(), |bug| format!("{bug}/"));
             let site = self.site.below(&format!("{}/{bug}{}", entry.name(), seed.0));
-            let open = || FdbDatabase::open(&self.network, &self.file);
+            let open = || FdbDatabase::open(&self.network, &self.file).map(AnyDatabase::new);
             match entry.run_on(&open, &site, seed, demands, Conditions::new(self.keep, stop)) {
                 Ok(result) => Some(result),
                 Err(RunError::Interrupted) => None,

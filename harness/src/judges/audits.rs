@@ -6,6 +6,7 @@
 use super::{Keyspace, Snapshot, Truth, witness::breaks};
 use crate::{finding::Objection, workload::Workload};
 use futures::FutureExt;
+use shaketable_layers::tx::{AnyDatabase, AnyTransaction};
 use shaketable_sim::{
     history::History,
     proto::{KeyRange, LogEntry, LoggedTransaction, Version},
@@ -35,6 +36,7 @@ pub fn judge<W: Workload>(
     let writes: Vec<_> = truth.entries.iter().filter(|e| !e.transactions.is_empty()).collect();
     let first = writes.partition_point(|e| e.version <= from);
     let database = Snapshot::new(Keyspace::default());
+    let tx = AnyTransaction::new(database.clone());
     let advance = |database: &Snapshot, entries: &[&Arc<LogEntry>]| {
         database.change(|state| {
             let mutations = entries.iter().flat_map(|e| &e.transactions).flat_map(|tx| &tx.mutations);
@@ -47,7 +49,7 @@ pub fn judge<W: Workload>(
     let mut done = first;
     loop {
         audited += 1;
-        if let Err(broken) = audit(workload, &database) {
+        if let Err(broken) = audit(workload, &tx) {
             let earliest = first_broken(workload, &writes[..done], done.saturating_sub(stride).max(first));
             let broken = match earliest {
                 Some(first) => first.objection(history, truth),
@@ -98,11 +100,12 @@ fn first_broken<'a, W: Workload>(
         entry.transactions.iter().flat_map(|tx| &tx.mutations).for_each(|m| state.apply(m, None));
     }
     let database = Snapshot::new(state);
+    let snapshot = AnyTransaction::new(database.clone());
     for entry in &writes[sound..] {
         for tx in &entry.transactions {
             database.change(|state| tx.mutations.iter().for_each(|m| state.apply(m, None)));
             database.record_reads();
-            if let Err(broken) = audit(workload, &database) {
+            if let Err(broken) = audit(workload, &snapshot) {
                 return Some(First { version: entry.version, tx, broken, reads: database.record_reads() });
             }
         }
@@ -110,8 +113,8 @@ fn first_broken<'a, W: Workload>(
     None
 }
 
-fn audit<W: Workload>(workload: &W, database: &Snapshot) -> Result<(), String> {
-    match workload.audit::<Snapshot>(database).now_or_never() {
+fn audit<W: Workload>(workload: &W, snapshot: &AnyTransaction) -> Result<(), String> {
+    match workload.audit::<AnyDatabase>(snapshot).now_or_never() {
         Some(Ok(verdict)) => verdict,
         Some(Err(error)) => Err(format!("the audit failed: {error}")),
         None => Err("the audit waits for something other than a read of its transaction".to_owned()),

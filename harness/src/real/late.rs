@@ -21,12 +21,11 @@ use futures::{
 use proptest::strategy::{BoxedStrategy, Just, Strategy};
 use serde::{Deserialize, Serialize};
 use shaketable_layers::tx::{
-    ConflictRangeType, Database, DatabaseOption, Env, Error,
+    AnyDatabase, ConflictRangeType, Database, DatabaseOption, Env, Error,
     Isolation::{self, Serializable},
     KeySelector, MutationType, RangeBatch, RangeOption, Result, Transaction, TransactionOption, Turns,
 };
 use shaketable_sim::{
-    client::SimDatabase,
     history::ClientId,
     seed::{Seed, Stream},
 };
@@ -46,13 +45,13 @@ const LATE: u64 = 20;
 /// there, also if its transaction is reset meanwhile.
 #[derive(Clone)]
 struct Preempted {
-    db: SimDatabase,
+    db: AnyDatabase,
     /// The number of the commit that ends with 4100 and does nothing, counted down; negative for none.
     failing: Arc<AtomicI32>,
 }
 
 impl Preempted {
-    fn new(db: SimDatabase) -> Preempted {
+    fn new(db: AnyDatabase) -> Preempted {
         Preempted { db, failing: Arc::new(AtomicI32::new(-1)) }
     }
 }
@@ -65,7 +64,7 @@ struct Late<T> {
 }
 
 impl Database for Preempted {
-    type Transaction = Late<<SimDatabase as Database>::Transaction>;
+    type Transaction = Late<<AnyDatabase as Database>::Transaction>;
 
     fn create_transaction(&self) -> Result<Self::Transaction> {
         let inner = self.db.create_transaction()?;
@@ -310,7 +309,13 @@ fn a_setup_that_the_injection_ends_begins_again() {
             let db = Preempted { db, failing: Arc::new(AtomicI32::new(failing)) };
             let site = Site::new("run/").expect("a prefix");
             let plan: Plan<Two> = Plan::draw(Seed(0), &Demands::default());
-            let result = perform(&plan, &|| Ok(db.clone()), &site, Conditions::new(false, &|| false)).await;
+            let result = perform(
+                &plan,
+                &|| Ok(AnyDatabase::new(db.clone())),
+                &site,
+                Conditions::new(false, &|| false),
+            )
+            .await;
             assert!(db.failing.load(Ordering::SeqCst) <= 0, "it was injected");
             result.map(|result| result.findings)
         });

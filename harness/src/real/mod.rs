@@ -6,7 +6,7 @@
 //! judges read this history like that of a simulated run. Only conflict ranges are missing, because the C client
 //! does not expose them; therefore conflict-free operations are not judged.
 //!
-//! This module is generic over the backend: the tests run it on the simulated cluster.
+//! The tests run it on the simulated cluster.
 
 #[cfg(test)]
 mod late;
@@ -23,7 +23,7 @@ pub use site::Site;
 pub use testbed::run;
 pub use testbed::{Conditions, RunError, perform};
 
+use shaketable_layers::tx::{AnyDatabase, Error};
+
 /// Opens a database of the real cluster for one client.
-#[cfg(feature = "fdb-client")]
-pub type Open<'a> =
-    &'a (dyn Fn() -> Result<shaketable_layers::fdb::FdbDatabase, shaketable_layers::tx::Error> + Sync);
+pub type Open<'a> = &'a (dyn Fn() -> Result<AnyDatabase, Error> + Sync);

@@ -1,7 +1,7 @@
 //! A real cluster as the testbed of a run: all keys have one prefix, and the clients are tasks of this process.
 
 use super::{
-    Site,
+    Open, Site,
     recorded::{Recorded, SharedHistory},
     site::ClaimError,
 };
@@ -21,7 +21,7 @@ use futures::{
     stream::FuturesUnordered,
 };
 use parking_lot::Mutex;
-use shaketable_layers::tx::{Database, Error, Transaction};
+use shaketable_layers::tx::{AnyDatabase, Database, Error, Transaction};
 use shaketable_sim::{
     faults::{Family, FaultPlan, Strike},
     history::{ClientId, History},
@@ -121,25 +121,27 @@ async fn again<T>(mut work: impl AsyncFnMut() -> Result<T, Error>) -> Result<T, 
 }
 
 /// A task of this process as the host of a client.
-struct Task<D: Database>(Recorded<D>);
+struct Task {
+    db: Recorded<AnyDatabase>,
+    /// The same database without its type.
+    any: AnyDatabase,
+}
 
-impl<D: Database> Host for Task<D> {
-    type Database = Recorded<D>;
-
-    fn database(&self) -> &Recorded<D> {
-        &self.0
+impl Host for Task {
+    fn database(&self) -> &AnyDatabase {
+        &self.any
     }
 
     fn now(&self) -> Nanos {
-        self.0.env().now().as_nanos() as Nanos
+        self.db.env().now().as_nanos() as Nanos
     }
 
     fn sleep(&self, duration: Nanos) -> impl Future<Output = ()> {
-        self.0.env().sleep(Duration::from_nanos(duration))
+        self.db.env().sleep(Duration::from_nanos(duration))
     }
 
     fn set_operation(&self, operation: Option<u32>) {
-        self.0.set_operation(operation);
+        self.db.set_operation(operation);
     }
 
     fn event(&self, _: Kind, _: u64, _: u64) {}
@@ -149,9 +151,9 @@ impl<D: Database> Host for Task<D> {
 /// unless `conditions.keep` is set. Each client has its own database, opened with `open`, whose options are not
 /// shared. Of the plan's faults, only the deaths of clients are delivered; the others and the plan's cluster are
 /// ignored.
-pub async fn perform<W: Workload, D: Database>(
+pub async fn perform<W: Workload>(
     plan: &Plan<W>,
-    open: &(dyn Fn() -> Result<D, Error> + Sync),
+    open: Open<'_>,
     site: &Site,
     conditions: Conditions<'_>,
 ) -> Result<RunResult, RunError> {
@@ -194,10 +196,10 @@ pub async fn perform<W: Workload, D: Database>(
 }
 
 /// The access of a run to the cluster.
-struct Access<'a, W: Workload, D> {
-    open: &'a (dyn Fn() -> Result<D, Error> + Sync),
+struct Access<'a, W: Workload> {
+    open: Open<'a>,
     /// The database of the run itself.
-    db: &'a D,
+    db: &'a AnyDatabase,
     site: &'a Site,
     conditions: Conditions<'a>,
     history: Arc<SharedHistory>,
@@ -206,10 +208,11 @@ struct Access<'a, W: Workload, D> {
     deaths: AtomicU64,
 }
 
-impl<W: Workload, D: Database> Access<'_, W, D> {
-    fn task(&self, id: ClientId) -> Result<Task<D>, RunError> {
+impl<W: Workload> Access<'_, W> {
+    fn task(&self, id: ClientId) -> Result<Task, RunError> {
         let db = (self.open)().map_err(|error| self.lost("opening a client's database", error))?;
-        Ok(Task(Recorded::new(db, self.site.data(), self.site.log(), id, self.history.clone())))
+        let db = Recorded::new(db, self.site.data(), self.site.log(), id, self.history.clone());
+        Ok(Task { any: AnyDatabase::new(db.clone()), db })
     }
 
     fn now(&self) -> Nanos {
@@ -287,7 +290,7 @@ impl<W: Workload, D: Database> Access<'_, W, D> {
 }
 
 /// Clears all keys of the workload.
-async fn clear<D: Database>(db: &Recorded<D>) -> Result<(), Error> {
+async fn clear(db: &AnyDatabase) -> Result<(), Error> {
     let cleared = db.run(|tx, _| async move {
         tx.clear_range(b"", b"\xff");
         Ok::<_, Error>(())
@@ -303,17 +306,16 @@ struct Work<'a> {
     auditor: LocalBoxFuture<'a, Infallible>,
 }
 
-struct Real<'a, W: Workload, D> {
+struct Real<'a, W: Workload> {
     began: Nanos,
     faults: &'a FaultPlan,
-    access: Arc<Access<'a, W, D>>,
+    access: Arc<Access<'a, W>>,
     work: Mutex<Option<Work<'a>>>,
     /// The history, once the log has been read.
     history: OnceLock<History>,
 }
 
-impl<'a, W: Workload, D: Database> Testbed<W> for Real<'a, W, D> {
-    type Database = Recorded<D>;
+impl<'a, W: Workload> Testbed<W> for Real<'a, W> {
     type Lost = RunError;
 
     const HAS_EVERY_ERROR: bool = false;
@@ -328,13 +330,13 @@ impl<'a, W: Workload, D: Database> Testbed<W> for Real<'a, W, D> {
         &self,
         client: ClientId,
         doing: &'static str,
-        job: impl Fn(Recorded<D>) -> F + Send + Sync + 'static,
+        job: impl Fn(AnyDatabase) -> F + Send + Sync + 'static,
     ) -> Result<Job<T>, RunError>
     where
         T: Send + 'static,
         F: Future<Output = Result<T, Error>> + 'static,
     {
-        let Task(db) = self.access.task(client)?;
+        let Task { any: db, .. } = self.access.task(client)?;
         let mut is_repeated = false;
         let job = again(async || {
             if std::mem::replace(&mut is_repeated, true) && client == SETTER {
@@ -439,9 +441,9 @@ impl<'a, W: Workload, D: Database> Testbed<W> for Real<'a, W, D> {
 
 /// Performs a plan on this thread, and records the claims of layers and workloads.
 #[cfg(feature = "fdb-client")]
-pub fn run<W: Workload, D: Database>(
+pub fn run<W: Workload>(
     plan: &Plan<W>,
-    open: &(dyn Fn() -> Result<D, Error> + Sync),
+    open: Open<'_>,
     site: &Site,
     conditions: Conditions<'_>,
 ) -> Result<RunResult, RunError> {

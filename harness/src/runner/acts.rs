@@ -13,6 +13,7 @@ use crate::{
     plan::Plan,
     workload::{Operation, Workload},
 };
+use shaketable_layers::tx::AnyDatabase;
 use shaketable_reports::Counters;
 use std::sync::Arc;
 
@@ -75,7 +76,7 @@ pub(crate) async fn perform<W: Workload, T: Testbed<W>>(
 
 async fn set_up<W: Workload, T: Testbed<W>>(plan: &Plan<W>, testbed: &T) -> Result<Vec<Finding>, T::Lost> {
     let workload = plan.configuration.clone();
-    let setup = move |db: T::Database| {
+    let setup = move |db: AnyDatabase| {
         let workload = workload.clone();
         async move { workload.setup(&db).await }
     };
@@ -123,7 +124,7 @@ async fn final_check<W: Workload, T: Testbed<W>>(
         return Ok(None);
     }
     let (workload, model) = (plan.configuration.clone(), Arc::new(model));
-    let check = move |db: T::Database| {
+    let check = move |db: AnyDatabase| {
         let (workload, model) = (workload.clone(), model.clone());
         async move { workload.check(&db, &model).await }
     };

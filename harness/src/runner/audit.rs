@@ -4,7 +4,7 @@ use super::Host;
 use crate::{panics, workload::Workload};
 use futures::FutureExt;
 use parking_lot::Mutex;
-use shaketable_layers::tx::{Database, DatabaseOption, Transaction};
+use shaketable_layers::tx::{AnyDatabase, Database, DatabaseOption, Transaction};
 use shaketable_sim::{
     proto::Version,
     rt::{MILLISECOND, Nanos},
@@ -49,7 +49,7 @@ pub(crate) async fn audit<W: Workload, H: Host>(host: H, workload: W, audits: Ar
         host.sleep(AUDIT_PAUSE).await;
         let Ok(tx) = db.create_transaction() else { return };
         let verdict = loop {
-            match AssertUnwindSafe(workload.audit::<H::Database>(&tx)).catch_unwind().await {
+            match AssertUnwindSafe(workload.audit::<AnyDatabase>(&tx)).catch_unwind().await {
                 Ok(Ok(verdict)) => break Some(verdict),
                 Err(panic) => break Some(Err(format!("the audit panicked: {}", panics::message(&*panic)))),
                 Ok(Err(error)) => {

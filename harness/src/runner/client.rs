@@ -14,7 +14,10 @@ use futures::{
     future::{Either, select},
 };
 use parking_lot::Mutex;
-use shaketable_layers::{points, tx::Error};
+use shaketable_layers::{
+    points,
+    tx::{AnyDatabase, Error},
+};
 use shaketable_sim::{
     faults::Cut,
     rt::{MILLISECOND, Nanos},
@@ -123,7 +126,7 @@ pub(crate) async fn run_client<W: Workload, H: Host>(host: H, client: Arc<Client
             host.set_operation(Some(index as u32));
             // Boxed: the future contains those of all layer functions that it calls, and an unoptimized build
             // copies it between the frames of a test thread's small stack.
-            let operation = Box::pin(perform::<W, H::Database>(&client.workload, &mut session, op));
+            let operation = Box::pin(perform(&client.workload, &mut session, op));
             let done = points::in_operation((client.number, index), operation);
             let done = cut_short(&host, AssertUnwindSafe(done).catch_unwind()).await;
             host.set_operation(None);
@@ -135,7 +138,7 @@ pub(crate) async fn run_client<W: Workload, H: Host>(host: H, client: Arc<Client
             };
             let outcome = match outcome {
                 Ok(Outcome::Unknown(error)) => {
-                    let resolved = Box::pin(client.workload.resolve::<H::Database>(&mut session, op, error));
+                    let resolved = Box::pin(client.workload.resolve(&mut session, op, error));
                     AssertUnwindSafe(resolved).catch_unwind().await
                 }
                 other => other,
@@ -174,7 +177,7 @@ fn end_abandoned_operation<W: Workload>(host: &impl Host, client: &Client<W>) {
     }
 }
 
-async fn open<W: Workload, H: Host>(host: &H, client: &Client<W>) -> Option<W::Session<H::Database>> {
+async fn open<W: Workload, H: Host>(host: &H, client: &Client<W>) -> Option<W::Session<AnyDatabase>> {
     loop {
         let opened = client.workload.open(host.database(), client.number);
         let opened = AssertUnwindSafe(opened).catch_unwind().await;

@@ -1,6 +1,6 @@
 //! Where a client runs: on a machine of the simulated cluster, or as a task of a process that uses a real cluster.
 
-use shaketable_layers::tx::Database;
+use shaketable_layers::tx::AnyDatabase;
 use shaketable_sim::{
     client::SimDatabase,
     faults::{Cut, Family},
@@ -13,11 +13,8 @@ use std::{future::Future, sync::Arc};
 
 /// The environment of a client: a database, a clock, and an event stream.
 pub(crate) trait Host {
-    /// The type of the database.
-    type Database: Database;
-
-    /// The client's database.
-    fn database(&self) -> &Self::Database;
+    /// The client's database. Layers and workloads are compiled for this type alone.
+    fn database(&self) -> &AnyDatabase;
 
     /// Time since the run began.
     fn now(&self) -> Nanos;
@@ -42,16 +39,23 @@ pub(crate) trait Host {
 
 /// A machine of a simulated cluster.
 pub(super) struct Machine {
-    pub(super) world: Arc<World>,
-    pub(super) node: NodeId,
-    pub(super) db: SimDatabase,
+    world: Arc<World>,
+    node: NodeId,
+    db: SimDatabase,
+    /// The same database without its type.
+    any: AnyDatabase,
+}
+
+impl Machine {
+    /// A client with this database.
+    pub(super) fn new(world: Arc<World>, node: NodeId, db: SimDatabase) -> Machine {
+        Machine { world, node, any: AnyDatabase::new(db.clone()), db }
+    }
 }
 
 impl Host for Machine {
-    type Database = SimDatabase;
-
-    fn database(&self) -> &SimDatabase {
-        &self.db
+    fn database(&self) -> &AnyDatabase {
+        &self.any
     }
 
     fn now(&self) -> Nanos {

@@ -23,7 +23,7 @@ use crate::{
 };
 use futures::FutureExt;
 use parking_lot::Mutex;
-use shaketable_layers::tx::Error;
+use shaketable_layers::tx::{AnyDatabase, Error};
 use shaketable_sim::{
     client::SimDatabase,
     cluster::Cluster,
@@ -119,7 +119,6 @@ impl<'a> Simulated<'a> {
 }
 
 impl<W: Workload> Testbed<W> for Simulated<'_> {
-    type Database = SimDatabase;
     type Lost = Infallible;
 
     const HAS_EVERY_ERROR: bool = true;
@@ -147,7 +146,7 @@ impl<W: Workload> Testbed<W> for Simulated<'_> {
         &self,
         client: ClientId,
         doing: &'static str,
-        job: impl Fn(SimDatabase) -> F + Send + Sync + 'static,
+        job: impl Fn(AnyDatabase) -> F + Send + Sync + 'static,
     ) -> Result<Job<T>, Infallible>
     where
         T: Send + 'static,
@@ -158,7 +157,8 @@ impl<W: Workload> Testbed<W> for Simulated<'_> {
         self.world.add_machine(Class::Observer, doing, move |world, node| {
             let (slot, job) = (slot.clone(), job.clone());
             async move {
-                let job = AssertUnwindSafe(job(SimDatabase::new(world, node, client, controller)));
+                let db = SimDatabase::new(world, node, client, controller);
+                let job = AssertUnwindSafe(job(AnyDatabase::new(db)));
                 *slot.lock() = Some(match job.catch_unwind().await {
                     Ok(Ok(done)) => Job::Done(done),
                     Ok(Err(error)) => Job::Failed(error),
@@ -191,7 +191,7 @@ impl<W: Workload> Testbed<W> for Simulated<'_> {
                     // Created on the machine, so that its death ends the tasks of the database.
                     let id = ClientId(client.number as u16);
                     let db = SimDatabase::new(world.clone(), node, id, controller);
-                    run_client(Machine { world, node, db }, client).await;
+                    run_client(Machine::new(world, node, db), client).await;
                 })
             });
         }
@@ -200,7 +200,7 @@ impl<W: Workload> Testbed<W> for Simulated<'_> {
             let (workload, audits) = (workload.clone(), audits.clone());
             async move {
                 let db = SimDatabase::new(world.clone(), node, AUDITOR, controller);
-                audit(Machine { world, node, db }, workload, audits).await;
+                audit(Machine::new(world, node, db), workload, audits).await;
             }
         });
         *self.auditor.lock() = Some(auditor);

@@ -7,7 +7,7 @@ use crate::{
     plan::Plan,
     workload::{Operation, Workload},
 };
-use shaketable_layers::tx::{Database, Error};
+use shaketable_layers::tx::{AnyDatabase, Error};
 use shaketable_sim::{
     history::{ClientId, History},
     proto::Version,
@@ -42,8 +42,6 @@ pub(crate) enum Job<T> {
 
 /// A cluster on which a run is performed. A method that returns [`Lost`](Testbed::Lost) ends the run.
 pub(crate) trait Testbed<W: Workload> {
-    /// The database of a client.
-    type Database: Database;
     /// Why a run cannot be completed, for reasons other than the layer.
     type Lost;
 
@@ -62,7 +60,7 @@ pub(crate) trait Testbed<W: Workload> {
         &self,
         client: ClientId,
         doing: &'static str,
-        job: impl Fn(Self::Database) -> F + Send + Sync + 'static,
+        job: impl Fn(AnyDatabase) -> F + Send + Sync + 'static,
     ) -> impl Future<Output = Result<Job<T>, Self::Lost>>
     where
         T: Send + 'static,

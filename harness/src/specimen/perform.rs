@@ -13,7 +13,10 @@ use futures::{
 use serde::{Serialize, de::DeserializeOwned};
 use shaketable_layers::{
     once::{self, Session},
-    tx::{self, Database, Env, Isolation, RetryError, RunError, Transaction, TransactionOption, Turns},
+    tx::{
+        self, AnyTransaction, Database, Env, Isolation, RetryError, RunError, Transaction, TransactionOption,
+        Turns,
+    },
 };
 use std::{
     fmt::Display,
@@ -74,7 +77,8 @@ fn perform_one<'a, S: Specimen, T: Transaction>(
             return Box::pin(perform_at_both_levels(specimen, tx, env, op)).await;
         }
         let checked = Checked::new(tx.clone());
-        let answer = Box::pin(specimen.perform(&checked, env, op, Isolation::Serializable)).await;
+        let within = AnyTransaction::new(checked.clone());
+        let answer = Box::pin(specimen.perform(&within, env, op, Isolation::Serializable)).await;
         if let Err(refusal) = &answer {
             let is_lost = || beside.is_some_and(|lost| lost.load(Relaxed));
             if refusal.fdb().is_some() {

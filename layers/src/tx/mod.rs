@@ -11,6 +11,7 @@
 //! Layer functions take `&T where T: Transaction`, so that several of them can be combined in one
 //! transaction; database-level forms call [`Database::run`].
 
+mod any;
 #[cfg(feature = "contract")]
 pub mod contract;
 mod env;
@@ -21,6 +22,7 @@ mod run;
 mod turns;
 mod types;
 
+pub use any::{AnyDatabase, AnyTransaction, downcast};
 pub use env::{Env, Environment};
 pub use error::{Error, Result};
 pub use mapped::{MappedBatch, MappedRow, Mapper};
@@ -84,9 +86,10 @@ pub trait Database: Clone + Send + Sync + 'static {
 /// A transaction: a cheap handle whose clones refer to the same transaction.
 ///
 /// A read is *issued* when its method is called, not when its future is first polled: it sees the writes made
-/// before the call and none made after it. Commit waits for issued reads that are being polled. `set`,
-/// `clear` and the atomic operations return nothing; their size and range errors are returned by the next
-/// call that returns a result, or by the commit (the C API defers them in the same way).
+/// before the call and none made after it. Commit waits for the reads issued before it, but for one that nobody
+/// polls only as long as a transaction may live. `set`, `clear` and the atomic operations return nothing; their
+/// size and range errors are returned by the next call that returns a result, or by the commit (the C API defers
+/// them in the same way).
 ///
 /// After [`commit`](Transaction::commit) has started, every other call returns 2017, and the commit then
 /// fails with 2017 too unless option 701 is set. After a successful commit the transaction must be

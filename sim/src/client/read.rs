@@ -312,7 +312,9 @@ impl SimTransaction {
             (Err(e), _) => Range::Ready(Err(e)),
             (Ok(limits), true) => Range::Special(self.special_range(range, limits)),
             (Ok(limits), false) => match self.issue_range(range, isolation) {
-                Ok(Some(((issued, guarded), begin, end))) => Range::Issued(issued, guarded, begin, end, limits),
+                Ok(Some(((issued, guarded), begin, end))) => {
+                    Range::Issued(issued, guarded, begin, end, limits)
+                }
                 Ok(None) => Range::Ready(Ok(RangeBatch::default())),
                 Err(e) => Range::Ready(Err(e)),
             },

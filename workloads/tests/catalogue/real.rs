@@ -9,7 +9,7 @@ use shaketable::{
     runner::RunResult,
     specimen::Mounted,
 };
-use shaketable_layers::tx::{Database, Error, Isolation, RangeOption, Transaction};
+use shaketable_layers::tx::{AnyDatabase, Database, Error, Isolation, RangeOption, Transaction};
 use shaketable_sim::{
     client::SimDatabase,
     faults::{Family, FaultPlan, Profile},
@@ -41,7 +41,7 @@ async fn under<W: Workload>(
     plan: &Plan<W>,
     conditions: Conditions<'_>,
 ) -> Result<RunResult, RunError> {
-    perform(plan, &|| Ok(machine.open()), &site(), conditions).await
+    perform(plan, &|| Ok(AnyDatabase::new(machine.open())), &site(), conditions).await
 }
 
 async fn run<W: Workload>(machine: &Machine, plan: &Plan<W>) -> Result<RunResult, RunError> {

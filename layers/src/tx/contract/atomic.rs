@@ -5,7 +5,7 @@ use super::{
     expect::{fails, same, succeeds},
     world::{Serializable, Snapshot, some},
 };
-use crate::tx::{Database, Error, MutationType, MutationType::*, Transaction};
+use crate::tx::{Error, MutationType, MutationType::*, Transaction};
 use bytes::Bytes;
 
 const SECTION: &str = "atomic";
@@ -93,7 +93,7 @@ const ROWS: &[Row] = &[
     (CompareAndClear, "empty-operand-absent", None, b"", None),
 ];
 
-pub(super) fn cases<D: Database>() -> Vec<Case<D>> {
+pub(super) fn cases() -> Vec<Case> {
     let mut cases = catalogue! {
         "stacked", stacked,
             "Atomic operations on one key apply in the order they were made.";
@@ -140,7 +140,7 @@ fn owned(value: Value) -> Option<Bytes> {
 
 /// Tests one row in four ways: over a stored value and over the transaction's own write, read before and
 /// after the commit.
-async fn operates<D: Database>(c: Ctx<D>, row: &Row) -> Expectation {
+async fn operates(c: Ctx, row: &Row) -> Expectation {
     let (op, _, stored, operand, promised) = *row;
     let key = c.key("a");
     c.commit(|tx| {
@@ -169,7 +169,7 @@ async fn operates<D: Database>(c: Ctx<D>, row: &Row) -> Expectation {
     same("over an own write, committed", c.value("a").await?, owned(promised))
 }
 
-async fn stacked<D: Database>(c: Ctx<D>) -> Expectation {
+async fn stacked(c: Ctx) -> Expectation {
     c.put("a", b"\x01\x00").await?;
     let (tx, key) = (c.tx()?, c.key("a"));
     tx.atomic_op(&key, b"\x02\x00", Add);
@@ -182,7 +182,7 @@ async fn stacked<D: Database>(c: Ctx<D>) -> Expectation {
     same("committed", c.value("a").await?, promised)
 }
 
-async fn after_set<D: Database>(c: Ctx<D>) -> Expectation {
+async fn after_set(c: Ctx) -> Expectation {
     c.put("a", "stored").await?;
     let (tx, key) = (c.tx()?, c.key("a"));
     tx.set(&key, b"own");
@@ -192,7 +192,7 @@ async fn after_set<D: Database>(c: Ctx<D>) -> Expectation {
     same("committed", c.value("a").await?, some("own!"))
 }
 
-async fn after_clear<D: Database>(c: Ctx<D>) -> Expectation {
+async fn after_clear(c: Ctx) -> Expectation {
     c.put("a", "stored").await?;
     let (tx, key) = (c.tx()?, c.key("a"));
     tx.clear(&key);
@@ -202,7 +202,7 @@ async fn after_clear<D: Database>(c: Ctx<D>) -> Expectation {
     same("committed", c.value("a").await?, some("!"))
 }
 
-async fn before_set<D: Database>(c: Ctx<D>) -> Expectation {
+async fn before_set(c: Ctx) -> Expectation {
     c.put("a", "stored").await?;
     let (tx, key) = (c.tx()?, c.key("a"));
     tx.atomic_op(&key, b"!", AppendIfFits);
@@ -212,7 +212,7 @@ async fn before_set<D: Database>(c: Ctx<D>) -> Expectation {
     same("committed", c.value("a").await?, some("own"))
 }
 
-async fn before_clear<D: Database>(c: Ctx<D>) -> Expectation {
+async fn before_clear(c: Ctx) -> Expectation {
     c.put("a", "stored").await?;
     let (tx, key) = (c.tx()?, c.key("a"));
     tx.atomic_op(&key, b"!", AppendIfFits);
@@ -222,7 +222,7 @@ async fn before_clear<D: Database>(c: Ctx<D>) -> Expectation {
     same("committed", c.value("a").await?, None)
 }
 
-async fn at_commit_version<D: Database>(c: Ctx<D>) -> Expectation {
+async fn at_commit_version(c: Ctx) -> Expectation {
     c.put("a", "old").await?;
     let tx = c.tx()?;
     tx.get_read_version().await?;
@@ -232,7 +232,7 @@ async fn at_commit_version<D: Database>(c: Ctx<D>) -> Expectation {
     same("the value", c.value("a").await?, some("new!"))
 }
 
-async fn no_read_conflict<D: Database>(c: Ctx<D>) -> Expectation {
+async fn no_read_conflict(c: Ctx) -> Expectation {
     for op in [Add, BitAnd, BitOr, BitXor, AppendIfFits, Max, Min, ByteMin, ByteMax, CompareAndClear] {
         let tx = c.tx()?;
         tx.get_read_version().await?;
@@ -243,7 +243,7 @@ async fn no_read_conflict<D: Database>(c: Ctx<D>) -> Expectation {
     Ok(())
 }
 
-async fn read_conflicts<D: Database>(c: Ctx<D>) -> Expectation {
+async fn read_conflicts(c: Ctx) -> Expectation {
     let (tx, key) = (c.tx()?, c.key("a"));
     tx.atomic_op(&key, b"\x01", Add);
     tx.get(&key, Serializable).await?;
@@ -251,7 +251,7 @@ async fn read_conflicts<D: Database>(c: Ctx<D>) -> Expectation {
     fails("the commit", tx.commit().await, Error::NOT_COMMITTED)
 }
 
-async fn in_cleared_range<D: Database>(c: Ctx<D>) -> Expectation {
+async fn in_cleared_range(c: Ctx) -> Expectation {
     c.put_all(&["a", "b", "c"]).await?;
     let tx = c.tx()?;
     tx.clear_range(&c.key(""), &c.key("z"));
@@ -266,7 +266,7 @@ async fn in_cleared_range<D: Database>(c: Ctx<D>) -> Expectation {
     same("committed", c.rows().await?, promised)
 }
 
-async fn several_keys<D: Database>(c: Ctx<D>) -> Expectation {
+async fn several_keys(c: Ctx) -> Expectation {
     let tx = c.tx()?;
     for (i, key) in ["a", "a\0", "b"].iter().enumerate() {
         for _ in 0..=i {

@@ -5,13 +5,15 @@ use super::{
     expect::{Broken, fails, holds, same, succeeds},
     world::{Serializable, Snapshot, some},
 };
-use crate::tx::{ConflictRangeType, Database, Error, MutationType, Transaction, TransactionOption};
+use crate::tx::{
+    AnyTransaction, ConflictRangeType, Database, Error, MutationType, Transaction, TransactionOption,
+};
 use futures::future::{join, join_all};
 use std::collections::BTreeSet;
 
 const SECTION: &str = "commits";
 
-pub(super) fn cases<D: Database>() -> Vec<Case<D>> {
+pub(super) fn cases() -> Vec<Case> {
     catalogue! {
         "read-only/empty", empty,
             "A transaction that did nothing commits, at version -1.";
@@ -60,13 +62,13 @@ pub(super) fn cases<D: Database>() -> Vec<Case<D>> {
     }
 }
 
-async fn empty<D: Database>(c: Ctx<D>) -> Expectation {
+async fn empty(c: Ctx) -> Expectation {
     let tx = c.tx()?;
     tx.commit().await?;
     same("the committed version", tx.get_committed_version()?, -1)
 }
 
-async fn read_only<D: Database>(c: Ctx<D>) -> Expectation {
+async fn read_only(c: Ctx) -> Expectation {
     let tx = c.tx()?;
     tx.get(&c.key("a"), Serializable).await?;
     tx.get_range(&c.everything(), 1, Serializable).await?;
@@ -74,7 +76,7 @@ async fn read_only<D: Database>(c: Ctx<D>) -> Expectation {
     same("the committed version", tx.get_committed_version()?, -1)
 }
 
-async fn read_range_only<D: Database>(c: Ctx<D>) -> Expectation {
+async fn read_range_only(c: Ctx) -> Expectation {
     let tx = c.tx()?;
     tx.get_read_version().await?;
     tx.add_conflict_range(&c.key("a"), &c.key("b"), ConflictRangeType::Read)?;
@@ -83,7 +85,7 @@ async fn read_range_only<D: Database>(c: Ctx<D>) -> Expectation {
     same("the committed version", tx.get_committed_version()?, -1)
 }
 
-async fn read_only_no_conflict<D: Database>(c: Ctx<D>) -> Expectation {
+async fn read_only_no_conflict(c: Ctx) -> Expectation {
     let tx = c.tx()?;
     tx.get(&c.key("a"), Serializable).await?;
     c.put("a", "theirs").await?;
@@ -93,7 +95,7 @@ async fn read_only_no_conflict<D: Database>(c: Ctx<D>) -> Expectation {
     }
 }
 
-async fn read_only_stamp<D: Database>(c: Ctx<D>) -> Expectation {
+async fn read_only_stamp(c: Ctx) -> Expectation {
     let tx = c.tx()?;
     tx.get(&c.key("a"), Serializable).await?;
     let stamp = tx.get_versionstamp();
@@ -101,7 +103,7 @@ async fn read_only_stamp<D: Database>(c: Ctx<D>) -> Expectation {
     fails("the versionstamp", stamp.await, Error::NO_COMMIT_VERSION)
 }
 
-async fn write_range_only<D: Database>(c: Ctx<D>) -> Expectation {
+async fn write_range_only(c: Ctx) -> Expectation {
     let reader = c.tx()?;
     reader.get(&c.key("a"), Serializable).await?;
     let tx = c.tx()?;
@@ -113,7 +115,7 @@ async fn write_range_only<D: Database>(c: Ctx<D>) -> Expectation {
     fails("the commit of one who read that key", reader.commit().await, Error::NOT_COMMITTED)
 }
 
-async fn clear_only<D: Database>(c: Ctx<D>) -> Expectation {
+async fn clear_only(c: Ctx) -> Expectation {
     let tx = c.tx()?;
     tx.clear(&c.key("absent"));
     tx.commit().await?;
@@ -121,7 +123,7 @@ async fn clear_only<D: Database>(c: Ctx<D>) -> Expectation {
     holds(version > 0, || format!("a commit version, seen {version}"))
 }
 
-async fn atomicity<D: Database>(c: Ctx<D>) -> Expectation {
+async fn atomicity(c: Ctx) -> Expectation {
     let keys = ["a", "b", "c", "d"];
     for round in 0..5_u8 {
         let write = async {
@@ -147,7 +149,7 @@ async fn atomicity<D: Database>(c: Ctx<D>) -> Expectation {
     Ok(())
 }
 
-async fn uncommitted<D: Database>(c: Ctx<D>) -> Expectation {
+async fn uncommitted(c: Ctx) -> Expectation {
     let tx = c.tx()?;
     tx.set(&c.key("a"), b"1");
     tx.get_read_version().await?;
@@ -156,7 +158,7 @@ async fn uncommitted<D: Database>(c: Ctx<D>) -> Expectation {
     same("another transaction's read after the commit", c.value("a").await?, some("1"))
 }
 
-async fn version_above_read<D: Database>(c: Ctx<D>) -> Expectation {
+async fn version_above_read(c: Ctx) -> Expectation {
     let tx = c.tx()?;
     let read = tx.get_read_version().await?;
     tx.set(&c.key("a"), b"1");
@@ -165,7 +167,7 @@ async fn version_above_read<D: Database>(c: Ctx<D>) -> Expectation {
     holds(committed > read, || format!("commit version {committed} > read version {read}"))
 }
 
-async fn version_visible<D: Database>(c: Ctx<D>) -> Expectation {
+async fn version_visible(c: Ctx) -> Expectation {
     for round in 0..5 {
         let committed = c.put("a", format!("{round}")).await?;
         let tx = c.tx()?;
@@ -176,7 +178,7 @@ async fn version_visible<D: Database>(c: Ctx<D>) -> Expectation {
     Ok(())
 }
 
-async fn versions_rise<D: Database>(c: Ctx<D>) -> Expectation {
+async fn versions_rise(c: Ctx) -> Expectation {
     let mut last = 0;
     for _ in 0..5 {
         let version = c.put("a", "1").await?;
@@ -186,7 +188,7 @@ async fn versions_rise<D: Database>(c: Ctx<D>) -> Expectation {
     Ok(())
 }
 
-async fn versions_pace<D: Database>(c: Ctx<D>) -> Expectation {
+async fn versions_pace(c: Ctx) -> Expectation {
     let mut seen = Vec::new();
     // A recovery makes versions jump by the equivalent of a hundred seconds: one undisturbed second suffices.
     for _ in 0..3 {
@@ -203,7 +205,7 @@ async fn versions_pace<D: Database>(c: Ctx<D>) -> Expectation {
     Err(Broken::new(format!("promised about 1,000,000 versions a second, seen {seen:?}")))
 }
 
-async fn batch_order<D: Database>(c: Ctx<D>) -> Expectation {
+async fn batch_order(c: Ctx) -> Expectation {
     let one = |number: u8| {
         let c = &c;
         async move {
@@ -225,7 +227,7 @@ async fn batch_order<D: Database>(c: Ctx<D>) -> Expectation {
     Ok(())
 }
 
-async fn size_limit<D: Database>(c: Ctx<D>) -> Expectation {
+async fn size_limit(c: Ctx) -> Expectation {
     let attempt = |less: i64| {
         let c = &c;
         async move {
@@ -240,7 +242,7 @@ async fn size_limit<D: Database>(c: Ctx<D>) -> Expectation {
     fails("a commit one byte larger", attempt(1).await, Error::TRANSACTION_TOO_LARGE)
 }
 
-async fn size_of_ranges<D: Database>(c: Ctx<D>, kind: ConflictRangeType) -> Expectation {
+async fn size_of_ranges(c: Ctx, kind: ConflictRangeType) -> Expectation {
     let tx = c.tx()?;
     tx.set_option(TransactionOption::SizeLimit(4_000))?;
     tx.set(&c.key("a"), b"small");
@@ -251,7 +253,7 @@ async fn size_of_ranges<D: Database>(c: Ctx<D>, kind: ConflictRangeType) -> Expe
     fails("the commit", tx.commit().await, Error::TRANSACTION_TOO_LARGE)
 }
 
-async fn size_default<D: Database>(c: Ctx<D>) -> Expectation {
+async fn size_default(c: Ctx) -> Expectation {
     let tx = c.tx()?;
     let value = vec![7; 100_000];
     for i in 0..101_u8 {
@@ -260,7 +262,7 @@ async fn size_default<D: Database>(c: Ctx<D>) -> Expectation {
     fails("the commit", tx.commit().await, Error::TRANSACTION_TOO_LARGE)
 }
 
-async fn outstanding_reads<D: Database>(c: Ctx<D>) -> Expectation {
+async fn outstanding_reads(c: Ctx) -> Expectation {
     for (key, is_read_first) in [("a", true), ("b", false)] {
         let tx = c.tx()?;
         tx.get_read_version().await?;
@@ -281,19 +283,19 @@ async fn outstanding_reads<D: Database>(c: Ctx<D>) -> Expectation {
     Ok(())
 }
 
-async fn idempotency<D: Database>(c: Ctx<D>) -> Expectation {
+async fn idempotency(c: Ctx) -> Expectation {
     let tx = c.tx()?;
     tx.set_option(TransactionOption::AutomaticIdempotency)?;
     plain(c, tx).await
 }
 
-async fn causal_risky<D: Database>(c: Ctx<D>) -> Expectation {
+async fn causal_risky(c: Ctx) -> Expectation {
     let tx = c.tx()?;
     tx.set_option(TransactionOption::CausalWriteRisky)?;
     plain(c, tx).await
 }
 
-async fn plain<D: Database>(c: Ctx<D>, tx: D::Transaction) -> Expectation {
+async fn plain(c: Ctx, tx: AnyTransaction) -> Expectation {
     tx.set(&c.key("a"), b"1");
     let stamp = tx.get_versionstamp();
     succeeds("the commit", tx.commit().await)?;
@@ -305,7 +307,7 @@ async fn plain<D: Database>(c: Ctx<D>, tx: D::Transaction) -> Expectation {
 /// The number of calls of a transaction that makes many.
 const MANY: u32 = 250_000;
 
-async fn many_calls<D: Database>(c: Ctx<D>) -> Expectation {
+async fn many_calls(c: Ctx) -> Expectation {
     let keys: Vec<_> = (0..50).map(|n| c.key(format!("{n:02}"))).collect();
     let (tx, after) = (c.tx()?, c.key("z"));
     let stamped = [&c.key("s/")[..], &[0; 10], &(c.key("s/").len() as u32).to_le_bytes()].concat();

@@ -5,14 +5,12 @@ use super::{
     expect::{fails, fails_with, holds, same, succeeds},
     world::{Serializable, Snapshot, some},
 };
-use crate::tx::{
-    ConflictRangeType, Database, Error, Isolation, MutationType, Transaction, TransactionOption,
-};
+use crate::tx::{ConflictRangeType, Error, Isolation, MutationType, Transaction, TransactionOption};
 use futures::future::{join, join_all};
 
 const SECTION: &str = "conflicts";
 
-pub(super) fn cases<D: Database>() -> Vec<Case<D>> {
+pub(super) fn cases() -> Vec<Case> {
     let mut cases = catalogue! {
         "conflict/read-then-written", |c| read_then(c, Serializable, false),
             "A commit fails with 1020 when a key it read was written after its read version.";
@@ -78,7 +76,7 @@ pub(super) fn cases<D: Database>() -> Vec<Case<D>> {
     cases
 }
 
-async fn read_then<D: Database>(c: Ctx<D>, isolation: Isolation, commits: bool) -> Expectation {
+async fn read_then(c: Ctx, isolation: Isolation, commits: bool) -> Expectation {
     let tx = c.tx()?;
     tx.get(&c.key("a"), isolation).await?;
     c.put("a", "theirs").await?;
@@ -92,7 +90,7 @@ async fn read_then<D: Database>(c: Ctx<D>, isolation: Isolation, commits: bool) 
     same("its write", c.value("b").await?, None)
 }
 
-async fn same_value<D: Database>(c: Ctx<D>) -> Expectation {
+async fn same_value(c: Ctx) -> Expectation {
     c.put("a", "1").await?;
     let tx = c.tx()?;
     tx.get(&c.key("a"), Serializable).await?;
@@ -101,7 +99,7 @@ async fn same_value<D: Database>(c: Ctx<D>) -> Expectation {
     fails("the commit", tx.commit().await, Error::NOT_COMMITTED)
 }
 
-async fn written_before<D: Database>(c: Ctx<D>) -> Expectation {
+async fn written_before(c: Ctx) -> Expectation {
     let tx = c.tx()?;
     c.put("a", "before").await?;
     same("the read", tx.get(&c.key("a"), Serializable).await?, some("before"))?;
@@ -109,7 +107,7 @@ async fn written_before<D: Database>(c: Ctx<D>) -> Expectation {
     succeeds("the commit", tx.commit().await)
 }
 
-async fn other_keys<D: Database>(c: Ctx<D>) -> Expectation {
+async fn other_keys(c: Ctx) -> Expectation {
     c.put_all(&["a", "b", "c"]).await?;
     let tx = c.tx()?;
     tx.get(&c.key("b"), Serializable).await?;
@@ -118,7 +116,7 @@ async fn other_keys<D: Database>(c: Ctx<D>) -> Expectation {
     succeeds("the commit", tx.commit().await)
 }
 
-async fn blind_writes<D: Database>(c: Ctx<D>) -> Expectation {
+async fn blind_writes(c: Ctx) -> Expectation {
     let (first, second) = (c.tx()?, c.tx()?);
     first.get_read_version().await?;
     second.get_read_version().await?;
@@ -129,7 +127,7 @@ async fn blind_writes<D: Database>(c: Ctx<D>) -> Expectation {
     same("the value", c.value("a").await?, some("second"))
 }
 
-async fn phantom<D: Database>(c: Ctx<D>) -> Expectation {
+async fn phantom(c: Ctx) -> Expectation {
     let tx = c.tx()?;
     let rows = tx.get_range_all(c.range("a", "c"), Serializable).await?;
     same("the range", rows, vec![])?;
@@ -138,7 +136,7 @@ async fn phantom<D: Database>(c: Ctx<D>) -> Expectation {
     fails("the commit", tx.commit().await, Error::NOT_COMMITTED)
 }
 
-async fn added_range<D: Database>(c: Ctx<D>) -> Expectation {
+async fn added_range(c: Ctx) -> Expectation {
     let tx = c.tx()?;
     tx.get(&c.key("b"), Snapshot).await?;
     tx.add_conflict_key(&c.key("b"), ConflictRangeType::Read)?;
@@ -147,7 +145,7 @@ async fn added_range<D: Database>(c: Ctx<D>) -> Expectation {
     fails("the commit", tx.commit().await, Error::NOT_COMMITTED)
 }
 
-async fn aborted_writer<D: Database>(c: Ctx<D>) -> Expectation {
+async fn aborted_writer(c: Ctx) -> Expectation {
     let (aborted, tx) = (c.tx()?, c.tx()?);
     aborted.get(&c.key("a"), Serializable).await?;
     tx.get(&c.key("b"), Serializable).await?;
@@ -158,7 +156,7 @@ async fn aborted_writer<D: Database>(c: Ctx<D>) -> Expectation {
     succeeds("the commit of one who read what the first wrote", tx.commit().await)
 }
 
-async fn lost_update<D: Database>(c: Ctx<D>) -> Expectation {
+async fn lost_update(c: Ctx) -> Expectation {
     let increment = || async {
         let (tx, key) = (c.tx()?, c.key("a"));
         let count = tx.get(&key, Serializable).await?.map_or(0, |v| v.first().copied().unwrap_or(0));
@@ -178,7 +176,7 @@ async fn lost_update<D: Database>(c: Ctx<D>) -> Expectation {
     same("the count", c.value("a").await?, Some(vec![committed].into()))
 }
 
-async fn write_skew<D: Database>(c: Ctx<D>, isolation: Isolation) -> Expectation {
+async fn write_skew(c: Ctx, isolation: Isolation) -> Expectation {
     c.put_all(&["a", "b"]).await?;
     let (one, two) = (c.tx()?, c.tx()?);
     one.get(&c.key("a"), isolation).await?;
@@ -201,7 +199,7 @@ async fn write_skew<D: Database>(c: Ctx<D>, isolation: Isolation) -> Expectation
     }
 }
 
-async fn atomic_writers<D: Database>(c: Ctx<D>) -> Expectation {
+async fn atomic_writers(c: Ctx) -> Expectation {
     let add = || async {
         let tx = c.tx()?;
         tx.get_read_version().await?;
@@ -236,7 +234,7 @@ const WRITES: &[(&str, Write)] = &[
     ("write-conflict-range", Write::ConflictRange),
 ];
 
-async fn conflicts_with<D: Database>(c: Ctx<D>, write: Write) -> Expectation {
+async fn conflicts_with(c: Ctx, write: Write) -> Expectation {
     c.put("a", "old").await?;
     let tx = c.tx()?;
     let read = if matches!(write, Write::ClearOfAbsent) { "b" } else { "a" };
@@ -259,7 +257,7 @@ async fn conflicts_with<D: Database>(c: Ctx<D>, write: Write) -> Expectation {
     fails("the commit", tx.commit().await, Error::NOT_COMMITTED)
 }
 
-async fn lazy<D: Database>(c: Ctx<D>) -> Expectation {
+async fn lazy(c: Ctx) -> Expectation {
     let tx = c.tx()?;
     let committed = c.put("a", "later").await?;
     same("the read", tx.get(&c.key("a"), Serializable).await?, some("later"))?;
@@ -267,7 +265,7 @@ async fn lazy<D: Database>(c: Ctx<D>) -> Expectation {
     holds(version >= committed, || format!("read version {version} >= earlier commit {committed}"))
 }
 
-async fn stable<D: Database>(c: Ctx<D>) -> Expectation {
+async fn stable(c: Ctx) -> Expectation {
     c.put_all(&["a", "b"]).await?;
     let tx = c.tx()?;
     let version = tx.get_read_version().await?;
@@ -282,7 +280,7 @@ async fn stable<D: Database>(c: Ctx<D>) -> Expectation {
     same("the read version", tx.get_read_version().await?, version)
 }
 
-async fn set_version<D: Database>(c: Ctx<D>) -> Expectation {
+async fn set_version(c: Ctx) -> Expectation {
     c.put("a", "old").await?;
     let version = c.tx()?.get_read_version().await?;
     c.put("a", "new").await?;
@@ -292,7 +290,7 @@ async fn set_version<D: Database>(c: Ctx<D>) -> Expectation {
     same("the read version", tx.get_read_version().await?, version)
 }
 
-async fn set_version_conflicts<D: Database>(c: Ctx<D>) -> Expectation {
+async fn set_version_conflicts(c: Ctx) -> Expectation {
     let version = c.tx()?.get_read_version().await?;
     c.put("a", "theirs").await?;
     let tx = c.tx()?;
@@ -302,7 +300,7 @@ async fn set_version_conflicts<D: Database>(c: Ctx<D>) -> Expectation {
     fails("the commit", tx.commit().await, Error::NOT_COMMITTED)
 }
 
-async fn set_twice<D: Database>(c: Ctx<D>) -> Expectation {
+async fn set_twice(c: Ctx) -> Expectation {
     let version = c.tx()?.get_read_version().await?;
     let tx = c.tx()?;
     tx.set_read_version(version);
@@ -311,7 +309,7 @@ async fn set_twice<D: Database>(c: Ctx<D>) -> Expectation {
     fails("the next read", read, Error::READ_VERSION_ALREADY_SET)
 }
 
-async fn set_after_get<D: Database>(c: Ctx<D>) -> Expectation {
+async fn set_after_get(c: Ctx) -> Expectation {
     let tx = c.tx()?;
     let version = tx.get_read_version().await?;
     tx.set_read_version(version);
@@ -319,7 +317,7 @@ async fn set_after_get<D: Database>(c: Ctx<D>) -> Expectation {
     fails("the next read", read, Error::READ_VERSION_ALREADY_SET)
 }
 
-async fn invalid_version<D: Database>(c: Ctx<D>) -> Expectation {
+async fn invalid_version(c: Ctx) -> Expectation {
     for version in [0, -1] {
         let tx = c.tx()?;
         tx.set_read_version(version);
@@ -328,7 +326,7 @@ async fn invalid_version<D: Database>(c: Ctx<D>) -> Expectation {
     Ok(())
 }
 
-async fn future_version<D: Database>(c: Ctx<D>) -> Expectation {
+async fn future_version(c: Ctx) -> Expectation {
     let version = c.tx()?.get_read_version().await?;
     let tx = c.tx()?;
     tx.set_read_version(version + 600_000_000);
@@ -341,7 +339,7 @@ async fn future_version<D: Database>(c: Ctx<D>) -> Expectation {
 const FORGETTING: u32 = 60;
 
 /// Waits until `version` is too old to read at, and writes meanwhile so that versions advance.
-async fn outlive<D: Database>(c: &Ctx<D>, version: i64) -> Expectation {
+async fn outlive(c: &Ctx, version: i64) -> Expectation {
     for _ in 0..FORGETTING {
         c.pause(1_000).await;
         c.put("tick", "").await?;
@@ -356,7 +354,7 @@ async fn outlive<D: Database>(c: &Ctx<D>, version: i64) -> Expectation {
     Err(Broken::new(format!("a version {FORGETTING} s old is too old to read at, and could be read at")))
 }
 
-async fn too_old_read<D: Database>(c: Ctx<D>) -> Expectation {
+async fn too_old_read(c: Ctx) -> Expectation {
     let tx = c.tx()?;
     let version = tx.get_read_version().await?;
     outlive(&c, version).await?;
@@ -367,7 +365,7 @@ async fn too_old_read<D: Database>(c: Ctx<D>) -> Expectation {
     fails("get_key", key, Error::TRANSACTION_TOO_OLD)
 }
 
-async fn too_old_cached<D: Database>(c: Ctx<D>) -> Expectation {
+async fn too_old_cached(c: Ctx) -> Expectation {
     c.put("a", "cached").await?;
     let tx = c.tx()?;
     same("the first read", tx.get(&c.key("a"), Snapshot).await?, some("cached"))?;
@@ -378,7 +376,7 @@ async fn too_old_cached<D: Database>(c: Ctx<D>) -> Expectation {
     same("a read of an own write", tx.get(&c.key("b"), Snapshot).await, Ok(some("mine")))
 }
 
-async fn too_old_commit<D: Database>(c: Ctx<D>) -> Expectation {
+async fn too_old_commit(c: Ctx) -> Expectation {
     let tx = c.tx()?;
     tx.get(&c.key("b"), Serializable).await?;
     let version = tx.get_read_version().await?;
@@ -387,7 +385,7 @@ async fn too_old_commit<D: Database>(c: Ctx<D>) -> Expectation {
     fails("the commit", tx.commit().await, Error::TRANSACTION_TOO_OLD)
 }
 
-async fn too_old_blind<D: Database>(c: Ctx<D>) -> Expectation {
+async fn too_old_blind(c: Ctx) -> Expectation {
     let tx = c.tx()?;
     let version = tx.get_read_version().await?;
     outlive(&c, version).await?;
@@ -395,7 +393,7 @@ async fn too_old_blind<D: Database>(c: Ctx<D>) -> Expectation {
     fails("the commit", tx.commit().await, Error::TRANSACTION_TOO_OLD)
 }
 
-async fn too_old_risky<D: Database>(c: Ctx<D>) -> Expectation {
+async fn too_old_risky(c: Ctx) -> Expectation {
     let tx = c.tx()?;
     tx.set_option(TransactionOption::CausalWriteRisky)?;
     let version = tx.get_read_version().await?;
@@ -405,7 +403,7 @@ async fn too_old_risky<D: Database>(c: Ctx<D>) -> Expectation {
     same("the value", c.value("c").await?, some("1"))
 }
 
-async fn too_old_retry<D: Database>(c: Ctx<D>) -> Expectation {
+async fn too_old_retry(c: Ctx) -> Expectation {
     let tx = c.tx()?;
     let version = tx.get_read_version().await?;
     outlive(&c, version).await?;

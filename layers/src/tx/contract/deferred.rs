@@ -5,11 +5,11 @@ use super::{
     expect::{fails, same, succeeds},
     world::{Serializable, Snapshot},
 };
-use crate::tx::{ConflictRangeType, Database, Error, MutationType, Transaction};
+use crate::tx::{ConflictRangeType, Error, MutationType, Transaction};
 
 const SECTION: &str = "commits";
 
-pub(super) fn cases<D: Database>() -> Vec<Case<D>> {
+pub(super) fn cases() -> Vec<Case> {
     let mut cases = catalogue! {
         "deferred/conflict-inverted", conflict_inverted,
             "An inverted conflict range is 2005 at the call and spoils nothing.";
@@ -33,7 +33,7 @@ pub(super) fn cases<D: Database>() -> Vec<Case<D>> {
     cases
 }
 
-async fn conflict_inverted<D: Database>(c: Ctx<D>) -> Expectation {
+async fn conflict_inverted(c: Ctx) -> Expectation {
     for kind in [ConflictRangeType::Read, ConflictRangeType::Write] {
         let tx = c.tx()?;
         fails("the call", tx.add_conflict_range(&c.key("b"), &c.key("a"), kind), Error::INVERTED_RANGE)?;
@@ -43,7 +43,7 @@ async fn conflict_inverted<D: Database>(c: Ctx<D>) -> Expectation {
     Ok(())
 }
 
-async fn conflict_system<D: Database>(c: Ctx<D>) -> Expectation {
+async fn conflict_system(c: Ctx) -> Expectation {
     for kind in [ConflictRangeType::Read, ConflictRangeType::Write] {
         let tx = c.tx()?;
         let seen = match tx.add_conflict_range(&c.key("a"), b"\xff\xff", kind) {
@@ -55,7 +55,7 @@ async fn conflict_system<D: Database>(c: Ctx<D>) -> Expectation {
     Ok(())
 }
 
-async fn deferred_sticky<D: Database>(c: Ctx<D>) -> Expectation {
+async fn deferred_sticky(c: Ctx) -> Expectation {
     let tx = c.tx()?;
     tx.clear_range(&c.key("b"), &c.key("a"));
     for what in ["the first read", "the second read"] {
@@ -67,7 +67,7 @@ async fn deferred_sticky<D: Database>(c: Ctx<D>) -> Expectation {
     succeeds("the commit after reset", tx.commit().await)
 }
 
-async fn deferred_writes_nothing<D: Database>(c: Ctx<D>) -> Expectation {
+async fn deferred_writes_nothing(c: Ctx) -> Expectation {
     let tx = c.tx()?;
     tx.set(&c.key("a"), b"before");
     tx.set(&c.key("big"), &[0; 100_001]);
@@ -98,7 +98,7 @@ const SURFACES: &[(&str, Call)] = &[
     ("commit", Call::Commit),
 ];
 
-async fn surfaces<D: Database>(c: Ctx<D>, call: Call) -> Expectation {
+async fn surfaces(c: Ctx, call: Call) -> Expectation {
     let tx = c.tx()?;
     tx.clear_range(&c.key("b"), &c.key("a"));
     let answer = match call {
@@ -141,7 +141,7 @@ const DEFERRED: &[(&str, Error, Wrong)] = &[
     ("unknown-mutation", Error::INVALID_MUTATION_TYPE, Wrong::UnknownMutation),
 ];
 
-async fn deferred<D: Database>(c: Ctx<D>, error: Error, wrong: Wrong) -> Expectation {
+async fn deferred(c: Ctx, error: Error, wrong: Wrong) -> Expectation {
     let tx = c.tx()?;
     let (key, long) = (c.key("a"), [0; 10_001]);
     match wrong {

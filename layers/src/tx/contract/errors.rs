@@ -5,7 +5,7 @@ use super::{
     expect::{fails, holds, same, succeeds},
     world::{Serializable, some},
 };
-use crate::tx::{Database, Error, Transaction, TransactionOption};
+use crate::tx::{AnyTransaction, Database, Error, Transaction, TransactionOption};
 use std::time::Duration;
 
 const SECTION: &str = "errors";
@@ -39,7 +39,7 @@ fn answer(error: Error) -> Answer {
     }
 }
 
-pub(super) fn cases<D: Database>() -> Vec<Case<D>> {
+pub(super) fn cases() -> Vec<Case> {
     let mut cases = catalogue! {
         "predicates", predicates,
             "Retryable, maybe committed and certainly not committed are the C client's sets of codes.";
@@ -100,7 +100,7 @@ pub(super) fn cases<D: Database>() -> Vec<Case<D>> {
     cases
 }
 
-async fn predicates<D: Database>(_: Ctx<D>) -> Expectation {
+async fn predicates(_: Ctx) -> Expectation {
     let codes = |is: fn(Error) -> bool| -> Vec<i32> {
         Error::ALL.iter().filter(|e| is(**e)).map(|e| e.code()).collect()
     };
@@ -122,7 +122,7 @@ async fn predicates<D: Database>(_: Ctx<D>) -> Expectation {
     Ok(())
 }
 
-async fn on_error<D: Database>(c: Ctx<D>, error: Error) -> Expectation {
+async fn on_error(c: Ctx, error: Error) -> Expectation {
     let tx = c.tx()?;
     tx.set(&c.key("a"), b"lost");
     let seen = tx.on_error(error).await;
@@ -145,7 +145,7 @@ async fn on_error<D: Database>(c: Ctx<D>, error: Error) -> Expectation {
     same("the write before on_error, afterwards", c.value("a").await?, None)
 }
 
-async fn on_success<D: Database>(c: Ctx<D>) -> Expectation {
+async fn on_success(c: Ctx) -> Expectation {
     let tx = c.tx()?;
     tx.set(&c.key("a"), b"lost");
     fails("on_error(0)", tx.on_error(Error::from_code(0)).await, Error::CLIENT_INVALID_OPERATION)?;
@@ -153,7 +153,7 @@ async fn on_success<D: Database>(c: Ctx<D>) -> Expectation {
     fails("a read after it", read, Error::TRANSACTION_CANCELLED)
 }
 
-async fn failed_cancels<D: Database>(c: Ctx<D>) -> Expectation {
+async fn failed_cancels(c: Ctx) -> Expectation {
     let tx = c.tx()?;
     let refused = tx.on_error(Error::CLIENT_INVALID_OPERATION).await;
     fails("on_error(2000)", refused, Error::CLIENT_INVALID_OPERATION)?;
@@ -168,14 +168,14 @@ async fn failed_cancels<D: Database>(c: Ctx<D>) -> Expectation {
     same("the value written after reset", c.value("a").await?, some("1"))
 }
 
-async fn on_cancelled<D: Database>(c: Ctx<D>) -> Expectation {
+async fn on_cancelled(c: Ctx) -> Expectation {
     let tx = c.tx()?;
     tx.cancel();
     let answer = tx.on_error(Error::NOT_COMMITTED).await;
     fails("on_error(1020)", answer, Error::TRANSACTION_CANCELLED)
 }
 
-async fn discards_writes<D: Database>(c: Ctx<D>) -> Expectation {
+async fn discards_writes(c: Ctx) -> Expectation {
     c.put_all(&["a", "b"]).await?;
     let tx = c.tx()?;
     tx.set(&c.key("a"), b"changed");
@@ -188,7 +188,7 @@ async fn discards_writes<D: Database>(c: Ctx<D>) -> Expectation {
     same("the rows", c.rows().await?, vec![row("a"), row("b"), row("d")])
 }
 
-async fn discards_reads<D: Database>(c: Ctx<D>) -> Expectation {
+async fn discards_reads(c: Ctx) -> Expectation {
     let tx = c.tx()?;
     tx.get(&c.key("a"), Serializable).await?;
     tx.on_error(Error::NOT_COMMITTED).await?;
@@ -199,7 +199,7 @@ async fn discards_reads<D: Database>(c: Ctx<D>) -> Expectation {
     succeeds("a commit that no longer read the key", tx.commit().await)
 }
 
-async fn new_read_version<D: Database>(c: Ctx<D>) -> Expectation {
+async fn new_read_version(c: Ctx) -> Expectation {
     let tx = c.tx()?;
     let before = tx.get_read_version().await?;
     let committed = c.put("a", "new").await?;
@@ -211,7 +211,7 @@ async fn new_read_version<D: Database>(c: Ctx<D>) -> Expectation {
     same("the read", tx.get(&c.key("a"), Serializable).await?, some("new"))
 }
 
-async fn after_conflict<D: Database>(c: Ctx<D>) -> Expectation {
+async fn after_conflict(c: Ctx) -> Expectation {
     let tx = c.tx()?;
     tx.get(&c.key("a"), Serializable).await?;
     c.put("a", "theirs").await?;
@@ -224,7 +224,7 @@ async fn after_conflict<D: Database>(c: Ctx<D>) -> Expectation {
     same("the value", c.value("b").await?, some("2"))
 }
 
-async fn clears_deferred<D: Database>(c: Ctx<D>) -> Expectation {
+async fn clears_deferred(c: Ctx) -> Expectation {
     let tx = c.tx()?;
     tx.clear_range(&c.key("b"), &c.key("a"));
     fails("the read", tx.get(&c.key("a"), Serializable).await, Error::INVERTED_RANGE)?;
@@ -233,7 +233,7 @@ async fn clears_deferred<D: Database>(c: Ctx<D>) -> Expectation {
     succeeds("the commit after on_error", tx.commit().await)
 }
 
-async fn limit_counts<D: Database>(c: Ctx<D>) -> Expectation {
+async fn limit_counts(c: Ctx) -> Expectation {
     let tx = c.tx()?;
     tx.set_option(TransactionOption::RetryLimit(2))?;
     succeeds("the first retry", tx.on_error(Error::NOT_COMMITTED).await)?;
@@ -242,7 +242,7 @@ async fn limit_counts<D: Database>(c: Ctx<D>) -> Expectation {
     fails("a read after it", tx.get(&c.key("a"), Serializable).await, Error::TRANSACTION_CANCELLED)
 }
 
-async fn limit_any_error<D: Database>(c: Ctx<D>) -> Expectation {
+async fn limit_any_error(c: Ctx) -> Expectation {
     let tx = c.tx()?;
     tx.set_option(TransactionOption::RetryLimit(3))?;
     for error in [Error::TRANSACTION_TOO_OLD, Error::COMMIT_UNKNOWN_RESULT, Error::PROCESS_BEHIND] {
@@ -251,13 +251,13 @@ async fn limit_any_error<D: Database>(c: Ctx<D>) -> Expectation {
     fails("one more", tx.on_error(Error::FUTURE_VERSION).await, Error::FUTURE_VERSION)
 }
 
-async fn limit_zero<D: Database>(c: Ctx<D>) -> Expectation {
+async fn limit_zero(c: Ctx) -> Expectation {
     let tx = c.tx()?;
     tx.set_option(TransactionOption::RetryLimit(0))?;
     fails("the first retry", tx.on_error(Error::NOT_COMMITTED).await, Error::NOT_COMMITTED)
 }
 
-async fn limit_unlimited<D: Database>(c: Ctx<D>) -> Expectation {
+async fn limit_unlimited(c: Ctx) -> Expectation {
     let tx = c.tx()?;
     tx.set_option(TransactionOption::RetryLimit(0))?;
     tx.set_option(TransactionOption::RetryLimit(-1))?;
@@ -267,7 +267,7 @@ async fn limit_unlimited<D: Database>(c: Ctx<D>) -> Expectation {
     Ok(())
 }
 
-async fn limit_reset<D: Database>(c: Ctx<D>) -> Expectation {
+async fn limit_reset(c: Ctx) -> Expectation {
     let tx = c.tx()?;
     tx.set_option(TransactionOption::RetryLimit(1))?;
     succeeds("the retry", tx.on_error(Error::NOT_COMMITTED).await)?;
@@ -279,9 +279,9 @@ async fn limit_reset<D: Database>(c: Ctx<D>) -> Expectation {
 }
 
 /// How long `times` calls of `on_error` with this error take together.
-async fn retries<D: Database>(
-    c: &Ctx<D>,
-    tx: &D::Transaction,
+async fn retries(
+    c: &Ctx,
+    tx: &AnyTransaction,
     error: Error,
     times: u32,
 ) -> std::result::Result<Duration, super::Broken> {
@@ -297,13 +297,13 @@ async fn retries<D: Database>(
 /// duration of the calls themselves.
 const GROWN: u32 = 16;
 
-async fn backoff_grows<D: Database>(c: Ctx<D>) -> Expectation {
+async fn backoff_grows(c: Ctx) -> Expectation {
     let tx = c.tx()?;
     let took = retries(&c, &tx, Error::NOT_COMMITTED, GROWN).await?;
     holds(took >= Duration::from_millis(300), || format!("{GROWN} backoffs grow; they took {took:?}"))
 }
 
-async fn backoff_reset<D: Database>(c: Ctx<D>) -> Expectation {
+async fn backoff_reset(c: Ctx) -> Expectation {
     let tx = c.tx()?;
     retries(&c, &tx, Error::NOT_COMMITTED, GROWN).await?;
     let mut took = Duration::ZERO;
@@ -317,7 +317,7 @@ async fn backoff_reset<D: Database>(c: Ctx<D>) -> Expectation {
     })
 }
 
-async fn backoff_capped<D: Database>(c: Ctx<D>) -> Expectation {
+async fn backoff_capped(c: Ctx) -> Expectation {
     let tx = c.tx()?;
     tx.set_option(TransactionOption::MaxRetryDelay(5))?;
     let took = retries(&c, &tx, Error::NOT_COMMITTED, 2 * GROWN).await?;
@@ -326,14 +326,14 @@ async fn backoff_capped<D: Database>(c: Ctx<D>) -> Expectation {
     })
 }
 
-async fn fixed_delay<D: Database>(c: Ctx<D>, error: Error) -> Expectation {
+async fn fixed_delay(c: Ctx, error: Error) -> Expectation {
     let tx = c.tx()?;
     let took = retries(&c, &tx, error, GROWN).await?;
     let (least, most) = (Duration::from_millis(9 * GROWN as u64), Duration::from_millis(1_000));
     holds(least <= took && took <= most, || format!("{GROWN} delays of 0.01 s each; they took {took:?}"))
 }
 
-async fn after_timeout<D: Database>(c: Ctx<D>) -> Expectation {
+async fn after_timeout(c: Ctx) -> Expectation {
     let tx = c.tx()?;
     tx.set_option(TransactionOption::Timeout(50))?;
     c.pause(200).await;

@@ -7,9 +7,9 @@ use super::{
     expect::{fails, succeeds},
 };
 use crate::tx::{
+    AnyTransaction,
     ConflictRangeType::{self, Read, Write},
-    Database, Error, Isolation, MutationType, RangeOption, Result, StreamingMode, Transaction,
-    TransactionOption,
+    Error, Isolation, MutationType, RangeOption, Result, StreamingMode, Transaction, TransactionOption,
 };
 
 const SECTION: &str = "reads";
@@ -327,7 +327,7 @@ const WRITES: &[Extent] = extents! {
         [RYW_OFF, Set("a"), ClearRange("c", "e")] => [("a", "a\0"), ("c", "e")];
 };
 
-pub(super) fn cases<D: Database>() -> Vec<Case<D>> {
+pub(super) fn cases() -> Vec<Case> {
     let mut cases = Vec::new();
     for extent in READS {
         let topic = format!("read-extent/{}", extent.topic);
@@ -354,7 +354,7 @@ impl Extent {
 }
 
 /// Stores the data that the extents assume.
-async fn store<D: Database>(c: &Ctx<D>) -> Result<i64> {
+async fn store(c: &Ctx) -> Result<i64> {
     c.commit(|tx| {
         tx.clear_range(&c.key(""), &c.end());
         for key in STORED {
@@ -365,7 +365,7 @@ async fn store<D: Database>(c: &Ctx<D>) -> Result<i64> {
 }
 
 /// A transaction that has performed the extent's steps.
-async fn taken<D: Database>(c: &Ctx<D>, extent: &Extent) -> Result<D::Transaction> {
+async fn taken(c: &Ctx, extent: &Extent) -> Result<AnyTransaction> {
     let tx = c.tx()?;
     tx.get_read_version().await?;
     for step in extent.steps {
@@ -374,7 +374,7 @@ async fn taken<D: Database>(c: &Ctx<D>, extent: &Extent) -> Result<D::Transactio
     Ok(tx)
 }
 
-async fn take<D: Database>(c: &Ctx<D>, tx: &D::Transaction, step: Step) -> Result<()> {
+async fn take(c: &Ctx, tx: &AnyTransaction, step: Step) -> Result<()> {
     let (serializable, snapshot) = (Isolation::Serializable, Isolation::Snapshot);
     match step {
         Get(key) => tx.get(&c.key(key), serializable).await.map(drop),
@@ -428,7 +428,7 @@ async fn take<D: Database>(c: &Ctx<D>, tx: &D::Transaction, step: Step) -> Resul
     }
 }
 
-async fn listed_as<D: Database>(c: Ctx<D>, extent: &Extent, kind: ConflictRangeType) -> Expectation {
+async fn listed_as(c: Ctx, extent: &Extent, kind: ConflictRangeType) -> Expectation {
     store(&c).await?;
     let tx = taken(&c, extent).await?;
     match kind {
@@ -437,7 +437,7 @@ async fn listed_as<D: Database>(c: Ctx<D>, extent: &Extent, kind: ConflictRangeT
     }
 }
 
-async fn reads_conflict<D: Database>(c: Ctx<D>, extent: &Extent) -> Expectation {
+async fn reads_conflict(c: Ctx, extent: &Extent) -> Expectation {
     for probe in PROBES {
         store(&c).await?;
         let tx = taken(&c, extent).await?;
@@ -448,7 +448,7 @@ async fn reads_conflict<D: Database>(c: Ctx<D>, extent: &Extent) -> Expectation 
     Ok(())
 }
 
-async fn writes_conflict<D: Database>(c: Ctx<D>, extent: &Extent) -> Expectation {
+async fn writes_conflict(c: Ctx, extent: &Extent) -> Expectation {
     for probe in PROBES {
         store(&c).await?;
         let reader = c.tx()?;

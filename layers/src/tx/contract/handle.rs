@@ -5,12 +5,12 @@ use super::{
     expect::{fails, fails_with, same, succeeds},
     world::{Serializable, some},
 };
-use crate::tx::{Database, Error, Transaction, TransactionOption};
+use crate::tx::{AnyTransaction, Error, Transaction, TransactionOption};
 use std::{future::Future, pin::pin, task::Poll};
 
 const SECTION: &str = "commits";
 
-pub(super) fn cases<D: Database>() -> Vec<Case<D>> {
+pub(super) fn cases() -> Vec<Case> {
     catalogue! {
         "during/get", during_get,
             "A read while a commit is under way is 2017, and the commit fails with it.";
@@ -48,9 +48,9 @@ pub(super) fn cases<D: Database>() -> Vec<Case<D>> {
 }
 
 /// Starts a commit of one write, runs `call` before the commit can have finished, and awaits both.
-async fn meanwhile<D: Database, T>(
-    c: &Ctx<D>,
-    tx: &D::Transaction,
+async fn meanwhile<T>(
+    c: &Ctx,
+    tx: &AnyTransaction,
     call: impl Future<Output = T> + Send,
 ) -> Result<(T, Result<(), Error>), Broken> {
     tx.set(&c.key("a"), b"1");
@@ -62,21 +62,21 @@ async fn meanwhile<D: Database, T>(
     Ok((answer, commit.await))
 }
 
-async fn during_get<D: Database>(c: Ctx<D>) -> Expectation {
+async fn during_get(c: Ctx) -> Expectation {
     let (tx, key) = (c.tx()?, c.key("a"));
     let (read, committed) = meanwhile(&c, &tx, async { tx.get(&key, Serializable).await }).await?;
     fails("a read during the commit", read, Error::USED_DURING_COMMIT)?;
     fails("the commit", committed, Error::USED_DURING_COMMIT)
 }
 
-async fn during_set<D: Database>(c: Ctx<D>) -> Expectation {
+async fn during_set(c: Ctx) -> Expectation {
     let tx = c.tx()?;
     let ((), committed) = meanwhile(&c, &tx, async { tx.set(&c.key("b"), b"2") }).await?;
     fails("the commit", committed, Error::USED_DURING_COMMIT)?;
     same("the write during the commit", c.value("b").await?, None)
 }
 
-async fn during_unprotected<D: Database>(c: Ctx<D>) -> Expectation {
+async fn during_unprotected(c: Ctx) -> Expectation {
     let (tx, key) = (c.tx()?, c.key("a"));
     tx.set_option(TransactionOption::UsedDuringCommitProtectionDisable)?;
     let (read, committed) = meanwhile(&c, &tx, async { tx.get(&key, Serializable).await }).await?;
@@ -85,7 +85,7 @@ async fn during_unprotected<D: Database>(c: Ctx<D>) -> Expectation {
     same("the value", c.value("a").await?, some("1"))
 }
 
-async fn protection_returns<D: Database>(c: Ctx<D>) -> Expectation {
+async fn protection_returns(c: Ctx) -> Expectation {
     let (tx, key) = (c.tx()?, c.key("a"));
     tx.set_option(TransactionOption::UsedDuringCommitProtectionDisable)?;
     tx.on_error(Error::NOT_COMMITTED).await?;
@@ -94,14 +94,14 @@ async fn protection_returns<D: Database>(c: Ctx<D>) -> Expectation {
     fails("the commit", committed, Error::USED_DURING_COMMIT)
 }
 
-async fn commit_twice<D: Database>(c: Ctx<D>) -> Expectation {
+async fn commit_twice(c: Ctx) -> Expectation {
     let tx = c.tx()?;
     tx.set(&c.key("a"), b"1");
     tx.commit().await?;
     fails("the second commit", tx.commit().await, Error::USED_DURING_COMMIT)
 }
 
-async fn use_after_commit<D: Database>(c: Ctx<D>) -> Expectation {
+async fn use_after_commit(c: Ctx) -> Expectation {
     let used = Error::USED_DURING_COMMIT;
     let committed = || async {
         let tx = c.tx()?;
@@ -117,7 +117,7 @@ async fn use_after_commit<D: Database>(c: Ctx<D>) -> Expectation {
     fails("get_versionstamp", committed().await?.get_versionstamp().await, used)
 }
 
-async fn set_after_commit<D: Database>(c: Ctx<D>) -> Expectation {
+async fn set_after_commit(c: Ctx) -> Expectation {
     let tx = c.tx()?;
     tx.set(&c.key("a"), b"1");
     tx.commit().await?;
@@ -126,7 +126,7 @@ async fn set_after_commit<D: Database>(c: Ctx<D>) -> Expectation {
     same("the write after the commit", c.value("b").await?, None)
 }
 
-async fn use_after_read_only<D: Database>(c: Ctx<D>) -> Expectation {
+async fn use_after_read_only(c: Ctx) -> Expectation {
     let tx = c.tx()?;
     tx.get(&c.key("a"), Serializable).await?;
     tx.commit().await?;
@@ -134,7 +134,7 @@ async fn use_after_read_only<D: Database>(c: Ctx<D>) -> Expectation {
     fails("a commit", tx.commit().await, Error::USED_DURING_COMMIT)
 }
 
-async fn reset_after_commit<D: Database>(c: Ctx<D>) -> Expectation {
+async fn reset_after_commit(c: Ctx) -> Expectation {
     let tx = c.tx()?;
     tx.set(&c.key("a"), b"1");
     tx.commit().await?;
@@ -144,7 +144,7 @@ async fn reset_after_commit<D: Database>(c: Ctx<D>) -> Expectation {
     same("the committed version of the second use", tx.get_committed_version()?, -1)
 }
 
-async fn cancel<D: Database>(c: Ctx<D>) -> Expectation {
+async fn cancel(c: Ctx) -> Expectation {
     let tx = c.tx()?;
     tx.set(&c.key("a"), b"1");
     tx.cancel();
@@ -155,7 +155,7 @@ async fn cancel<D: Database>(c: Ctx<D>) -> Expectation {
     same("the value", c.value("a").await?, None)
 }
 
-async fn cancel_reset<D: Database>(c: Ctx<D>) -> Expectation {
+async fn cancel_reset(c: Ctx) -> Expectation {
     let tx = c.tx()?;
     tx.set(&c.key("a"), b"1");
     tx.cancel();
@@ -165,21 +165,17 @@ async fn cancel_reset<D: Database>(c: Ctx<D>) -> Expectation {
     same("the value", c.value("a").await?, None)
 }
 
-async fn cancel_read<D: Database>(c: Ctx<D>) -> Expectation {
+async fn cancel_read(c: Ctx) -> Expectation {
     let tx = c.tx()?;
     ends_with_1025(&c, &tx, |tx| tx.cancel()).await
 }
 
-async fn reset_read<D: Database>(c: Ctx<D>) -> Expectation {
+async fn reset_read(c: Ctx) -> Expectation {
     let tx = c.tx()?;
     ends_with_1025(&c, &tx, |tx| tx.reset()).await
 }
 
-async fn ends_with_1025<D: Database>(
-    c: &Ctx<D>,
-    tx: &D::Transaction,
-    stop: impl Fn(&D::Transaction) + Send,
-) -> Expectation {
+async fn ends_with_1025(c: &Ctx, tx: &AnyTransaction, stop: impl Fn(&AnyTransaction) + Send) -> Expectation {
     let key = c.key("a");
     let mut read = pin!(tx.get(&key, Serializable));
     let early = futures::poll!(&mut read);
@@ -190,7 +186,7 @@ async fn ends_with_1025<D: Database>(
     }
 }
 
-async fn cancel_during_commit<D: Database>(c: Ctx<D>) -> Expectation {
+async fn cancel_during_commit(c: Ctx) -> Expectation {
     let tx = c.tx()?;
     let ((), committed) = meanwhile(&c, &tx, async { tx.cancel() }).await?;
     fails("the commit", committed, Error::TRANSACTION_CANCELLED)?;
@@ -201,7 +197,7 @@ async fn cancel_during_commit<D: Database>(c: Ctx<D>) -> Expectation {
     succeeds("a read after reset", tx.get(&c.key("b"), Serializable).await).map(drop)
 }
 
-async fn reset_discards<D: Database>(c: Ctx<D>) -> Expectation {
+async fn reset_discards(c: Ctx) -> Expectation {
     let tx = c.tx()?;
     tx.get(&c.key("a"), Serializable).await?;
     tx.set(&c.key("b"), b"1");
@@ -215,7 +211,7 @@ async fn reset_discards<D: Database>(c: Ctx<D>) -> Expectation {
     same("the write before reset", c.value("b").await?, None)
 }
 
-async fn clones<D: Database>(c: Ctx<D>) -> Expectation {
+async fn clones(c: Ctx) -> Expectation {
     let tx = c.tx()?;
     let other = tx.clone();
     tx.set(&c.key("a"), b"1");

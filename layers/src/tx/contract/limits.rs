@@ -5,7 +5,7 @@ use super::{
     expect::{fails, holds, same},
     world::Snapshot,
 };
-use crate::tx::{Database, Error, RangeBatch, RangeOption, Result, StreamingMode, Transaction};
+use crate::tx::{AnyTransaction, Error, RangeBatch, RangeOption, Result, StreamingMode, Transaction};
 use StreamingMode::*;
 use bytes::Bytes;
 
@@ -23,7 +23,7 @@ const MODES: &[(&str, StreamingMode, usize)] = &[
     ("want-all", WantAll, 80_000),
 ];
 
-pub(super) fn cases<D: Database>() -> Vec<Case<D>> {
+pub(super) fn cases() -> Vec<Case> {
     let mut cases = catalogue! {
         "limit/rows", limit_rows,
             "A limit bounds the rows over all batches, from either end.";
@@ -70,7 +70,7 @@ pub(super) fn cases<D: Database>() -> Vec<Case<D>> {
 const ROWS: usize = 1_200;
 
 /// Rows with values of 100 bytes each, at least 120,000 bytes in total.
-async fn fill<D: Database>(c: &Ctx<D>) -> Result<()> {
+async fn fill(c: &Ctx) -> Result<()> {
     c.commit(|tx| {
         for i in 0..ROWS {
             tx.set(&c.key(format!("{i:04}")), &[7; 100]);
@@ -92,7 +92,7 @@ fn stops_at(what: &str, batch: &RangeBatch, target: usize) -> Expectation {
     holds(batch.more, || format!("{what}: there is more"))
 }
 
-async fn mode_bytes<D: Database>(c: Ctx<D>, mode: StreamingMode, target: usize) -> Expectation {
+async fn mode_bytes(c: Ctx, mode: StreamingMode, target: usize) -> Expectation {
     fill(&c).await?;
     for reverse in [false, true] {
         let tx = c.tx()?;
@@ -112,7 +112,7 @@ async fn mode_bytes<D: Database>(c: Ctx<D>, mode: StreamingMode, target: usize) 
     Ok(())
 }
 
-async fn iterator_grows<D: Database>(c: Ctx<D>) -> Expectation {
+async fn iterator_grows(c: Ctx) -> Expectation {
     fill(&c).await?;
     let tx = c.tx()?;
     for (iteration, target) in (1..).zip(PROGRESSION) {
@@ -123,7 +123,7 @@ async fn iterator_grows<D: Database>(c: Ctx<D>) -> Expectation {
     same("how many rows all batches hold", rows.len(), ROWS)
 }
 
-async fn target_bytes<D: Database>(c: Ctx<D>) -> Expectation {
+async fn target_bytes(c: Ctx) -> Expectation {
     fill(&c).await?;
     let tx = c.tx()?;
     for mode in [WantAll, Serial, Large, Iterator] {
@@ -136,7 +136,7 @@ async fn target_bytes<D: Database>(c: Ctx<D>) -> Expectation {
     same("how many rows all batches hold", rows.len(), ROWS)
 }
 
-async fn large_rows<D: Database>(c: Ctx<D>) -> Expectation {
+async fn large_rows(c: Ctx) -> Expectation {
     c.commit(|tx| (0..5_u8).for_each(|i| tx.set(&c.key([i]), &[7; 90_000]))).await?;
     let tx = c.tx()?;
     for mode in [Small, Iterator, WantAll] {
@@ -150,7 +150,7 @@ async fn large_rows<D: Database>(c: Ctx<D>) -> Expectation {
     Ok(())
 }
 
-async fn keys<D: Database>(c: &Ctx<D>, range: RangeOption) -> Result<Vec<Bytes>> {
+async fn keys(c: &Ctx, range: RangeOption) -> Result<Vec<Bytes>> {
     let rows = c.tx()?.get_range_all(range, Snapshot).await?;
     Ok(rows.into_iter().map(|row| c.strip(&row.key)).collect())
 }
@@ -159,7 +159,7 @@ fn list(keys: &[&'static str]) -> Vec<Bytes> {
     keys.iter().map(|key| Bytes::from(*key)).collect()
 }
 
-async fn limit_rows<D: Database>(c: Ctx<D>) -> Expectation {
+async fn limit_rows(c: Ctx) -> Expectation {
     c.put_all(&["a", "b", "c", "d"]).await?;
     for mode in [Iterator, WantAll, Small, Exact, Serial] {
         let range = c.everything().mode(mode);
@@ -169,12 +169,12 @@ async fn limit_rows<D: Database>(c: Ctx<D>) -> Expectation {
     Ok(())
 }
 
-async fn limit_zero<D: Database>(c: Ctx<D>) -> Expectation {
+async fn limit_zero(c: Ctx) -> Expectation {
     c.put_all(&["a", "b", "c"]).await?;
     same("a limit of 0", keys(&c, c.everything().limit(0)).await?, list(&["a", "b", "c"]))
 }
 
-async fn limit_beyond<D: Database>(c: Ctx<D>) -> Expectation {
+async fn limit_beyond(c: Ctx) -> Expectation {
     c.put_all(&["a", "b"]).await?;
     for mode in [Iterator, WantAll, Exact] {
         same("a limit of 9", keys(&c, c.everything().limit(9).mode(mode)).await?, list(&["a", "b"]))?;
@@ -182,7 +182,7 @@ async fn limit_beyond<D: Database>(c: Ctx<D>) -> Expectation {
     Ok(())
 }
 
-async fn limit_own<D: Database>(c: Ctx<D>) -> Expectation {
+async fn limit_own(c: Ctx) -> Expectation {
     c.put_all(&["a", "b", "d", "e"]).await?;
     let tx = c.tx()?;
     tx.clear(&c.key("a"));
@@ -194,11 +194,7 @@ async fn limit_own<D: Database>(c: Ctx<D>) -> Expectation {
 
 /// The number of rows in the batches of a range, up to the batch that reaches `rows` rows or reports that
 /// there are no more, and whether there are more.
-async fn batches<D: Database>(
-    tx: &D::Transaction,
-    mut range: RangeOption,
-    rows: usize,
-) -> Result<(usize, bool)> {
+async fn batches(tx: &AnyTransaction, mut range: RangeOption, rows: usize) -> Result<(usize, bool)> {
     let mut seen = 0;
     loop {
         range.limit = range.limit.map(|limit| limit.min(rows - seen));
@@ -213,59 +209,59 @@ async fn batches<D: Database>(
     }
 }
 
-async fn more_at_limit<D: Database>(c: Ctx<D>) -> Expectation {
+async fn more_at_limit(c: Ctx) -> Expectation {
     c.put_all(&["a", "b", "c", "d"]).await?;
     let tx = c.tx()?;
     for limit in 1..=3 {
-        let seen = batches::<D>(&tx, c.everything().limit(limit), limit).await?;
+        let seen = batches(&tx, c.everything().limit(limit), limit).await?;
         same(&format!("rows and more at a limit of {limit}"), seen, (limit, true))?;
     }
     Ok(())
 }
 
-async fn more_at_end<D: Database>(c: Ctx<D>) -> Expectation {
+async fn more_at_end(c: Ctx) -> Expectation {
     c.put_all(&["a", "b", "c"]).await?;
     let tx = c.tx()?;
-    same("rows and more", batches::<D>(&tx, c.everything(), 99).await?, (3, false))?;
+    same("rows and more", batches(&tx, c.everything(), 99).await?, (3, false))?;
     let nine = c.everything().limit(9);
-    same("rows and more at a limit of 9", batches::<D>(&tx, nine, 9).await?, (3, false))
+    same("rows and more at a limit of 9", batches(&tx, nine, 9).await?, (3, false))
 }
 
-async fn more_own<D: Database>(c: Ctx<D>) -> Expectation {
+async fn more_own(c: Ctx) -> Expectation {
     let tx = c.tx()?;
     for key in ["a", "b", "c"] {
         tx.set(&c.key(key), b"own");
     }
-    same("rows and more", batches::<D>(&tx, c.everything().limit(2), 2).await?, (2, true))
+    same("rows and more", batches(&tx, c.everything().limit(2), 2).await?, (2, true))
 }
 
-async fn exact_without<D: Database>(c: Ctx<D>) -> Expectation {
+async fn exact_without(c: Ctx) -> Expectation {
     let tx = c.tx()?;
     let read = tx.get_range(&c.everything().mode(Exact), 1, Snapshot).await;
     fails("the read", read, Error::EXACT_MODE_WITHOUT_LIMITS)
 }
 
-async fn exact_zero<D: Database>(c: Ctx<D>) -> Expectation {
+async fn exact_zero(c: Ctx) -> Expectation {
     let tx = c.tx()?;
     let read = tx.get_range(&c.everything().mode(Exact).limit(0), 1, Snapshot).await;
     fails("the read", read, Error::EXACT_MODE_WITHOUT_LIMITS)
 }
 
-async fn exact_limit<D: Database>(c: Ctx<D>) -> Expectation {
+async fn exact_limit(c: Ctx) -> Expectation {
     fill(&c).await?;
     let tx = c.tx()?;
     let rows = tx.get_range_all(c.everything().mode(Exact).limit(50), Snapshot).await?;
     same("how many rows", rows.len(), 50)
 }
 
-async fn exact_bytes<D: Database>(c: Ctx<D>) -> Expectation {
+async fn exact_bytes(c: Ctx) -> Expectation {
     fill(&c).await?;
     let tx = c.tx()?;
     let range = RangeOption { target_bytes: 1_000, ..c.everything().mode(Exact) };
     stops_at("exact", &tx.get_range(&range, 1, Snapshot).await?, 1_000)
 }
 
-async fn iteration_zero<D: Database>(c: Ctx<D>) -> Expectation {
+async fn iteration_zero(c: Ctx) -> Expectation {
     let tx = c.tx()?;
     let read = tx.get_range(&c.everything(), 0, Snapshot).await;
     fails("the read", read, Error::CLIENT_INVALID_OPERATION)

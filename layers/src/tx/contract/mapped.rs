@@ -7,7 +7,7 @@ use super::{
     world::{READ_CONFLICTS, Range, Serializable, Snapshot},
 };
 use crate::tx::{
-    ConflictRangeType, Database, Error, KeySelector, KeyValue, MappedBatch, RangeOption, Result,
+    AnyTransaction, ConflictRangeType, Error, KeySelector, KeyValue, MappedBatch, RangeOption, Result,
     StreamingMode, Transaction, TransactionOption, strinc,
 };
 use bytes::Bytes;
@@ -15,7 +15,7 @@ use foundationdb_tuple::pack;
 
 const SECTION: &str = "reads";
 
-pub(super) fn cases<D: Database>() -> Vec<Case<D>> {
+pub(super) fn cases() -> Vec<Case> {
     catalogue! {
         "mapped/rows", rows,
             "A mapped range answers each row, the range that its mapper makes of it, and what lies there.";
@@ -51,7 +51,7 @@ pub(super) fn cases<D: Database>() -> Vec<Case<D>> {
 }
 
 /// Stores the rows `a`, `b` and `c`, whose values are tuples of the prefix and a number.
-async fn stored<D: Database>(c: &Ctx<D>) -> Result<()> {
+async fn stored(c: &Ctx) -> Result<()> {
     c.commit(|tx| {
         for (n, key) in ["a", "b", "c"].iter().enumerate() {
             tx.set(&c.key(key), &value(c, n));
@@ -61,7 +61,7 @@ async fn stored<D: Database>(c: &Ctx<D>) -> Result<()> {
     .map(drop)
 }
 
-fn value<D: Database>(c: &Ctx<D>, n: usize) -> Vec<u8> {
+fn value(c: &Ctx, n: usize) -> Vec<u8> {
     pack(&(&c.key("")[..], n))
 }
 
@@ -71,14 +71,14 @@ fn mapper() -> Vec<u8> {
 }
 
 /// The range that the row with number `n` maps to.
-fn led_to<D: Database>(c: &Ctx<D>, n: usize) -> Range {
+fn led_to(c: &Ctx, n: usize) -> Range {
     let begin = pack(&(&c.key("")[..], n, "x"));
     let end = strinc(&begin).unwrap_or_default();
     (begin.into(), end)
 }
 
 /// The whole range, in as many batches as needed: a batch may end at a shard boundary.
-async fn read<D: Database>(c: &Ctx<D>, tx: &D::Transaction, mapper: &[u8]) -> Result<MappedBatch> {
+async fn read(c: &Ctx, tx: &AnyTransaction, mapper: &[u8]) -> Result<MappedBatch> {
     let mut range = c.range("", "z").mode(StreamingMode::WantAll);
     let mut all = MappedBatch::default();
     loop {
@@ -97,11 +97,11 @@ fn brief(batch: &MappedBatch) -> Vec<(KeyValue, Range)> {
     empty.map(|row| (row.parent.clone(), (row.begin.clone(), row.end.clone()))).collect()
 }
 
-fn row<D: Database>(c: &Ctx<D>, key: &str, n: usize) -> (KeyValue, Range) {
+fn row(c: &Ctx, key: &str, n: usize) -> (KeyValue, Range) {
     (KeyValue::new(c.key(key), value(c, n)), led_to(c, n))
 }
 
-async fn rows<D: Database>(c: Ctx<D>) -> Expectation {
+async fn rows(c: Ctx) -> Expectation {
     stored(&c).await?;
     let tx = c.tx()?;
     let batch = read(&c, &tx, &mapper()).await?;
@@ -109,7 +109,7 @@ async fn rows<D: Database>(c: Ctx<D>) -> Expectation {
     holds(batch.rows.len() == 3, || format!("3 rows; there are {}", batch.rows.len()))
 }
 
-async fn reverse<D: Database>(c: Ctx<D>) -> Expectation {
+async fn reverse(c: Ctx) -> Expectation {
     stored(&c).await?;
     let tx = c.tx()?;
     let range = c.range("", "z").mode(StreamingMode::Exact).limit(2).reversed();
@@ -118,9 +118,9 @@ async fn reverse<D: Database>(c: Ctx<D>) -> Expectation {
     same("more", batch.more, true)
 }
 
-async fn conflict_ranges_are<D: Database>(
-    c: &Ctx<D>,
-    tx: &D::Transaction,
+async fn conflict_ranges_are(
+    c: &Ctx,
+    tx: &AnyTransaction,
     primary: (&str, &str),
     led: &[usize],
 ) -> Expectation {
@@ -135,7 +135,7 @@ async fn conflict_ranges_are<D: Database>(
     same("read conflict ranges", seen, promised)
 }
 
-async fn conflicts<D: Database>(c: Ctx<D>) -> Expectation {
+async fn conflicts(c: Ctx) -> Expectation {
     stored(&c).await?;
     let tx = c.tx()?;
     read(&c, &tx, &mapper()).await?;
@@ -145,7 +145,7 @@ async fn conflicts<D: Database>(c: Ctx<D>) -> Expectation {
     fails("the commit", tx.commit().await, Error::NOT_COMMITTED)
 }
 
-async fn conflicts_limited<D: Database>(c: Ctx<D>) -> Expectation {
+async fn conflicts_limited(c: Ctx) -> Expectation {
     stored(&c).await?;
     let tx = c.tx()?;
     let range = c.range("", "z").mode(StreamingMode::Exact).limit(2);
@@ -154,14 +154,14 @@ async fn conflicts_limited<D: Database>(c: Ctx<D>) -> Expectation {
     conflict_ranges_are(&c, &tx, ("", "b\0"), &[0, 1]).await
 }
 
-async fn own_write<D: Database>(c: Ctx<D>, key: &str) -> Expectation {
+async fn own_write(c: Ctx, key: &str) -> Expectation {
     stored(&c).await?;
     let tx = c.tx()?;
     tx.clear(&c.key(key));
     fails("the read", read(&c, &tx, &mapper()).await, Error::GET_MAPPED_RANGE_READS_YOUR_WRITES)
 }
 
-async fn own_write_outside<D: Database>(c: Ctx<D>) -> Expectation {
+async fn own_write_outside(c: Ctx) -> Expectation {
     stored(&c).await?;
     let tx = c.tx()?;
     tx.set(&c.key("z"), b"");
@@ -170,14 +170,14 @@ async fn own_write_outside<D: Database>(c: Ctx<D>) -> Expectation {
     same("rows", batch.rows.len(), 3)
 }
 
-async fn own_write_secondary<D: Database>(c: Ctx<D>) -> Expectation {
+async fn own_write_secondary(c: Ctx) -> Expectation {
     stored(&c).await?;
     let tx = c.tx()?;
     tx.clear(&[&led_to(&c, 1).0[..], b"key"].concat());
     fails("the read", read(&c, &tx, &mapper()).await, Error::GET_MAPPED_RANGE_READS_YOUR_WRITES)
 }
 
-async fn snapshot<D: Database>(c: Ctx<D>) -> Expectation {
+async fn snapshot(c: Ctx) -> Expectation {
     let tx = c.tx()?;
     let read = tx.get_mapped_range(&c.everything(), &mapper(), 1, Snapshot).await;
     fails("a snapshot read", read, Error::UNSUPPORTED_OPERATION)?;
@@ -187,7 +187,7 @@ async fn snapshot<D: Database>(c: Ctx<D>) -> Expectation {
     fails("one without read-your-writes", read, Error::UNSUPPORTED_OPERATION)
 }
 
-async fn single_keys<D: Database>(c: Ctx<D>) -> Expectation {
+async fn single_keys(c: Ctx) -> Expectation {
     stored(&c).await?;
     for mapper in [pack(&("{V[0]}",)), pack(&("x", "{K[0]}", 7)), Vec::new()] {
         let tx = c.tx()?;
@@ -196,13 +196,13 @@ async fn single_keys<D: Database>(c: Ctx<D>) -> Expectation {
     Ok(())
 }
 
-async fn inverted<D: Database>(c: Ctx<D>) -> Expectation {
+async fn inverted(c: Ctx) -> Expectation {
     let tx = c.tx()?;
     let batch = tx.get_mapped_range(&c.range("z", "a"), &mapper(), 1, Snapshot).await;
     same("the batch", succeeds("the read", batch)?, MappedBatch::default())
 }
 
-async fn illegal<D: Database>(c: Ctx<D>) -> Expectation {
+async fn illegal(c: Ctx) -> Expectation {
     let tx = c.tx()?;
     let read = async |begin: &[u8], end: &[u8], mode| {
         let range = RangeOption::new(begin.to_vec(), end.to_vec()).mode(mode);
@@ -216,7 +216,7 @@ async fn illegal<D: Database>(c: Ctx<D>) -> Expectation {
     fails("exact mode without a limit", unlimited, Error::EXACT_MODE_WITHOUT_LIMITS)
 }
 
-async fn not_a_tuple<D: Database>(c: Ctx<D>) -> Expectation {
+async fn not_a_tuple(c: Ctx) -> Expectation {
     c.put("a", "text").await?;
     let ask = async |mapper: &[u8]| read(&c, &c.tx()?, mapper).await;
     fails("a mapper", ask(b"\x05").await, Error::MAPPER_NOT_TUPLE)?;
@@ -224,7 +224,7 @@ async fn not_a_tuple<D: Database>(c: Ctx<D>) -> Expectation {
     fails("a value", ask(&pack(&("{V[0]}", "{...}"))).await, Error::VALUE_NOT_TUPLE)
 }
 
-async fn bad_mapper<D: Database>(c: Ctx<D>) -> Expectation {
+async fn bad_mapper(c: Ctx) -> Expectation {
     stored(&c).await?;
     let ask = async |mapper: &[u8]| read(&c, &c.tx()?, mapper).await;
     for index in ["{V[2]}", "{V[-1]}", "{V[x]}"] {
@@ -234,7 +234,7 @@ async fn bad_mapper<D: Database>(c: Ctx<D>) -> Expectation {
     fails("{...} before the end", early, Error::MAPPER_BAD_RANGE_DESCRIPTOR)
 }
 
-async fn errors_stay<D: Database>(c: Ctx<D>) -> Expectation {
+async fn errors_stay(c: Ctx) -> Expectation {
     stored(&c).await?;
     let tx = c.tx()?;
     tx.clear(&c.key("b"));

@@ -61,7 +61,7 @@ pub use expect::{Broken, Expectation};
 pub use unobservable::{NOT_OBSERVABLE, NotObservable};
 pub use world::Ctx;
 
-use super::Database;
+use super::{AnyDatabase, Database};
 use bytes::Bytes;
 use futures::{
     FutureExt,
@@ -80,24 +80,24 @@ const ATTEMPTS: u32 = 4;
 /// too old need most of a minute on a database that keeps old versions for long.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-type Run<D> = Box<dyn Fn(Ctx<D>) -> BoxFuture<'static, Expectation> + Send + Sync>;
+type Run = Box<dyn Fn(Ctx) -> BoxFuture<'static, Expectation> + Send + Sync>;
 
 /// One promise and the test of it.
-pub struct Case<D: Database> {
+pub struct Case {
     /// Section and topic, such as `reads/conflict-range/get`. Unique in the catalogue.
     pub name: String,
     /// The section of the contract, one of [`SECTIONS`].
     pub section: &'static str,
     /// The promise, as one sentence.
     pub promise: String,
-    run: Run<D>,
+    run: Run,
 }
 
-impl<D: Database> Case<D> {
+impl Case {
     /// A case named `section/topic`.
-    fn new<F, Fut>(section: &'static str, topic: &str, promise: impl Into<String>, run: F) -> Case<D>
+    fn new<F, Fut>(section: &'static str, topic: &str, promise: impl Into<String>, run: F) -> Case
     where
-        F: Fn(Ctx<D>) -> Fut + Send + Sync + 'static,
+        F: Fn(Ctx) -> Fut + Send + Sync + 'static,
         Fut: Future<Output = Expectation> + Send + 'static,
     {
         Case {
@@ -121,7 +121,7 @@ pub struct CaseResult {
 }
 
 /// Every case, in the order of the sections.
-pub fn cases<D: Database>() -> Vec<Case<D>> {
+pub fn cases() -> Vec<Case> {
     [
         errors::cases(),
         commit::cases(),
@@ -151,21 +151,22 @@ pub fn cases<D: Database>() -> Vec<Case<D>> {
 ///
 /// `prefix` must be shorter than 1,000 bytes, must not begin with `\xff`, and must not be used by others in
 /// the meantime.
-pub async fn run_all<D: Database>(db: &D, prefix: &[u8], filter: &str) -> Vec<CaseResult> {
+pub async fn run_all(db: &impl Database, prefix: &[u8], filter: &str) -> Vec<CaseResult> {
     run_each(db, prefix, filter, |_| true).await
 }
 
 /// Like [`run_all`], but calls `on_result` with each result, and stops when it returns `false`.
-pub async fn run_each<D: Database>(
-    db: &D,
+pub async fn run_each(
+    db: &impl Database,
     prefix: &[u8],
     filter: &str,
     mut on_result: impl FnMut(&CaseResult) -> bool,
 ) -> Vec<CaseResult> {
+    let db = AnyDatabase::new(db.clone());
     let mut results = Vec::new();
-    for (number, case) in cases::<D>().into_iter().enumerate() {
+    for (number, case) in cases().into_iter().enumerate() {
         if case.name.contains(filter) {
-            let result = run_case(db, prefix, number, &case).await;
+            let result = run_case(&db, prefix, number, &case).await;
             let case_result = CaseResult { name: case.name, promise: case.promise, result };
             let goes_on = on_result(&case_result);
             results.push(case_result);
@@ -179,21 +180,22 @@ pub async fn run_each<D: Database>(
 
 /// Runs the cases for whose numbers `is_wanted` returns true, one after another, all under the same prefix below `prefix`, so
 /// that a cluster can be made that has the keys of each of them on several servers.
-pub async fn run_part<D: Database>(
-    db: &D,
+pub async fn run_part(
+    db: &impl Database,
     prefix: &[u8],
     is_wanted: impl Fn(usize) -> bool,
 ) -> Vec<CaseResult> {
+    let db = AnyDatabase::new(db.clone());
     let mut results = Vec::new();
-    for (_, case) in cases::<D>().into_iter().enumerate().filter(|(number, _)| is_wanted(*number)) {
-        let result = run_case(db, prefix, 0, &case).await;
+    for (_, case) in cases().into_iter().enumerate().filter(|(number, _)| is_wanted(*number)) {
+        let result = run_case(&db, prefix, 0, &case).await;
         results.push(CaseResult { name: case.name, promise: case.promise, result });
     }
     results
 }
 
 /// Runs one case until an attempt is conclusive.
-async fn run_case<D: Database>(db: &D, prefix: &[u8], number: usize, case: &Case<D>) -> Result<(), String> {
+async fn run_case(db: &AnyDatabase, prefix: &[u8], number: usize, case: &Case) -> Result<(), String> {
     let mut last = String::new();
     for attempt in 0..ATTEMPTS {
         let mut own = prefix.to_vec();
@@ -209,7 +211,7 @@ async fn run_case<D: Database>(db: &D, prefix: &[u8], number: usize, case: &Case
 }
 
 /// One attempt: clears the prefix, runs the case, and clears the prefix again, each with a time limit.
-async fn attempt_case<D: Database>(ctx: &Ctx<D>, case: &Case<D>) -> Expectation {
+async fn attempt_case(ctx: &Ctx, case: &Case) -> Expectation {
     bounded(ctx, async { Ok(ctx.clear_all().await.map(drop)?) }).await?;
     let outcome = bounded(ctx, (case.run)(ctx.clone())).await;
     let cleared = bounded(ctx, async { Ok(ctx.clear_all().await.map(drop)?) }).await;
@@ -217,7 +219,7 @@ async fn attempt_case<D: Database>(ctx: &Ctx<D>, case: &Case<D>) -> Expectation 
 }
 
 /// Turns a panic, or an exceeded time limit, into an outcome.
-async fn bounded<D: Database>(ctx: &Ctx<D>, work: impl Future<Output = Expectation> + Send) -> Expectation {
+async fn bounded(ctx: &Ctx, work: impl Future<Output = Expectation> + Send) -> Expectation {
     let guarded = pin!(AssertUnwindSafe(work).catch_unwind());
     match select(guarded, ctx.db.env().sleep(PATIENCE)).await {
         Either::Left((Ok(outcome), _)) => outcome,
@@ -235,7 +237,7 @@ mod tests {
 
     #[test]
     fn names_are_unique_and_every_section_has_cases() {
-        let all = cases::<UnreachableDatabase>();
+        let all = cases();
         let names: BTreeSet<&str> = all.iter().map(|c| c.name.as_str()).collect();
         assert_eq!(names.len(), all.len(), "two cases share a name");
         for section in SECTIONS {
@@ -252,10 +254,7 @@ mod tests {
         let results = run_all(&UnreachableDatabase::new(), b"contract/", "conflicts/")
             .now_or_never()
             .expect("nothing to wait for");
-        assert_eq!(
-            results.len(),
-            cases::<UnreachableDatabase>().iter().filter(|c| c.section == "conflicts").count()
-        );
+        assert_eq!(results.len(), cases().iter().filter(|c| c.section == "conflicts").count());
         assert!(results.iter().all(|v| v.result.is_err()));
     }
 

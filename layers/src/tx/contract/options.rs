@@ -5,14 +5,16 @@ use super::{
     expect::{fails, fails_with, holds, same, succeeds},
     world::{CONFLICTING_KEYS, READ_CONFLICTS, Serializable, Snapshot, ranges, some},
 };
-use crate::tx::{Database, DatabaseOption, Error, MutationType, Result, Transaction, TransactionOption};
+use crate::tx::{
+    AnyTransaction, Database, DatabaseOption, Error, MutationType, Result, Transaction, TransactionOption,
+};
 use TransactionOption::*;
 use bytes::Bytes;
 use std::{future::Future, time::Duration};
 
 const SECTION: &str = "options";
 
-pub(super) fn cases<D: Database>() -> Vec<Case<D>> {
+pub(super) fn cases() -> Vec<Case> {
     let mut cases = catalogue! {
         "timeout/read", timeout_read,
             "After the timeout a read is 1031.";
@@ -112,7 +114,7 @@ pub(super) fn cases<D: Database>() -> Vec<Case<D>> {
     for (topic, code, value) in HARMLESS_RAW {
         let promise = format!("With {topic} ({code}) an undisturbed transaction reads and commits as ever.");
         cases.push(Case::new(SECTION, &format!("harmless/raw/{topic}"), promise, move |c| {
-            harmless(c, move |tx: &D::Transaction| tx.set_option_raw(*code, *value))
+            harmless(c, move |tx: &AnyTransaction| tx.set_option_raw(*code, *value))
         }));
     }
     for (topic, option, errors) in REFUSED {
@@ -124,7 +126,7 @@ pub(super) fn cases<D: Database>() -> Vec<Case<D>> {
     for (topic, option) in HARMLESS {
         let promise = format!("With {topic} an undisturbed transaction reads and commits as ever.");
         cases.push(Case::new(SECTION, &format!("harmless/{topic}"), promise, move |c| {
-            harmless(c, |tx: &D::Transaction| tx.set_option(option.clone()))
+            harmless(c, |tx: &AnyTransaction| tx.set_option(option.clone()))
         }));
     }
     cases
@@ -195,7 +197,7 @@ const HARMLESS_RAW: &[Raw] = &[
 ];
 
 /// A transaction has at most five tags.
-async fn sixth_tag<D: Database>(c: Ctx<D>) -> Expectation {
+async fn sixth_tag(c: Ctx) -> Expectation {
     let tx = c.tx()?;
     for tag in ["1", "2", "3", "4", "5"] {
         succeeds("a tag", set_then_read(&c, &tx, TransactionOption::Tag(tag.into())).await)?;
@@ -205,26 +207,17 @@ async fn sixth_tag<D: Database>(c: Ctx<D>) -> Expectation {
 }
 
 /// How an option was rejected: by the call or, as the C client defers it, by the next read.
-async fn set_then_read<D: Database>(
-    c: &Ctx<D>,
-    tx: &D::Transaction,
-    option: TransactionOption,
-) -> Result<()> {
+async fn set_then_read(c: &Ctx, tx: &AnyTransaction, option: TransactionOption) -> Result<()> {
     tx.set_option(option)?;
     tx.get(&c.key("a"), Serializable).await.map(drop)
 }
 
-async fn refused<D: Database>(c: Ctx<D>, option: TransactionOption, errors: &[Error]) -> Expectation {
+async fn refused(c: Ctx, option: TransactionOption, errors: &[Error]) -> Expectation {
     let tx = c.tx()?;
     fails_with("the option or the next read", set_then_read(&c, &tx, option).await, errors)
 }
 
-async fn refused_raw<D: Database>(
-    c: Ctx<D>,
-    code: i32,
-    value: Option<&'static [u8]>,
-    errors: &[Error],
-) -> Expectation {
+async fn refused_raw(c: Ctx, code: i32, value: Option<&'static [u8]>, errors: &[Error]) -> Expectation {
     let tx = c.tx()?;
     let set = match tx.set_option_raw(code, value) {
         Ok(()) => tx.get(&c.key("a"), Serializable).await.map(drop),
@@ -233,10 +226,7 @@ async fn refused_raw<D: Database>(
     fails_with("the option or the next read", set, errors)
 }
 
-async fn harmless<D: Database>(
-    c: Ctx<D>,
-    set: impl Fn(&D::Transaction) -> Result<()> + Send + Sync,
-) -> Expectation {
+async fn harmless(c: Ctx, set: impl Fn(&AnyTransaction) -> Result<()> + Send + Sync) -> Expectation {
     c.put("a", "1").await?;
     let tx = c.tx()?;
     succeeds("the option", set(&tx))?;
@@ -246,7 +236,7 @@ async fn harmless<D: Database>(
     same("the value", c.value("b").await?, some("2"))
 }
 
-async fn timeout_read<D: Database>(c: Ctx<D>) -> Expectation {
+async fn timeout_read(c: Ctx) -> Expectation {
     let tx = c.tx()?;
     tx.set_option(Timeout(50))?;
     c.pause(200).await;
@@ -256,7 +246,7 @@ async fn timeout_read<D: Database>(c: Ctx<D>) -> Expectation {
     fails("get_range", range, Error::TRANSACTION_TIMED_OUT)
 }
 
-async fn timeout_commit<D: Database>(c: Ctx<D>) -> Expectation {
+async fn timeout_commit(c: Ctx) -> Expectation {
     let tx = c.tx()?;
     tx.set_option(Timeout(50))?;
     tx.set(&c.key("a"), b"1");
@@ -265,7 +255,7 @@ async fn timeout_commit<D: Database>(c: Ctx<D>) -> Expectation {
     same("the value", c.value("a").await?, None)
 }
 
-async fn timeout_over_retries<D: Database>(c: Ctx<D>) -> Expectation {
+async fn timeout_over_retries(c: Ctx) -> Expectation {
     let tx = c.tx()?;
     tx.set_option(Timeout(1_000))?;
     let begin = c.db.env().now();
@@ -285,7 +275,7 @@ async fn timeout_over_retries<D: Database>(c: Ctx<D>) -> Expectation {
     }
 }
 
-async fn timeout_zero<D: Database>(c: Ctx<D>) -> Expectation {
+async fn timeout_zero(c: Ctx) -> Expectation {
     let tx = c.tx()?;
     tx.set_option(Timeout(300))?;
     tx.set_option(Timeout(0))?;
@@ -293,7 +283,7 @@ async fn timeout_zero<D: Database>(c: Ctx<D>) -> Expectation {
     succeeds("a read", tx.get(&c.key("a"), Serializable).await).map(drop)
 }
 
-async fn timeout_latest<D: Database>(c: Ctx<D>) -> Expectation {
+async fn timeout_latest(c: Ctx) -> Expectation {
     let tx = c.tx()?;
     tx.set_option(Timeout(300))?;
     tx.set_option(Timeout(30_000))?;
@@ -304,7 +294,7 @@ async fn timeout_latest<D: Database>(c: Ctx<D>) -> Expectation {
     fails("a read after a timeout that has already passed", read, Error::TRANSACTION_TIMED_OUT)
 }
 
-async fn timeout_over<D: Database>(c: Ctx<D>) -> Expectation {
+async fn timeout_over(c: Ctx) -> Expectation {
     for later in [0, 30_000] {
         let tx = c.tx()?;
         tx.set(&c.key("a"), b"1");
@@ -318,7 +308,7 @@ async fn timeout_over<D: Database>(c: Ctx<D>) -> Expectation {
     same("the value", c.value("a").await?, None)
 }
 
-async fn timeout_reset<D: Database>(c: Ctx<D>) -> Expectation {
+async fn timeout_reset(c: Ctx) -> Expectation {
     let tx = c.tx()?;
     tx.set_option(Timeout(50))?;
     c.pause(200).await;
@@ -328,7 +318,7 @@ async fn timeout_reset<D: Database>(c: Ctx<D>) -> Expectation {
     succeeds("a later read", tx.get(&c.key("b"), Serializable).await).map(drop)
 }
 
-async fn persistent_retry_limit<D: Database>(c: Ctx<D>) -> Expectation {
+async fn persistent_retry_limit(c: Ctx) -> Expectation {
     let tx = c.tx()?;
     tx.set_option(RetryLimit(1))?;
     succeeds("the retry", tx.on_error(Error::NOT_COMMITTED).await)?;
@@ -337,7 +327,7 @@ async fn persistent_retry_limit<D: Database>(c: Ctx<D>) -> Expectation {
 }
 
 /// How long 32 retries take whose backoffs are mostly about half a second each.
-async fn long_backoff<D: Database>(c: &Ctx<D>, tx: &D::Transaction) -> Result<Duration> {
+async fn long_backoff(c: &Ctx, tx: &AnyTransaction) -> Result<Duration> {
     let begin = c.db.env().now();
     for _ in 0..32 {
         tx.on_error(Error::NOT_COMMITTED).await?;
@@ -345,7 +335,7 @@ async fn long_backoff<D: Database>(c: &Ctx<D>, tx: &D::Transaction) -> Result<Du
     Ok(c.db.env().now() - begin)
 }
 
-async fn persistent_max_delay<D: Database>(c: Ctx<D>) -> Expectation {
+async fn persistent_max_delay(c: Ctx) -> Expectation {
     let tx = c.tx()?;
     tx.set_option(MaxRetryDelay(2))?;
     let took = long_backoff(&c, &tx).await?;
@@ -353,44 +343,44 @@ async fn persistent_max_delay<D: Database>(c: Ctx<D>) -> Expectation {
 }
 
 /// A transaction that set `option` and was then retried.
-async fn retried<D: Database>(c: &Ctx<D>, option: TransactionOption) -> Result<D::Transaction> {
+async fn retried(c: &Ctx, option: TransactionOption) -> Result<AnyTransaction> {
     let tx = c.tx()?;
     tx.set_option(option)?;
     tx.on_error(Error::NOT_COMMITTED).await?;
     Ok(tx)
 }
 
-async fn lost_ryw<D: Database>(c: Ctx<D>) -> Expectation {
+async fn lost_ryw(c: Ctx) -> Expectation {
     let tx = retried(&c, ReadYourWritesDisable).await?;
     tx.set(&c.key("a"), b"1");
     same("a read of an own write", tx.get(&c.key("a"), Serializable).await?, some("1"))
 }
 
-async fn lost_snapshot_ryw<D: Database>(c: Ctx<D>) -> Expectation {
+async fn lost_snapshot_ryw(c: Ctx) -> Expectation {
     let tx = retried(&c, SnapshotRywDisable).await?;
     tx.set(&c.key("a"), b"1");
     same("a snapshot read of an own write", tx.get(&c.key("a"), Snapshot).await?, some("1"))
 }
 
-async fn lost_next_write<D: Database>(c: Ctx<D>) -> Expectation {
+async fn lost_next_write(c: Ctx) -> Expectation {
     let tx = retried(&c, NextWriteNoWriteConflictRange).await?;
     tx.set(&c.key("a"), b"1");
     c.writes_are(&tx, &[("a", "a\0")]).await
 }
 
-async fn lost_system<D: Database>(c: Ctx<D>, option: TransactionOption) -> Expectation {
+async fn lost_system(c: Ctx, option: TransactionOption) -> Expectation {
     let tx = retried(&c, option).await?;
     let read = tx.get(b"\xff/shaketable", Snapshot).await;
     fails("a read of a system key", read, Error::KEY_OUTSIDE_LEGAL_RANGE)
 }
 
-async fn lost_size_limit<D: Database>(c: Ctx<D>) -> Expectation {
+async fn lost_size_limit(c: Ctx) -> Expectation {
     let tx = retried(&c, SizeLimit(100)).await?;
     tx.set(&c.key("a"), &[0; 500]);
     succeeds("the commit", tx.commit().await)
 }
 
-async fn lost_report<D: Database>(c: Ctx<D>) -> Expectation {
+async fn lost_report(c: Ctx) -> Expectation {
     let tx = retried(&c, ReportConflictingKeys).await?;
     tx.get(&c.key("a"), Serializable).await?;
     c.put("a", "theirs").await?;
@@ -399,27 +389,27 @@ async fn lost_report<D: Database>(c: Ctx<D>) -> Expectation {
     same("conflicting keys", c.listed(&tx, CONFLICTING_KEYS).await?, ranges(&[]))
 }
 
-async fn lost_relaxed<D: Database>(c: Ctx<D>) -> Expectation {
+async fn lost_relaxed(c: Ctx) -> Expectation {
     let tx = retried(&c, SpecialKeySpaceRelaxed).await?;
     let read = tx.get(b"\xff\xff/no/such/module", Snapshot).await;
     fails("a read of no module", read, Error::SPECIAL_KEYS_NO_MODULE_FOUND)
 }
 
-async fn lost_special_writes<D: Database>(c: Ctx<D>) -> Expectation {
+async fn lost_special_writes(c: Ctx) -> Expectation {
     let tx = retried(&c, SpecialKeySpaceEnableWrites).await?;
     tx.clear(&[READ_CONFLICTS, b"a"].concat());
     let read = tx.get(&c.key("a"), Snapshot).await;
     fails("a read after a write of special keys", read, Error::SPECIAL_KEYS_WRITE_DISABLED)
 }
 
-async fn lost_bypass<D: Database>(c: Ctx<D>) -> Expectation {
+async fn lost_bypass(c: Ctx) -> Expectation {
     let tx = retried(&c, BypassUnreadable).await?;
     tx.atomic_op(&c.key("a"), &[0; 14], MutationType::SetVersionstampedValue);
     let read = tx.get(&c.key("a"), Serializable).await;
     fails("a read of the stamped value", read, Error::ACCESSED_UNREADABLE)
 }
 
-async fn lost_by_reset<D: Database>(c: Ctx<D>) -> Expectation {
+async fn lost_by_reset(c: Ctx) -> Expectation {
     let tx = c.tx()?;
     tx.set_option(ReadYourWritesDisable)?;
     tx.set_option(AccessSystemKeys)?;
@@ -433,7 +423,7 @@ async fn lost_by_reset<D: Database>(c: Ctx<D>) -> Expectation {
     succeeds("the commit", tx.commit().await)
 }
 
-async fn late_ryw<D: Database>(c: Ctx<D>, write: bool) -> Expectation {
+async fn late_ryw(c: Ctx, write: bool) -> Expectation {
     let tx = c.tx()?;
     if write {
         tx.set(&c.key("a"), b"1");
@@ -445,7 +435,7 @@ async fn late_ryw<D: Database>(c: Ctx<D>, write: bool) -> Expectation {
 }
 
 /// Whether snapshot and serializable reads see the transaction's own write over `old`.
-async fn own_write<D: Database>(c: &Ctx<D>, options: &[TransactionOption]) -> Result<(bool, bool)> {
+async fn own_write(c: &Ctx, options: &[TransactionOption]) -> Result<(bool, bool)> {
     c.put("a", "old").await?;
     let tx = c.tx()?;
     for option in options {
@@ -462,30 +452,30 @@ async fn own_write<D: Database>(c: &Ctx<D>, options: &[TransactionOption]) -> Re
     Ok((sees[0], sees[1]))
 }
 
-async fn snapshot_default<D: Database>(c: Ctx<D>) -> Expectation {
+async fn snapshot_default(c: Ctx) -> Expectation {
     same("snapshot and serializable reads see it", own_write(&c, &[]).await?, (true, true))
 }
 
-async fn snapshot_disable<D: Database>(c: Ctx<D>) -> Expectation {
+async fn snapshot_disable(c: Ctx) -> Expectation {
     let seen = own_write(&c, &[SnapshotRywDisable]).await?;
     same("snapshot and serializable reads see it", seen, (false, true))
 }
 
-async fn snapshot_counter<D: Database>(c: Ctx<D>) -> Expectation {
+async fn snapshot_counter(c: Ctx) -> Expectation {
     let two = [SnapshotRywDisable, SnapshotRywDisable, SnapshotRywEnable];
     same("two disables, one enable", own_write(&c, &two).await?, (false, true))?;
     let all = [two.as_slice(), &[SnapshotRywEnable]].concat();
     same("two disables, two enables", own_write(&c, &all).await?, (true, true))
 }
 
-async fn snapshot_surplus<D: Database>(c: Ctx<D>) -> Expectation {
+async fn snapshot_surplus(c: Ctx) -> Expectation {
     let one = [SnapshotRywEnable, SnapshotRywDisable];
     same("an enable, a disable", own_write(&c, &one).await?, (true, true))?;
     let more = [one.as_slice(), &[SnapshotRywDisable]].concat();
     same("an enable, two disables", own_write(&c, &more).await?, (false, true))
 }
 
-async fn next_write<D: Database>(c: Ctx<D>) -> Expectation {
+async fn next_write(c: Ctx) -> Expectation {
     let tx = c.tx()?;
     tx.set_option(NextWriteNoWriteConflictRange)?;
     tx.set(&c.key("a"), b"1");
@@ -495,7 +485,7 @@ async fn next_write<D: Database>(c: Ctx<D>) -> Expectation {
     same("the write without a conflict range", c.value("a").await?, some("1"))
 }
 
-async fn next_write_no_conflict<D: Database>(c: Ctx<D>) -> Expectation {
+async fn next_write_no_conflict(c: Ctx) -> Expectation {
     let reader = c.tx()?;
     reader.get(&c.key("a"), Serializable).await?;
     let tx = c.tx()?;
@@ -506,7 +496,7 @@ async fn next_write_no_conflict<D: Database>(c: Ctx<D>) -> Expectation {
     succeeds("the reader's commit", reader.commit().await)
 }
 
-async fn system_read<D: Database>(c: Ctx<D>) -> Expectation {
+async fn system_read(c: Ctx) -> Expectation {
     let tx = c.tx()?;
     tx.set_option(ReadSystemKeys)?;
     same("a system key that is absent", tx.get(b"\xff/shaketable/absent", Snapshot).await?, None)?;
@@ -515,15 +505,15 @@ async fn system_read<D: Database>(c: Ctx<D>) -> Expectation {
     fails("after a write of a system key", read, Error::KEY_OUTSIDE_LEGAL_RANGE)
 }
 
-async fn system_access<D: Database>(c: Ctx<D>) -> Expectation {
+async fn system_access(c: Ctx) -> Expectation {
     let tx = c.tx()?;
     tx.set_option(AccessSystemKeys)?;
     same("a system key that is absent", tx.get(b"\xff/shaketable/absent", Snapshot).await?, None)
 }
 
 /// Runs `case` with a changed default of the handle, and restores it regardless of the outcome.
-async fn with_default<D: Database>(
-    c: &Ctx<D>,
+async fn with_default(
+    c: &Ctx,
     set: DatabaseOption,
     restore: DatabaseOption,
     case: impl Future<Output = Expectation> + Send,
@@ -534,7 +524,7 @@ async fn with_default<D: Database>(
     outcome
 }
 
-async fn db_timeout<D: Database>(c: Ctx<D>) -> Expectation {
+async fn db_timeout(c: Ctx) -> Expectation {
     let earlier = c.tx()?;
     let case = async {
         let tx = c.tx()?;
@@ -550,7 +540,7 @@ async fn db_timeout<D: Database>(c: Ctx<D>) -> Expectation {
     with_default(&c, set, restore, case).await
 }
 
-async fn db_retry_limit<D: Database>(c: Ctx<D>) -> Expectation {
+async fn db_retry_limit(c: Ctx) -> Expectation {
     let case = async {
         let tx = c.tx()?;
         succeeds("the retry", tx.on_error(Error::NOT_COMMITTED).await)?;
@@ -560,7 +550,7 @@ async fn db_retry_limit<D: Database>(c: Ctx<D>) -> Expectation {
     with_default(&c, set, DatabaseOption::TransactionRetryLimit(-1), case).await
 }
 
-async fn db_size_limit<D: Database>(c: Ctx<D>) -> Expectation {
+async fn db_size_limit(c: Ctx) -> Expectation {
     let case = async {
         let tx = c.tx()?;
         for attempt in ["the first attempt's commit", "the second attempt's commit"] {
@@ -574,7 +564,7 @@ async fn db_size_limit<D: Database>(c: Ctx<D>) -> Expectation {
     with_default(&c, set, DatabaseOption::TransactionSizeLimit(10_000_000), case).await
 }
 
-async fn db_max_delay<D: Database>(c: Ctx<D>) -> Expectation {
+async fn db_max_delay(c: Ctx) -> Expectation {
     let case = async {
         let took = long_backoff(&c, &c.tx()?).await?;
         holds(took < Duration::from_secs(1), || format!("32 backoffs of at most 0.002 s; they took {took:?}"))
@@ -583,7 +573,7 @@ async fn db_max_delay<D: Database>(c: Ctx<D>) -> Expectation {
     with_default(&c, set, DatabaseOption::TransactionMaxRetryDelay(1_000), case).await
 }
 
-async fn db_snapshot_ryw<D: Database>(c: Ctx<D>) -> Expectation {
+async fn db_snapshot_ryw(c: Ctx) -> Expectation {
     let case = async {
         same("a new transaction", own_write(&c, &[]).await?, (false, true))?;
         same("one that enables it", own_write(&c, &[SnapshotRywEnable]).await?, (true, true))
@@ -592,7 +582,7 @@ async fn db_snapshot_ryw<D: Database>(c: Ctx<D>) -> Expectation {
     with_default(&c, set, restore, case).await
 }
 
-async fn db_overridden<D: Database>(c: Ctx<D>) -> Expectation {
+async fn db_overridden(c: Ctx) -> Expectation {
     let case = async {
         let tx = c.tx()?;
         tx.set_option(RetryLimit(3))?;
@@ -605,7 +595,7 @@ async fn db_overridden<D: Database>(c: Ctx<D>) -> Expectation {
     with_default(&c, set, DatabaseOption::TransactionRetryLimit(-1), case).await
 }
 
-async fn db_raw<D: Database>(c: Ctx<D>) -> Expectation {
+async fn db_raw(c: Ctx) -> Expectation {
     let case = async {
         let tx = c.tx()?;
         succeeds("the retry", tx.on_error(Error::NOT_COMMITTED).await)?;
@@ -618,7 +608,7 @@ async fn db_raw<D: Database>(c: Ctx<D>) -> Expectation {
     fails("an option that there is not", c.db.set_option_raw(11, None), Error::INVALID_OPTION)
 }
 
-async fn db_machine<D: Database>(c: Ctx<D>) -> Expectation {
+async fn db_machine(c: Ctx) -> Expectation {
     c.put("a", "1").await?;
     c.db.set_option(DatabaseOption::MachineId(Some("abc".into())))?;
     c.db.set_option(DatabaseOption::DatacenterId(Some("contract".into())))?;
@@ -628,7 +618,7 @@ async fn db_machine<D: Database>(c: Ctx<D>) -> Expectation {
     same("the value", value?, some("1"))
 }
 
-async fn raw_option<D: Database>(c: Ctx<D>) -> Expectation {
+async fn raw_option(c: Ctx) -> Expectation {
     let tx = c.tx()?;
     succeeds("the option", tx.set_option_raw(503, Some(&100_i64.to_le_bytes())))?;
     tx.set(&c.key("a"), &[0; 500]);
@@ -639,7 +629,7 @@ async fn raw_option<D: Database>(c: Ctx<D>) -> Expectation {
     same("a read of an own write", tx.get(&c.key("a"), Serializable).await?, None)
 }
 
-async fn other_identifier<D: Database>(c: Ctx<D>) -> Expectation {
+async fn other_identifier(c: Ctx) -> Expectation {
     let tx = c.tx()?;
     let identifier = |name: &str| DebugTransactionIdentifier(name.to_owned());
     for _ in 0..2 {
@@ -650,7 +640,7 @@ async fn other_identifier<D: Database>(c: Ctx<D>) -> Expectation {
     fails("another", other, Error::CLIENT_INVALID_OPERATION)
 }
 
-async fn idempotency_id<D: Database>(c: Ctx<D>) -> Expectation {
+async fn idempotency_id(c: Ctx) -> Expectation {
     let id = Bytes::copy_from_slice(&c.db.env().random_bytes::<20>());
     let tx = c.tx()?;
     tx.set_option(IdempotencyId(id))?;
@@ -662,7 +652,7 @@ async fn idempotency_id<D: Database>(c: Ctx<D>) -> Expectation {
 }
 
 /// A transaction whose read version may come from the cache, if the client has one.
-async fn cached<D: Database>(c: &Ctx<D>) -> Result<Option<D::Transaction>> {
+async fn cached(c: &Ctx) -> Result<Option<AnyTransaction>> {
     let tx = c.tx()?;
     let asked = match tx.set_option(UseGrvCache) {
         Ok(()) => tx.get_approximate_size().await.map(drop),
@@ -675,7 +665,7 @@ async fn cached<D: Database>(c: &Ctx<D>) -> Result<Option<D::Transaction>> {
     }
 }
 
-async fn grv_cache<D: Database>(c: Ctx<D>) -> Expectation {
+async fn grv_cache(c: Ctx) -> Expectation {
     for value in ["1", "2", "3", "4", "5"] {
         // The cache, if there is one, holds this version now.
         c.tx()?.get_read_version().await?;
@@ -688,7 +678,7 @@ async fn grv_cache<D: Database>(c: Ctx<D>) -> Expectation {
     Ok(())
 }
 
-async fn grv_cache_skipped<D: Database>(c: Ctx<D>) -> Expectation {
+async fn grv_cache_skipped(c: Ctx) -> Expectation {
     let committed = c.put("a", "1").await?;
     let Some(tx) = cached(&c).await? else { return Ok(()) };
     tx.set_option(SkipGrvCache)?;

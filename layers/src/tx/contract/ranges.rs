@@ -7,13 +7,14 @@ use super::{
     world::{Serializable, Snapshot},
 };
 use crate::tx::{
-    Database, Error, Isolation, KeySelector, MutationType, RangeOption, Result, StreamingMode, Transaction,
+    AnyTransaction, Error, Isolation, KeySelector, MutationType, RangeOption, Result, StreamingMode,
+    Transaction,
 };
 use bytes::Bytes;
 
 const SECTION: &str = "reads";
 
-pub(super) fn cases<D: Database>() -> Vec<Case<D>> {
+pub(super) fn cases() -> Vec<Case> {
     catalogue! {
         "range/half-open", half_open,
             "A range contains its begin and not its end.";
@@ -51,7 +52,7 @@ pub(super) fn cases<D: Database>() -> Vec<Case<D>> {
 }
 
 /// The keys that a range read returns, over all batches.
-async fn keys<D: Database>(c: &Ctx<D>, tx: &D::Transaction, range: RangeOption) -> Result<Vec<Bytes>> {
+async fn keys(c: &Ctx, tx: &AnyTransaction, range: RangeOption) -> Result<Vec<Bytes>> {
     let rows = tx.get_range_all(range, Serializable).await?;
     Ok(rows.into_iter().map(|row| c.strip(&row.key)).collect())
 }
@@ -60,14 +61,14 @@ fn list(keys: &[&'static str]) -> Vec<Bytes> {
     keys.iter().map(|key| Bytes::from(*key)).collect()
 }
 
-async fn half_open<D: Database>(c: Ctx<D>) -> Expectation {
+async fn half_open(c: Ctx) -> Expectation {
     c.put_all(&["a", "b", "b\0", "c", "d"]).await?;
     let tx = c.tx()?;
     same("[b, d)", keys(&c, &tx, c.range("b", "d")).await?, list(&["b", "b\0", "c"]))?;
     same("[b\\0, c\\0)", keys(&c, &tx, c.range("b\0", "c\0")).await?, list(&["b\0", "c"]))
 }
 
-async fn empty<D: Database>(c: Ctx<D>) -> Expectation {
+async fn empty(c: Ctx) -> Expectation {
     c.put_all(&["a", "c"]).await?;
     let tx = c.tx()?;
     for (begin, end) in [("b", "c"), ("a", "a"), ("b", "b"), ("x", "y")] {
@@ -78,7 +79,7 @@ async fn empty<D: Database>(c: Ctx<D>) -> Expectation {
     same("more of an empty range", none.more, false)
 }
 
-async fn inverted<D: Database>(c: Ctx<D>) -> Expectation {
+async fn inverted(c: Ctx) -> Expectation {
     c.put_all(&["a", "b", "c"]).await?;
     let tx = c.tx()?;
     for reverse in [false, true] {
@@ -91,7 +92,7 @@ async fn inverted<D: Database>(c: Ctx<D>) -> Expectation {
     same("resolved begin behind resolved end", keys(&c, &tx, range).await?, vec![])
 }
 
-async fn reverse<D: Database>(c: Ctx<D>) -> Expectation {
+async fn reverse(c: Ctx) -> Expectation {
     c.put_all(&["a", "b", "c", "d"]).await?;
     let tx = c.tx()?;
     tx.set(&c.key("bb"), b"own");
@@ -102,7 +103,7 @@ async fn reverse<D: Database>(c: Ctx<D>) -> Expectation {
     same("the last two", two, list(&["d", "bb"]))
 }
 
-async fn selectors<D: Database>(c: Ctx<D>) -> Expectation {
+async fn selectors(c: Ctx) -> Expectation {
     let all = ["b", "d", "f", "h", "j"];
     c.put_all(&all).await?;
     let tx = c.tx()?;
@@ -138,7 +139,7 @@ async fn selectors<D: Database>(c: Ctx<D>) -> Expectation {
 }
 
 /// A transaction whose own writes affect every other of eight committed keys.
-async fn mixed<D: Database>(c: &Ctx<D>) -> Result<D::Transaction> {
+async fn mixed(c: &Ctx) -> Result<AnyTransaction> {
     c.put_all(&["a", "b", "c", "d", "e", "f"]).await?;
     let tx = c.tx()?;
     tx.set(&c.key("a"), b"own");
@@ -150,7 +151,7 @@ async fn mixed<D: Database>(c: &Ctx<D>) -> Result<D::Transaction> {
     Ok(tx)
 }
 
-async fn own_writes<D: Database>(c: Ctx<D>) -> Expectation {
+async fn own_writes(c: Ctx) -> Expectation {
     let tx = mixed(&c).await?;
     let promised: Vec<(Bytes, Bytes)> =
         [("a", "own"), ("bb", "own"), ("c", "c"), ("d", "d!"), ("f", "f"), ("g", "g")]
@@ -175,7 +176,7 @@ async fn own_writes<D: Database>(c: Ctx<D>) -> Expectation {
     same("the rows committed", c.rows().await?, promised)
 }
 
-async fn own_only<D: Database>(c: Ctx<D>) -> Expectation {
+async fn own_only(c: Ctx) -> Expectation {
     let tx = c.tx()?;
     for key in ["c", "a", "b"] {
         tx.set(&c.key(key), b"own");
@@ -184,7 +185,7 @@ async fn own_only<D: Database>(c: Ctx<D>) -> Expectation {
     same("its first two", keys(&c, &tx, c.everything().limit(2)).await?, list(&["a", "b"]))
 }
 
-async fn own_clears<D: Database>(c: Ctx<D>) -> Expectation {
+async fn own_clears(c: Ctx) -> Expectation {
     c.put_all(&["a", "b", "c"]).await?;
     let tx = c.tx()?;
     tx.clear_range(&c.key(""), &c.key("z"));
@@ -193,7 +194,7 @@ async fn own_clears<D: Database>(c: Ctx<D>) -> Expectation {
     same("the range after a set", keys(&c, &tx, c.everything()).await?, list(&["b"]))
 }
 
-async fn compare_and_clear<D: Database>(c: Ctx<D>) -> Expectation {
+async fn compare_and_clear(c: Ctx) -> Expectation {
     c.put_all(&["a", "b", "c"]).await?;
     let tx = c.tx()?;
     tx.atomic_op(&c.key("b"), b"b", MutationType::CompareAndClear);
@@ -202,7 +203,7 @@ async fn compare_and_clear<D: Database>(c: Ctx<D>) -> Expectation {
     same("its last two", keys(&c, &tx, c.everything().reversed().limit(2)).await?, list(&["c", "a"]))
 }
 
-async fn issued_before<D: Database>(c: Ctx<D>) -> Expectation {
+async fn issued_before(c: Ctx) -> Expectation {
     c.put_all(&["a", "b"]).await?;
     let tx = c.tx()?;
     let everything = c.everything();
@@ -214,14 +215,14 @@ async fn issued_before<D: Database>(c: Ctx<D>) -> Expectation {
     same("a range after the writes", keys(&c, &tx, c.everything()).await?, list(&["b", "c"]))
 }
 
-async fn system<D: Database>(c: Ctx<D>, begin: &'static [u8], end: &'static [u8]) -> Expectation {
+async fn system(c: Ctx, begin: &'static [u8], end: &'static [u8]) -> Expectation {
     let tx = c.tx()?;
     let read = tx.get_range(&RangeOption::new(begin, end), 1, Serializable).await;
     fails("the read", read, Error::KEY_OUTSIDE_LEGAL_RANGE)?;
     succeeds("a read after it", tx.get(&c.key("a"), Serializable).await).map(drop)
 }
 
-async fn end_at_ff<D: Database>(c: Ctx<D>) -> Expectation {
+async fn end_at_ff(c: Ctx) -> Expectation {
     c.put("a", "1").await?;
     let tx = c.tx()?;
     let range =
@@ -229,7 +230,7 @@ async fn end_at_ff<D: Database>(c: Ctx<D>) -> Expectation {
     same("its first key", keys(&c, &tx, range.limit(1)).await?, list(&["a"]))
 }
 
-async fn one_version<D: Database>(c: Ctx<D>) -> Expectation {
+async fn one_version(c: Ctx) -> Expectation {
     let value = vec![7; 400];
     c.commit(|tx| (0..50_u8).for_each(|i| tx.set(&c.key([i]), &value))).await?;
     let tx = c.tx()?;
@@ -240,7 +241,7 @@ async fn one_version<D: Database>(c: Ctx<D>) -> Expectation {
     same("how many rows later batches hold", rest.len(), 50)
 }
 
-async fn byte_order<D: Database>(c: Ctx<D>) -> Expectation {
+async fn byte_order(c: Ctx) -> Expectation {
     let sorted: [&[u8]; 8] = [b"", b"\0", b"\0\0", b"\0\xff", b"a", b"a\0", b"aa", b"\xff\xff"];
     c.commit(|tx| sorted.iter().rev().for_each(|key| tx.set(&c.key(key), b""))).await?;
     let tx = c.tx()?;
@@ -248,7 +249,7 @@ async fn byte_order<D: Database>(c: Ctx<D>) -> Expectation {
     same("the keys", keys(&c, &tx, c.everything()).await?, promised)
 }
 
-async fn after_commit<D: Database>(c: Ctx<D>) -> Expectation {
+async fn after_commit(c: Ctx) -> Expectation {
     c.put("a", "1").await?;
     let tx = c.tx()?;
     tx.get_read_version().await?;

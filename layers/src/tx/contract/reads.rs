@@ -6,15 +6,15 @@ use super::{
     world::{READ_CONFLICTS, Serializable, Snapshot, ranges, some},
 };
 use crate::tx::{
-    ConflictRangeType, Database, Error, Isolation, KeySelector, KeyValue, MutationType, RangeOption, Result,
-    StreamingMode, Transaction, TransactionOption, key_after,
+    AnyTransaction, ConflictRangeType, Error, Isolation, KeySelector, KeyValue, MutationType, RangeOption,
+    Result, StreamingMode, Transaction, TransactionOption, key_after,
 };
 use bytes::Bytes;
 use futures::{TryStreamExt, future::join};
 
 const SECTION: &str = "reads";
 
-pub(super) fn cases<D: Database>() -> Vec<Case<D>> {
+pub(super) fn cases() -> Vec<Case> {
     catalogue! {
         "get/absent-empty-present", get,
             "get tells absent, empty and present values apart.";
@@ -75,7 +75,7 @@ pub(super) fn cases<D: Database>() -> Vec<Case<D>> {
     }
 }
 
-async fn get<D: Database>(c: Ctx<D>) -> Expectation {
+async fn get(c: Ctx) -> Expectation {
     c.put("empty", "").await?;
     c.put("full", "x").await?;
     for isolation in [Serializable, Snapshot] {
@@ -87,7 +87,7 @@ async fn get<D: Database>(c: Ctx<D>) -> Expectation {
     Ok(())
 }
 
-async fn get_own<D: Database>(c: Ctx<D>) -> Expectation {
+async fn get_own(c: Ctx) -> Expectation {
     c.put_all(&["a", "b", "c", "d", "e"]).await?;
     for isolation in [Serializable, Snapshot] {
         let tx = c.tx()?;
@@ -107,7 +107,7 @@ async fn get_own<D: Database>(c: Ctx<D>) -> Expectation {
     Ok(())
 }
 
-async fn get_order<D: Database>(c: Ctx<D>) -> Expectation {
+async fn get_order(c: Ctx) -> Expectation {
     let (tx, key) = (c.tx()?, c.key("a"));
     tx.set(&key, b"1");
     tx.set(&key, b"2");
@@ -123,7 +123,7 @@ async fn get_order<D: Database>(c: Ctx<D>) -> Expectation {
     same("committed", c.rows().await?, vec![("a".into(), "4".into())])
 }
 
-async fn issued_before<D: Database>(c: Ctx<D>) -> Expectation {
+async fn issued_before(c: Ctx) -> Expectation {
     c.put("a", "old").await?;
     let (tx, key) = (c.tx()?, c.key("a"));
     let read = tx.get(&key, Serializable);
@@ -133,7 +133,7 @@ async fn issued_before<D: Database>(c: Ctx<D>) -> Expectation {
     same("a read after the write", tx.get(&key, Serializable).await?, some("new"))
 }
 
-async fn issued_not_polled<D: Database>(c: Ctx<D>) -> Expectation {
+async fn issued_not_polled(c: Ctx) -> Expectation {
     c.put("a", "old").await?;
     let (tx, key) = (c.tx()?, c.key("a"));
     let read = tx.get(&key, Serializable);
@@ -141,7 +141,7 @@ async fn issued_not_polled<D: Database>(c: Ctx<D>) -> Expectation {
     same("the read", read.await?, some("old"))
 }
 
-async fn get_system<D: Database>(c: Ctx<D>) -> Expectation {
+async fn get_system(c: Ctx) -> Expectation {
     for key in [b"\xff".as_slice(), b"\xff/x", b"\xff\x00"] {
         let tx = c.tx()?;
         let read = tx.get(key, Serializable).await;
@@ -151,7 +151,7 @@ async fn get_system<D: Database>(c: Ctx<D>) -> Expectation {
     Ok(())
 }
 
-async fn get_long<D: Database>(c: Ctx<D>) -> Expectation {
+async fn get_long(c: Ctx) -> Expectation {
     let tx = c.tx()?;
     for length in [10_009, 40_000] {
         same("get", tx.get(&vec![b'x'; length], Serializable).await?, None)?;
@@ -159,7 +159,7 @@ async fn get_long<D: Database>(c: Ctx<D>) -> Expectation {
     c.reads_are(&tx, &[]).await
 }
 
-async fn rereads<D: Database>(c: Ctx<D>) -> Expectation {
+async fn rereads(c: Ctx) -> Expectation {
     c.put("a", "old").await?;
     let tx = c.tx()?;
     same("the first read", tx.get(&c.key("a"), Serializable).await?, some("old"))?;
@@ -169,7 +169,7 @@ async fn rereads<D: Database>(c: Ctx<D>) -> Expectation {
     same("a range", tx.get_range_all(c.everything(), Snapshot).await?, vec![row])
 }
 
-async fn named_selectors<D: Database>(c: Ctx<D>) -> Expectation {
+async fn named_selectors(c: Ctx) -> Expectation {
     c.put_all(&["a", "b", "d", "e"]).await?;
     let tx = c.tx()?;
     let key = async |selector: KeySelector| -> Result<Bytes> {
@@ -203,7 +203,7 @@ enum Own {
 }
 
 /// Checks every selector around nine keys that resolves to one of them against a sorted list.
-async fn all_selectors<D: Database>(c: Ctx<D>, own: Own) -> Expectation {
+async fn all_selectors(c: Ctx, own: Own) -> Expectation {
     let keys = ["b", "d", "f", "h", "j", "l", "n", "p", "r"];
     let committed: &[&str] = match own {
         Own::Nothing => &keys,
@@ -232,9 +232,9 @@ async fn all_selectors<D: Database>(c: Ctx<D>, own: Own) -> Expectation {
     Ok(())
 }
 
-async fn selects<D: Database>(
-    c: &Ctx<D>,
-    tx: &D::Transaction,
+async fn selects(
+    c: &Ctx,
+    tx: &AnyTransaction,
     keys: &[&'static str],
     base: &str,
     or_equal: bool,
@@ -249,7 +249,7 @@ async fn selects<D: Database>(
     same(&format!("({base}, {or_equal}, {offset}) {isolation:?}"), c.strip(&seen), Bytes::from(*promised))
 }
 
-async fn own_atomics<D: Database>(c: Ctx<D>) -> Expectation {
+async fn own_atomics(c: Ctx) -> Expectation {
     c.put_all(&["a", "c", "e"]).await?;
     let tx = c.tx()?;
     tx.atomic_op(&c.key("b"), b"\x01", MutationType::Add);
@@ -262,7 +262,7 @@ async fn own_atomics<D: Database>(c: Ctx<D>) -> Expectation {
     same("the keys from a on", seen, vec!["a".into(), "b".into(), "e".into()])
 }
 
-async fn clamped_begin<D: Database>(c: Ctx<D>) -> Expectation {
+async fn clamped_begin(c: Ctx) -> Expectation {
     c.put("a", "1").await?;
     let tx = c.tx()?;
     for (or_equal, offset) in [(false, 0), (false, -7), (true, -3)] {
@@ -272,7 +272,7 @@ async fn clamped_begin<D: Database>(c: Ctx<D>) -> Expectation {
     Ok(())
 }
 
-async fn clamped_end<D: Database>(c: Ctx<D>) -> Expectation {
+async fn clamped_end(c: Ctx) -> Expectation {
     c.put("a", "1").await?;
     let tx = c.tx()?;
     for offset in [1, 2, 9] {
@@ -282,7 +282,7 @@ async fn clamped_end<D: Database>(c: Ctx<D>) -> Expectation {
     Ok(())
 }
 
-async fn get_key_system<D: Database>(c: Ctx<D>) -> Expectation {
+async fn get_key_system(c: Ctx) -> Expectation {
     let tx = c.tx()?;
     let selector = KeySelector::first_greater_or_equal(&b"\xff\x01"[..]);
     let key = tx.get_key(&selector, Serializable).await;
@@ -291,7 +291,7 @@ async fn get_key_system<D: Database>(c: Ctx<D>) -> Expectation {
     succeeds("a base of \\xff", tx.get_key(&selector, Snapshot).await).map(drop)
 }
 
-async fn snapshot_key<D: Database>(c: Ctx<D>) -> Expectation {
+async fn snapshot_key(c: Ctx) -> Expectation {
     c.put_all(&["a", "b"]).await?;
     let tx = c.tx()?;
     tx.set(&c.key("c"), b"own");
@@ -303,7 +303,7 @@ async fn snapshot_key<D: Database>(c: Ctx<D>) -> Expectation {
 }
 
 /// A transaction with option 51 that has written over `a`, cleared `b` and inserted `c`.
-async fn unread<D: Database>(c: &Ctx<D>) -> Result<D::Transaction> {
+async fn unread(c: &Ctx) -> Result<AnyTransaction> {
     c.put_all(&["a", "b", "d"]).await?;
     let tx = c.tx()?;
     tx.set_option(TransactionOption::ReadYourWritesDisable)?;
@@ -313,28 +313,28 @@ async fn unread<D: Database>(c: &Ctx<D>) -> Result<D::Transaction> {
     Ok(tx)
 }
 
-async fn unread_get<D: Database>(c: Ctx<D>) -> Expectation {
+async fn unread_get(c: Ctx) -> Expectation {
     let tx = unread(&c).await?;
     same("an own set", tx.get(&c.key("a"), Serializable).await?, some("a"))?;
     same("an own clear", tx.get(&c.key("b"), Snapshot).await?, some("b"))?;
     same("an own insertion", tx.get(&c.key("c"), Serializable).await?, None)
 }
 
-async fn unread_key<D: Database>(c: Ctx<D>) -> Expectation {
+async fn unread_key(c: Ctx) -> Expectation {
     let tx = unread(&c).await?;
     let after = async |key| tx.get_key(&c.selector(key, true, 1), Serializable).await;
     same("the key after a", c.strip(&after("a").await?), "b".into())?;
     same("the key after b", c.strip(&after("b").await?), "d".into())
 }
 
-async fn unread_range<D: Database>(c: Ctx<D>) -> Expectation {
+async fn unread_range(c: Ctx) -> Expectation {
     let tx = unread(&c).await?;
     let rows = tx.get_range_all(c.everything(), Serializable).await?;
     let promised = ["a", "b", "d"].map(|key| KeyValue::new(c.key(key), key)).to_vec();
     same("the rows", rows, promised)
 }
 
-async fn unread_commit<D: Database>(c: Ctx<D>) -> Expectation {
+async fn unread_commit(c: Ctx) -> Expectation {
     let tx = unread(&c).await?;
     tx.atomic_op(&c.key("d"), b"!", MutationType::AppendIfFits);
     tx.commit().await?;
@@ -342,14 +342,14 @@ async fn unread_commit<D: Database>(c: Ctx<D>) -> Expectation {
     same("the rows", c.rows().await?, promised.to_vec())
 }
 
-async fn clear_half_open<D: Database>(c: Ctx<D>) -> Expectation {
+async fn clear_half_open(c: Ctx) -> Expectation {
     c.put_all(&["a", "b", "b\0", "c", "d"]).await?;
     c.commit(|tx| tx.clear_range(&c.key("b"), &c.key("d"))).await?;
     let keys: Vec<Bytes> = c.rows().await?.into_iter().map(|row| row.0).collect();
     same("the keys left", keys, vec!["a".into(), "d".into()])
 }
 
-async fn clear_empty<D: Database>(c: Ctx<D>) -> Expectation {
+async fn clear_empty(c: Ctx) -> Expectation {
     c.put("a", "1").await?;
     let tx = c.tx()?;
     tx.clear_range(&c.key("a"), &c.key("a"));
@@ -358,7 +358,7 @@ async fn clear_empty<D: Database>(c: Ctx<D>) -> Expectation {
     same("the value", c.value("a").await?, some("1"))
 }
 
-async fn clear_long_bounds<D: Database>(c: Ctx<D>) -> Expectation {
+async fn clear_long_bounds(c: Ctx) -> Expectation {
     c.put_all(&["a", "b", "c"]).await?;
     let tx = c.tx()?;
     tx.clear_range(&c.key([b'a'; 20_000]), &c.key([b'b'; 20_000]));
@@ -368,7 +368,7 @@ async fn clear_long_bounds<D: Database>(c: Ctx<D>) -> Expectation {
     same("the keys left", keys, vec!["a".into(), "c".into()])
 }
 
-async fn clear_long<D: Database>(c: Ctx<D>) -> Expectation {
+async fn clear_long(c: Ctx) -> Expectation {
     let tx = c.tx()?;
     tx.clear(&vec![b'x'; 20_000]);
     c.writes_are(&tx, &[]).await?;
@@ -376,7 +376,7 @@ async fn clear_long<D: Database>(c: Ctx<D>) -> Expectation {
     same("the committed version", tx.get_committed_version()?, -1)
 }
 
-async fn clear_then_set<D: Database>(c: Ctx<D>) -> Expectation {
+async fn clear_then_set(c: Ctx) -> Expectation {
     c.put("a", "old").await?;
     let tx = c.tx()?;
     tx.clear_range(&c.key("a"), &c.key("c"));
@@ -388,7 +388,7 @@ async fn clear_then_set<D: Database>(c: Ctx<D>) -> Expectation {
     same("the rows", c.rows().await?, promised)
 }
 
-async fn conflict_long_bounds<D: Database>(c: Ctx<D>) -> Expectation {
+async fn conflict_long_bounds(c: Ctx) -> Expectation {
     let reader = c.tx()?;
     reader.get_read_version().await?;
     let (begin, end) = (c.key([b'a'; 20_000]), c.key([b'b'; 20_000]));
@@ -398,7 +398,7 @@ async fn conflict_long_bounds<D: Database>(c: Ctx<D>) -> Expectation {
     fails("the commit", reader.commit().await, Error::NOT_COMMITTED)
 }
 
-async fn stream<D: Database>(c: Ctx<D>) -> Expectation {
+async fn stream(c: Ctx) -> Expectation {
     let value = vec![7; 300];
     c.commit(|tx| (0..100_u8).for_each(|i| tx.set(&c.key([i]), &value))).await?;
     for mode in [StreamingMode::Iterator, StreamingMode::Small, StreamingMode::WantAll] {

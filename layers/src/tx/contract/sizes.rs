@@ -6,8 +6,9 @@ use super::{
     world::{Serializable, Snapshot},
 };
 use crate::tx::{
+    AnyTransaction,
     ConflictRangeType::{Read, Write},
-    Database, Error, MutationType, RangeOption, Result, Transaction, TransactionOption,
+    Error, MutationType, RangeOption, Result, Transaction, TransactionOption,
 };
 use bytes::Bytes;
 
@@ -18,7 +19,7 @@ const MUTATION: usize = 44;
 /// The bytes that it counts for a conflict range in addition to its two keys.
 const RANGE: usize = 24;
 
-pub(super) fn cases<D: Database>() -> Vec<Case<D>> {
+pub(super) fn cases() -> Vec<Case> {
     let mut cases = catalogue! {
         "limit/key", key_limit,
             "A key has at most 10,000 bytes; longer ones are 2102.";
@@ -72,7 +73,7 @@ pub(super) fn cases<D: Database>() -> Vec<Case<D>> {
     cases
 }
 
-async fn key_limit<D: Database>(c: Ctx<D>) -> Expectation {
+async fn key_limit(c: Ctx) -> Expectation {
     let filler = |length: usize| vec![b'k'; length - c.key("").len()];
     let tx = c.tx()?;
     let longest = c.key(filler(10_000));
@@ -85,7 +86,7 @@ async fn key_limit<D: Database>(c: Ctx<D>) -> Expectation {
     fails("the commit of one byte more", tx.commit().await, Error::KEY_TOO_LARGE)
 }
 
-async fn value_limit<D: Database>(c: Ctx<D>) -> Expectation {
+async fn value_limit(c: Ctx) -> Expectation {
     let tx = c.tx()?;
     let longest = vec![7; 100_000];
     tx.set(&c.key("a"), &longest);
@@ -96,7 +97,7 @@ async fn value_limit<D: Database>(c: Ctx<D>) -> Expectation {
     fails("the commit of one byte more", tx.commit().await, Error::VALUE_TOO_LARGE)
 }
 
-async fn raw_access<D: Database>(c: Ctx<D>) -> Expectation {
+async fn raw_access(c: Ctx) -> Expectation {
     for (length, fits) in [(10_008, true), (10_009, false)] {
         let tx = c.tx()?;
         tx.set_option(TransactionOption::RawAccess)?;
@@ -152,7 +153,7 @@ fn set(key: usize, value: usize) -> usize {
     key + value + MUTATION + 2 * key + 1 + RANGE
 }
 
-async fn take<D: Database>(c: &Ctx<D>, tx: &D::Transaction, step: Step) -> Result<()> {
+async fn take(c: &Ctx, tx: &AnyTransaction, step: Step) -> Result<()> {
     let (a, b) = (c.key("a"), c.key("b"));
     match step {
         Step::Set => tx.set(&a, b"value"),
@@ -180,21 +181,21 @@ async fn take<D: Database>(c: &Ctx<D>, tx: &D::Transaction, step: Step) -> Resul
     Ok(())
 }
 
-async fn sized<D: Database>(c: Ctx<D>, step: Step, size: fn(usize) -> usize) -> Expectation {
+async fn sized(c: Ctx, step: Step, size: fn(usize) -> usize) -> Expectation {
     let tx = c.tx()?;
     take(&c, &tx, step).await?;
     let promised = size(c.key("a").len()) as i64;
     same("the approximate size", tx.get_approximate_size().await?, promised)
 }
 
-async fn size_of_new<D: Database>(c: Ctx<D>) -> Expectation {
+async fn size_of_new(c: Ctx) -> Expectation {
     let tx = c.tx()?;
     same("the size", tx.get_approximate_size().await?, 0)?;
     tx.get_read_version().await?;
     same("the size with a read version", tx.get_approximate_size().await?, 0)
 }
 
-async fn size_of_reset<D: Database>(c: Ctx<D>) -> Expectation {
+async fn size_of_reset(c: Ctx) -> Expectation {
     let tx = c.tx()?;
     tx.set(&c.key("a"), b"1");
     tx.reset();
@@ -204,7 +205,7 @@ async fn size_of_reset<D: Database>(c: Ctx<D>) -> Expectation {
     same("the size after on_error", tx.get_approximate_size().await?, 0)
 }
 
-async fn size_sum<D: Database>(c: Ctx<D>) -> Expectation {
+async fn size_sum(c: Ctx) -> Expectation {
     let tx = c.tx()?;
     let length = c.key("a").len();
     let mut promised = 0;
@@ -218,7 +219,7 @@ async fn size_sum<D: Database>(c: Ctx<D>) -> Expectation {
 }
 
 /// Stores about four megabytes under the prefix.
-async fn fill<D: Database>(c: &Ctx<D>) -> Result<()> {
+async fn fill(c: &Ctx) -> Result<()> {
     let value = vec![7; 50_000];
     for part in 0..8_u8 {
         c.commit(|tx| (0..10).for_each(|i| tx.set(&c.key([part, i]), &value))).await?;
@@ -226,13 +227,13 @@ async fn fill<D: Database>(c: &Ctx<D>) -> Result<()> {
     Ok(())
 }
 
-async fn estimate_empty<D: Database>(c: Ctx<D>) -> Expectation {
+async fn estimate_empty(c: Ctx) -> Expectation {
     let tx = c.tx()?;
     let bytes = tx.get_estimated_range_size_bytes(&c.key("a"), &c.key("b")).await?;
     holds((0..1_000_000).contains(&bytes), || format!("a small estimate of nothing, seen {bytes}"))
 }
 
-async fn estimate_large<D: Database>(c: Ctx<D>) -> Expectation {
+async fn estimate_large(c: Ctx) -> Expectation {
     fill(&c).await?;
     let tx = c.tx()?;
     let bytes = tx.get_estimated_range_size_bytes(&c.key(""), &c.end()).await?;
@@ -241,7 +242,7 @@ async fn estimate_large<D: Database>(c: Ctx<D>) -> Expectation {
     })
 }
 
-async fn estimate_own<D: Database>(c: Ctx<D>) -> Expectation {
+async fn estimate_own(c: Ctx) -> Expectation {
     let tx = c.tx()?;
     let before = tx.get_estimated_range_size_bytes(&c.key(""), &c.end()).await?;
     for i in 0..50_u8 {
@@ -253,7 +254,7 @@ async fn estimate_own<D: Database>(c: Ctx<D>) -> Expectation {
     })
 }
 
-async fn estimate_inverted<D: Database>(c: Ctx<D>) -> Expectation {
+async fn estimate_inverted(c: Ctx) -> Expectation {
     let tx = c.tx()?;
     let bytes = tx.get_estimated_range_size_bytes(&c.key("b"), &c.key("a")).await;
     fails("the estimate", bytes, Error::INVERTED_RANGE)
@@ -266,7 +267,7 @@ fn well_formed(c_begin: &Bytes, c_end: &Bytes, points: &[Bytes]) -> Expectation 
     holds(points.windows(2).all(|pair| pair[0] < pair[1]), || format!("rising points, seen {points:?}"))
 }
 
-async fn split_ends<D: Database>(c: Ctx<D>) -> Expectation {
+async fn split_ends(c: Ctx) -> Expectation {
     c.put_all(&["a", "b", "c"]).await?;
     let tx = c.tx()?;
     let (begin, end) = (c.key("a"), c.key("c"));
@@ -274,7 +275,7 @@ async fn split_ends<D: Database>(c: Ctx<D>) -> Expectation {
     well_formed(&begin, &end, &points)
 }
 
-async fn split_pieces<D: Database>(c: Ctx<D>) -> Expectation {
+async fn split_pieces(c: Ctx) -> Expectation {
     fill(&c).await?;
     let tx = c.tx()?;
     let (begin, end) = (c.key(""), c.end());
@@ -285,13 +286,13 @@ async fn split_pieces<D: Database>(c: Ctx<D>) -> Expectation {
     })
 }
 
-async fn split_inverted<D: Database>(c: Ctx<D>) -> Expectation {
+async fn split_inverted(c: Ctx) -> Expectation {
     let tx = c.tx()?;
     let points = tx.get_range_split_points(&c.key("b"), &c.key("a"), 1_000).await;
     fails("the split points", points, Error::INVERTED_RANGE)
 }
 
-async fn split_system<D: Database>(c: Ctx<D>) -> Expectation {
+async fn split_system(c: Ctx) -> Expectation {
     let tx = c.tx()?;
     let points = tx.get_range_split_points(&c.key("a"), b"\xff\x01", 1_000).await;
     fails_with("the split points", points, &[Error::KEY_OUTSIDE_LEGAL_RANGE])
@@ -299,7 +300,7 @@ async fn split_system<D: Database>(c: Ctx<D>) -> Expectation {
 
 const PAGE: i64 = 4_096;
 
-async fn cost_of_reads<D: Database>(c: Ctx<D>) -> Expectation {
+async fn cost_of_reads(c: Ctx) -> Expectation {
     c.put("large", vec![0; 5_000]).await?;
     let tx = c.tx()?;
     same("at first", tx.get_total_cost().await?, 0)?;
@@ -315,7 +316,7 @@ async fn cost_of_reads<D: Database>(c: Ctx<D>) -> Expectation {
     same("after an own write and its read", tx.get_total_cost().await?, 3 * PAGE)
 }
 
-async fn cost_of_writes<D: Database>(c: Ctx<D>) -> Expectation {
+async fn cost_of_writes(c: Ctx) -> Expectation {
     let tx = c.tx()?;
     tx.set(&c.key("a"), b"1");
     tx.set(&c.key("large"), &[0; 5_000]);
@@ -327,7 +328,7 @@ async fn cost_of_writes<D: Database>(c: Ctx<D>) -> Expectation {
     same("after it", tx.get_total_cost().await?, (4 + 8 + 4 + 1) * PAGE)
 }
 
-async fn cost_of_direct_writes<D: Database>(c: Ctx<D>) -> Expectation {
+async fn cost_of_direct_writes(c: Ctx) -> Expectation {
     let tx = c.tx()?;
     tx.set_option(TransactionOption::ReadYourWritesDisable)?;
     tx.set(&c.key("a"), b"1");
@@ -338,7 +339,7 @@ async fn cost_of_direct_writes<D: Database>(c: Ctx<D>) -> Expectation {
     same("after the commit", tx.get_total_cost().await?, 5 * PAGE)
 }
 
-async fn cost_of_reset<D: Database>(c: Ctx<D>) -> Expectation {
+async fn cost_of_reset(c: Ctx) -> Expectation {
     let tx = c.tx()?;
     tx.get(&c.key("a"), Serializable).await?;
     tx.reset();
@@ -348,13 +349,13 @@ async fn cost_of_reset<D: Database>(c: Ctx<D>) -> Expectation {
     same("after on_error", tx.get_total_cost().await?, 0)
 }
 
-async fn throttled_duration<D: Database>(c: Ctx<D>) -> Expectation {
+async fn throttled_duration(c: Ctx) -> Expectation {
     let tx = c.tx()?;
     tx.get(&c.key("a"), Serializable).await?;
     same("the duration", tx.get_tag_throttled_duration().await?, std::time::Duration::ZERO)
 }
 
-async fn addresses<D: Database>(c: Ctx<D>) -> Expectation {
+async fn addresses(c: Ctx) -> Expectation {
     let tx = c.tx()?;
     let addresses = tx.get_addresses_for_key(&c.key("a")).await?;
     holds(!addresses.is_empty(), || "at least one address".into())?;
@@ -365,7 +366,7 @@ async fn addresses<D: Database>(c: Ctx<D>) -> Expectation {
     c.reads_are(&tx, &[]).await
 }
 
-async fn addresses_beyond<D: Database>(c: Ctx<D>) -> Expectation {
+async fn addresses_beyond(c: Ctx) -> Expectation {
     let addresses = c.tx()?.get_addresses_for_key(b"\xff\xff").await?;
     same("addresses", addresses, Vec::new())
 }

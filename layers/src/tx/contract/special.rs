@@ -6,8 +6,9 @@ use super::{
     world::{CONFLICTING_KEYS, READ_CONFLICTS, Serializable, Snapshot, WRITE_CONFLICTS, ranges, some},
 };
 use crate::tx::{
+    AnyTransaction,
     ConflictRangeType::{self, Read},
-    Database, Error, MutationType,
+    Error, MutationType,
     MutationType::*,
     RangeOption, Result, Transaction,
     TransactionOption::{self, *},
@@ -22,7 +23,7 @@ const METADATA_VERSION: &[u8] = b"\xff/metadataVersion";
 /// The only operand it accepts.
 const REQUIRED: &[u8] = &[0; 14];
 
-pub(super) fn cases<D: Database>() -> Vec<Case<D>> {
+pub(super) fn cases() -> Vec<Case> {
     catalogue! {
         "special/boundaries", boundaries,
             "Conflict ranges are listed as boundaries, each with 1 where a range begins and 0 where it ends.";
@@ -87,7 +88,7 @@ pub(super) fn cases<D: Database>() -> Vec<Case<D>> {
     }
 }
 
-async fn boundaries<D: Database>(c: Ctx<D>) -> Expectation {
+async fn boundaries(c: Ctx) -> Expectation {
     let tx = c.tx()?;
     tx.get(&c.key("a"), Serializable).await?;
     tx.add_conflict_range(&c.key("c"), &c.key("e"), Read)?;
@@ -107,7 +108,7 @@ async fn boundaries<D: Database>(c: Ctx<D>) -> Expectation {
     Ok(())
 }
 
-async fn boundary_get<D: Database>(c: Ctx<D>) -> Expectation {
+async fn boundary_get(c: Ctx) -> Expectation {
     let tx = c.tx()?;
     tx.get(&c.key("a"), Serializable).await?;
     for (key, promised) in [("a", some("1")), ("a\0", some("0")), ("b", None)] {
@@ -117,7 +118,7 @@ async fn boundary_get<D: Database>(c: Ctx<D>) -> Expectation {
     Ok(())
 }
 
-async fn limit_reverse<D: Database>(c: Ctx<D>) -> Expectation {
+async fn limit_reverse(c: Ctx) -> Expectation {
     let tx = c.tx()?;
     for key in ["a", "b", "c"] {
         tx.set(&c.key(key), b"1");
@@ -131,7 +132,7 @@ async fn limit_reverse<D: Database>(c: Ctx<D>) -> Expectation {
     same("the last two", keys(all.reversed().limit(2)).await?, vec!["c\0".into(), "c".into()])
 }
 
-async fn no_conflict_range<D: Database>(c: Ctx<D>) -> Expectation {
+async fn no_conflict_range(c: Ctx) -> Expectation {
     let tx = c.tx()?;
     c.listed(&tx, READ_CONFLICTS).await?;
     c.listed(&tx, WRITE_CONFLICTS).await?;
@@ -140,7 +141,7 @@ async fn no_conflict_range<D: Database>(c: Ctx<D>) -> Expectation {
     same("the committed version", tx.get_committed_version()?, -1)
 }
 
-async fn pending_reads<D: Database>(c: Ctx<D>) -> Expectation {
+async fn pending_reads(c: Ctx) -> Expectation {
     let (tx, key) = (c.tx()?, c.key("a"));
     let read = tx.get(&key, Serializable);
     let (read, listed) = join(read, c.listed(&tx, READ_CONFLICTS)).await;
@@ -148,7 +149,7 @@ async fn pending_reads<D: Database>(c: Ctx<D>) -> Expectation {
     same("read conflict ranges", listed?, ranges(&[("a", "a\0")]))
 }
 
-async fn empty<D: Database>(c: Ctx<D>) -> Expectation {
+async fn empty(c: Ctx) -> Expectation {
     let tx = c.tx()?;
     for module in [READ_CONFLICTS, WRITE_CONFLICTS, CONFLICTING_KEYS] {
         same("a list", c.listed(&tx, module).await?, ranges(&[]))?;
@@ -156,7 +157,7 @@ async fn empty<D: Database>(c: Ctx<D>) -> Expectation {
     Ok(())
 }
 
-async fn conflicting_keys<D: Database>(c: Ctx<D>) -> Expectation {
+async fn conflicting_keys(c: Ctx) -> Expectation {
     let tx = c.tx()?;
     tx.set_option(ReportConflictingKeys)?;
     for key in ["a", "b", "c"] {
@@ -169,7 +170,7 @@ async fn conflicting_keys<D: Database>(c: Ctx<D>) -> Expectation {
     same("conflicting keys", c.listed(&tx, CONFLICTING_KEYS).await?, ranges(&[("b", "b\0")]))
 }
 
-async fn conflicting_range<D: Database>(c: Ctx<D>) -> Expectation {
+async fn conflicting_range(c: Ctx) -> Expectation {
     let tx = c.tx()?;
     tx.set_option(ReportConflictingKeys)?;
     tx.get_range_all(c.range("a", "f"), Serializable).await?;
@@ -185,7 +186,7 @@ async fn conflicting_range<D: Database>(c: Ctx<D>) -> Expectation {
     })
 }
 
-async fn conflicting_off<D: Database>(c: Ctx<D>) -> Expectation {
+async fn conflicting_off(c: Ctx) -> Expectation {
     let tx = c.tx()?;
     tx.get(&c.key("a"), Serializable).await?;
     c.put("a", "theirs").await?;
@@ -201,18 +202,18 @@ fn across() -> RangeOption {
 
 const NO_MODULE: &[u8] = b"\xff\xff/no/such/module";
 
-async fn cross_module<D: Database>(c: Ctx<D>) -> Expectation {
+async fn cross_module(c: Ctx) -> Expectation {
     let tx = c.tx()?;
     let rows = tx.get_range(&across(), 1, Snapshot).await;
     fails("the range", rows, Error::SPECIAL_KEYS_CROSS_MODULE_READ)
 }
 
-async fn no_module<D: Database>(c: Ctx<D>) -> Expectation {
+async fn no_module(c: Ctx) -> Expectation {
     let tx = c.tx()?;
     fails("get", tx.get(NO_MODULE, Snapshot).await, Error::SPECIAL_KEYS_NO_MODULE_FOUND)
 }
 
-async fn relaxed<D: Database>(c: Ctx<D>) -> Expectation {
+async fn relaxed(c: Ctx) -> Expectation {
     let tx = c.tx()?;
     tx.set_option(SpecialKeySpaceRelaxed)?;
     tx.set(&c.key("a"), b"1");
@@ -221,7 +222,7 @@ async fn relaxed<D: Database>(c: Ctx<D>) -> Expectation {
     same("how many rows of a range across", rows.len(), 2)
 }
 
-async fn write<D: Database>(c: Ctx<D>, option: Option<TransactionOption>, error: Error) -> Expectation {
+async fn write(c: Ctx, option: Option<TransactionOption>, error: Error) -> Expectation {
     let key = [READ_CONFLICTS, b"a"].concat();
     let end = [READ_CONFLICTS, b"b"].concat();
     for wrong in 0..3 {
@@ -240,7 +241,7 @@ async fn write<D: Database>(c: Ctx<D>, option: Option<TransactionOption>, error:
     Ok(())
 }
 
-async fn status<D: Database>(c: Ctx<D>) -> Expectation {
+async fn status(c: Ctx) -> Expectation {
     let tx = c.tx()?;
     let status = tx.get(b"\xff\xff/status/json", Snapshot).await?.unwrap_or_default();
     holds(status.starts_with(b"{") && status.ends_with(b"}"), || {
@@ -248,7 +249,7 @@ async fn status<D: Database>(c: Ctx<D>) -> Expectation {
     })
 }
 
-async fn connection_string<D: Database>(c: Ctx<D>) -> Expectation {
+async fn connection_string(c: Ctx) -> Expectation {
     let tx = c.tx()?;
     tx.set_option(ReadSystemKeys)?;
     let coordinators = tx.get(b"\xff/coordinators", Snapshot).await?;
@@ -256,7 +257,7 @@ async fn connection_string<D: Database>(c: Ctx<D>) -> Expectation {
     same("the connection string", tx.get(b"\xff\xff/connection_string", Snapshot).await?, coordinators)
 }
 
-async fn cluster_id<D: Database>(c: Ctx<D>) -> Expectation {
+async fn cluster_id(c: Ctx) -> Expectation {
     let get = async || c.tx()?.get(b"\xff\xff/cluster_id", Snapshot).await;
     let first = get().await?;
     let is_id = |id: &Bytes| id.len() == 32 && id.iter().all(u8::is_ascii_hexdigit);
@@ -265,13 +266,13 @@ async fn cluster_id<D: Database>(c: Ctx<D>) -> Expectation {
 }
 
 /// A transaction that may write special keys.
-fn managing<D: Database>(c: &Ctx<D>) -> Result<D::Transaction> {
+fn managing(c: &Ctx) -> Result<AnyTransaction> {
     let tx = c.tx()?;
     tx.set_option(SpecialKeySpaceEnableWrites)?;
     Ok(tx)
 }
 
-async fn tracing<D: Database>(c: Ctx<D>) -> Expectation {
+async fn tracing(c: Ctx) -> Expectation {
     const ID: &[u8] = b"\xff\xff/tracing/transaction_id";
     let own = [c.tx()?.get(ID, Snapshot).await?, c.tx()?.get(ID, Snapshot).await?];
     holds(own[0] != own[1], || format!("two ids, seen {own:?}"))?;
@@ -282,7 +283,7 @@ async fn tracing<D: Database>(c: Ctx<D>) -> Expectation {
 
 const SUSPENDED: &[u8] = b"\xff\xff/management/consistency_check_suspended";
 
-async fn own_write<D: Database>(c: Ctx<D>) -> Expectation {
+async fn own_write(c: Ctx) -> Expectation {
     let tx = managing(&c)?;
     tx.set(SUSPENDED, b"");
     same("after set", tx.get(SUSPENDED, Snapshot).await?, some(""))?;
@@ -290,14 +291,14 @@ async fn own_write<D: Database>(c: Ctx<D>) -> Expectation {
     same("after clear", tx.get(SUSPENDED, Snapshot).await?, None)
 }
 
-async fn clear_across<D: Database>(c: Ctx<D>) -> Expectation {
+async fn clear_across(c: Ctx) -> Expectation {
     let tx = managing(&c)?;
     tx.clear_range(SUSPENDED, b"\xff\xff/management/options0");
     let read = tx.get(&c.key("a"), Snapshot).await;
     fails("get", read, Error::SPECIAL_KEYS_CROSS_MODULE_CLEAR)
 }
 
-async fn error_message<D: Database>(c: Ctx<D>) -> Expectation {
+async fn error_message(c: Ctx) -> Expectation {
     const MESSAGE: &[u8] = b"\xff\xff/error_message";
     let tx = managing(&c)?;
     same("before", tx.get(MESSAGE, Snapshot).await?, None)?;
@@ -310,7 +311,7 @@ async fn error_message<D: Database>(c: Ctx<D>) -> Expectation {
     same("after the reset", tx.get(MESSAGE, Snapshot).await?, None)
 }
 
-async fn key_servers<D: Database>(c: Ctx<D>) -> Expectation {
+async fn key_servers(c: Ctx) -> Expectation {
     const MAP: &[u8] = b"\xff/keyServers/";
     let tx = c.tx()?;
     tx.set_option(ReadSystemKeys)?;
@@ -320,7 +321,7 @@ async fn key_servers<D: Database>(c: Ctx<D>) -> Expectation {
 }
 
 /// Changes the metadata version and returns its new stamp.
-async fn change_metadata<D: Database>(c: &Ctx<D>) -> Result<[u8; 10]> {
+async fn change_metadata(c: &Ctx) -> Result<[u8; 10]> {
     let tx = c.tx()?;
     tx.atomic_op(METADATA_VERSION, REQUIRED, SetVersionstampedValue);
     let stamp = tx.get_versionstamp();
@@ -328,7 +329,7 @@ async fn change_metadata<D: Database>(c: &Ctx<D>) -> Result<[u8; 10]> {
     stamp.await
 }
 
-async fn metadata_readable<D: Database>(c: Ctx<D>) -> Expectation {
+async fn metadata_readable(c: Ctx) -> Expectation {
     for isolation in [Serializable, Snapshot] {
         let tx = c.tx()?;
         let value = succeeds("get", tx.get(METADATA_VERSION, isolation).await)?;
@@ -339,7 +340,7 @@ async fn metadata_readable<D: Database>(c: Ctx<D>) -> Expectation {
     Ok(())
 }
 
-async fn metadata_stamped<D: Database>(c: Ctx<D>) -> Expectation {
+async fn metadata_stamped(c: Ctx) -> Expectation {
     for _ in 0..2 {
         let stamp = change_metadata(&c).await?;
         let tx = c.tx()?;
@@ -352,13 +353,13 @@ async fn metadata_stamped<D: Database>(c: Ctx<D>) -> Expectation {
     Ok(())
 }
 
-async fn metadata_set<D: Database>(c: Ctx<D>) -> Expectation {
+async fn metadata_set(c: Ctx) -> Expectation {
     let tx = c.tx()?;
     tx.set(METADATA_VERSION, b"1");
     fails("the commit", tx.commit().await, Error::CLIENT_INVALID_OPERATION)
 }
 
-async fn metadata_operand<D: Database>(c: Ctx<D>) -> Expectation {
+async fn metadata_operand(c: Ctx) -> Expectation {
     let wrong: [(MutationType, &[u8]); 3] =
         [(SetVersionstampedValue, &[1; 14]), (SetVersionstampedValue, &[0; 15]), (Add, REQUIRED)];
     for (op, operand) in wrong {
@@ -369,13 +370,13 @@ async fn metadata_operand<D: Database>(c: Ctx<D>) -> Expectation {
     Ok(())
 }
 
-async fn metadata_unreadable<D: Database>(c: Ctx<D>) -> Expectation {
+async fn metadata_unreadable(c: Ctx) -> Expectation {
     let tx = c.tx()?;
     tx.atomic_op(METADATA_VERSION, REQUIRED, SetVersionstampedValue);
     fails("get", tx.get(METADATA_VERSION, Snapshot).await, Error::ACCESSED_UNREADABLE)
 }
 
-async fn metadata_conflict<D: Database>(c: Ctx<D>) -> Expectation {
+async fn metadata_conflict(c: Ctx) -> Expectation {
     let tx = c.tx()?;
     tx.get(METADATA_VERSION, Serializable).await?;
     change_metadata(&c).await?;
@@ -396,7 +397,7 @@ const RANGE_ENDS: &[&[u8]] = &[
     b"\xff\xff\xff\xff",
 ];
 
-async fn metadata_range<D: Database>(c: Ctx<D>) -> Expectation {
+async fn metadata_range(c: Ctx) -> Expectation {
     for end in RANGE_ENDS {
         let tx = c.tx()?;
         c.touch(&tx)?;
@@ -418,7 +419,7 @@ async fn metadata_range<D: Database>(c: Ctx<D>) -> Expectation {
     fails("the commit", tx.commit().await, Error::NOT_COMMITTED)
 }
 
-async fn metadata_consistent<D: Database>(c: Ctx<D>) -> Expectation {
+async fn metadata_consistent(c: Ctx) -> Expectation {
     let first = change_metadata(&c).await?;
     let tx = c.tx()?;
     tx.get_read_version().await?;

@@ -5,13 +5,13 @@ use super::{
     expect::{fails, holds, same, succeeds},
     world::Serializable,
 };
-use crate::tx::{Database, Error, MutationType::*, RangeOption, Result, Transaction};
+use crate::tx::{AnyTransaction, Error, MutationType::*, RangeOption, Result, Transaction};
 use bytes::Bytes;
 use futures::{FutureExt, StreamExt, TryFutureExt, poll, stream::FuturesUnordered};
 
 const SECTION: &str = "versionstamps";
 
-pub(super) fn cases<D: Database>() -> Vec<Case<D>> {
+pub(super) fn cases() -> Vec<Case> {
     let mut cases = catalogue! {
         "stamp/format", stamp_format,
             "A stamp is the commit version and the order in its batch, both big-endian.";
@@ -91,33 +91,33 @@ pub(super) fn filled(before: &[u8], stamp: [u8; 10], after: &[u8]) -> Bytes {
     [before, &stamp, after].concat().into()
 }
 
-pub(super) async fn commit_stamp<D: Database>(tx: &D::Transaction) -> Result<[u8; 10]> {
+pub(super) async fn commit_stamp(tx: &AnyTransaction) -> Result<[u8; 10]> {
     let stamp = tx.get_versionstamp();
     tx.commit().await?;
     stamp.await
 }
 
-async fn stamp_format<D: Database>(c: Ctx<D>) -> Expectation {
+async fn stamp_format(c: Ctx) -> Expectation {
     let tx = c.tx()?;
     tx.atomic_op(&c.key("a"), &stamped(b"", b""), SetVersionstampedValue);
-    let stamp = commit_stamp::<D>(&tx).await?;
+    let stamp = commit_stamp(&tx).await?;
     same("the version", stamp[..8].to_vec(), tx.get_committed_version()?.to_be_bytes().to_vec())?;
     same("the stored stamp", c.value("a").await?, Some(Bytes::copy_from_slice(&stamp)))
 }
 
-async fn stamps_rise<D: Database>(c: Ctx<D>) -> Expectation {
+async fn stamps_rise(c: Ctx) -> Expectation {
     let mut last = [0; 10];
     for _ in 0..5 {
         let tx = c.tx()?;
         tx.set(&c.key("a"), b"1");
-        let stamp = commit_stamp::<D>(&tx).await?;
+        let stamp = commit_stamp(&tx).await?;
         holds(stamp > last, || format!("a stamp above {last:?}, seen {stamp:?}"))?;
         last = stamp;
     }
     Ok(())
 }
 
-async fn stamp_first<D: Database>(c: Ctx<D>) -> Expectation {
+async fn stamp_first(c: Ctx) -> Expectation {
     for n in 0..20u8 {
         let tx = c.tx()?;
         tx.set(&c.key("a"), &[n]);
@@ -143,7 +143,7 @@ async fn stamp_first<D: Database>(c: Ctx<D>) -> Expectation {
     Ok(())
 }
 
-async fn stamp_read_only<D: Database>(c: Ctx<D>) -> Expectation {
+async fn stamp_read_only(c: Ctx) -> Expectation {
     let tx = c.tx()?;
     let stamp = tx.get_versionstamp();
     tx.get(&c.key("a"), Serializable).await?;
@@ -151,7 +151,7 @@ async fn stamp_read_only<D: Database>(c: Ctx<D>) -> Expectation {
     fails("the stamp", stamp.await, Error::NO_COMMIT_VERSION)
 }
 
-async fn stamp_failed<D: Database>(c: Ctx<D>) -> Expectation {
+async fn stamp_failed(c: Ctx) -> Expectation {
     let tx = c.tx()?;
     tx.get(&c.key("a"), Serializable).await?;
     c.put("a", "theirs").await?;
@@ -161,14 +161,14 @@ async fn stamp_failed<D: Database>(c: Ctx<D>) -> Expectation {
     fails("the stamp", stamp.await, Error::TRANSACTION_INVALID_VERSION)
 }
 
-async fn stamp_late<D: Database>(c: Ctx<D>) -> Expectation {
+async fn stamp_late(c: Ctx) -> Expectation {
     let tx = c.tx()?;
     tx.set(&c.key("a"), b"1");
     tx.commit().await?;
     fails("the stamp", tx.get_versionstamp().await, Error::USED_DURING_COMMIT)
 }
 
-async fn stamp_reset<D: Database>(c: Ctx<D>) -> Expectation {
+async fn stamp_reset(c: Ctx) -> Expectation {
     let tx = c.tx()?;
     tx.set(&c.key("a"), b"1");
     let stamp = tx.get_versionstamp();
@@ -180,7 +180,7 @@ async fn stamp_reset<D: Database>(c: Ctx<D>) -> Expectation {
     fails("the stamp", stamp.await, Error::BROKEN_PROMISE)
 }
 
-async fn stamp_cancelled<D: Database>(c: Ctx<D>) -> Expectation {
+async fn stamp_cancelled(c: Ctx) -> Expectation {
     let tx = c.tx()?;
     tx.set(&c.key("a"), b"1");
     let stamp = tx.get_versionstamp();
@@ -193,18 +193,18 @@ async fn stamp_cancelled<D: Database>(c: Ctx<D>) -> Expectation {
     fails("the stamp", stamp.await, Error::TRANSACTION_CANCELLED)
 }
 
-async fn stamp_plain<D: Database>(c: Ctx<D>) -> Expectation {
+async fn stamp_plain(c: Ctx) -> Expectation {
     let tx = c.tx()?;
     tx.set(&c.key("a"), b"1");
-    let stamp = commit_stamp::<D>(&tx).await?;
+    let stamp = commit_stamp(&tx).await?;
     same("the version", stamp[..8].to_vec(), tx.get_committed_version()?.to_be_bytes().to_vec())
 }
 
-async fn key_offsets<D: Database>(c: Ctx<D>) -> Expectation {
+async fn key_offsets(c: Ctx) -> Expectation {
     for (before, after) in [("", ""), ("x", ""), ("", "y"), ("long before", "long after")] {
         let tx = c.tx()?;
         tx.atomic_op(&stamped(&c.key(before), after.as_bytes()), b"value", SetVersionstampedKey);
-        let stamp = commit_stamp::<D>(&tx).await?;
+        let stamp = commit_stamp(&tx).await?;
         let promised = filled(before.as_bytes(), stamp, after.as_bytes());
         let rows = c.rows().await?;
         same("the rows", rows, vec![(promised, "value".into())])?;
@@ -213,11 +213,11 @@ async fn key_offsets<D: Database>(c: Ctx<D>) -> Expectation {
     Ok(())
 }
 
-async fn key_value<D: Database>(c: Ctx<D>) -> Expectation {
+async fn key_value(c: Ctx) -> Expectation {
     for value in [b"".as_slice(), b"value", &[7; 1_000]] {
         let tx = c.tx()?;
         tx.atomic_op(&stamped(&c.key("a"), b""), value, SetVersionstampedKey);
-        let stamp = commit_stamp::<D>(&tx).await?;
+        let stamp = commit_stamp(&tx).await?;
         let row = (filled(b"a", stamp, b""), Bytes::copy_from_slice(value));
         same("the rows", c.rows().await?, vec![row])?;
         c.clear_all().await?;
@@ -225,17 +225,17 @@ async fn key_value<D: Database>(c: Ctx<D>) -> Expectation {
     Ok(())
 }
 
-async fn key_user_order<D: Database>(c: Ctx<D>) -> Expectation {
+async fn key_user_order(c: Ctx) -> Expectation {
     let tx = c.tx()?;
     for order in [2_u16, 0, 1] {
         tx.atomic_op(&stamped(&c.key("a"), &order.to_be_bytes()), b"", SetVersionstampedKey);
     }
-    let stamp = commit_stamp::<D>(&tx).await?;
+    let stamp = commit_stamp(&tx).await?;
     let promised = [0_u16, 1, 2].map(|order| (filled(b"a", stamp, &order.to_be_bytes()), Bytes::new()));
     same("the rows", c.rows().await?, promised.to_vec())
 }
 
-async fn key_conflicts<D: Database>(c: Ctx<D>) -> Expectation {
+async fn key_conflicts(c: Ctx) -> Expectation {
     let reader = c.tx()?;
     reader.get_range_all(c.range("a", "b"), Serializable).await?;
     let tx = c.tx()?;
@@ -245,7 +245,7 @@ async fn key_conflicts<D: Database>(c: Ctx<D>) -> Expectation {
     fails("the reader's commit", reader.commit().await, Error::NOT_COMMITTED)
 }
 
-async fn key_no_conflict<D: Database>(c: Ctx<D>) -> Expectation {
+async fn key_no_conflict(c: Ctx) -> Expectation {
     let reader = c.tx()?;
     let version = reader.get_read_version().await?;
     // Up to and including the stamps of the reader's own version.
@@ -266,39 +266,39 @@ pub(super) fn stamp_at(version: i64) -> [u8; 10] {
     stamp
 }
 
-async fn key_distinct<D: Database>(c: Ctx<D>) -> Expectation {
+async fn key_distinct(c: Ctx) -> Expectation {
     let mut promised = Vec::new();
     for value in ["1", "2", "3"] {
         let tx = c.tx()?;
         tx.atomic_op(&stamped(&c.key("a"), b""), value.as_bytes(), SetVersionstampedKey);
-        let stamp = commit_stamp::<D>(&tx).await?;
+        let stamp = commit_stamp(&tx).await?;
         promised.push((filled(b"a", stamp, b""), value.into()));
     }
     same("the rows", c.rows().await?, promised)
 }
 
-async fn value_offsets<D: Database>(c: Ctx<D>) -> Expectation {
+async fn value_offsets(c: Ctx) -> Expectation {
     for (before, after) in [("", ""), ("x", ""), ("", "y"), ("long before", "long after")] {
         let tx = c.tx()?;
         let operand = stamped(before.as_bytes(), after.as_bytes());
         tx.atomic_op(&c.key("a"), &operand, SetVersionstampedValue);
-        let stamp = commit_stamp::<D>(&tx).await?;
+        let stamp = commit_stamp(&tx).await?;
         let promised = filled(before.as_bytes(), stamp, after.as_bytes());
         same("the value", c.value("a").await?, Some(promised))?;
     }
     Ok(())
 }
 
-async fn value_replaces<D: Database>(c: Ctx<D>) -> Expectation {
+async fn value_replaces(c: Ctx) -> Expectation {
     c.put("a", "a longer value than the stamp").await?;
     let tx = c.tx()?;
     tx.set(&c.key("a"), b"own");
     tx.atomic_op(&c.key("a"), &stamped(b"", b""), SetVersionstampedValue);
-    let stamp = commit_stamp::<D>(&tx).await?;
+    let stamp = commit_stamp(&tx).await?;
     same("the value", c.value("a").await?, Some(Bytes::copy_from_slice(&stamp)))
 }
 
-async fn key_size<D: Database>(c: Ctx<D>) -> Expectation {
+async fn key_size(c: Ctx) -> Expectation {
     let prefix = c.key("");
     for (length, fits) in [(10_000, true), (10_001, false)] {
         let tx = c.tx()?;
@@ -314,7 +314,7 @@ async fn key_size<D: Database>(c: Ctx<D>) -> Expectation {
     Ok(())
 }
 
-async fn value_size<D: Database>(c: Ctx<D>) -> Expectation {
+async fn value_size(c: Ctx) -> Expectation {
     for (length, fits) in [(100_000, true), (100_001, false)] {
         let tx = c.tx()?;
         let operand = stamped(b"", &vec![7; length - 14]);
@@ -329,7 +329,7 @@ async fn value_size<D: Database>(c: Ctx<D>) -> Expectation {
     Ok(())
 }
 
-async fn bad_offset<D: Database>(c: Ctx<D>, bad: Bad, key: bool) -> Expectation {
+async fn bad_offset(c: Ctx, bad: Bad, key: bool) -> Expectation {
     let before = if key { c.key("") } else { Bytes::new() };
     let offset = match bad {
         Bad::Offset(offset) => offset.to_le_bytes(),

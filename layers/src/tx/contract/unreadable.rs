@@ -7,12 +7,12 @@ use super::{
     world::{Serializable, Snapshot, some},
 };
 use crate::tx::{
-    Database, Error, KeySelector, MutationType::*, RangeOption, Result, Transaction, TransactionOption,
+    AnyTransaction, Error, KeySelector, MutationType::*, RangeOption, Result, Transaction, TransactionOption,
 };
 
 const SECTION: &str = "versionstamps";
 
-pub(super) fn cases<D: Database>() -> Vec<Case<D>> {
+pub(super) fn cases() -> Vec<Case> {
     catalogue! {
         "unreadable/value", unreadable_value,
             "A key with a versionstamped value is 1036 in get, get_key and get_range, snapshot or not.";
@@ -50,14 +50,14 @@ pub(super) fn cases<D: Database>() -> Vec<Case<D>> {
 }
 
 /// A transaction that has written a versionstamped value to `b`, among `a`, `b` and `c`.
-async fn with_value<D: Database>(c: &Ctx<D>) -> Result<D::Transaction> {
+async fn with_value(c: &Ctx) -> Result<AnyTransaction> {
     c.put_all(&["a", "b", "c"]).await?;
     let tx = c.tx()?;
     tx.atomic_op(&c.key("b"), &stamped(b"", b""), SetVersionstampedValue);
     Ok(tx)
 }
 
-async fn unreadable_value<D: Database>(c: Ctx<D>) -> Expectation {
+async fn unreadable_value(c: Ctx) -> Expectation {
     let tx = with_value(&c).await?;
     let unreadable = Error::ACCESSED_UNREADABLE;
     for isolation in [Serializable, Snapshot] {
@@ -71,7 +71,7 @@ async fn unreadable_value<D: Database>(c: Ctx<D>) -> Expectation {
     Ok(())
 }
 
-async fn unreadable_value_others<D: Database>(c: Ctx<D>) -> Expectation {
+async fn unreadable_value_others(c: Ctx) -> Expectation {
     let tx = with_value(&c).await?;
     same("get of another key", tx.get(&c.key("a"), Serializable).await?, some("a"))?;
     let rows = tx.get_range_all(c.range("c", "z"), Serializable).await?;
@@ -82,13 +82,13 @@ async fn unreadable_value_others<D: Database>(c: Ctx<D>) -> Expectation {
     same("get_key behind it", tx.get_key(&selector, Serializable).await?, c.key("c"))
 }
 
-async fn value_then_set<D: Database>(c: Ctx<D>) -> Expectation {
+async fn value_then_set(c: Ctx) -> Expectation {
     let tx = with_value(&c).await?;
     tx.set(&c.key("b"), b"own");
     fails("get", tx.get(&c.key("b"), Serializable).await, Error::ACCESSED_UNREADABLE)
 }
 
-async fn value_then_clear<D: Database>(c: Ctx<D>) -> Expectation {
+async fn value_then_clear(c: Ctx) -> Expectation {
     let tx = with_value(&c).await?;
     tx.clear(&c.key("b"));
     same("get", tx.get(&c.key("b"), Serializable).await?, None)?;
@@ -98,7 +98,7 @@ async fn value_then_clear<D: Database>(c: Ctx<D>) -> Expectation {
 
 /// A transaction that has written a versionstamped key under `m`, with `a` and `z` stored around it.
 /// `versioned` fetches the read version first.
-async fn with_key<D: Database>(c: &Ctx<D>, versioned: bool) -> Result<D::Transaction> {
+async fn with_key(c: &Ctx, versioned: bool) -> Result<AnyTransaction> {
     c.put_all(&["a", "b", "y", "z"]).await?;
     let tx = c.tx()?;
     if versioned {
@@ -108,7 +108,7 @@ async fn with_key<D: Database>(c: &Ctx<D>, versioned: bool) -> Result<D::Transac
     Ok(tx)
 }
 
-async fn unreadable_key<D: Database>(c: Ctx<D>) -> Expectation {
+async fn unreadable_key(c: Ctx) -> Expectation {
     for versioned in [false, true] {
         let version = c.tx()?.get_read_version().await?;
         let tx = with_key(&c, versioned).await?;
@@ -125,7 +125,7 @@ async fn unreadable_key<D: Database>(c: Ctx<D>) -> Expectation {
     Ok(())
 }
 
-async fn unreadable_get_key<D: Database>(c: Ctx<D>) -> Expectation {
+async fn unreadable_get_key(c: Ctx) -> Expectation {
     for versioned in [false, true] {
         let tx = with_key(&c, versioned).await?;
         for selector in [c.selector("b", true, 1), c.selector("y", false, 0), c.selector("n", false, 0)] {
@@ -140,7 +140,7 @@ async fn unreadable_get_key<D: Database>(c: Ctx<D>) -> Expectation {
     Ok(())
 }
 
-async fn unreadable_range<D: Database>(c: Ctx<D>) -> Expectation {
+async fn unreadable_range(c: Ctx) -> Expectation {
     for versioned in [false, true] {
         let tx = with_key(&c, versioned).await?;
         for range in [c.everything(), c.range("m", "n"), c.everything().limit(3)] {
@@ -155,30 +155,30 @@ async fn unreadable_range<D: Database>(c: Ctx<D>) -> Expectation {
     Ok(())
 }
 
-async fn range_before<D: Database>(c: Ctx<D>) -> Expectation {
+async fn range_before(c: Ctx) -> Expectation {
     let tx = with_key(&c, true).await?;
     same("a range before", tx.get_range_all(c.range("a", "m"), Serializable).await?.len(), 2)?;
     let filled = tx.get_range_all(c.everything().limit(2), Serializable).await?;
     same("a limit filled before", filled.len(), 2)
 }
 
-async fn range_behind<D: Database>(c: Ctx<D>) -> Expectation {
+async fn range_behind(c: Ctx) -> Expectation {
     let tx = with_key(&c, true).await?;
     same("a range behind", tx.get_range_all(c.range("n", "zz"), Serializable).await?.len(), 2)?;
     let filled = tx.get_range_all(c.everything().reversed().limit(2), Serializable).await?;
     same("a limit filled behind", filled.len(), 2)
 }
 
-async fn zero_without_version<D: Database>(c: Ctx<D>) -> Expectation {
+async fn zero_without_version(c: Ctx) -> Expectation {
     let tx = with_key(&c, false).await?;
     let zero = c.key(filled(b"m", [0; 10], b""));
     fails("get of the zero stamp", tx.get(&zero, Serializable).await, Error::ACCESSED_UNREADABLE)
 }
 
-async fn narrowed_by_version<D: Database>(c: Ctx<D>) -> Expectation {
+async fn narrowed_by_version(c: Ctx) -> Expectation {
     let older = c.tx()?;
     older.atomic_op(&stamped(&c.key("m"), b""), b"older", SetVersionstampedKey);
-    let stamp = commit_stamp::<D>(&older).await?;
+    let stamp = commit_stamp(&older).await?;
     let tx = with_key(&c, true).await?;
     let version = tx.get_read_version().await?;
     let key = c.key(filled(b"m", stamp, b""));
@@ -190,39 +190,39 @@ async fn narrowed_by_version<D: Database>(c: Ctx<D>) -> Expectation {
     fails("get of the next version's", tx.get(&least, Serializable).await, Error::ACCESSED_UNREADABLE)
 }
 
-async fn fails_commit<D: Database>(c: Ctx<D>) -> Expectation {
+async fn fails_commit(c: Ctx) -> Expectation {
     let tx = with_value(&c).await?;
     fails("get", tx.get(&c.key("b"), Snapshot).await, Error::ACCESSED_UNREADABLE)?;
     fails("the commit", tx.commit().await, Error::ACCESSED_UNREADABLE)?;
     same("the value", c.value("b").await?, some("b"))
 }
 
-async fn stamp_plain_key<D: Database>(c: Ctx<D>) -> Expectation {
+async fn stamp_plain_key(c: Ctx) -> Expectation {
     let tx = with_key(&c, false).await?;
     same("a read elsewhere", tx.get(&c.key("a"), Serializable).await?, some("a"))?;
     succeeds("the commit", tx.commit().await)?;
     same("how many rows", c.rows().await?.len(), 5)
 }
 
-async fn on_error<D: Database>(c: Ctx<D>) -> Expectation {
+async fn on_error(c: Ctx) -> Expectation {
     let tx = with_value(&c).await?;
     fails("get", tx.get(&c.key("b"), Snapshot).await, Error::ACCESSED_UNREADABLE)?;
     let answer = tx.on_error(Error::ACCESSED_UNREADABLE).await;
     fails("on_error", answer, Error::ACCESSED_UNREADABLE)
 }
 
-async fn bypass_value<D: Database>(c: Ctx<D>) -> Expectation {
+async fn bypass_value(c: Ctx) -> Expectation {
     c.put("b", "stored").await?;
     let tx = c.tx()?;
     tx.set_option(TransactionOption::BypassUnreadable)?;
     let operand = stamped(b"before", b"after");
     tx.atomic_op(&c.key("b"), &operand, SetVersionstampedValue);
     same("get", tx.get(&c.key("b"), Serializable).await?, Some(operand.into()))?;
-    let stamp = commit_stamp::<D>(&tx).await?;
+    let stamp = commit_stamp(&tx).await?;
     same("committed", c.value("b").await?, Some(filled(b"before", stamp, b"after")))
 }
 
-async fn bypass_range<D: Database>(c: Ctx<D>) -> Expectation {
+async fn bypass_range(c: Ctx) -> Expectation {
     c.put_all(&["a", "b", "c"]).await?;
     let tx = c.tx()?;
     tx.set_option(TransactionOption::BypassUnreadable)?;

@@ -11,7 +11,9 @@ use super::{
     stamps::stamped,
     world::Serializable,
 };
-use crate::tx::{Database, DatabaseOption, Error, MutationType, Result, Transaction, TransactionOption};
+use crate::tx::{
+    AnyTransaction, Database, DatabaseOption, Error, MutationType, Result, Transaction, TransactionOption,
+};
 use futures::future::{BoxFuture, Either, select};
 use std::time::Duration;
 
@@ -22,7 +24,7 @@ const LATE: Duration = Duration::from_secs(60);
 
 type Watch = BoxFuture<'static, Result<()>>;
 
-pub(super) fn cases<D: Database>() -> Vec<Case<D>> {
+pub(super) fn cases() -> Vec<Case> {
     let mut cases = single_cases();
     for (name, change, before) in CHANGES {
         let about = match before {
@@ -44,7 +46,7 @@ pub(super) fn cases<D: Database>() -> Vec<Case<D>> {
     cases
 }
 
-fn single_cases<D: Database>() -> Vec<Case<D>> {
+fn single_cases() -> Vec<Case> {
     catalogue! {
         "fires/changed-before-commit", changed_before_commit,
             "A watch whose key was changed between its read and its commit fires.";
@@ -102,19 +104,19 @@ fn single_cases<D: Database>() -> Vec<Case<D>> {
 }
 
 /// The result of the watch; broken if there is none within [`LATE`].
-async fn answer<D: Database>(c: &Ctx<D>, watch: Watch) -> std::result::Result<Result<()>, Broken> {
+async fn answer(c: &Ctx, watch: Watch) -> std::result::Result<Result<()>, Broken> {
     match select(watch, c.db.env().sleep(LATE)).await {
         Either::Left((answer, _)) => Ok(answer),
         Either::Right(_) => Err(Broken::new(format!("the watch answers; it had not within {LATE:?}"))),
     }
 }
 
-async fn must_fire<D: Database>(c: &Ctx<D>, watch: Watch) -> Expectation {
+async fn must_fire(c: &Ctx, watch: Watch) -> Expectation {
     succeeds("the watch", answer(c, watch).await?)
 }
 
 /// The watch must not complete within the next third of a second.
-async fn must_be_quiet<D: Database>(c: &Ctx<D>, watch: &mut Watch) -> Expectation {
+async fn must_be_quiet(c: &Ctx, watch: &mut Watch) -> Expectation {
     match select(watch, c.db.env().sleep(Duration::from_millis(300))).await {
         Either::Left((Ok(()), _)) => Err(Broken::new("the watch does not fire, and it did")),
         Either::Left((Err(e), _)) => Err(e.into()),
@@ -123,7 +125,7 @@ async fn must_be_quiet<D: Database>(c: &Ctx<D>, watch: &mut Watch) -> Expectatio
 }
 
 /// A committed watch on `a`.
-async fn armed<D: Database>(c: &Ctx<D>) -> Result<Watch> {
+async fn armed(c: &Ctx) -> Result<Watch> {
     let tx = c.tx()?;
     let watch = tx.watch(&c.key("a"));
     tx.commit().await?;
@@ -186,7 +188,7 @@ enum When {
     Unpolled,
 }
 
-async fn fires<D: Database>(c: Ctx<D>, before: Option<&str>, change: Change, when: When) -> Expectation {
+async fn fires(c: Ctx, before: Option<&str>, change: Change, when: When) -> Expectation {
     if let Some(value) = before {
         c.put("a", value).await?;
     }
@@ -208,7 +210,7 @@ async fn fires<D: Database>(c: Ctx<D>, before: Option<&str>, change: Change, whe
     must_fire(&c, watch).await
 }
 
-async fn changed_before_commit<D: Database>(c: Ctx<D>) -> Expectation {
+async fn changed_before_commit(c: Ctx) -> Expectation {
     c.put("a", "old").await?;
     let tx = c.tx()?;
     tx.get(&c.key("a"), Serializable).await?;
@@ -218,7 +220,7 @@ async fn changed_before_commit<D: Database>(c: Ctx<D>) -> Expectation {
     must_fire(&c, watch).await
 }
 
-async fn several<D: Database>(c: Ctx<D>) -> Expectation {
+async fn several(c: Ctx) -> Expectation {
     c.put("a", "old").await?;
     let tx = c.tx()?;
     let (first, second) = (tx.watch(&c.key("a")), tx.watch(&c.key("a")));
@@ -231,7 +233,7 @@ async fn several<D: Database>(c: Ctx<D>) -> Expectation {
     Ok(())
 }
 
-async fn after_reset<D: Database>(c: Ctx<D>) -> Expectation {
+async fn after_reset(c: Ctx) -> Expectation {
     c.put("a", "old").await?;
     let tx = c.tx()?;
     let mut watch = tx.watch(&c.key("a"));
@@ -244,12 +246,12 @@ async fn after_reset<D: Database>(c: Ctx<D>) -> Expectation {
     must_fire(&c, watch).await
 }
 
-async fn unchanged<D: Database>(c: Ctx<D>) -> Expectation {
+async fn unchanged(c: Ctx) -> Expectation {
     c.put("a", "old").await?;
     must_be_quiet(&c, &mut armed(&c).await?).await
 }
 
-async fn same_value<D: Database>(c: Ctx<D>) -> Expectation {
+async fn same_value(c: Ctx) -> Expectation {
     c.put("a", "old").await?;
     let mut watch = armed(&c).await?;
     c.put("a", "old").await?;
@@ -258,19 +260,19 @@ async fn same_value<D: Database>(c: Ctx<D>) -> Expectation {
     must_fire(&c, watch).await
 }
 
-async fn clear_of_absent<D: Database>(c: Ctx<D>) -> Expectation {
+async fn clear_of_absent(c: Ctx) -> Expectation {
     let mut watch = armed(&c).await?;
     c.commit(|tx| tx.clear(&c.key("a"))).await?;
     must_be_quiet(&c, &mut watch).await
 }
 
-async fn other_key<D: Database>(c: Ctx<D>) -> Expectation {
+async fn other_key(c: Ctx) -> Expectation {
     let mut watch = armed(&c).await?;
     c.put("a\0", "new").await?;
     must_be_quiet(&c, &mut watch).await
 }
 
-async fn own_earlier<D: Database>(c: Ctx<D>) -> Expectation {
+async fn own_earlier(c: Ctx) -> Expectation {
     c.put("a", "old").await?;
     let tx = c.tx()?;
     tx.set(&c.key("a"), b"own");
@@ -279,7 +281,7 @@ async fn own_earlier<D: Database>(c: Ctx<D>) -> Expectation {
     must_be_quiet(&c, &mut watch).await
 }
 
-async fn own_compared<D: Database>(c: Ctx<D>) -> Expectation {
+async fn own_compared(c: Ctx) -> Expectation {
     c.put("a", "old").await?;
     let tx = c.tx()?;
     tx.set(&c.key("a"), b"own");
@@ -289,7 +291,7 @@ async fn own_compared<D: Database>(c: Ctx<D>) -> Expectation {
     must_fire(&c, watch).await
 }
 
-async fn own_later<D: Database>(c: Ctx<D>) -> Expectation {
+async fn own_later(c: Ctx) -> Expectation {
     c.put("a", "old").await?;
     let tx = c.tx()?;
     let watch = tx.watch(&c.key("a"));
@@ -298,7 +300,7 @@ async fn own_later<D: Database>(c: Ctx<D>) -> Expectation {
     succeeds("the commit", tx.commit().await)
 }
 
-async fn own_later_same<D: Database>(c: Ctx<D>) -> Expectation {
+async fn own_later_same(c: Ctx) -> Expectation {
     c.put("a", "old").await?;
     let tx = c.tx()?;
     let mut watch = tx.watch(&c.key("a"));
@@ -308,7 +310,7 @@ async fn own_later_same<D: Database>(c: Ctx<D>) -> Expectation {
     must_be_quiet(&c, &mut watch).await
 }
 
-async fn own_later_clear<D: Database>(c: Ctx<D>) -> Expectation {
+async fn own_later_clear(c: Ctx) -> Expectation {
     c.put("a", "old").await?;
     let tx = c.tx()?;
     let watch = tx.watch(&c.key("a"));
@@ -316,7 +318,7 @@ async fn own_later_clear<D: Database>(c: Ctx<D>) -> Expectation {
     must_fire(&c, watch).await
 }
 
-async fn listed<D: Database>(c: Ctx<D>) -> Expectation {
+async fn listed(c: Ctx) -> Expectation {
     let tx = c.tx()?;
     let watch = tx.watch(&c.key("a"));
     c.reads_are(&tx, &[("a", "a\0")]).await?;
@@ -326,7 +328,7 @@ async fn listed<D: Database>(c: Ctx<D>) -> Expectation {
     must_fire(&c, watch).await
 }
 
-async fn conflicts<D: Database>(c: Ctx<D>) -> Expectation {
+async fn conflicts(c: Ctx) -> Expectation {
     let tx = c.tx()?;
     tx.get_read_version().await?;
     let watch = tx.watch(&c.key("a"));
@@ -336,7 +338,7 @@ async fn conflicts<D: Database>(c: Ctx<D>) -> Expectation {
     fails("the watch", answer(&c, watch).await?, Error::NOT_COMMITTED)
 }
 
-async fn commit_error<D: Database>(c: Ctx<D>) -> Expectation {
+async fn commit_error(c: Ctx) -> Expectation {
     let tx = c.tx()?;
     tx.get(&c.key("b"), Serializable).await?;
     let watch = tx.watch(&c.key("a"));
@@ -347,14 +349,14 @@ async fn commit_error<D: Database>(c: Ctx<D>) -> Expectation {
 }
 
 /// A transaction and a watch of it that has read its key.
-async fn set<D: Database>(c: &Ctx<D>) -> std::result::Result<(D::Transaction, Watch), Broken> {
+async fn set(c: &Ctx) -> std::result::Result<(AnyTransaction, Watch), Broken> {
     let tx = c.tx()?;
     let mut watch = tx.watch(&c.key("a"));
     must_be_quiet(c, &mut watch).await?;
     Ok((tx, watch))
 }
 
-async fn reset<D: Database>(c: Ctx<D>) -> Expectation {
+async fn reset(c: Ctx) -> Expectation {
     let tx = c.tx()?;
     let watch = tx.watch(&c.key("a"));
     tx.reset();
@@ -364,7 +366,7 @@ async fn reset<D: Database>(c: Ctx<D>) -> Expectation {
     fails("the watch", answer(&c, watch).await?, Error::TRANSACTION_CANCELLED)
 }
 
-async fn cancelled<D: Database>(c: Ctx<D>) -> Expectation {
+async fn cancelled(c: Ctx) -> Expectation {
     let tx = c.tx()?;
     let watch = tx.watch(&c.key("a"));
     tx.cancel();
@@ -378,7 +380,7 @@ async fn cancelled<D: Database>(c: Ctx<D>) -> Expectation {
     fails("the watch", answer(&c, watch).await?, Error::TRANSACTION_CANCELLED)
 }
 
-async fn cancelled_dropped<D: Database>(c: Ctx<D>) -> Expectation {
+async fn cancelled_dropped(c: Ctx) -> Expectation {
     let (tx, mut watch) = set(&c).await?;
     tx.cancel();
     must_be_quiet(&c, &mut watch).await?;
@@ -386,7 +388,7 @@ async fn cancelled_dropped<D: Database>(c: Ctx<D>) -> Expectation {
     fails("the watch", answer(&c, watch).await?, Error::TRANSACTION_CANCELLED)
 }
 
-async fn timed_out<D: Database>(c: Ctx<D>) -> Expectation {
+async fn timed_out(c: Ctx) -> Expectation {
     let tx = c.tx()?;
     tx.set_option(TransactionOption::Timeout(250))?;
     let mut watch = tx.watch(&c.key("a"));
@@ -397,19 +399,19 @@ async fn timed_out<D: Database>(c: Ctx<D>) -> Expectation {
     fails("the watch", answer(&c, watch).await?, Error::TRANSACTION_CANCELLED)
 }
 
-async fn on_error<D: Database>(c: Ctx<D>) -> Expectation {
+async fn on_error(c: Ctx) -> Expectation {
     let (tx, watch) = set(&c).await?;
     tx.on_error(Error::NOT_COMMITTED).await?;
     fails("the watch", answer(&c, watch).await?, Error::TRANSACTION_CANCELLED)
 }
 
-async fn dropped<D: Database>(c: Ctx<D>) -> Expectation {
+async fn dropped(c: Ctx) -> Expectation {
     let (tx, watch) = set(&c).await?;
     drop(tx);
     fails("the watch", answer(&c, watch).await?, Error::TRANSACTION_CANCELLED)
 }
 
-async fn ryw_off<D: Database>(c: Ctx<D>) -> Expectation {
+async fn ryw_off(c: Ctx) -> Expectation {
     let tx = c.tx()?;
     tx.set_option(TransactionOption::ReadYourWritesDisable)?;
     let watch = tx.watch(&c.key("a"));
@@ -417,21 +419,21 @@ async fn ryw_off<D: Database>(c: Ctx<D>) -> Expectation {
     fails("the watch", answer(&c, watch).await?, Error::WATCHES_DISABLED)
 }
 
-async fn refused<D: Database>(c: Ctx<D>, key: &'static [u8], error: Error) -> Expectation {
+async fn refused(c: Ctx, key: &'static [u8], error: Error) -> Expectation {
     let tx = c.tx()?;
     let watch = tx.watch(key);
     fails("the watch", answer(&c, watch).await?, error)?;
     succeeds("a read after it", tx.get(&c.key("a"), Serializable).await).map(drop)
 }
 
-async fn too_many<D: Database>(c: Ctx<D>) -> Expectation {
+async fn too_many(c: Ctx) -> Expectation {
     let outcome = one_at_most(&c).await;
     c.db.set_option(DatabaseOption::MaxWatches(10_000))?;
     outcome?;
     must_be_quiet(&c, &mut armed(&c).await?).await
 }
 
-async fn one_at_most<D: Database>(c: &Ctx<D>) -> Expectation {
+async fn one_at_most(c: &Ctx) -> Expectation {
     let refused = async || fails("one more", answer(c, armed(c).await?).await?, Error::TOO_MANY_WATCHES);
     c.db.set_option(DatabaseOption::MaxWatches(0))?;
     refused().await?;
@@ -452,7 +454,7 @@ async fn one_at_most<D: Database>(c: &Ctx<D>) -> Expectation {
     must_be_quiet(c, &mut armed(c).await?).await
 }
 
-async fn read_only<D: Database>(c: Ctx<D>) -> Expectation {
+async fn read_only(c: Ctx) -> Expectation {
     let tx = c.tx()?;
     tx.get_read_version().await?;
     let watch = tx.watch(&c.key("a"));

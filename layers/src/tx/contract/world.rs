@@ -2,7 +2,8 @@
 
 use super::expect::{Broken, Expectation, same};
 use crate::tx::{
-    ConflictRangeType, Database, Isolation, KeySelector, RangeOption, Result, Transaction, strinc,
+    AnyDatabase, AnyTransaction, ConflictRangeType, Database, Isolation, KeySelector, RangeOption, Result,
+    Transaction, strinc,
 };
 use bytes::Bytes;
 use std::time::Duration;
@@ -22,19 +23,19 @@ pub(super) type Range = (Bytes, Bytes);
 
 /// A database and a key prefix used by this case only.
 #[derive(Clone)]
-pub struct Ctx<D: Database> {
+pub struct Ctx {
     /// The database.
-    pub(super) db: D,
+    pub(super) db: AnyDatabase,
     prefix: Bytes,
 }
 
-impl<D: Database> Ctx<D> {
-    pub(super) fn new(db: D, prefix: Bytes) -> Ctx<D> {
+impl Ctx {
+    pub(super) fn new(db: AnyDatabase, prefix: Bytes) -> Ctx {
         Ctx { db, prefix }
     }
 
     /// A new transaction.
-    pub(super) fn tx(&self) -> Result<D::Transaction> {
+    pub(super) fn tx(&self) -> Result<AnyTransaction> {
         self.db.create_transaction()
     }
 
@@ -70,7 +71,7 @@ impl<D: Database> Ctx<D> {
 
     /// Commits `write` in its own transaction, with retries. `write` may run several times and, where a
     /// commit's result is unknown, take effect several times.
-    pub(super) async fn commit(&self, write: impl Fn(&D::Transaction) + Send + Sync) -> Result<i64> {
+    pub(super) async fn commit(&self, write: impl Fn(&AnyTransaction) + Send + Sync) -> Result<i64> {
         let tx = self.tx()?;
         loop {
             write(&tx);
@@ -134,14 +135,14 @@ impl<D: Database> Ctx<D> {
     }
 
     /// Makes a transaction not read-only without changing data.
-    pub(super) fn touch(&self, tx: &D::Transaction) -> Result<()> {
+    pub(super) fn touch(&self, tx: &AnyTransaction) -> Result<()> {
         tx.add_conflict_key(&self.key("~touch"), ConflictRangeType::Write)
     }
 
     /// The ranges that the special keys under `module` list, with the prefix stripped where they have it.
     pub(super) async fn listed(
         &self,
-        tx: &D::Transaction,
+        tx: &AnyTransaction,
         module: &[u8],
     ) -> std::result::Result<Vec<Range>, Broken> {
         let end = [module, b"\xff\xff"].concat();
@@ -167,12 +168,12 @@ impl<D: Database> Ctx<D> {
     }
 
     /// The read conflict ranges must be exactly these, below the prefix.
-    pub(super) async fn reads_are(&self, tx: &D::Transaction, promised: &[(&str, &str)]) -> Expectation {
+    pub(super) async fn reads_are(&self, tx: &AnyTransaction, promised: &[(&str, &str)]) -> Expectation {
         same("read conflict ranges", self.listed(tx, READ_CONFLICTS).await?, ranges(promised))
     }
 
     /// The write conflict ranges must be exactly these, below the prefix.
-    pub(super) async fn writes_are(&self, tx: &D::Transaction, promised: &[(&str, &str)]) -> Expectation {
+    pub(super) async fn writes_are(&self, tx: &AnyTransaction, promised: &[(&str, &str)]) -> Expectation {
         same("write conflict ranges", self.listed(tx, WRITE_CONFLICTS).await?, ranges(promised))
     }
 }

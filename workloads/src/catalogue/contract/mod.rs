@@ -9,9 +9,9 @@ use bytes::Bytes;
 use proptest::{collection::vec, prelude::*};
 use serde::{Deserialize, Serialize};
 use shaketable::workload::{Outcome, Step, Workload};
-use shaketable_layers::tx::{Database, Error, Result, Transaction, contract};
+use shaketable_layers::tx::{Database, Error, Result, Transaction, contract, downcast};
 use shaketable_sim::{client::SimDatabase, config::ClusterBug, seed::Stream};
-use std::{any::Any, ops::Range};
+use std::ops::Range;
 
 /// The prefix of the cases' keys.
 const PREFIX: &[u8] = b"contract/";
@@ -127,7 +127,7 @@ impl Workload for Contract {
     }
 
     async fn check<D: Database>(&self, db: &D, (): &()) -> Result<Result<(), String>> {
-        let Some(db) = (db as &dyn Any).downcast_ref::<SimDatabase>() else { return Ok(Ok(())) };
+        let Some(db) = downcast::<SimDatabase>(db) else { return Ok(Ok(())) };
         let results = contract::run_part(db, PREFIX, |number| number % PARTS == self.part).await;
         let broken = results.iter().find_map(|case| Some((case, case.result.as_ref().err()?)));
         Ok(match broken {

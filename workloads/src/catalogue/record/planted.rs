@@ -16,7 +16,7 @@ use parking_lot::Mutex;
 use prost::Message;
 use shaketable::{
     specimen::{self, INTERLEAVED, Recorded},
-    weakened::{Span, Weakened},
+    weakened::{Span, weakened},
     workload::Outcome,
 };
 use shaketable_layers::{
@@ -252,7 +252,7 @@ pub(super) async fn apply<D: Database>(
         Planted::OldAtSnapshot | Planted::HeaderAtSnapshot | Planted::UniqueAtSnapshot => {
             let (stores, spans) = (&config.stores(), &planted.read_at_snapshot(config));
             let run = session.apply(|tx| async move {
-                let tx = Weakened::new(tx, spans.clone());
+                let tx = weakened(tx, spans.clone());
                 together(config, stores, tx, env, ops).await.map(Recorded)
             });
             Some(specimen::told(run.await))

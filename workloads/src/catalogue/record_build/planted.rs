@@ -9,7 +9,7 @@ use super::{
 };
 use crate::catalogue::record_shared::layout::{header_key, part, state};
 use foundationdb_tuple::pack;
-use shaketable::{specimen::Recorded, weakened::Weakened, workload::Outcome};
+use shaketable::{specimen::Recorded, weakened::weakened, workload::Outcome};
 use shaketable_layers::{
     once::{self, Session},
     tx::{Database, Isolation::Snapshot, RunError, Transaction},
@@ -161,7 +161,7 @@ async fn weakly<D: Database>(
     let (stores, spans) = (&stores(), &spans);
     let wrote: once::Outcome<Recorded<bool>, Error> = session
         .apply(|tx| async move {
-            let tx = Weakened::new(tx, spans.clone());
+            let tx = weakened(tx, spans.clone());
             let context = RecordContext::within(tx);
             let told = write(&stores.open(&context).await?, acts).await?;
             context.close();
@@ -223,7 +223,7 @@ async fn by_batches<D: Database>(
         _ => Registry::standard(),
     };
     let (stores, spans) = (&stores_with(registry), &spans);
-    let within = |tx: D::Transaction| RecordContext::within(Weakened::new(tx, spans.clone()));
+    let within = |tx: D::Transaction| RecordContext::within(weakened(tx, spans.clone()));
     let within = &within;
     db.run(|tx, _| async move { stores.open(&within(tx)).await?.begin_index_builds(names).await }).await?;
     let mut read = 0;

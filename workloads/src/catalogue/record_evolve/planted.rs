@@ -13,7 +13,7 @@ use crate::catalogue::{
 };
 use foundationdb_tuple::pack;
 use prost::Message;
-use shaketable::{specimen::Recorded, weakened::Weakened, workload::Outcome};
+use shaketable::{specimen::Recorded, weakened::weakened, workload::Outcome};
 use shaketable_layers::tx::{Database, Isolation::Serializable, Transaction};
 use shaketable_record::{
     error::Error,
@@ -108,7 +108,7 @@ pub async fn apply<D: Database>(
             let end = [&header[..], b"\x00"].concat();
             let spans = &vec![(header, end), space().subspace(&(part::STATES,)).range()];
             let used = client.session.apply(|tx| async move {
-                let tx = Weakened::new(tx, spans.clone());
+                let tx = weakened(tx, spans.clone());
                 workload.use_store(tx, number, own, acts).await
             });
             Some(told(own.place, used.await))

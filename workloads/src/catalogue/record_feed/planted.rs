@@ -12,7 +12,7 @@ use foundationdb_tuple::VersionstampOffset;
 use parking_lot::Mutex;
 use shaketable::{
     specimen::Recorded,
-    weakened::{Span, Weakened},
+    weakened::{Span, weakened},
     workload::Outcome,
 };
 use shaketable_layers::tx::{
@@ -186,7 +186,7 @@ async fn at_snapshot<D: Database>(feeds: &Feeds, client: &mut Client<D>, acts: &
     let spans = (0..STORES).map(|number| store(number).subspace(&(Part::Records as i64,)).range());
     let spans = &spans.collect::<Arc<[Span]>>();
     let written = client.session.apply(|tx| async move {
-        let context = RecordContext::within(Weakened::new(tx, spans.clone()));
+        let context = RecordContext::within(weakened(tx, spans.clone()));
         let told = feeds.write(&context, &Registry::standard(), acts).await?;
         context.close();
         Ok::<_, Error>(Recorded(told))

@@ -9,7 +9,7 @@ use shaketable::{
         interrupt::Interrupt,
     },
 };
-use shaketable_layers::tx::{Database, Isolation::Snapshot};
+use shaketable_layers::tx::{AnyDatabase, Database, Isolation::Snapshot};
 use shaketable_record::{
     index::{
         IndexAt,
@@ -69,7 +69,7 @@ pub fn figures(interrupt: &Interrupt) -> Result<Vec<Figure>, Refusal> {
 fn client<T: Send + 'static, F: Future<Output = Result<Option<T>, Error>> + 'static>(
     what: &str,
     interrupt: &Interrupt,
-    job: impl Fn(shaketable_sim::client::SimDatabase, Interrupt) -> F + Send + Sync + 'static,
+    job: impl Fn(AnyDatabase, Interrupt) -> F + Send + Sync + 'static,
 ) -> Result<T, Refusal> {
     let listening = interrupt.clone();
     match calm::simulate(move |db| job(db, listening.clone())) {

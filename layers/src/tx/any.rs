@@ -1,0 +1,166 @@
+//! Databases and transactions of any backend, without their types. Code that uses these is compiled once, whatever it runs on.
+
+use super::{
+    ConflictRangeType, Database, DatabaseOption, Env, Error, Isolation, KeySelector, MappedBatch,
+    MutationType, RangeBatch, RangeOption, Result, Transaction, TransactionOption, Turns,
+};
+use bytes::Bytes;
+use futures::future::{BoxFuture, FutureExt};
+use std::{any::Any, fmt, sync::Arc, time::Duration};
+
+/// A [`Database`] of any type.
+#[derive(Clone)]
+pub struct AnyDatabase(Arc<dyn ErasedDatabase>);
+
+/// A [`Transaction`] of any type.
+#[derive(Clone)]
+pub struct AnyTransaction {
+    inner: Arc<dyn ErasedTransaction>,
+    turns: Turns,
+}
+
+impl AnyDatabase {
+    /// A database without its type.
+    pub fn new(db: impl Database) -> AnyDatabase {
+        AnyDatabase(Arc::new(db))
+    }
+}
+
+impl AnyTransaction {
+    /// A transaction without its type. It takes the same turns.
+    pub fn new(tx: impl Transaction) -> AnyTransaction {
+        AnyTransaction { turns: tx.turns().clone(), inner: Arc::new(tx) }
+    }
+}
+
+/// A database as what it is, if its type is `T` or if it is an [`AnyDatabase`] of that type.
+pub fn downcast<T: Database>(db: &impl Database) -> Option<&T> {
+    let db: &dyn Any = db;
+    let any = || db.downcast_ref::<AnyDatabase>().and_then(|db| db.0.as_any().downcast_ref());
+    db.downcast_ref().or_else(any)
+}
+
+impl fmt::Debug for AnyTransaction {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("AnyTransaction")
+    }
+}
+
+/// The methods of [`Database`] that a type implements.
+trait ErasedDatabase: Send + Sync {
+    fn as_any(&self) -> &dyn Any;
+    fn create_transaction(&self) -> Result<AnyTransaction>;
+    fn set_option(&self, option: DatabaseOption) -> Result<()>;
+    fn set_option_raw(&self, code: i32, value: Option<&[u8]>) -> Result<()>;
+    fn env(&self) -> &Env;
+}
+
+impl<D: Database> ErasedDatabase for D {
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+    fn create_transaction(&self) -> Result<AnyTransaction> {
+        Database::create_transaction(self).map(AnyTransaction::new)
+    }
+    fn set_option(&self, option: DatabaseOption) -> Result<()> {
+        Database::set_option(self, option)
+    }
+    fn set_option_raw(&self, code: i32, value: Option<&[u8]>) -> Result<()> {
+        Database::set_option_raw(self, code, value)
+    }
+    fn env(&self) -> &Env {
+        Database::env(self)
+    }
+}
+
+impl Database for AnyDatabase {
+    type Transaction = AnyTransaction;
+
+    fn create_transaction(&self) -> Result<AnyTransaction> {
+        self.0.create_transaction()
+    }
+    fn set_option(&self, option: DatabaseOption) -> Result<()> {
+        self.0.set_option(option)
+    }
+    fn set_option_raw(&self, code: i32, value: Option<&[u8]>) -> Result<()> {
+        self.0.set_option_raw(code, value)
+    }
+    fn env(&self) -> &Env {
+        self.0.env()
+    }
+}
+
+/// Declares the trait of transactions without their types, implements it for each [`Transaction`], and implements
+/// [`Transaction`] with it: methods that return at once, and methods that return a future.
+macro_rules! erased {
+    (
+        $(fn $now:ident(&self $(, $arg:ident: $of:ty)*) $(-> $returns:ty)?;)*
+        $(async fn $method:ident(&self $(, $a:ident: $t:ty)*) -> $output:ty;)*
+    ) => {
+        trait ErasedTransaction: Send + Sync {
+            $(fn $now(&self $(, $arg: $of)*) $(-> $returns)?;)*
+            $(fn $method(&self $(, $a: $t)*) -> BoxFuture<'static, $output>;)*
+        }
+
+        impl<T: Transaction> ErasedTransaction for T {
+            $(fn $now(&self $(, $arg: $of)*) $(-> $returns)? {
+                Transaction::$now(self $(, $arg)*)
+            })*
+            $(fn $method(&self $(, $a: $t)*) -> BoxFuture<'static, $output> {
+                Transaction::$method(self $(, $a)*).boxed()
+            })*
+        }
+
+        impl Transaction for AnyTransaction {
+            fn turns(&self) -> &Turns {
+                &self.turns
+            }
+            fn with_turns(&self, turns: Turns) -> Self {
+                AnyTransaction { turns, inner: self.inner.clone() }
+            }
+            $(fn $now(&self $(, $arg: $of)*) $(-> $returns)? {
+                self.inner.$now($($arg),*)
+            })*
+            $(fn $method(&self $(, $a: $t)*) -> impl Future<Output = $output> + Send + use<> {
+                self.inner.$method($($a),*)
+            })*
+        }
+    };
+}
+
+erased! {
+    fn set(&self, key: &[u8], value: &[u8]);
+    fn clear(&self, key: &[u8]);
+    fn clear_range(&self, begin: &[u8], end: &[u8]);
+    fn atomic_op(&self, key: &[u8], operand: &[u8], op: MutationType);
+    fn atomic_op_code(&self, key: &[u8], operand: &[u8], code: u32) -> Result<()>;
+    fn add_conflict_range(&self, begin: &[u8], end: &[u8], kind: ConflictRangeType) -> Result<()>;
+    fn watch(&self, key: &[u8]) -> BoxFuture<'static, Result<()>>;
+    fn set_read_version(&self, version: i64);
+    fn get_committed_version(&self) -> Result<i64>;
+    fn get_versionstamp(&self) -> BoxFuture<'static, Result<[u8; 10]>>;
+    fn set_option(&self, option: TransactionOption) -> Result<()>;
+    fn set_option_raw(&self, code: i32, value: Option<&[u8]>) -> Result<()>;
+    fn reset(&self);
+    fn cancel(&self);
+
+    async fn get(&self, key: &[u8], isolation: Isolation) -> Result<Option<Bytes>>;
+    async fn get_key(&self, selector: &KeySelector, isolation: Isolation) -> Result<Bytes>;
+    async fn get_range(&self, range: &RangeOption, iteration: usize, isolation: Isolation) -> Result<RangeBatch>;
+    async fn get_mapped_range(
+        &self,
+        range: &RangeOption,
+        mapper: &[u8],
+        iteration: usize,
+        isolation: Isolation
+    ) -> Result<MappedBatch>;
+    async fn get_read_version(&self) -> Result<i64>;
+    async fn get_approximate_size(&self) -> Result<i64>;
+    async fn get_estimated_range_size_bytes(&self, begin: &[u8], end: &[u8]) -> Result<i64>;
+    async fn get_range_split_points(&self, begin: &[u8], end: &[u8], chunk_size: i64) -> Result<Vec<Bytes>>;
+    async fn get_addresses_for_key(&self, key: &[u8]) -> Result<Vec<String>>;
+    async fn get_tag_throttled_duration(&self) -> Result<Duration>;
+    async fn get_total_cost(&self) -> Result<i64>;
+    async fn commit(&self) -> Result<()>;
+    async fn on_error(&self, error: Error) -> Result<()>;
+}

@@ -6,7 +6,7 @@ use crate::{
     explore::{Few, Subject},
     plan::{Demands, Plan, PlanError},
     runner::{self, RunResult},
-    shrink::{Progress, Shrunk, Typed, shrink},
+    shrink::{Progress, Shrunk, shrink_plan},
     workload::{Bug, Workload},
 };
 use shaketable_sim::{config::ClusterBug, seed::Seed};
@@ -95,10 +95,10 @@ impl<W: Workload> Entry for Of<W> {
         W::points()
     }
     fn run(&self, seed: Seed, demands: &Demands, keep_trace: bool) -> RunResult {
-        runner::run(&Plan::<W>::draw(seed, demands), keep_trace)
+        runner::run(&Plan::draw::<W>(seed, demands), keep_trace)
     }
     fn observe(&self, seed: Seed, demands: &Demands) -> RunResult {
-        runner::observe(&Plan::<W>::draw(seed, demands))
+        runner::observe(&Plan::draw::<W>(seed, demands))
     }
     #[cfg(feature = "fdb-client")]
     fn run_on(
@@ -109,16 +109,16 @@ impl<W: Workload> Entry for Of<W> {
         demands: &Demands,
         conditions: real::Conditions<'_>,
     ) -> Result<RunResult, real::RunError> {
-        real::run(&site.drawn(|| Plan::<W>::draw(seed, demands)), open, site, conditions)
+        real::run(&site.drawn(|| Plan::draw::<W>(seed, demands)), open, site, conditions)
     }
     fn plan(&self, seed: Seed, demands: &Demands) -> String {
-        Plan::<W>::draw(seed, demands).to_json()
+        Plan::draw::<W>(seed, demands).to_json()
     }
     fn summary(&self, seed: Seed, demands: &Demands) -> String {
-        Plan::<W>::draw(seed, demands).summary()
+        Plan::draw::<W>(seed, demands).summary()
     }
     fn head(&self, repro: &str) -> Result<Head, PlanError> {
-        let plan = Plan::<W>::from_json(repro)?;
+        let plan = Plan::from_json::<W>(repro)?;
         Ok(Head { seed: plan.seed, summary: plan.summary(), demands: plan.demands })
     }
     fn shrink(
@@ -126,13 +126,12 @@ impl<W: Workload> Entry for Of<W> {
         repro: &str,
         goes_on: &mut dyn FnMut(&Progress) -> bool,
     ) -> Result<Option<Shrunk>, PlanError> {
-        let mut subject = Typed::new(Plan::<W>::from_json(repro)?);
-        Ok(shrink(&mut subject, goes_on).map(|found| subject.shrunk(found)))
+        Ok(shrink_plan(Plan::from_json::<W>(repro)?, goes_on))
     }
     fn replay(&self, repro: &str, keep_trace: bool) -> Result<RunResult, PlanError> {
-        Ok(runner::run(&Plan::<W>::from_json(repro)?, keep_trace))
+        Ok(runner::run(&Plan::from_json::<W>(repro)?, keep_trace))
     }
     fn few(&self, seed: Seed, demands: &Demands) -> Box<dyn Subject> {
-        Box::new(Few::<W>::draw(seed, demands))
+        Few::drawn(|demands| Plan::draw::<W>(seed, demands), demands)
     }
 }

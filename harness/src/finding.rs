@@ -1,5 +1,6 @@
 //! Findings: what went wrong in a run, and the verdict that follows from it.
 
+use crate::erased::AnyValue;
 use crate::kinds;
 use serde::{Deserialize, Serialize};
 use shaketable_sim::judges::{Judge, truncated};
@@ -136,7 +137,7 @@ impl Finding {
     }
 
     /// Notes how the plan has the operations of the witness.
-    pub(crate) fn calls<O: fmt::Debug + Serialize>(&mut self, planned: &[Vec<O>]) {
+    pub(crate) fn calls(&mut self, planned: &[Vec<AnyValue>]) {
         let of = |(client, index): &(usize, usize)| planned.get(*client)?.get(*index);
         let called = |op| Called { shown: format!("{op:?}"), kinds: kinds::of(op) };
         self.called = self.witness.operations.iter().filter_map(of).map(called).collect();

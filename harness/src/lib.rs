@@ -10,6 +10,7 @@ pub mod calm;
 pub mod command;
 pub mod determinism;
 pub mod entry;
+pub mod erased;
 pub mod explore;
 pub mod finding;
 #[cfg(any(feature = "embedded", feature = "fdb-client"))]

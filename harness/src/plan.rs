@@ -1,7 +1,11 @@
 //! The plan of a run as plain data, which is drawn from a seed, printed, saved as a repro file, edited and
 //! replayed.
 
-use crate::{shrink::Sketch, workload::Workload};
+use crate::{
+    erased::{self, AnyValue, AnyWorkload},
+    shrink::Sketch,
+    workload::Workload,
+};
 use proptest::{
     strategy::{BoxedStrategy, Strategy, ValueTree},
     test_runner::{Config, RngAlgorithm, TestRng, TestRunner},
@@ -38,8 +42,7 @@ pub struct Demands {
 
 /// Everything that determines a run.
 #[derive(Clone, Debug, Serialize)]
-#[serde(bound = "")]
-pub struct Plan<W: Workload> {
+pub struct Plan {
     /// [`SCHEMA`].
     pub schema: u32,
     /// The workload's name.
@@ -49,10 +52,10 @@ pub struct Plan<W: Workload> {
     pub seed: u64,
     /// The demands with which it was drawn.
     pub demands: Demands,
-    /// The workload's configuration.
-    pub configuration: W,
+    /// The workload with its configuration.
+    pub configuration: AnyWorkload,
     /// The operations of each client.
-    pub operations: Vec<Vec<W::Op>>,
+    pub operations: Vec<Vec<AnyValue>>,
     /// The mean pause between two operations of a client, nanoseconds.
     pub pause: Nanos,
     /// The maximum duration of the act *hurt*, nanoseconds.
@@ -66,21 +69,31 @@ pub struct Plan<W: Workload> {
     pub schedule: Option<u64>,
 }
 
-impl<W: Workload> Plan<W> {
+impl Plan {
     /// The seed from which the run draws its own random choices.
     pub fn run_seed(&self) -> Seed {
         Seed(self.schedule.unwrap_or(self.seed))
     }
 
     /// Draws the plan of a seed.
-    pub fn draw(seed: Seed, demands: &Demands) -> Plan<W> {
+    pub fn draw<W: Workload>(seed: Seed, demands: &Demands) -> Plan {
         Self::around(W::draw(&mut seed.stream("workload"), demands.bug.as_deref()), seed, demands)
     }
 
     /// Draws the plan of a seed for a given configuration.
-    pub fn around(configuration: W, seed: Seed, demands: &Demands) -> Plan<W> {
+    pub fn around<W: Workload>(configuration: W, seed: Seed, demands: &Demands) -> Plan {
+        Self::around_any(AnyWorkload::new(configuration), seed, demands)
+    }
+
+    /// The operations of each client with their types; `None` if they are those of another workload.
+    pub fn operations_of<W: Workload>(&self) -> Option<Vec<Vec<W::Op>>> {
+        let list = |list: &Vec<AnyValue>| list.iter().map(|op| op.get().cloned()).collect();
+        self.operations.iter().map(list).collect()
+    }
+
+    fn around_any(configuration: AnyWorkload, seed: Seed, demands: &Demands) -> Plan {
         let mut rng = seed.stream("plan");
-        let operations: Vec<Vec<W::Op>> = (0..configuration.clients())
+        let operations: Vec<Vec<AnyValue>> = (0..configuration.clients())
             .map(|client| generate(seed, client, configuration.operations(client)))
             .collect();
         let hurt = rng.range(500..4_000) * MILLISECOND;
@@ -93,7 +106,7 @@ impl<W: Workload> Plan<W> {
         let faults = FaultPlan::draw(seed, demands.profile, hurt, &demands.without);
         Plan {
             schema: SCHEMA,
-            workload: W::NAME.to_owned(),
+            workload: configuration.name().to_owned(),
             seed: seed.0,
             demands: demands.clone(),
             configuration,
@@ -151,8 +164,7 @@ pub fn workload_of(repro: &str) -> Result<String, PlanError> {
     Ok(header.workload)
 }
 
-/// The parts of a repro file that are the same for all workloads. Reading them is compiled once, and not for each
-/// workload.
+/// The parts of a repro file that are the same for all workloads.
 #[derive(Deserialize)]
 struct CommonParts {
     schema: u32,
@@ -169,14 +181,6 @@ struct CommonParts {
     _regression: Regression,
 }
 
-/// The workload's own parts of a repro file.
-#[derive(Deserialize)]
-#[serde(bound = "")]
-struct OwnParts<W: Workload> {
-    configuration: W,
-    operations: Vec<Vec<W::Op>>,
-}
-
 /// Reads some parts of a repro file. Refuses a field that these parts do not have, unless it `belongs_elsewhere`
 /// by its path.
 fn parts<'a, T: Deserialize<'a>>(
@@ -186,18 +190,30 @@ fn parts<'a, T: Deserialize<'a>>(
     let incomplete = |e: serde_json::Error| PlanError::Incomplete(e.to_string());
     let mut unknown = None;
     let mut json = serde_json::Deserializer::from_str(repro);
-    let read = serde_ignored::deserialize(&mut json, |path| {
+    let mut note = |path: serde_ignored::Path<'_>| {
         let path = path.to_string();
         if !belongs_elsewhere(&path) {
             unknown.get_or_insert(path);
         }
-    })
-    .map_err(incomplete)?;
+    };
+    // A type that is the same for all parts: reading a configuration is compiled once.
+    let note: &mut dyn FnMut(serde_ignored::Path<'_>) = &mut note;
+    let read = serde_ignored::deserialize(&mut json, note).map_err(incomplete)?;
     json.end().map_err(incomplete)?;
     unknown.map_or(Ok(read), |field| Err(PlanError::Unknown(field)))
 }
 
-impl<W: Workload> Plan<W> {
+/// Reads the workload's own parts of a repro file, which are below the top of the file.
+pub(crate) fn own<'a, T: Deserialize<'a>>(repro: &'a str) -> Result<T, PlanError> {
+    parts(repro, |path| !path.contains('.'))
+}
+
+/// Reads a value that has every field of a text and no other one.
+pub(crate) fn strictly<'a, T: Deserialize<'a>>(text: &'a str) -> Result<T, PlanError> {
+    parts(text, |_| false)
+}
+
+impl Plan {
     /// The plan as a repro file.
     pub fn to_json(&self) -> String {
         // Plain data with text keys only: serializing it cannot fail.
@@ -205,20 +221,28 @@ impl<W: Workload> Plan<W> {
     }
 
     /// The plan of a repro file.
-    pub fn from_json(repro: &str) -> Result<Plan<W>, PlanError> {
+    pub fn from_json<W: Workload>(repro: &str) -> Result<Plan, PlanError> {
+        Self::read(repro, W::NAME, erased::own_parts::<W>)
+    }
+
+    fn read(
+        repro: &str,
+        wanted: &'static str,
+        own: fn(&str) -> Result<erased::OwnParts, PlanError>,
+    ) -> Result<Plan, PlanError> {
         let found = workload_of(repro)?;
-        if found != W::NAME {
-            return Err(PlanError::Workload { found, wanted: W::NAME });
+        if found != wanted {
+            return Err(PlanError::Workload { found, wanted });
         }
         let common: CommonParts = parts(repro, |path| matches!(path, "configuration" | "operations"))?;
-        let own: OwnParts<W> = parts(repro, |path| !path.contains('.'))?;
+        let (configuration, operations) = own(repro)?;
         let plan = Plan {
             schema: common.schema,
             workload: common.workload,
             seed: common.seed,
             demands: common.demands,
-            configuration: own.configuration,
-            operations: own.operations,
+            configuration,
+            operations,
             pause: common.pause,
             hurt: common.hurt,
             cluster: common.cluster,
@@ -243,9 +267,9 @@ impl<W: Workload> Plan<W> {
         }
         let demands = &self.demands;
         if let Some(bug) = &demands.bug
-            && W::bugs().iter().all(|known| known.name != *bug)
+            && self.configuration.bugs().iter().all(|known| known.name != *bug)
         {
-            return Err(format!("{} has no planted bug {bug:?}", W::NAME));
+            return Err(format!("{} has no planted bug {bug:?}", self.workload));
         }
         self.check_planted()?;
         if demands.cluster_bug != self.cluster.cluster_bug {
@@ -266,9 +290,10 @@ impl<W: Workload> Plan<W> {
     fn check_planted(&self) -> Result<(), String> {
         let configuration = leaves(&self.configuration);
         let has = |(path, mark): (&String, &Value)| configuration.get(path) == Some(mark);
-        let without: Vec<Leaves> = (0..4).map(|seed| drawn::<W>(seed, None)).collect();
-        for bug in W::bugs() {
-            let mut marks = drawn::<W>(0, Some(bug.name));
+        let drawn = |seed, bug| leaves(&self.configuration.redrawn(&mut Seed(seed).stream("workload"), bug));
+        let without: Vec<Leaves> = (0..4).map(|seed| drawn(seed, None)).collect();
+        for bug in self.configuration.bugs() {
+            let mut marks = drawn(0, Some(bug.name));
             marks.retain(|path, mark| without[0].get(path) != Some(mark));
             let is_named = self.demands.bug.as_deref() == Some(bug.name);
             if !is_named && !marks.iter().any(has) {
@@ -276,7 +301,7 @@ impl<W: Workload> Plan<W> {
             }
             // A change that is due to the bug alone has the same value in every seed.
             for (seed, without) in without.iter().enumerate() {
-                let with = drawn::<W>(seed as u64, Some(bug.name));
+                let with = drawn(seed as u64, Some(bug.name));
                 marks.retain(|path, mark| with.get(path) == Some(mark) && without.get(path) != Some(mark));
             }
             if !marks.is_empty() && marks.iter().all(has) != is_named {
@@ -295,8 +320,9 @@ impl<W: Workload> Plan<W> {
     }
 
     /// What a sketch leaves of the plan; `value` gives the operation of a client by its numbers in this plan.
-    pub(crate) fn cut(&self, sketch: &Sketch, value: impl Fn(usize, usize) -> W::Op) -> Plan<W> {
-        let configuration = sketch.configuration.as_ref().and_then(|reduced| configuration(&reduced.value));
+    pub(crate) fn cut(&self, sketch: &Sketch, value: impl Fn(usize, usize) -> AnyValue) -> Plan {
+        let configuration =
+            sketch.configuration.as_ref().and_then(|reduced| self.configuration.reconfigured(&reduced.value));
         let list =
             |client: usize| sketch.operations[client].iter().map(|index| value(client, *index)).collect();
         Plan {
@@ -399,28 +425,18 @@ pub(crate) fn plain(configuration: &impl Serialize) -> Value {
     serde_json::to_value(configuration).unwrap_or_default()
 }
 
-fn drawn<W: Workload>(seed: u64, bug: Option<&str>) -> Leaves {
-    leaves(&W::draw(&mut Seed(seed).stream("workload"), bug))
-}
-
-/// A configuration of its JSON; `None` if it is not complete, or has a field that no configuration has.
-pub(crate) fn configuration<W: Workload>(value: &Value) -> Option<W> {
-    let own = serde_json::json!({ "configuration": value, "operations": [] });
-    parts::<OwnParts<W>>(&own.to_string(), |_| false).ok().map(|own| own.configuration)
-}
-
 /// Draws one value of a strategy from the seed's ChaCha stream for this client.
-pub(crate) fn generate<T: fmt::Debug>(seed: Seed, client: usize, strategy: BoxedStrategy<Vec<T>>) -> Vec<T> {
+pub(crate) fn generate(seed: Seed, client: usize, strategy: BoxedStrategy<Vec<AnyValue>>) -> Vec<AnyValue> {
     // Only a strategy with filters can fail. The client then has no operations in this seed.
     tree(seed, client, strategy).map(|tree| tree.current()).unwrap_or_default()
 }
 
 /// The value tree of what [`generate`] draws.
-pub(crate) fn tree<T: fmt::Debug>(
+pub(crate) fn tree(
     seed: Seed,
     client: usize,
-    strategy: BoxedStrategy<Vec<T>>,
-) -> Option<Box<dyn ValueTree<Value = Vec<T>>>> {
+    strategy: BoxedStrategy<Vec<AnyValue>>,
+) -> Option<Box<dyn ValueTree<Value = Vec<AnyValue>>>> {
     let mut key = [0; 32];
     seed.stream(&format!("operations-{client}")).fill(&mut key);
     let rng = TestRng::from_seed(RngAlgorithm::ChaCha, &key);

@@ -21,7 +21,7 @@ use crate::{
     regressions,
     runner::{self, RunResult},
     seeds,
-    shrink::{Shrunk, Typed, shrink},
+    shrink::{Shrunk, shrink_plan},
     workload::Workload,
 };
 use shaketable_reports::{Counters, Outcomes, text};
@@ -178,7 +178,7 @@ impl<W: Workload> Shake<W> {
     /// If the file cannot be read or is not a repro file of this workload.
     pub fn replay(file: &Path) -> Result<RunResult, PlanError> {
         let repro = fs::read_to_string(file).map_err(|error| PlanError::Incomplete(error.to_string()))?;
-        Ok(runner::run(&Plan::<W>::from_json(&repro)?, false))
+        Ok(runner::run(&Plan::from_json::<W>(&repro)?, false))
     }
 
     /// Runs the seeds up to the first one that does not pass.
@@ -230,7 +230,7 @@ impl<W: Workload> Shake<W> {
     }
 
     fn one(&self, seed: u64) -> RunResult {
-        let plan = Plan::<W>::draw(Seed(seed), &self.demands);
+        let plan = Plan::draw::<W>(Seed(seed), &self.demands);
         let mut result = runner::run(&plan, false);
         if self.twice && !determinism::same(&result, &runner::run(&plan, false)) {
             let why = determinism::explained(|| runner::run(&plan, true));
@@ -268,7 +268,7 @@ impl<W: Workload> Shake<W> {
         }
         for file in files.regressions {
             let replayed =
-                regressions::replay(&file, |repro| Ok(runner::run(&Plan::<W>::from_json(repro)?, false)));
+                regressions::replay(&file, |repro| Ok(runner::run(&Plan::from_json::<W>(repro)?, false)));
             match replayed {
                 Ok((_, regressions::Outcome::Passed(_))) => {}
                 Ok((_, regressions::Outcome::Failed(result))) => {
@@ -295,19 +295,17 @@ impl<W: Workload> Shake<W> {
     }
 
     /// What the failure of a plan needs. `None` if it is not to be shrunk, or does not fail again.
-    fn shrunk(&self, plan: &Plan<W>) -> Option<Shrunk> {
+    fn shrunk(&self, plan: &Plan) -> Option<Shrunk> {
         if self.shrink_budget.is_zero() {
             return None;
         }
         let until = now() + self.shrink_budget;
-        let mut subject = Typed::new(plan.clone());
-        let found = shrink(&mut subject, &mut |so_far| so_far.replays < SHRINK_REPLAYS && now() < until);
-        found.map(|found| subject.shrunk(found))
+        shrink_plan(plan.clone(), &mut |so_far| so_far.replays < SHRINK_REPLAYS && now() < until)
     }
 
     /// The description of a failed run for its user. Its last line is the command that replays the run.
     fn describe(&self, seed: u64, result: &RunResult) -> String {
-        let plan = Plan::<W>::draw(Seed(seed), &self.demands);
+        let plan = Plan::draw::<W>(Seed(seed), &self.demands);
         let mut text =
             format!("{} failed with seed {seed}, {:?}\n{}", W::NAME, result.verdict(), findings(result));
         text += &plan.summary();
@@ -333,7 +331,7 @@ impl<W: Workload> Shake<W> {
         text += &format!("repro file: {}\n", write("json", plan.to_json()));
         if let Some(shrunk) = shrunk {
             text += &format!("shrunk to {}: {}\n", shrunk.after, write("shrunk.json", shrunk.repro.clone()));
-            if let Ok(plan) = Plan::<W>::from_json(&shrunk.repro) {
+            if let Ok(plan) = Plan::from_json::<W>(&shrunk.repro) {
                 let replayed = runner::run(&plan, true);
                 text += &findings(&replayed);
                 text += &replayed.history.as_deref().map_or_else(String::new, text::story);

@@ -285,16 +285,3 @@ pub trait Workload: Clone + Debug + Serialize + DeserializeOwned + Send + Sync +
         model: &Self::Model,
     ) -> impl Future<Output = Result<Result<(), String>, Error>>;
 }
-
-/// Does one operation: it first resolves a dropped one, and then uses the planted bug's variant, if there is one.
-pub(crate) async fn perform<W: Workload, D: Database>(
-    workload: &W,
-    session: &mut W::Session<D>,
-    op: &W::Op,
-) -> Outcome<W::Answer> {
-    workload.resolve_dropped(session).await;
-    match workload.apply_planted(session, op).await {
-        Some(outcome) => outcome,
-        None => workload.apply(session, op).await,
-    }
-}

@@ -44,7 +44,7 @@ type Counted = Guarded<counted::Counted>;
 
 /// The plan of a seed, which passes; and the same plan with operations that no strategy draws, and that fail.
 fn plans() -> (String, String) {
-    let good = Plan::<Counted>::draw(Seed(1), &Demands::default()).to_json();
+    let good = Plan::draw::<Counted>(Seed(1), &Demands::default()).to_json();
     let bad = good.replace("\"value\": 3", "\"value\": 5");
     assert_ne!(good, bad, "some operation writes 3");
     (good, bad)

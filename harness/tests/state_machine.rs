@@ -152,12 +152,15 @@ fn planted_bugs_are_caught() {
 fn each_client_alone_follows_the_machine_from_the_drawn_initial_state() {
     let mut initial = Vec::new();
     for seed in 0..20 {
-        let plan = Plan::<Shaken<true>>::draw(Seed(seed), &Demands::default());
-        let again = Plan::<Shaken<true>>::from_json(&plan.to_json()).expect("its own repro file");
-        assert_eq!(again.operations, plan.operations);
-        let state = plan.configuration.model();
-        assert_eq!(again.configuration.model(), state);
-        for client in &plan.operations {
+        let plan = Plan::draw::<Shaken<true>>(Seed(seed), &Demands::default());
+        let again = Plan::from_json::<Shaken<true>>(&plan.to_json()).expect("its own repro file");
+        let operations = plan.operations_of::<Shaken<true>>().expect("its own operations");
+        assert_eq!(again.operations_of::<Shaken<true>>().as_ref(), Some(&operations));
+        let model =
+            |plan: &Plan| plan.configuration.get::<Shaken<true>>().expect("its own configuration").model();
+        let state = model(&plan);
+        assert_eq!(model(&again), state);
+        for client in &operations {
             let mut state = state.clone();
             for transition in client.iter().flatten() {
                 assert!(Halls::<true>::preconditions(&state, transition), "{transition:?} from {state:?}");

@@ -19,7 +19,6 @@ use crate::{
     plan::Plan,
     pool::{self, Update},
     runner,
-    workload::Workload,
 };
 use shaketable_reports::{BenchReport, Body, Conclusion, Figure, SweepReport, text};
 
@@ -99,11 +98,11 @@ fn sweep(interrupt: &Interrupt) -> Result<Vec<Figure>, Refusal> {
 /// # Errors
 ///
 /// If a run does not pass or the measurement is interrupted.
-pub fn measure<W: Workload>(
+pub fn measure(
     name: &str,
     runs: u64,
     interrupt: &Interrupt,
-    plan: impl Fn(u64) -> Plan<W> + Sync,
+    plan: impl Fn(u64) -> Plan + Sync,
     mut each: impl FnMut(&runner::RunResult),
 ) -> Result<(u64, u64), Refusal> {
     let mut progress = Progress::new(&[(name, runs)], ("run", "runs"), "failed");

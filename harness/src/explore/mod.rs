@@ -16,17 +16,17 @@
 
 mod accesses;
 mod case;
+mod few;
 mod orders;
 mod outcome;
 mod scene;
 mod search;
-mod typed;
 
 pub use accesses::Accesses;
 pub use case::{Case, Part};
+pub(crate) use few::Few;
 pub(crate) use scene::kind;
 pub use search::{Done, Exploration, Failure, Found, Tally};
-pub(crate) use typed::Few;
 
 use crate::{runner::RunResult, shrink::Sketch};
 use shaketable_sim::seed::Seed;

@@ -4,9 +4,9 @@
 //! that the first version that breaks an invariant can be reported.
 
 use super::{Keyspace, Snapshot, Truth, witness::breaks};
-use crate::{finding::Objection, workload::Workload};
+use crate::{erased::AnyWorkload, finding::Objection};
 use futures::FutureExt;
-use shaketable_layers::tx::{AnyDatabase, AnyTransaction};
+use shaketable_layers::tx::AnyTransaction;
 use shaketable_sim::{
     history::History,
     proto::{KeyRange, LogEntry, LoggedTransaction, Version},
@@ -27,8 +27,8 @@ pub struct Broken {
 }
 
 /// Audits the states from version `from` on. Returns the number of audits, and the broken invariant as the error.
-pub fn judge<W: Workload>(
-    workload: &W,
+pub fn judge(
+    workload: &AnyWorkload,
     history: &History,
     truth: &Truth,
     from: Version,
@@ -90,11 +90,7 @@ impl First<'_> {
 }
 
 /// The first of the transactions after the first `sound` versions that breaks an invariant.
-fn first_broken<'a, W: Workload>(
-    workload: &W,
-    writes: &[&'a Arc<LogEntry>],
-    sound: usize,
-) -> Option<First<'a>> {
+fn first_broken<'a>(workload: &AnyWorkload, writes: &[&'a Arc<LogEntry>], sound: usize) -> Option<First<'a>> {
     let mut state = Keyspace::default();
     for entry in &writes[..sound] {
         entry.transactions.iter().flat_map(|tx| &tx.mutations).for_each(|m| state.apply(m, None));
@@ -113,8 +109,8 @@ fn first_broken<'a, W: Workload>(
     None
 }
 
-fn audit<W: Workload>(workload: &W, snapshot: &AnyTransaction) -> Result<(), String> {
-    match workload.audit::<AnyDatabase>(snapshot).now_or_never() {
+fn audit(workload: &AnyWorkload, snapshot: &AnyTransaction) -> Result<(), String> {
+    match workload.audit(snapshot).now_or_never() {
         Some(Ok(verdict)) => verdict,
         Some(Err(error)) => Err(format!("the audit failed: {error}")),
         None => Err("the audit waits for something other than a read of its transaction".to_owned()),

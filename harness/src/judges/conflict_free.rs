@@ -5,8 +5,8 @@
 
 use super::{Judgement, Truth, show};
 use crate::{
+    erased::{AnyValue, AnyWorkload},
     finding::{Objection, Witness},
-    workload::Workload,
 };
 use bytes::Bytes;
 use shaketable_layers::tx::key_after;
@@ -17,7 +17,7 @@ use shaketable_sim::{
 use std::collections::BTreeMap;
 
 /// Judges the attempts of the operations that the workload calls conflict-free.
-pub fn judge<W: Workload>(workload: &W, plan: &[Vec<W::Op>], history: &History, truth: &Truth) -> Judgement {
+pub fn judge(workload: &AnyWorkload, plan: &[Vec<AnyValue>], history: &History, truth: &Truth) -> Judgement {
     let free: Vec<Vec<bool>> =
         plan.iter().map(|list| list.iter().map(|op| workload.is_conflict_free(op)).collect()).collect();
     if !free.iter().flatten().any(|free| *free) {
@@ -28,7 +28,7 @@ pub fn judge<W: Workload>(workload: &W, plan: &[Vec<W::Op>], history: &History, 
     })
 }
 
-/// Judges the operations that are marked in `free`, by client. It is compiled once, and not for each workload.
+/// Judges the operations that are marked in `free`, by client.
 fn conflicts(
     free: &[Vec<bool>],
     history: &History,

@@ -5,18 +5,18 @@ use super::{
     writes::{END, LAST, Writes, spans},
 };
 use crate::{
+    erased::AnyValue,
     finding::{Objection, Witness},
     workload::Operation,
 };
 use shaketable_sim::{history::History, rt::Nanos};
-use std::fmt::Debug;
 
 /// The time limit after faults have ended, nanoseconds of virtual time.
 pub const BOUND: Nanos = 60 * shaketable_sim::rt::SECOND;
 
 /// Claims that no client waits. The error lists what each waiting client waits for. `planned` has the
 /// operations of each client.
-pub fn judge<A, O: Debug>(operations: &[Vec<Operation<A>>], planned: &[Vec<O>], now: Nanos) -> Judgement {
+pub fn judge(operations: &[Vec<Operation<AnyValue>>], planned: &[Vec<AnyValue>], now: Nanos) -> Judgement {
     let (mut waiting, mut witness) = (Vec::new(), Witness::default());
     for (client, (list, planned)) in operations.iter().zip(planned).enumerate() {
         match list.last() {

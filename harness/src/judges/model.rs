@@ -22,9 +22,10 @@ use super::{
     writes::{LAST, Place},
 };
 use crate::{
+    erased::{AnyModel, AnyStep, AnyValue, AnyWorkload},
     finding::Objection,
     panics,
-    workload::{Operation, Outcome, Step, Workload},
+    workload::{Operation, Outcome},
 };
 use shaketable_sim::{
     history::{AttemptId, History},
@@ -68,7 +69,7 @@ struct Traces<'a> {
 }
 
 impl<'a> Traces<'a> {
-    fn of<W: Workload>(workload: &W, history: &History, truth: &'a Truth) -> Traces<'a> {
+    fn of(workload: &AnyWorkload, history: &History, truth: &'a Truth) -> Traces<'a> {
         let mut effects: BTreeMap<Key, Vec<Effect<'_>>> = BTreeMap::new();
         let mut reads: BTreeMap<Key, Vec<Version>> = BTreeMap::new();
         for entry in &truth.entries {
@@ -122,10 +123,10 @@ impl<'a> Traces<'a> {
 
     /// The versions that answers show to be committed, with the times of these answers. An answer that allows a
     /// later effect shows nothing, and no answer shows what became visible after its return.
-    fn shown_by_answers<W: Workload>(
+    fn shown_by_answers(
         &self,
-        workload: &W,
-        operations: &[Vec<Operation<W::Answer>>],
+        workload: &AnyWorkload,
+        operations: &[Vec<Operation<AnyValue>>],
         durable: &Timeline,
     ) -> Vec<(Nanos, Version)> {
         let each = operations.iter().enumerate().flat_map(|(client, list)| {
@@ -147,10 +148,10 @@ impl<'a> Traces<'a> {
 }
 
 /// A planned step of the model: an operation at one of its possible places.
-struct Candidate<'a, A> {
+struct Candidate<'a> {
     place: Place,
     key: Key,
-    answer: Option<&'a A>,
+    answer: Option<&'a AnyValue>,
     /// The effect; `None` for a read.
     effect: Option<&'a Effect<'a>>,
     read_version: Option<Version>,
@@ -158,13 +159,13 @@ struct Candidate<'a, A> {
 
 /// Replays the operations and returns the final model, and how many waits were judged. `plan` has the planned operations of each
 /// client, and `operations` their outcomes.
-pub fn judge<W: Workload>(
-    workload: &W,
-    plan: &[Vec<W::Op>],
-    operations: &[Vec<Operation<W::Answer>>],
+pub fn judge(
+    workload: &AnyWorkload,
+    plan: &[Vec<AnyValue>],
+    operations: &[Vec<Operation<AnyValue>>],
     history: &History,
     truth: &Truth,
-) -> (Result<W::Model, Mismatch>, u64) {
+) -> (Result<AnyModel, Mismatch>, u64) {
     let traces = Traces::of(workload, history, truth);
     let durable = Timeline::of(history, truth);
     let shown = traces.shown_by_answers(workload, operations, &durable);
@@ -173,21 +174,21 @@ pub fn judge<W: Workload>(
     (model, timing.judged())
 }
 
-fn judged<W: Workload>(
-    workload: &W,
-    plan: &[Vec<W::Op>],
-    operations: &[Vec<Operation<W::Answer>>],
+fn judged(
+    workload: &AnyWorkload,
+    plan: &[Vec<AnyValue>],
+    operations: &[Vec<Operation<AnyValue>>],
     (history, truth): (&History, &Truth),
     traces: &Traces<'_>,
     timing: &Timing,
-) -> Result<W::Model, Mismatch> {
+) -> Result<AnyModel, Mismatch> {
     let mut order = Vec::new();
     for (client, list) in operations.iter().enumerate() {
         for (index, operation) in list.iter().enumerate() {
             let (key, op) = ((client, index), &plan[client][index]);
             let found = candidates(workload, op, key, operation, traces, timing.timeline(), truth);
             order.extend(found.map_err(|(unplaced, why)| {
-                let message = format!("{}: {why}", describe::<W>(key, op));
+                let message = format!("{}: {why}", describe(key, op));
                 let witness = unplaced.witness(key, history, truth);
                 Mismatch::Layer(Box::new(Objection { message, witness }))
             })?);
@@ -199,15 +200,15 @@ fn judged<W: Workload>(
 }
 
 /// The possible places of an operation.
-fn candidates<'a, W: Workload>(
-    workload: &W,
-    op: &W::Op,
+fn candidates<'a>(
+    workload: &AnyWorkload,
+    op: &AnyValue,
     key: Key,
-    operation: &'a Operation<W::Answer>,
+    operation: &'a Operation<AnyValue>,
     traces: &'a Traces<'a>,
     timeline: &Timeline,
     truth: &Truth,
-) -> Result<Vec<Candidate<'a, W::Answer>>, (Unplaced, String)> {
+) -> Result<Vec<Candidate<'a>>, (Unplaced, String)> {
     let effects = traces.effects(key);
     let answer = match &operation.outcome {
         Some(Outcome::Answered(answer)) => Some(answer),
@@ -220,7 +221,7 @@ fn candidates<'a, W: Workload>(
         );
         return Err((Unplaced::Failed(effect.place, effect.attempt), message));
     }
-    if W::ONE_EFFECT && effects.len() > 1 {
+    if workload.has_one_effect() && effects.len() > 1 {
         let versions: Vec<String> = effects.iter().map(|effect| effect.place.0.to_string()).collect();
         let message = format!(
             "took effect {} times: at versions {} (a workload whose operations may do so has ONE_EFFECT = false)",
@@ -291,13 +292,13 @@ fn candidates<'a, W: Workload>(
 type Unfitting = (fn(Box<Objection>) -> Mismatch, Box<Misfit>);
 
 /// Steps the model through the operations in order.
-fn replay<W: Workload>(
-    workload: &W,
-    plan: &[Vec<W::Op>],
-    operations: &[Vec<Operation<W::Answer>>],
-    order: Vec<Candidate<'_, W::Answer>>,
+fn replay(
+    workload: &AnyWorkload,
+    plan: &[Vec<AnyValue>],
+    operations: &[Vec<Operation<AnyValue>>],
+    order: Vec<Candidate<'_>>,
     timing: &Timing,
-) -> Result<W::Model, Unfitting> {
+) -> Result<AnyModel, Unfitting> {
     let mut model = workload.model();
     // Operations without an effect: the mismatch at the last place, or `None` once one of the places matches.
     let mut mismatches: BTreeMap<Key, Option<Box<Misfit>>> = BTreeMap::new();
@@ -307,7 +308,7 @@ fn replay<W: Workload>(
         let op = &plan[client][index];
         let committed = effect.is_some();
         let Operation { called, returned, .. } = operations[client][index];
-        let step = Step {
+        let step = AnyStep {
             client,
             index,
             op,
@@ -328,7 +329,7 @@ fn replay<W: Workload>(
         let before = (!committed).then(|| model.clone());
         let stepped = catch_unwind(AssertUnwindSafe(|| workload.step(&mut model, &step)));
         let stepped = stepped.map_err(|panic| {
-            let message = format!("it panicked in {}: {}", describe::<W>(key, op), panics::message(&*panic));
+            let message = format!("it panicked in {}: {}", describe(key, op), panics::message(&*panic));
             (Mismatch::Model as fn(_) -> _, misfit(message, None))
         });
         let matches = stepped?.map_err(|why| {
@@ -337,7 +338,7 @@ fn replay<W: Workload>(
                 (false, Some(_)) => "read",
                 (false, None) => "neither read nor wrote and may take place",
             };
-            let message = format!("{}, which {how} at version {version}: {why}", describe::<W>(key, op));
+            let message = format!("{}, which {how} at version {version}: {why}", describe(key, op));
             misfit(message, Unfit::of(&why))
         });
         match matches {
@@ -355,7 +356,7 @@ fn replay<W: Workload>(
     mismatches.into_values().flatten().next().map_or(Ok(model), |misfit| Err((Mismatch::Layer, misfit)))
 }
 
-pub(crate) fn describe<W: Workload>((client, index): Key, op: &W::Op) -> String {
+pub(crate) fn describe((client, index): Key, op: &AnyValue) -> String {
     format!("operation {index} of client {client} ({op:?})")
 }
 

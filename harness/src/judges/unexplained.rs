@@ -4,6 +4,7 @@
 
 use super::{Judgement, misfit};
 use crate::{
+    erased::AnyValue,
     finding::{Objection, Witness},
     workload::{Operation, Outcome},
 };
@@ -22,8 +23,8 @@ type Key = (usize, usize);
 
 /// Claims that every operation that failed or is unknown is explained. `given_up` says which were dropped, by the run or by
 /// their client on purpose, and `describe` names an operation.
-pub fn judge<A>(
-    operations: &[Vec<Operation<A>>],
+pub fn judge(
+    operations: &[Vec<Operation<AnyValue>>],
     given_up: impl Fn(Key) -> bool,
     history: &History,
     describe: impl Fn(Key) -> String,

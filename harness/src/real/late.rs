@@ -308,7 +308,7 @@ fn a_setup_that_the_injection_ends_begins_again() {
         let result = calm::simulate(move |db| async move {
             let db = Preempted { db, failing: Arc::new(AtomicI32::new(failing)) };
             let site = Site::new("run/").expect("a prefix");
-            let plan: Plan<Two> = Plan::draw(Seed(0), &Demands::default());
+            let plan = Plan::draw::<Two>(Seed(0), &Demands::default());
             let result = perform(
                 &plan,
                 &|| Ok(AnyDatabase::new(db.clone())),

@@ -6,13 +6,14 @@ use super::{
     site::ClaimError,
 };
 use crate::{
+    erased::AnyValue,
     judges::{self, Replica},
     panics,
     plan::Plan,
     runner::{
         self, AUDITOR, Act, Client, Host, Job, Participants, RunResult, SETTER, Testbed, audit, run_client,
     },
-    workload::{Operation, Outcome, Workload},
+    workload::{Operation, Outcome},
 };
 use bytes::Bytes;
 use futures::{
@@ -151,8 +152,8 @@ impl Host for Task {
 /// unless `conditions.keep` is set. Each client has its own database, opened with `open`, whose options are not
 /// shared. Of the plan's faults, only the deaths of clients are delivered; the others and the plan's cluster are
 /// ignored.
-pub async fn perform<W: Workload>(
-    plan: &Plan<W>,
+pub async fn perform(
+    plan: &Plan,
     open: Open<'_>,
     site: &Site,
     conditions: Conditions<'_>,
@@ -196,7 +197,7 @@ pub async fn perform<W: Workload>(
 }
 
 /// The access of a run to the cluster.
-struct Access<'a, W: Workload> {
+struct Access<'a> {
     open: Open<'a>,
     /// The database of the run itself.
     db: &'a AnyDatabase,
@@ -204,11 +205,11 @@ struct Access<'a, W: Workload> {
     conditions: Conditions<'a>,
     history: Arc<SharedHistory>,
     /// The clients, once they have been started.
-    clients: Mutex<Vec<Arc<Client<W>>>>,
+    clients: Mutex<Vec<Arc<Client>>>,
     deaths: AtomicU64,
 }
 
-impl<W: Workload> Access<'_, W> {
+impl Access<'_> {
     fn task(&self, id: ClientId) -> Result<Task, RunError> {
         let db = (self.open)().map_err(|error| self.lost("opening a client's database", error))?;
         let db = Recorded::new(db, self.site.data(), self.site.log(), id, self.history.clone());
@@ -224,7 +225,7 @@ impl<W: Workload> Access<'_, W> {
     }
 
     fn lost(&self, doing: &'static str, why: impl Display) -> RunError {
-        let unknown = |client: &Arc<Client<W>>| {
+        let unknown = |client: &Arc<Client>| {
             let operations = &client.progress.lock().operations;
             operations.iter().filter(|op| matches!(op.outcome, None | Some(Outcome::Unknown(_)))).count()
         };
@@ -266,11 +267,7 @@ impl<W: Workload> Access<'_, W> {
     }
 
     /// Runs a client, and restarts it after each of its deaths, which drop everything that it has in progress.
-    async fn run_client(
-        self: Arc<Self>,
-        client: Arc<Client<W>>,
-        deaths: Vec<Strike>,
-    ) -> Result<(), RunError> {
+    async fn run_client(self: Arc<Self>, client: Arc<Client>, deaths: Vec<Strike>) -> Result<(), RunError> {
         let began = self.now();
         let id = ClientId(client.number as u16);
         let life = || Ok::<_, RunError>(Box::pin(run_client(self.task(id)?, client.clone())));
@@ -306,16 +303,16 @@ struct Work<'a> {
     auditor: LocalBoxFuture<'a, Infallible>,
 }
 
-struct Real<'a, W: Workload> {
+struct Real<'a> {
     began: Nanos,
     faults: &'a FaultPlan,
-    access: Arc<Access<'a, W>>,
+    access: Arc<Access<'a>>,
     work: Mutex<Option<Work<'a>>>,
     /// The history, once the log has been read.
     history: OnceLock<History>,
 }
 
-impl<'a, W: Workload> Testbed<W> for Real<'a, W> {
+impl<'a> Testbed for Real<'a> {
     type Lost = RunError;
 
     const HAS_EVERY_ERROR: bool = false;
@@ -356,7 +353,7 @@ impl<'a, W: Workload> Testbed<W> for Real<'a, W> {
         self.access.history.latest_commit()
     }
 
-    fn start(&self, participants: &Participants<W>) -> Result<(), RunError> {
+    fn start(&self, participants: &Participants) -> Result<(), RunError> {
         self.access.clients.lock().clone_from(&participants.clients);
         let count = participants.clients.len();
         let clients = FuturesUnordered::new();
@@ -374,7 +371,7 @@ impl<'a, W: Workload> Testbed<W> for Real<'a, W> {
         Ok(())
     }
 
-    async fn wait(&self, _: &Participants<W>, duration: Nanos) -> Result<(), RunError> {
+    async fn wait(&self, _: &Participants, duration: Nanos) -> Result<(), RunError> {
         let ends = self.now() + duration;
         let Some(mut work) = self.work.lock().take() else { return Ok(()) };
         while !work.clients.is_empty() && self.now() < ends {
@@ -426,8 +423,8 @@ impl<'a, W: Workload> Testbed<W> for Real<'a, W> {
 
     async fn close(
         self,
-        _: &Plan<W>,
-        _: &[Vec<Operation<W::Answer>>],
+        _: &Plan,
+        _: &[Vec<Operation<AnyValue>>],
         _: &[Replica],
         mut result: RunResult,
     ) -> RunResult {
@@ -441,8 +438,8 @@ impl<'a, W: Workload> Testbed<W> for Real<'a, W> {
 
 /// Performs a plan on this thread, and records the claims of layers and workloads.
 #[cfg(feature = "fdb-client")]
-pub fn run<W: Workload>(
-    plan: &Plan<W>,
+pub fn run(
+    plan: &Plan,
     open: Open<'_>,
     site: &Site,
     conditions: Conditions<'_>,

@@ -8,20 +8,18 @@ use super::{
     testbed::{CHECKER, SETTER},
 };
 use crate::{
+    erased::{AnyModel, AnyValue},
     finding::{Finding, Kind, Verdict},
     judges::{self, Replica},
     plan::Plan,
-    workload::{Operation, Workload},
+    workload::Operation,
 };
 use shaketable_layers::tx::AnyDatabase;
 use shaketable_reports::Counters;
 use std::sync::Arc;
 
 /// Performs a plan on a fresh testbed. The result does not include the claims of layers and workloads yet.
-pub(crate) async fn perform<W: Workload, T: Testbed<W>>(
-    plan: &Plan<W>,
-    testbed: T,
-) -> Result<RunResult, T::Lost> {
+pub(crate) async fn perform<T: Testbed>(plan: &Plan, testbed: T) -> Result<RunResult, T::Lost> {
     // Setup. The workload writes its initial data on a calm cluster, without clients and without faults. Every
     // later version must satisfy the invariants.
     let mut findings = set_up(plan, &testbed).await?;
@@ -74,7 +72,7 @@ pub(crate) async fn perform<W: Workload, T: Testbed<W>>(
     Ok(testbed.close(plan, &operations, &replicas, result).await)
 }
 
-async fn set_up<W: Workload, T: Testbed<W>>(plan: &Plan<W>, testbed: &T) -> Result<Vec<Finding>, T::Lost> {
+async fn set_up<T: Testbed>(plan: &Plan, testbed: &T) -> Result<Vec<Finding>, T::Lost> {
     let workload = plan.configuration.clone();
     let setup = move |db: AnyDatabase| {
         let workload = workload.clone();
@@ -89,11 +87,7 @@ async fn set_up<W: Workload, T: Testbed<W>>(plan: &Plan<W>, testbed: &T) -> Resu
 }
 
 /// The finding about clients that are not done.
-fn stuck<W: Workload, T: Testbed<W>>(
-    plan: &Plan<W>,
-    operations: &[Vec<Operation<W::Answer>>],
-    testbed: &T,
-) -> Finding {
+fn stuck<T: Testbed>(plan: &Plan, operations: &[Vec<Operation<AnyValue>>], testbed: &T) -> Finding {
     let waits = judges::live::judge(operations, &plan.operations, testbed.now());
     match waits {
         Err(objection) => Finding::of(Kind::Live, *objection),
@@ -102,10 +96,7 @@ fn stuck<W: Workload, T: Testbed<W>>(
 }
 
 /// The final contents of the cluster's replicas. They are empty if the cluster does not settle, which is a finding.
-async fn final_state<W: Workload, T: Testbed<W>>(
-    testbed: &T,
-    findings: &mut Vec<Finding>,
-) -> Result<Vec<Replica>, T::Lost> {
+async fn final_state<T: Testbed>(testbed: &T, findings: &mut Vec<Finding>) -> Result<Vec<Replica>, T::Lost> {
     Ok(testbed.final_state().await?.unwrap_or_else(|why| {
         findings.push(Finding::new(Kind::Settle, why));
         Vec::new()
@@ -114,10 +105,10 @@ async fn final_state<W: Workload, T: Testbed<W>>(
 
 /// Compares the final database with the final model. Does nothing if the cluster failed or a client is stuck: the
 /// comparison would only report the same problem again.
-async fn final_check<W: Workload, T: Testbed<W>>(
-    plan: &Plan<W>,
+async fn final_check<T: Testbed>(
+    plan: &Plan,
     testbed: &T,
-    model: W::Model,
+    model: AnyModel,
     findings: &[Finding],
 ) -> Result<Option<Finding>, T::Lost> {
     if findings.iter().any(|finding| matches!(finding.verdict(), Verdict::Harness | Verdict::Stuck)) {

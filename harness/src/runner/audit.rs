@@ -1,10 +1,10 @@
 //! The auditor of a run: it reads the invariants repeatedly while the clients work.
 
 use super::Host;
-use crate::{panics, workload::Workload};
+use crate::{erased::AnyWorkload, panics};
 use futures::FutureExt;
 use parking_lot::Mutex;
-use shaketable_layers::tx::{AnyDatabase, Database, DatabaseOption, Transaction};
+use shaketable_layers::tx::{Database, DatabaseOption, Transaction};
 use shaketable_sim::{
     proto::Version,
     rt::{MILLISECOND, Nanos},
@@ -39,7 +39,7 @@ impl Broken {
 }
 
 /// Audits the cluster repeatedly until an invariant is broken.
-pub(crate) async fn audit<W: Workload, H: Host>(host: H, workload: W, audits: Arc<Mutex<Audits>>) {
+pub(crate) async fn audit<H: Host>(host: H, workload: AnyWorkload, audits: Arc<Mutex<Audits>>) {
     let db = host.database();
     // If the auditor cannot read, it skips this audit and continues with the next one.
     if db.set_option(DatabaseOption::TransactionRetryLimit(20)).is_err() {
@@ -49,7 +49,7 @@ pub(crate) async fn audit<W: Workload, H: Host>(host: H, workload: W, audits: Ar
         host.sleep(AUDIT_PAUSE).await;
         let Ok(tx) = db.create_transaction() else { return };
         let verdict = loop {
-            match AssertUnwindSafe(workload.audit::<AnyDatabase>(&tx)).catch_unwind().await {
+            match AssertUnwindSafe(workload.audit(&tx)).catch_unwind().await {
                 Ok(Ok(verdict)) => break Some(verdict),
                 Err(panic) => break Some(Err(format!("the audit panicked: {}", panics::message(&*panic)))),
                 Ok(Err(error)) => {

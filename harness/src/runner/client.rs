@@ -3,21 +3,19 @@
 
 use super::{Audits, Host};
 use crate::{
+    erased::{AnySession, AnyValue, AnyWorkload},
     finding::{Finding, Kind, Witness},
     panics,
     plan::Plan,
     sessions,
-    workload::{Operation, Outcome, Workload, perform},
+    workload::{Operation, Outcome},
 };
 use futures::{
     FutureExt,
     future::{Either, select},
 };
 use parking_lot::Mutex;
-use shaketable_layers::{
-    points,
-    tx::{AnyDatabase, Error},
-};
+use shaketable_layers::{points, tx::Error};
 use shaketable_sim::{
     faults::Cut,
     rt::{MILLISECOND, Nanos},
@@ -27,8 +25,8 @@ use shaketable_sim::{
 use std::{any::Any, collections::BTreeSet, panic::AssertUnwindSafe, pin::pin, sync::Arc};
 
 /// The state of a client that survives its death.
-pub(crate) struct Progress<W: Workload> {
-    pub(crate) operations: Vec<Operation<W::Answer>>,
+pub(crate) struct Progress {
+    pub(crate) operations: Vec<Operation<AnyValue>>,
     pub(crate) findings: Vec<Finding>,
     /// The indices of the operations that did not end by themselves: they were dropped, their client died, or they panicked.
     pub(crate) ended: BTreeSet<usize>,
@@ -38,28 +36,28 @@ pub(crate) struct Progress<W: Workload> {
 }
 
 /// A client: its planned operations and its progress.
-pub(crate) struct Client<W: Workload> {
-    pub(crate) workload: W,
+pub(crate) struct Client {
+    pub(crate) workload: AnyWorkload,
     pub(crate) number: usize,
-    planned: Vec<W::Op>,
+    planned: Vec<AnyValue>,
     /// The mean pause before an operation, nanoseconds.
     pause: Nanos,
-    pub(crate) progress: Mutex<Progress<W>>,
+    pub(crate) progress: Mutex<Progress>,
 }
 
 /// The clients and the auditor of a run.
-pub(crate) struct Participants<W: Workload> {
-    pub(crate) workload: W,
-    pub(crate) clients: Vec<Arc<Client<W>>>,
+pub(crate) struct Participants {
+    pub(crate) workload: AnyWorkload,
+    pub(crate) clients: Vec<Arc<Client>>,
     /// The results of the auditor so far.
     pub(crate) audits: Arc<Mutex<Audits>>,
 }
 
-impl<W: Workload> Participants<W> {
+impl Participants {
     /// The participants of a plan. None of them has started.
-    pub(crate) fn of(plan: &Plan<W>) -> Participants<W> {
+    pub(crate) fn of(plan: &Plan) -> Participants {
         let seed = plan.run_seed();
-        let client = |(number, planned): (usize, &Vec<W::Op>)| {
+        let client = |(number, planned): (usize, &Vec<AnyValue>)| {
             let pace = seed.stream(&format!("pace-{number}"));
             let progress = Progress {
                 operations: Vec::new(),
@@ -86,13 +84,13 @@ impl<W: Workload> Participants<W> {
     }
 
     /// The operations of each client so far.
-    pub(crate) fn operations(&self) -> Vec<Vec<Operation<W::Answer>>> {
+    pub(crate) fn operations(&self) -> Vec<Vec<Operation<AnyValue>>> {
         self.clients.iter().map(|client| client.progress.lock().operations.clone()).collect()
     }
 
     /// The operations that did not end by themselves: client and index.
     pub(crate) fn ended(&self) -> BTreeSet<(usize, usize)> {
-        let of = |client: &Arc<Client<W>>| {
+        let of = |client: &Arc<Client>| {
             let number = client.number;
             client.progress.lock().ended.iter().map(|index| (number, *index)).collect::<Vec<_>>()
         };
@@ -106,7 +104,7 @@ impl<W: Workload> Participants<W> {
 }
 
 /// Runs a client on a host, from its start or restart until it has finished or dies.
-pub(crate) async fn run_client<W: Workload, H: Host>(host: H, client: Arc<Client<W>>) {
+pub(crate) async fn run_client<H: Host>(host: H, client: Arc<Client>) {
     end_abandoned_operation(&host, &client);
     while !client.progress.lock().done {
         let Some(mut session) = open(&host, &client).await else { return };
@@ -124,9 +122,7 @@ pub(crate) async fn run_client<W: Workload, H: Host>(host: H, client: Arc<Client
             host.event(trace::Kind::Call, index as u64, 0);
             client.progress.lock().operations.push(Operation { called, returned: called, outcome: None });
             host.set_operation(Some(index as u32));
-            // Boxed: the future contains those of all layer functions that it calls, and an unoptimized build
-            // copies it between the frames of a test thread's small stack.
-            let operation = Box::pin(perform(&client.workload, &mut session, op));
+            let operation = client.workload.perform(&mut session, op);
             let done = points::in_operation((client.number, index), operation);
             let done = cut_short(&host, AssertUnwindSafe(done).catch_unwind()).await;
             host.set_operation(None);
@@ -138,7 +134,7 @@ pub(crate) async fn run_client<W: Workload, H: Host>(host: H, client: Arc<Client
             };
             let outcome = match outcome {
                 Ok(Outcome::Unknown(error)) => {
-                    let resolved = Box::pin(client.workload.resolve(&mut session, op, error));
+                    let resolved = client.workload.resolve(&mut session, op, error);
                     AssertUnwindSafe(resolved).catch_unwind().await
                 }
                 other => other,
@@ -166,7 +162,7 @@ async fn cut_short<T>(host: &impl Host, operation: impl Future<Output = T>) -> O
 }
 
 /// Marks the operation that was in progress when the client died as having an unknown outcome.
-fn end_abandoned_operation<W: Workload>(host: &impl Host, client: &Client<W>) {
+fn end_abandoned_operation(host: &impl Host, client: &Client) {
     let progress = &mut *client.progress.lock();
     if let Some(op) = progress.operations.last_mut()
         && op.outcome.is_none()
@@ -177,7 +173,7 @@ fn end_abandoned_operation<W: Workload>(host: &impl Host, client: &Client<W>) {
     }
 }
 
-async fn open<W: Workload, H: Host>(host: &H, client: &Client<W>) -> Option<W::Session<AnyDatabase>> {
+async fn open<H: Host>(host: &H, client: &Client) -> Option<AnySession> {
     loop {
         let opened = client.workload.open(host.database(), client.number);
         let opened = AssertUnwindSafe(opened).catch_unwind().await;
@@ -194,11 +190,7 @@ async fn open<W: Workload, H: Host>(host: &H, client: &Client<W>) -> Option<W::S
     }
 }
 
-fn end_operation<W: Workload>(
-    host: &impl Host,
-    client: &Client<W>,
-    outcome: Result<Outcome<W::Answer>, Box<dyn Any + Send>>,
-) {
+fn end_operation(host: &impl Host, client: &Client, outcome: Result<Outcome<AnyValue>, Box<dyn Any + Send>>) {
     let mut progress = client.progress.lock();
     let index = progress.operations.len() - 1;
     let name = || format!("operation {index} of client {} ({:?})", client.number, client.planned[index]);

@@ -1,9 +1,10 @@
 //! The counters of a run.
 
 use crate::{
+    erased::AnyValue,
     judges::Truth,
     plan::Plan,
-    workload::{Operation, Outcome, Workload},
+    workload::{Operation, Outcome},
 };
 use shaketable_layers::tx::Error;
 use shaketable_reports::{Counters, Outcomes};
@@ -15,14 +16,14 @@ const UNNAMED: &str = "operation";
 
 /// Counts the contents of the history and of the clients' operations. Recoveries and faults stay at zero: the
 /// testbed counts them.
-pub(crate) fn count<A>(history: &History, operations: &[Vec<Operation<A>>], audits: u64) -> Counters {
+pub(crate) fn count(history: &History, operations: &[Vec<Operation<AnyValue>>], audits: u64) -> Counters {
     let truth = Truth::of(history);
     let mut counters = Counters {
         operations: operations.iter().map(|o| o.len() as u64).sum(),
         audits,
         ..Counters::default()
     };
-    let unknown = |o: &&Operation<A>| matches!(o.outcome, Some(Outcome::Unknown(_)) | None);
+    let unknown = |o: &&Operation<AnyValue>| matches!(o.outcome, Some(Outcome::Unknown(_)) | None);
     counters.unknown_operations = operations.iter().flatten().filter(unknown).count() as u64;
     counters.committed = truth.entries.iter().map(|e| e.transactions.len() as u64).sum();
     let mut last: BTreeMap<ClientId, u32> = BTreeMap::new();
@@ -46,9 +47,9 @@ pub(crate) fn count<A>(history: &History, operations: &[Vec<Operation<A>>], audi
 }
 
 /// Counts how the operations that were called ended, by kind.
-pub(crate) fn outcomes<W: Workload>(
-    plan: &Plan<W>,
-    operations: &[Vec<Operation<W::Answer>>],
+pub(crate) fn outcomes(
+    plan: &Plan,
+    operations: &[Vec<Operation<AnyValue>>],
 ) -> BTreeMap<&'static str, Outcomes> {
     let workload = &plan.configuration;
     let mut outcomes: BTreeMap<&'static str, Outcomes> = BTreeMap::new();
@@ -60,13 +61,13 @@ pub(crate) fn outcomes<W: Workload>(
         kinds.into_iter().for_each(|kind| outcomes.entry(kind).or_default().add(&how));
     }
     for (kind, of_kind) in &mut outcomes {
-        of_kind.rare = W::rare_kinds().contains(kind);
+        of_kind.rare = workload.rare_kinds().contains(kind);
     }
     outcomes
 }
 
 /// One operation with this outcome.
-fn ended<A>(outcome: Option<&Outcome<A>>, is_refusal: impl Fn(&A) -> bool) -> Outcomes {
+fn ended(outcome: Option<&Outcome<AnyValue>>, is_refusal: impl Fn(&AnyValue) -> bool) -> Outcomes {
     let none = Outcomes::default();
     match outcome {
         Some(Outcome::Answered(answer)) if is_refusal(answer) => Outcomes { refused: 1, ..none },
@@ -125,7 +126,7 @@ mod tests {
         ]);
         let operation = |outcome| Operation { called: 0, returned: 1, outcome };
         let operations = [
-            vec![operation(Some(Outcome::Answered(()))), operation(None)],
+            vec![operation(Some(Outcome::Answered(AnyValue::new(())))), operation(None)],
             vec![operation(Some(Outcome::Unknown(Error::TRANSACTION_TIMED_OUT)))],
             vec![operation(Some(Outcome::Failed(Error::NOT_COMMITTED)))],
         ];
@@ -155,7 +156,7 @@ mod tests {
         }
         story.attempt(0, Vec::new()).1.operation = None;
         story.attempt(0, Vec::new()).1.operation = None;
-        assert_eq!(count::<()>(&story.history, &[], 0).retries, 2);
+        assert_eq!(count(&story.history, &[], 0).retries, 2);
     }
 
     #[test]

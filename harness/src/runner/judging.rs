@@ -2,17 +2,18 @@
 
 use super::testbed::{AUDITOR, CHECKER};
 use crate::{
+    erased::{AnyModel, AnyValue},
     finding::{Finding, Kind},
     judges::{self, Evidence, Judge, Replica, Truth, Unfit, audits::Broken, model::Mismatch},
     panics,
     plan::Plan,
-    workload::{Operation, Workload},
+    workload::Operation,
 };
 use shaketable_sim::{history::History, proto::Version};
 use std::{collections::BTreeSet, panic::AssertUnwindSafe};
 
 /// The results of the judges.
-pub(super) struct Judged<M> {
+pub(super) struct Judged {
     /// All findings so far.
     pub(super) findings: Vec<Finding>,
     /// The number of versions audited.
@@ -20,23 +21,23 @@ pub(super) struct Judged<M> {
     /// The number of waits judged.
     pub(super) waits: u64,
     /// The sequential model after the last operation, if every answer fits.
-    pub(super) model: Option<M>,
+    pub(super) model: Option<AnyModel>,
 }
 
 /// The operations of each client, and those that did not end by themselves: client and operation.
-type Performed<'a, A> = (&'a [Vec<Operation<A>>], &'a BTreeSet<(usize, usize)>);
+type Performed<'a> = (&'a [Vec<Operation<AnyValue>>], &'a BTreeSet<(usize, usize)>);
 
 /// Judges a run. Audits start at `set_up_at`, the version of the last commit of the setup. `findings` are those of the
 /// run so far, and `broken_at` is the version of the failing audit among them: the history completes their witnesses.
-pub(super) fn judge<W: Workload>(
-    plan: &Plan<W>,
+pub(super) fn judge(
+    plan: &Plan,
     history: &History,
-    (operations, dropped): Performed<'_, W::Answer>,
+    (operations, dropped): Performed<'_>,
     replicas: &[Replica],
     set_up_at: Version,
     mut findings: Vec<Finding>,
     broken_at: Option<Version>,
-) -> Judged<W::Model> {
+) -> Judged {
     let truth = Truth::of(history);
     let evidence = Evidence { history, truth: &truth, replicas };
     let so_far = findings.len();
@@ -65,7 +66,7 @@ pub(super) fn judge<W: Workload>(
         None => None,
     };
     let describe =
-        |(client, index): (usize, usize)| judges::model::describe::<W>((client, index), &plan[client][index]);
+        |(client, index): (usize, usize)| judges::model::describe((client, index), &plan[client][index]);
     let given_up = |(client, index): (usize, usize)| {
         dropped.contains(&(client, index)) || workload.is_given_up(&plan[client][index])
     };

@@ -1,6 +1,9 @@
 //! What the operations of a run took: for distributions over many runs.
 
-use crate::workload::{Operation, Outcome};
+use crate::{
+    erased::AnyValue,
+    workload::{Operation, Outcome},
+};
 use shaketable_sim::{history::History, rt::Nanos};
 
 /// What the operations of a run took.
@@ -13,7 +16,7 @@ pub struct Performed {
 }
 
 /// Collects what the operations of the clients took.
-pub(super) fn performed<A>(history: &History, operations: &[Vec<Operation<A>>]) -> Performed {
+pub(super) fn performed(history: &History, operations: &[Vec<Operation<AnyValue>>]) -> Performed {
     let all = || operations.iter().flatten();
     let answered = all().filter(|operation| matches!(operation.outcome, Some(Outcome::Answered(_))));
     let latencies = answered.map(|operation| operation.returned.saturating_sub(operation.called)).collect();
@@ -62,9 +65,9 @@ mod tests {
         }
         let operation = |called, returned, outcome| Operation { called, returned, outcome };
         let operations = [
-            vec![operation(3, 10, Some(Outcome::Answered(()))), operation(11, 12, None)],
+            vec![operation(3, 10, Some(Outcome::Answered(AnyValue::new(())))), operation(11, 12, None)],
             vec![
-                operation(5, 5, Some(Outcome::Answered(()))),
+                operation(5, 5, Some(Outcome::Answered(AnyValue::new(())))),
                 operation(6, 9, Some(Outcome::Unknown(Error::TRANSACTION_TIMED_OUT))),
             ],
         ];

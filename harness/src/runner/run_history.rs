@@ -6,11 +6,12 @@ use super::{
     transcript::{end, key, outcome, range, refusal, selector, stamped, value},
 };
 use crate::{
+    erased::{AnyValue, AnyWorkload},
     finding::{Finding, deciding},
     judges::Truth,
     plan::Plan,
     sessions,
-    workload::{Operation, Workload},
+    workload::Operation,
 };
 use bytes::Bytes;
 use shaketable_layers::tx::{Error, Isolation};
@@ -39,7 +40,7 @@ pub(super) trait Words {
     fn value(&self, key: &[u8], value: &[u8]) -> Option<String>;
 }
 
-impl<W: Workload> Words for W {
+impl Words for AnyWorkload {
     fn key(&self, key: &[u8]) -> Option<String> {
         self.describe_key(key)
     }
@@ -58,9 +59,9 @@ pub(super) struct Recorded<'a> {
 }
 
 /// The history of a run on a simulated cluster.
-pub(super) fn run_history<W: Workload>(
-    plan: &Plan<W>,
-    operations: &[Vec<Operation<W::Answer>>],
+pub(super) fn run_history(
+    plan: &Plan,
+    operations: &[Vec<Operation<AnyValue>>],
     recorded: &Recorded<'_>,
 ) -> RunHistory {
     let mut entries = Vec::new();
@@ -79,7 +80,7 @@ pub(super) fn run_history<W: Workload>(
     of_entries(entries, &plan.configuration, recorded)
 }
 
-/// The history with these operations. It is compiled once, and not for each workload.
+/// The history with these operations.
 fn of_entries(operations: Vec<OperationEntry>, words: &dyn Words, recorded: &Recorded<'_>) -> RunHistory {
     let history = recorded.history;
     let truth = Truth::of(history);

@@ -14,12 +14,13 @@ use super::{
 };
 use crate::{
     advice::{Done, Traffic, kind},
+    erased::AnyValue,
     explore::Accesses,
     judges::{self, Replica},
     panics,
     plan::Plan,
     pool,
-    workload::{Operation, Workload},
+    workload::Operation,
 };
 use futures::FutureExt;
 use parking_lot::Mutex;
@@ -57,21 +58,21 @@ enum Keep {
 
 /// Performs a plan on a simulated cluster. With `keep_trace` the result has the transcript and every event. Never
 /// panics: a panic of the simulated cluster is a finding.
-pub fn run<W: Workload>(plan: &Plan<W>, keep_trace: bool) -> RunResult {
+pub fn run(plan: &Plan, keep_trace: bool) -> RunResult {
     run_and_keep(plan, if keep_trace { Keep::Trace } else { Keep::Nothing })
 }
 
 /// Like [`run`], and the result has the [`Traffic`] of the run.
-pub fn observe<W: Workload>(plan: &Plan<W>) -> RunResult {
+pub fn observe(plan: &Plan) -> RunResult {
     run_and_keep(plan, Keep::Traffic)
 }
 
 /// Like [`run`], and the result has the [`Accesses`] of the run.
-pub(crate) fn run_with_accesses<W: Workload>(plan: &Plan<W>) -> RunResult {
+pub(crate) fn run_with_accesses(plan: &Plan) -> RunResult {
     run_and_keep(plan, Keep::Accesses)
 }
 
-fn run_and_keep<W: Workload>(plan: &Plan<W>, keep: Keep) -> RunResult {
+fn run_and_keep(plan: &Plan, keep: Keep) -> RunResult {
     let simulated = || {
         let run = async {
             let testbed = Simulated::start(plan, keep).await;
@@ -79,7 +80,7 @@ fn run_and_keep<W: Workload>(plan: &Plan<W>, keep: Keep) -> RunResult {
         };
         rt::simulate(plan.run_seed(), run)
     };
-    let name = format!("{} with seed {} (replay {0} {1})", W::NAME, plan.seed);
+    let name = format!("{} with seed {} (replay {0} {1})", plan.workload, plan.seed);
     let mut result = match watchdog::watched(name, || pool::alone(|| supervised(simulated))) {
         Ok(result) => result,
         Err(never) => match never {},
@@ -102,7 +103,7 @@ struct Simulated<'a> {
 
 impl<'a> Simulated<'a> {
     /// A cluster that has just been started. The setup act begins with it.
-    async fn start<W: Workload>(plan: &'a Plan<W>, keep: Keep) -> Simulated<'a> {
+    async fn start(plan: &'a Plan, keep: Keep) -> Simulated<'a> {
         let keep_trace = keep == Keep::Trace;
         let world = World::new(plan.run_seed(), plan.cluster.clone(), &plan.faults, keep_trace);
         world.event(SUPERVISOR, Kind::Act, Act::Setup as u64, 0);
@@ -118,7 +119,7 @@ impl<'a> Simulated<'a> {
     }
 }
 
-impl<W: Workload> Testbed<W> for Simulated<'_> {
+impl Testbed for Simulated<'_> {
     type Lost = Infallible;
 
     const HAS_EVERY_ERROR: bool = true;
@@ -180,19 +181,18 @@ impl<W: Workload> Testbed<W> for Simulated<'_> {
         self.world.history.lock().logged.values().map(|e| e.version).max().unwrap_or(0)
     }
 
-    fn start(&self, participants: &Participants<W>) -> Result<(), Infallible> {
+    fn start(&self, participants: &Participants) -> Result<(), Infallible> {
         let controller = self.cluster.controller();
         for client in &participants.clients {
             let (name, client) = (format!("client-{}", client.number), client.clone());
             self.world.add_machine(Class::Client, &name, move |world, node| {
                 let client = client.clone();
-                // Boxed here: a client is large, and without optimization it would be moved on the stack several times.
-                Box::pin(async move {
+                async move {
                     // Created on the machine, so that its death ends the tasks of the database.
                     let id = ClientId(client.number as u16);
                     let db = SimDatabase::new(world.clone(), node, id, controller);
                     run_client(Machine::new(world, node, db), client).await;
-                })
+                }
             });
         }
         let (workload, audits) = (participants.workload.clone(), participants.audits.clone());
@@ -210,7 +210,7 @@ impl<W: Workload> Testbed<W> for Simulated<'_> {
         Ok(())
     }
 
-    async fn wait(&self, participants: &Participants<W>, duration: Nanos) -> Result<(), Infallible> {
+    async fn wait(&self, participants: &Participants, duration: Nanos) -> Result<(), Infallible> {
         for _ in 0..duration.div_ceil(POLL_INTERVAL) {
             if participants.are_done() {
                 break;
@@ -251,8 +251,8 @@ impl<W: Workload> Testbed<W> for Simulated<'_> {
 
     async fn close(
         self,
-        plan: &Plan<W>,
-        operations: &[Vec<Operation<W::Answer>>],
+        plan: &Plan,
+        operations: &[Vec<Operation<AnyValue>>],
         replicas: &[Replica],
         mut result: RunResult,
     ) -> RunResult {
@@ -295,10 +295,10 @@ impl<W: Workload> Testbed<W> for Simulated<'_> {
     }
 }
 
-/// The operations that were called, without their types.
-fn done<W: Workload>(plan: &Plan<W>, operations: &[Vec<Operation<W::Answer>>]) -> Vec<Vec<Done>> {
-    let of_client = |(list, planned): (&Vec<Operation<W::Answer>>, &Vec<W::Op>)| {
-        let of = |(operation, op): (&Operation<W::Answer>, &W::Op)| Done {
+/// The operations that were called, for the traffic.
+fn done(plan: &Plan, operations: &[Vec<Operation<AnyValue>>]) -> Vec<Vec<Done>> {
+    let of_client = |(list, planned): (&Vec<Operation<AnyValue>>, &Vec<AnyValue>)| {
+        let of = |(operation, op): (&Operation<AnyValue>, &AnyValue)| Done {
             kind: kind(&format!("{op:?}")),
             called: operation.called,
             returned: operation.returned,

@@ -2,11 +2,7 @@
 //! ([`real`](crate::real)).
 
 use super::{Participants, RunResult};
-use crate::{
-    judges::Replica,
-    plan::Plan,
-    workload::{Operation, Workload},
-};
+use crate::{erased::AnyValue, judges::Replica, plan::Plan, workload::Operation};
 use shaketable_layers::tx::{AnyDatabase, Error};
 use shaketable_sim::{
     history::{ClientId, History},
@@ -41,7 +37,7 @@ pub(crate) enum Job<T> {
 }
 
 /// A cluster on which a run is performed. A method that returns [`Lost`](Testbed::Lost) ends the run.
-pub(crate) trait Testbed<W: Workload> {
+pub(crate) trait Testbed {
     /// Why a run cannot be completed, for reasons other than the layer.
     type Lost;
 
@@ -70,12 +66,12 @@ pub(crate) trait Testbed<W: Workload> {
     fn latest_commit(&self) -> Version;
 
     /// Starts the clients, the auditor, and the faults.
-    fn start(&self, participants: &Participants<W>) -> Result<(), Self::Lost>;
+    fn start(&self, participants: &Participants) -> Result<(), Self::Lost>;
 
     /// Waits until all clients are done, but no longer than `duration`.
     fn wait(
         &self,
-        participants: &Participants<W>,
+        participants: &Participants,
         duration: Nanos,
     ) -> impl Future<Output = Result<(), Self::Lost>>;
 
@@ -96,8 +92,8 @@ pub(crate) trait Testbed<W: Workload> {
     /// Shuts the testbed down, and adds the data that only the testbed has to the result.
     fn close(
         self,
-        plan: &Plan<W>,
-        operations: &[Vec<Operation<W::Answer>>],
+        plan: &Plan,
+        operations: &[Vec<Operation<AnyValue>>],
         replicas: &[Replica],
         result: RunResult,
     ) -> impl Future<Output = RunResult>;

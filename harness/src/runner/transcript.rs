@@ -3,9 +3,10 @@
 
 use super::testbed::{AUDITOR, CHECKER, SETTER};
 use crate::{
+    erased::AnyValue,
     judges::Truth,
     plan::Plan,
-    workload::{Operation, Outcome, Workload},
+    workload::{Operation, Outcome},
 };
 use bytes::{Buf, Bytes};
 use foundationdb_tuple::Element;
@@ -36,9 +37,9 @@ struct Entry {
 }
 
 /// Writes the transcript of a run on a simulated cluster. `machine` returns the name of a machine of the cluster.
-pub(super) fn transcript<W: Workload>(
-    plan: &Plan<W>,
-    operations: &[Vec<Operation<W::Answer>>],
+pub(super) fn transcript(
+    plan: &Plan,
+    operations: &[Vec<Operation<AnyValue>>],
     history: &History,
     events: &[Event],
     machine: &dyn Fn(NodeId) -> String,
@@ -55,7 +56,7 @@ pub(super) fn transcript<W: Workload>(
     text_of(calls, returns, history, events, machine)
 }
 
-/// The transcript with these entries of the operations. It is compiled once, and not for each workload.
+/// The transcript with these entries of the operations.
 fn text_of(
     calls: Vec<Entry>,
     returns: Vec<Entry>,
@@ -106,7 +107,7 @@ fn of_event(event: &Event, machine: &dyn Fn(NodeId) -> String) -> Option<Entry> 
     Some(Entry { at: event.at, who: who.to_owned(), text })
 }
 
-pub(super) fn outcome<A: std::fmt::Debug>(outcome: &Outcome<A>) -> String {
+pub(super) fn outcome(outcome: &Outcome<AnyValue>) -> String {
     match outcome {
         Outcome::Answered(answer) => format!("returns {answer:?}"),
         Outcome::Failed(error) => format!("fails without an effect: {error}"),
@@ -531,7 +532,7 @@ mod tests {
     fn outcomes_are_shown_as_the_client_knows_them() {
         let error = Error::NOT_COMMITTED;
         for (shown, expected) in [
-            (Outcome::Answered(5), "returns 5".to_owned()),
+            (Outcome::Answered(AnyValue::new(5)), "returns 5".to_owned()),
             (Outcome::Failed(error), format!("fails without an effect: {error}")),
             (Outcome::Unknown(error), format!("has an unknown outcome: {error}")),
             (Outcome::Violated("a gap".to_owned()), "violates the layer's promise: a gap".to_owned()),

@@ -88,11 +88,11 @@ fn words(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::erased::AnyValue;
     use crate::finding::Witness;
     use serde::Serialize;
-    use std::fmt::Debug;
 
-    #[derive(Debug, Serialize)]
+    #[derive(Clone, Debug, Serialize)]
     enum Op {
         Get(&'static str),
         Pay { to: u32 },
@@ -106,7 +106,7 @@ mod tests {
     }
 
     /// A finding about an operation, which its message shows where it has `OP`.
-    fn about(kind: Kind, op: &(impl Debug + Serialize), message: &str) -> Vec<Finding> {
+    fn about(kind: Kind, op: AnyValue, message: &str) -> Vec<Finding> {
         let message = message.replace("OP", &format!("operation 7 of client 3 ({op:?})"));
         let mut finding = Finding::new(kind, message).with(Witness::operation(0, 0));
         finding.calls(&[vec![op]]);
@@ -125,7 +125,7 @@ mod tests {
         let stale = claim(Kind::Audit, r#"at version 17: the entry "\x02a b" of no. 4 is stale"#);
         assert_eq!(stale, claim(Kind::Audit, r#"the entry "c" of no. 5 is stale"#));
         let model = |op: Op, why: &str| {
-            Claim::of(&about(Kind::Model, &op, &format!("OP, which read at version 17: {why}")))
+            Claim::of(&about(Kind::Model, AnyValue::new(op), &format!("OP, which read at version 17: {why}")))
         };
         assert_eq!(model(Get("1"), "it has 5"), model(Get("\") 9"), "it has 6"));
         assert_ne!(model(Get("1"), "it has 5"), model(Pop, "it has 5"));
@@ -147,7 +147,7 @@ mod tests {
     #[test]
     fn a_difference_of_another_form_is_another_claim() {
         let differs = |ops: &[Op], expected: &str, found: &str| {
-            let mut findings = about(Kind::Model, &ops, "OP: it differs");
+            let mut findings = about(Kind::Model, AnyValue::new(ops.to_vec()), "OP: it differs");
             let witness = &mut findings[0].witness;
             (witness.expected, witness.found) = (Some(expected.to_owned()), Some(found.to_owned()));
             findings
@@ -163,7 +163,7 @@ mod tests {
 
     #[test]
     fn fewer_kinds_of_operations_are_the_same_claim() {
-        let of = |ops: &[Op]| about(Kind::Answer, &ops, "OP: it is odd");
+        let of = |ops: &[Op]| about(Kind::Answer, AnyValue::new(ops.to_vec()), "OP: it is odd");
         let both = Claim::of(&of(&[Get("1"), Pay { to: 2 }])).expect("a finding");
         assert!(both.is_in(&of(&[Pay { to: 3 }])) && both.is_in(&of(&[Pay { to: 3 }, Get("2"), Get("3")])));
         assert!(!both.is_in(&of(&[Pay { to: 3 }, Pop])));
@@ -171,7 +171,9 @@ mod tests {
 
     #[test]
     fn a_panic_has_a_place_and_words() {
-        let panic = |op: Op, what: &str| Claim::of(&about(Kind::Panic, &op, &format!("OP panicked: {what}")));
+        let panic = |op: Op, what: &str| {
+            Claim::of(&about(Kind::Panic, AnyValue::new(op), &format!("OP panicked: {what}")))
+        };
         let index = panic(Pop, "index 3 of 3 (src/a.rs:7)");
         assert_eq!(index, panic(Pop, "index 9 of 2 (src/a.rs:7)"));
         assert_ne!(index, panic(Pop, "index 3 of 3 (src/a.rs:9)"));

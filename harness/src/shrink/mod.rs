@@ -17,33 +17,33 @@
 //! the one that follows, read versions and commits are made in the [order](shaketable_sim::faults::FaultPlan::order) of the
 //! run that failed, as far as it matters.
 //!
-//! The search does not depend on the workload's types, and is compiled once; a [`Subject`] runs its candidates.
+//! A [`Subject`] runs the candidates of the search.
 
 mod claim;
 mod conditions;
 mod configuration;
 mod form;
+mod planned;
 mod promise;
 mod search;
 mod sketch;
 mod take;
 #[cfg(test)]
 mod tests;
-mod typed;
 mod values;
 
 pub use claim::Claim;
+pub(crate) use planned::shrink_plan;
 pub use search::{Progress, schedules, shrink};
 pub use shaketable_reports::Schedule;
 pub use sketch::{Reduced, Sketch};
-pub(crate) use typed::Typed;
 
 use crate::runner::RunResult;
 use serde_json::Value;
 pub use shaketable_reports::Size;
 use shaketable_sim::faults::{Profile, Step};
 
-/// What is shrunk: the operations of a plan, with their types.
+/// What is shrunk.
 pub trait Subject {
     /// The plan as it is: nothing is taken away.
     fn whole(&self) -> Sketch;

@@ -23,28 +23,24 @@ fn site() -> Site {
     Site::new("runs/").expect("a prefix")
 }
 
-fn plan<W: Workload>(seed: u64, bug: Option<&str>) -> Plan<W> {
+fn plan<W: Workload>(seed: u64, bug: Option<&str>) -> Plan {
     let demands = Demands { bug: bug.map(str::to_owned), ..Demands::default() };
-    site().drawn(|| Plan::draw(Seed(seed), &demands))
+    site().drawn(|| Plan::draw::<W>(Seed(seed), &demands))
 }
 
 type Index = Mounted<index::Index>;
 type Queue = Mounted<queue::Queue>;
 
 /// A plan whose clients take long.
-fn long() -> Plan<Queue> {
-    Plan { pause: SECOND, ..plan(1, None) }
+fn long() -> Plan {
+    Plan { pause: SECOND, ..plan::<Queue>(1, None) }
 }
 
-async fn under<W: Workload>(
-    machine: &Machine,
-    plan: &Plan<W>,
-    conditions: Conditions<'_>,
-) -> Result<RunResult, RunError> {
+async fn under(machine: &Machine, plan: &Plan, conditions: Conditions<'_>) -> Result<RunResult, RunError> {
     perform(plan, &|| Ok(AnyDatabase::new(machine.open())), &site(), conditions).await
 }
 
-async fn run<W: Workload>(machine: &Machine, plan: &Plan<W>) -> Result<RunResult, RunError> {
+async fn run(machine: &Machine, plan: &Plan) -> Result<RunResult, RunError> {
     under(machine, plan, Conditions::new(false, &|| false)).await
 }
 
@@ -73,7 +69,7 @@ fn passes<W: Workload>(faults: FaultPlan) {
             put(&db, neighbour).await;
         }
         for seed in 0..4 {
-            let result = run::<W>(&machine, &plan(seed, None)).await.expect("a cluster that answers");
+            let result = run(&machine, &plan::<W>(seed, None)).await.expect("a cluster that answers");
             assert!(result.findings.is_empty(), "{} {seed}: {:?}", W::NAME, result.findings);
             assert!(result.counters.committed > 0 && result.counters.audits > 0);
             assert_eq!(keys(&db).await, ["runs", "runs0"]);
@@ -150,7 +146,7 @@ fn workloads_pass_while_results_are_unknown() {
 fn a_planted_bug_is_caught_by_what_the_clients_saw() {
     cluster::under(unknown_results(), |machine| async move {
         for seed in 0..40 {
-            let result = run::<Index>(&machine, &plan(seed, Some("as-printed"))).await.expect("an answer");
+            let result = run(&machine, &plan::<Index>(seed, Some("as-printed"))).await.expect("an answer");
             assert!(result.verdict() != Verdict::Harness, "{:?}", result.findings);
             if !result.findings.is_empty() {
                 return;
@@ -165,7 +161,7 @@ fn clients_that_die_come_back() {
     cluster::under(FaultPlan::default(), |machine| async move {
         let mut deaths = 0;
         for seed in 0..30 {
-            let mut plan: Plan<Queue> = plan(seed, None);
+            let mut plan = plan::<Queue>(seed, None);
             plan.faults = FaultPlan::draw(Seed(seed), Profile::Storm, plan.hurt, &[]);
             let result = run(&machine, &plan).await.expect("an answer");
             assert!(result.findings.is_empty(), "{seed}: {:?}", result.findings);
@@ -180,7 +176,7 @@ fn a_prefix_that_is_not_empty_is_refused_and_left_alone() {
     cluster::under(FaultPlan::default(), |machine| async move {
         let db = machine.open();
         put(&db, "runs/x").await;
-        let refused = run::<Queue>(&machine, &plan(0, None)).await.expect_err("a refusal");
+        let refused = run(&machine, &plan::<Queue>(0, None)).await.expect_err("a refusal");
         assert_eq!(
             refused,
             RunError::NotEmpty { prefix: "\"runs/\"".to_owned(), key: "\"runs/x\"".to_owned() }

@@ -4,6 +4,7 @@ mod witness;
 
 use super::{Story, set};
 use crate::{
+    erased::{AnyValue, AnyWorkload, forgotten},
     finding::{Finding, Kind, Objection, Witness},
     judges::{Truth, Unfit, audits, conflict_free, model, waiting::Wait},
     workload::Operation,
@@ -121,19 +122,23 @@ impl<const ONE: bool> Workload for Register<ONE> {
 struct Run {
     workload: Register,
     story: Story,
-    plan: [Vec<Op>; 2],
-    operations: [Vec<Operation<Option<String>>>; 2],
+    plan: [Vec<AnyValue>; 2],
+    operations: [Vec<Operation<AnyValue>>; 2],
 }
 
 impl Run {
+    fn any(&self) -> AnyWorkload {
+        AnyWorkload::new(self.workload.clone())
+    }
+
     fn operation(&mut self, client: usize, op: Op, (called, returned): (Nanos, Nanos)) -> &mut Self {
-        self.plan[client].push(op);
-        self.operations[client].push(Operation { called, returned, outcome: Some(Outcome::Answered(None)) });
-        self
+        self.plan[client].push(AnyValue::new(op));
+        self.operations[client].push(Operation { called, returned, outcome: None });
+        self.answers(client, None)
     }
 
     fn ends(&mut self, client: usize, outcome: Outcome<Option<String>>) -> &mut Self {
-        self.operations[client].last_mut().expect("an operation").outcome = Some(outcome);
+        self.operations[client].last_mut().expect("an operation").outcome = Some(forgotten(outcome));
         self
     }
 
@@ -151,9 +156,9 @@ impl Run {
         ended: Nanos,
     ) -> &mut Self {
         let operation = self.plan[client].len() - 1;
-        let value = match &self.plan[client][operation] {
-            Op::Set(value) => value.clone(),
-            Op::Get => "by a get".to_owned(),
+        let value = match self.plan[client][operation].get() {
+            Some(Op::Set(value)) => value.clone(),
+            _ => "by a get".to_owned(),
         };
         let (id, attempt) = self.story.attempt(read, Vec::new());
         (attempt.client, attempt.operation) = (ClientId(client as u16), Some(operation as u32));
@@ -190,11 +195,12 @@ impl Run {
 
     fn objection(&self) -> Result<<Register as Workload>::Model, Box<Objection>> {
         let truth = Truth::of(&self.story.history);
-        let judged = model::judge(&self.workload, &self.plan, &self.operations, &self.story.history, &truth);
-        judged.0.map_err(|unfit| match unfit {
+        let judged = model::judge(&self.any(), &self.plan, &self.operations, &self.story.history, &truth);
+        let model = judged.0.map_err(|unfit| match unfit {
             model::Mismatch::Layer(why) => why,
             model::Mismatch::Model(why) => panic!("{}", why.message),
-        })
+        });
+        model.map(|model| model.get::<<Register as Workload>::Model>().expect("its model").clone())
     }
 
     fn judge(&self) -> Result<<Register as Workload>::Model, String> {
@@ -344,7 +350,7 @@ fn operations_that_promise_not_to_conflict_read_nothing_that_others_write() {
         let attempt = run.story.history.attempts[mine].as_mut().expect("an attempt");
         attempt.read_ranges = vec![KeyRange::new(read.0, read.1)];
         let truth = Truth::of(&run.story.history);
-        conflict_free::judge(&run.workload, &run.plan, &run.story.history, &truth)
+        conflict_free::judge(&run.any(), &run.plan, &run.story.history, &truth)
     };
     for client in [0, 1] {
         assert!(verdict(true, client, ("r", "s")).unwrap_err().message.contains("they can conflict"));
@@ -357,7 +363,7 @@ fn operations_that_promise_not_to_conflict_read_nothing_that_others_write() {
     run.set(0, "a", 10, [100, 150, 200]);
     run.story.history.attempts[0].as_mut().expect("an attempt").read_ranges = vec![KeyRange::new("r", "s")];
     let truth = Truth::of(&run.story.history);
-    assert_eq!(conflict_free::judge(&run.workload, &run.plan, &run.story.history, &truth), Ok(()));
+    assert_eq!(conflict_free::judge(&run.any(), &run.plan, &run.story.history, &truth), Ok(()));
 }
 
 #[test]
@@ -369,7 +375,12 @@ fn an_audit_reports_the_first_version_that_breaks_an_invariant() {
             let state = if broken.contains(&version) { set("broken", "") } else { clear };
             story.log(version * 10, vec![(None, 0, vec![set("a", "1")]), (None, 1, vec![state])]);
         }
-        let judged = audits::judge(&<Register>::default(), &story.history, &Truth::of(&story.history), from);
+        let judged = audits::judge(
+            &AnyWorkload::new(<Register>::default()),
+            &story.history,
+            &Truth::of(&story.history),
+            from,
+        );
         (judged.0, judged.1.map_err(|broken| broken.objection.message))
     };
     assert_eq!(audit(0..0, 0), (41, Ok(())));
@@ -391,7 +402,7 @@ fn judged_waits_are_counted() {
         let mut run = Run { workload: Register { waits, ..Register::default() }, ..Run::default() };
         run.get(1, None, Some(10), (0, 6 * SECOND));
         let truth = Truth::of(&run.story.history);
-        let judge = model::judge(&run.workload, &run.plan, &run.operations, &run.story.history, &truth);
+        let judge = model::judge(&run.any(), &run.plan, &run.operations, &run.story.history, &truth);
         assert_eq!((judge.0.is_ok(), judge.1), (true, judged));
     }
 }
@@ -405,7 +416,7 @@ fn all_effects_are_durable_when_the_operation_is_answered() {
         run.attempt(0, 19, Some((20, second)), 200);
         let truth = Truth::of(&run.story.history);
         let workload = Register::<false> { late, ..Register::default() };
-        model::judge(&workload, &run.plan, &run.operations, &run.story.history, &truth).0
+        model::judge(&AnyWorkload::new(workload), &run.plan, &run.operations, &run.story.history, &truth).0
     };
     assert!(judged(200, false).is_ok() && judged(201, true).is_ok());
     let Err(model::Mismatch::Layer(objection)) = judged(201, false) else { panic!("the second is late") };

@@ -2,6 +2,7 @@
 
 use super::{Story, between, get, get_key, range, rows, set, witness};
 use crate::{
+    erased::AnyValue,
     finding::Witness,
     judges::{Replica, Truth, convergent, durable, live, real_time, serializable},
     workload::Operation,
@@ -161,8 +162,9 @@ fn a_replica_that_differs_names_the_key_and_both_values() {
 
 #[test]
 fn an_operation_that_waits_is_named_with_who_should_have_woken_it() {
-    let pending = || Operation::<()> { called: 0, returned: 0, outcome: None };
-    let waits = live::judge(&[vec![], vec![pending()], vec![pending()]], &[vec![], vec![()], vec![()]], 1)
+    let pending = || Operation { called: 0, returned: 0, outcome: None };
+    let planned = || vec![AnyValue::new(())];
+    let waits = live::judge(&[vec![], vec![pending()], vec![pending()]], &[vec![], planned(), planned()], 1)
         .unwrap_err();
     assert_eq!(waits.witness.operations, [(1, 0), (2, 0)]);
     let mut story = Story::default();

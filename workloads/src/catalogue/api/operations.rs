@@ -422,8 +422,9 @@ mod tests {
     fn plans_are_drawn_and_survive_being_saved() {
         let mut kinds = std::collections::BTreeSet::new();
         for seed in 0..100 {
-            let plan: Plan<Api> = Plan::draw(Seed(seed), &Demands::default());
-            for call in plan.operations.iter().flatten().flat_map(|op| &op.calls) {
+            let plan = Plan::draw::<Api>(Seed(seed), &Demands::default());
+            let operations = plan.operations_of::<Api>().expect("its own");
+            for call in operations.iter().flatten().flat_map(|op| &op.calls) {
                 let text = serde_json::to_string(call).unwrap();
                 assert_eq!(serde_json::from_str::<Call>(&text).unwrap(), *call);
                 kinds.insert(text.split('"').nth(1).unwrap().to_owned());

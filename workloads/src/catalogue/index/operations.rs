@@ -275,9 +275,10 @@ mod tests {
     fn clients_meet_and_every_bound_is_drawn() {
         let (mut moved, mut found, mut bounds) = (0, 0, BTreeSet::new());
         for seed in 0..100 {
-            let plan = Plan::<Mounted<Index>>::draw(Seed(seed), &Demands::default());
+            let plan = Plan::draw::<Mounted<Index>>(Seed(seed), &Demands::default());
             let mut model = Timeline::new(State::default());
-            for op in plan.operations.iter().flatten().flatten() {
+            let operations = plan.operations_of::<Mounted<Index>>().expect("its own");
+            for op in operations.iter().flatten().flatten() {
                 let draw = Index::draw(&mut Seed(0).stream("index"), None);
                 match draw.replay(&mut model, op, &At::default()) {
                     Ok(Answer::User(Some(_)) | Answer::Thing(Some(_))) => moved += 1,

@@ -179,8 +179,9 @@ mod tests {
     fn plans_have_both_orders_and_every_kind_of_call() {
         let mut seen = BTreeSet::new();
         for seed in 0..100 {
-            let plan = Plan::<Mounted<Queue>>::draw(Seed(seed), &Demands::default());
-            for op in plan.operations.iter().flatten().flatten() {
+            let plan = Plan::draw::<Mounted<Queue>>(Seed(seed), &Demands::default());
+            let operations = plan.operations_of::<Mounted<Queue>>().expect("its own");
+            for op in operations.iter().flatten().flatten() {
                 seen.insert(match op {
                     Op::Enqueue(batch) if batch.length > LONGEST => "oversized".to_owned(),
                     Op::Enqueue(batch) if batch.length == LONGEST => "longest".to_owned(),

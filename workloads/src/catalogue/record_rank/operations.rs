@@ -167,10 +167,11 @@ mod tests {
     fn ranks_and_entries_are_found() {
         let (mut ranked, mut scores, mut entries, mut refused) = (0, 0, 0, 0);
         for seed in 0..100 {
-            let plan = Plan::<Mounted<Ranks>>::draw(Seed(seed), &Demands::default());
+            let plan = Plan::draw::<Mounted<Ranks>>(Seed(seed), &Demands::default());
             let mut model = Timeline::new(super::super::State::default());
             let drawn = Ranks::draw(&mut Seed(seed).stream("ranks"), None);
-            for op in plan.operations.iter().flatten().flatten() {
+            let operations = plan.operations_of::<Mounted<Ranks>>().expect("its own");
+            for op in operations.iter().flatten().flatten() {
                 match drawn.replay(&mut model, op, &At::default()) {
                     Ok(Answer::Rank(Some(1..))) => ranked += 1,
                     Ok(Answer::Score(Some(_))) => scores += 1,

@@ -171,12 +171,13 @@ mod tests {
     fn the_races_of_the_tutorial_are_drawn() {
         let (mut last_seat, mut sixth, mut switched, mut kept) = (0, 0, 0, 0);
         for seed in 0..200 {
-            let plan: Plan<Mounted<Signups>> = Plan::draw(Seed(seed), &Demands::default());
+            let plan = Plan::draw::<Mounted<Signups>>(Seed(seed), &Demands::default());
             let configuration = serde_json::to_value(&plan.configuration).expect("plain data");
             let signup: Signups =
                 serde_json::from_value(configuration["specimen"].clone()).expect("the same");
             let mut model = signup.model();
-            for op in plan.operations.iter().flatten().flatten() {
+            let operations = plan.operations_of::<Mounted<Signups>>().expect("its own");
+            for op in operations.iter().flatten().flatten() {
                 let switch = matches!(op, Op::Anyway(op) if matches!(**op, Op::Switch(..)));
                 match signup.replay(&mut model, op, &At::default()) {
                     Err(Error::Refused(Refusal::NoRemainingSeats)) => last_seat += 1,

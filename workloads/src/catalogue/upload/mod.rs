@@ -272,9 +272,15 @@ mod tests {
 
     #[test]
     fn plans_have_uploads_of_many_parts_and_every_kind_of_operation() {
-        let plans: Vec<Plan<Upload>> = (0..60).map(|s| Plan::draw(Seed(s), &Demands::default())).collect();
+        let plans: Vec<_> = (0..60)
+            .map(|seed| {
+                let plan = Plan::draw::<Upload>(Seed(seed), &Demands::default());
+                let configuration = plan.configuration.get::<Upload>().expect("its own").clone();
+                (configuration, plan.operations_of::<Upload>().expect("its own"))
+            })
+            .collect();
         let any = |is: &dyn Fn(&Upload, &Op) -> bool| {
-            plans.iter().any(|p| p.operations.iter().flatten().any(|op| is(&p.configuration, op)))
+            plans.iter().any(|(upload, lists)| lists.iter().flatten().any(|op| is(upload, op)))
         };
         assert!(any(&|w, op| matches!(op, Op::Upload(_, data, _) if w.parts(&data.bytes()).len() > 3)));
         assert!(any(&|_, op| matches!(op, Op::Life(_))) && any(&|_, op| matches!(op, Op::Leave(..))));

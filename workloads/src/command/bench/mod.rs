@@ -89,7 +89,7 @@ fn empty(interrupt: &Interrupt) -> Result<Figure, Refusal> {
     Ok(Figure { reach: Some(5.0), at_most: true, ..figure(name, value, "CPU ms", &what) })
 }
 
-fn cycle_plan(seed: u64, demands: &Demands, nodes: u32, rotations: usize) -> Plan<Cycle> {
+fn cycle_plan(seed: u64, demands: &Demands, nodes: u32, rotations: usize) -> Plan {
     let mut plan = Plan::around(Cycle::sized(nodes, CLIENTS, rotations), Seed(seed), demands);
     plan.pause = 0;
     // No client is to be cut off: the act ends when every client has done its work.

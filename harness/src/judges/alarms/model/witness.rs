@@ -2,6 +2,7 @@
 
 use super::{super::witness, Op, Register, Run};
 use crate::{
+    erased::AnyWorkload,
     finding::{Finding, Kind, Witness},
     judges::{
         Truth,
@@ -162,7 +163,7 @@ fn operations_that_can_conflict_are_named_with_their_attempts_and_the_keys() {
         let [.., Some(attempt)] = &mut run.story.history.attempts[..] else { panic!("an attempt") };
         attempt.read_ranges = vec![KeyRange::new(read.0, read.1)];
         let truth = Truth::of(&run.story.history);
-        let judged = conflict_free::judge(&run.workload, &run.plan, &run.story.history, &truth);
+        let judged = conflict_free::judge(&run.any(), &run.plan, &run.story.history, &truth);
         Finding::of(Kind::ConflictFree, *judged.unwrap_err()).witness
     };
     let named = |keys| Witness { operations: vec![(0, 1), (1, 0)], ..witness(&[1, 2], keys, None) };
@@ -186,7 +187,9 @@ fn a_broken_invariant_names_who_broke_it_and_what_of_it_the_audit_read() {
     );
     let judged = |from| {
         let truth = Truth::of(&story.history);
-        let broken = audits::judge(&<Register>::default(), &story.history, &truth, from).1.unwrap_err();
+        let broken = audits::judge(&AnyWorkload::new(<Register>::default()), &story.history, &truth, from)
+            .1
+            .unwrap_err();
         (broken.since, Finding::of(Kind::Audit, broken.objection).witness)
     };
     assert_eq!(judged(30), (40, witness(&[2], &["broken"], None)));

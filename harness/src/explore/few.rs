@@ -1,11 +1,11 @@
-//! A plan whose operations have types as the subject of an exploration.
+//! A plan as the subject of an exploration.
 
 use super::Subject;
 use crate::{
+    erased::AnyValue,
     plan::{Demands, Plan},
     runner::{self, RunResult},
     shrink::Sketch,
-    workload::Workload,
 };
 use shaketable_sim::{
     config::ClusterConfig,
@@ -18,30 +18,30 @@ use shaketable_sim::{
 const HURT: Nanos = 60 * SECOND;
 
 /// The plan of a seed on the smallest cluster.
-pub(crate) struct Few<W: Workload>(Plan<W>);
+pub(crate) struct Few(Plan);
 
-impl<W: Workload> Few<W> {
-    /// The plan of a seed with the planted bugs of these demands. The outcomes and orders come from the exploration.
-    pub(crate) fn draw(seed: Seed, demands: &Demands) -> Few<W> {
+impl Few {
+    /// A plan, drawn with the planted bugs of these demands. The outcomes and orders come from the exploration.
+    pub(crate) fn drawn(draw: impl Fn(&Demands) -> Plan, demands: &Demands) -> Box<dyn Subject> {
         let demands = Demands {
             profile: Profile::Standard,
             bug: demands.bug.clone(),
             cluster_bug: demands.cluster_bug,
             without: Vec::new(),
         };
-        let mut plan = Plan::draw(seed, &demands);
+        let mut plan = draw(&demands);
         plan.cluster = ClusterConfig { cluster_bug: demands.cluster_bug, ..ClusterConfig::smallest() };
         plan.faults = FaultPlan::default();
         (plan.pause, plan.hurt) = (0, HURT);
-        Few(plan)
+        Box::new(Few(plan))
     }
 
-    fn plan_of(&self, sketch: &Sketch) -> Plan<W> {
+    fn plan_of(&self, sketch: &Sketch) -> Plan {
         self.0.cut(sketch, |client, index| self.0.operations[client][index].clone())
     }
 }
 
-impl<W: Workload> Subject for Few<W> {
+impl Subject for Few {
     fn seed(&self) -> Seed {
         self.0.run_seed()
     }
@@ -58,7 +58,7 @@ impl<W: Workload> Subject for Few<W> {
     }
 
     fn operations(&self) -> Vec<Vec<String>> {
-        let shown = |list: &Vec<W::Op>| list.iter().map(|op| format!("{op:?}")).collect();
+        let shown = |list: &Vec<AnyValue>| list.iter().map(|op| format!("{op:?}")).collect();
         self.0.operations.iter().map(shown).collect()
     }
 

@@ -1,10 +1,16 @@
-//! A plan whose operations have types as the subject of the shrinker.
+//! A plan as the subject of the shrinker.
 
-use super::{Shrunk, Sketch, Subject, promise::Promise, search::Found, sketch::Reduced, values::Values};
+use super::{
+    Progress, Shrunk, Sketch, Subject,
+    promise::Promise,
+    search::{Found, shrink},
+    sketch::Reduced,
+    values::Values,
+};
 use crate::{
+    erased::AnyValue,
     plan::{self, Plan, tree},
     runner::{self, RunResult},
-    workload::Workload,
 };
 use serde_json::Value;
 use shaketable_sim::{
@@ -19,25 +25,31 @@ const CONFIGURATIONS: u64 = 30;
 const SAMPLES: u64 = 8;
 
 /// A plan, and the value trees of its operations.
-pub(crate) struct Typed<W: Workload> {
-    plan: Plan<W>,
-    values: Vec<Option<Values<W::Op>>>,
+struct Planned {
+    plan: Plan,
+    values: Vec<Option<Values<AnyValue>>>,
     /// The smallest plan so far.
-    kept: Plan<W>,
+    kept: Plan,
 }
 
-impl<W: Workload> Typed<W> {
-    pub(crate) fn new(plan: Plan<W>) -> Typed<W> {
+/// Shrinks a plan. `goes_on` is called after each run, and ends the search with `false`. `None` if the run passes.
+pub(crate) fn shrink_plan(plan: Plan, goes_on: &mut dyn FnMut(&Progress) -> bool) -> Option<Shrunk> {
+    let mut subject = Planned::new(plan);
+    shrink(&mut subject, goes_on).map(|found| subject.shrunk(found))
+}
+
+impl Planned {
+    fn new(plan: Plan) -> Planned {
         let values = plan.operations.iter().enumerate().map(|(client, operations)| {
             let strategy = plan.configuration.operations(client);
             tree(Seed(plan.seed), client, strategy).and_then(|tree| Values::new(tree, operations))
         });
         let values = values.collect();
-        Typed { kept: plan.clone(), plan, values }
+        Planned { kept: plan.clone(), plan, values }
     }
 
     /// The plan of a sketch.
-    fn plan_of(&self, sketch: &Sketch) -> Plan<W> {
+    fn plan_of(&self, sketch: &Sketch) -> Plan {
         self.plan.cut(sketch, |client, index| {
             let simpler = self.values[client].as_ref().and_then(|values| values.of(index));
             simpler.unwrap_or(&self.plan.operations[client][index]).clone()
@@ -45,7 +57,7 @@ impl<W: Workload> Typed<W> {
     }
 
     /// The plan that was found.
-    pub(crate) fn shrunk(&self, found: Found) -> Shrunk {
+    fn shrunk(&self, found: Found) -> Shrunk {
         Shrunk {
             repro: self.kept.to_json(),
             before: self.whole().size(),
@@ -58,7 +70,7 @@ impl<W: Workload> Typed<W> {
     }
 }
 
-impl<W: Workload> Subject for Typed<W> {
+impl Subject for Planned {
     fn whole(&self) -> Sketch {
         Sketch {
             operations: self.plan.operations.iter().map(|list| (0..list.len()).collect()).collect(),
@@ -89,12 +101,13 @@ impl<W: Workload> Subject for Typed<W> {
 
     fn configurations(&self) -> (Value, Vec<Value>) {
         let bug = self.plan.demands.bug.as_deref();
-        let drawn = |seed| plan::plain(&W::draw(&mut Seed(seed).stream("workload"), bug));
+        let workload = &self.plan.configuration;
+        let drawn = |seed| plan::plain(&workload.redrawn(&mut Seed(seed).stream("workload"), bug));
         (plan::plain(&self.plan.configuration), (0..CONFIGURATIONS).map(drawn).collect())
     }
 
     fn configured(&self, sketch: &Sketch, value: Value) -> Option<Sketch> {
-        let configuration: W = plan::configuration(&value)?;
+        let configuration = self.plan.configuration.reconfigured(&value)?;
         let clients = sketch.fewer_clients(configuration.clients())?;
         // An operation that has the number of its client in it keeps it: no other client has it.
         let names = clients.clone();
@@ -102,7 +115,7 @@ impl<W: Workload> Subject for Typed<W> {
         let candidate = self.plan_of(&sketch);
         candidate.check().ok()?;
         let sample = |seed| {
-            let list = |(client, planned): (&usize, &Vec<W::Op>)| match planned.is_empty() {
+            let list = |(client, planned): (&usize, &Vec<AnyValue>)| match planned.is_empty() {
                 true => Vec::new(),
                 false => plan::generate(Seed(seed), *client, candidate.configuration.operations(*client)),
             };
@@ -130,10 +143,9 @@ impl<W: Workload> Subject for Typed<W> {
     }
 }
 
-/// The operations of a plan as JSON, read from its repro file: a serializer of its own would be compiled for each workload.
-fn operations_of<W: Workload>(plan: &Plan<W>) -> Value {
-    let mut plan: Value = serde_json::from_str(&plan.to_json()).unwrap_or_default();
-    plan["operations"].take()
+/// The operations of a plan as JSON.
+fn operations_of(plan: &Plan) -> Value {
+    plan::plain(&plan.operations)
 }
 
 /// Whether the operations of each client are such ones as in the samples.

@@ -61,6 +61,9 @@ struct Issued {
     serializable: bool,
 }
 
+/// A read, and what makes a commit wait for it.
+type Begun = (Issued, Guard);
+
 impl Issued {
     /// Runs a range read to its end, fetching what is not cached.
     async fn run(&self, mut read: RangeRead) -> Result<Batch> {
@@ -254,7 +257,7 @@ fn lose_own_write(client: &Client, writes: &Arc<WriteMap>) -> Arc<WriteMap> {
 }
 
 impl SimTransaction {
-    fn issue(&self, state: &mut State, call: Call, isolation: Isolation) -> (Issued, Guard) {
+    fn issue(&self, state: &mut State, call: Call, isolation: Isolation) -> Begun {
         state.has_read = true;
         let (view, own) = (state.view(&self.0.client, isolation), state.options.own_writes());
         let client = &self.0.client;
@@ -288,7 +291,7 @@ impl SimTransaction {
         }
     }
 
-    fn issue_key(&self, selector: &KeySelector, isolation: Isolation) -> Result<(Issued, Guard)> {
+    fn issue_key(&self, selector: &KeySelector, isolation: Isolation) -> Result<Begun> {
         let mut state = self.0.state.lock();
         state.enter(&self.0.client)?;
         if selector.key > state.max_read() {
@@ -335,7 +338,7 @@ impl SimTransaction {
         &self,
         range: &RangeOption,
         isolation: Isolation,
-    ) -> Result<Option<((Issued, Guard), Selector, Selector)>> {
+    ) -> Result<Option<(Begun, Selector, Selector)>> {
         let mut state = self.0.state.lock();
         state.enter(&self.0.client)?;
         let max = state.max_read();

@@ -128,7 +128,7 @@ struct Run {
 
 impl Run {
     fn any(&self) -> AnyWorkload {
-        AnyWorkload::new(self.workload.clone())
+        AnyWorkload::new(self.workload)
     }
 
     fn operation(&mut self, client: usize, op: Op, (called, returned): (Nanos, Nanos)) -> &mut Self {

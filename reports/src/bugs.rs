@@ -83,6 +83,9 @@ pub struct BugReport {
     pub caught: Option<Catch>,
     /// What went wrong instead of a catch: a judge of the wrong kind objected.
     pub wrong_judge: Option<String>,
+    /// What it takes to show the bug that only a simulated cluster has, if a real one did not show it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub only_simulated: Option<String>,
 }
 
 /// The results for all planted bugs.
@@ -131,6 +134,11 @@ impl BugsReport {
     /// objected.
     pub fn missed(&self) -> usize {
         self.bugs.iter().filter(|bug| bug.caught.is_none() && !self.is_left(bug)).count()
+    }
+
+    /// The number of bugs missed that a real cluster cannot show.
+    pub fn only_simulated(&self) -> usize {
+        self.bugs.iter().filter(|bug| bug.only_simulated.is_some()).count()
     }
 
     /// Missing one bug is a failure; on a real cluster, only missing all of them is, or an objection of a

@@ -4,7 +4,7 @@ use super::{
     Refusal, advise,
     args::BugsArguments,
     backend::Backend,
-    caught,
+    beyond, caught,
     choose::{self, CLUSTER},
     cost,
     interrupt::Interrupt,
@@ -30,6 +30,7 @@ use std::{
 };
 
 /// A planted bug, and the workloads that take turns with it.
+#[derive(Clone)]
 pub(super) struct Planted {
     place: &'static str,
     name: &'static str,
@@ -89,6 +90,9 @@ pub fn bugs(arguments: &BugsArguments) -> Result<Conclusion, Refusal> {
                 && let Some(catch) = &mut bug.caught
             {
                 catch.shrunk = caught::shrunk(&entries, &planted.demands, catch, &interrupt);
+            }
+            if real && bug.caught.is_none() {
+                bug.only_simulated = beyond::takes(&entries, planted, &interrupt, &stop);
             }
             bug
         },
@@ -169,6 +173,11 @@ impl Planted {
         }
     }
 
+    /// The same bug with other demands.
+    pub(super) fn with(&self, demands: Demands) -> Planted {
+        Planted { demands, ..self.clone() }
+    }
+
     /// A bug of the cluster, if any of the entries shows it.
     fn in_cluster(entries: &[Box<dyn Entry>], bug: ClusterBug, demands: &Demands) -> Option<Planted> {
         let shows = |entry: &dyn Entry| bug.shows_everywhere() || entry.cluster_bugs().contains(&bug);
@@ -191,6 +200,7 @@ impl Planted {
             cpu_ns: 0,
             caught: None,
             wrong_judge: None,
+            only_simulated: None,
         }
     }
 

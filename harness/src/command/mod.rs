@@ -12,6 +12,7 @@ mod advise;
 mod args;
 pub mod backend;
 pub mod bench;
+mod beyond;
 mod bugs;
 mod caught;
 pub mod choose;

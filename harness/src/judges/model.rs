@@ -4,12 +4,12 @@
 //! before everything that became durable after its return.
 //!
 //! * The place of an operation with an effect is the commit of its writing transaction, which must be durable
-//!   before the operation returns, unless its answer [allows a later effect](Workload::may_land_late). An operation
-//!   with [several effects](Workload::ONE_EFFECT) has a place at each, and all must be durable. A transaction that is [not an effect](Workload::is_effect) according to the workload does not count.
+//!   before the operation returns, unless its answer [allows a later effect](crate::Workload::may_land_late). An operation
+//!   with [several effects](crate::Workload::ONE_EFFECT) has a place at each, and all must be durable. A transaction that is [not an effect](crate::Workload::is_effect) according to the workload does not count.
 //! * The place of an operation without an effect is the read version of one of its transactions. It may be any of
 //!   them, because a layer may read again to ensure that an earlier attempt has no effect. Read versions lower
 //!   than what was acknowledged before the call do not count, unless the operation may read
-//!   [stale](Workload::may_read_stale) data.
+//!   [stale](crate::Workload::may_read_stale) data.
 //! * The place of an operation that neither wrote nor read may be any version of that time.
 //!
 //! An operation that was reported to have no effect must have none. An operation with an unknown outcome may have

@@ -23,7 +23,25 @@ pub use site::Site;
 pub use testbed::run;
 pub use testbed::{Conditions, RunError, perform};
 
+use crate::finding::Kind;
 use shaketable_layers::tx::{AnyDatabase, Error};
+use shaketable_sim::faults::Family;
+
+/// The fault families that a real cluster has as well: a run delivers the deaths of clients, and the fault injection of
+/// FoundationDB's client ends calls with errors (`CLIENT_BUGGIFY` in its `NativeAPI.actor.cpp`).
+pub const FAMILIES: &[Family] = &[
+    Family::ClientDeath,
+    Family::UnknownCommitted,
+    Family::UnknownNotCommitted,
+    Family::LateLanding,
+    Family::SpuriousConflict,
+    Family::TooOld,
+    Family::ProxyMemory,
+    Family::GrvMemory,
+];
+
+/// The judges whose evidence a real cluster does not give: conflict ranges, and the ends of all waits.
+pub const NOT_JUDGED: &[Kind] = &[Kind::ConflictFree, Kind::Unexplained];
 
 /// Opens a database of the real cluster for one client.
 pub type Open<'a> = &'a (dyn Fn() -> Result<AnyDatabase, Error> + Sync);

@@ -130,6 +130,7 @@ fn about(bug: &BugReport, report: &BugsReport) -> Markup {
                 (command("replay", &caught.replay))
             }
             @if let Some(wrong) = &bug.wrong_judge { (lines(wrong, MOST_CHARACTERS)) }
+            @if let Some(takes) = &bug.only_simulated { "only a simulated cluster shows it: " (takes) }
         }
     }
 }

@@ -70,6 +70,9 @@ pub fn bugs(report: &BugsReport, commit: &str) -> String {
             let _ = writeln!(out, "{} of {}: {wrong_judge}\n", bug.bug, bug.place);
         }
     }
+    for (bug, takes) in report.bugs.iter().filter_map(|bug| Some((bug, bug.only_simulated.as_ref()?))) {
+        let _ = writeln!(out, "{} of {}: only a simulated cluster shows it: {takes}\n", bug.bug, bug.place);
+    }
     for (bug, difference) in report.different() {
         let _ = writeln!(out, "{} of {}: what remains is another run: {difference}\n", bug.bug, bug.place);
     }
@@ -162,9 +165,10 @@ pub(crate) fn verdict(report: &BugsReport) -> String {
         }
         (_, 0) => format!("PASSED: {} caught.\n", all(total)),
         _ if report.outcome() == Conclusion::Passed => format!(
-            "PASSED: {} of {} caught; a real cluster need not do what the others wait for.\n",
+            "PASSED: {} of {} caught; of the others, a real cluster cannot show {}.\n",
             count(report.caught() as u64),
-            plural(total, "planted bug", "planted bugs")
+            plural(total, "planted bug", "planted bugs"),
+            count(report.only_simulated() as u64)
         ),
         _ => format!("FAILED: {} of {} not caught.\n", count(missed), plural(total, "bug", "bugs")),
     }
@@ -179,6 +183,7 @@ pub(crate) fn state(bug: &BugReport, report: &BugsReport) -> &'static str {
     match bug.caught {
         Some(_) => "caught",
         None if report.is_left(bug) => "not done",
+        None if bug.only_simulated.is_some() => "cannot show",
         None if report.real && bug.wrong_judge.is_none() => "not met",
         None => "MISSED",
     }

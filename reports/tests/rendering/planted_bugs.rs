@@ -16,6 +16,7 @@ fn bug(place: &str, name: &str, runs: u64, caught: Option<Catch>) -> BugReport {
         cpu_ns: runs * 30_000_000,
         caught,
         wrong_judge: None,
+        only_simulated: None,
     }
 }
 
@@ -101,6 +102,11 @@ fn a_real_cluster_need_not_reach_every_planted_bug() {
     let mut report = BugsReport { real: true, seeds: 0..20, ..bugs() };
     report.bugs.truncate(2);
     report.bugs.push(bug("index", "unread-old-zip", 20, None));
+    let dropped = BugReport {
+        only_simulated: Some("dropped-operation".to_owned()),
+        ..bug("queue", "forgets-pending", 20, None)
+    };
+    report.bugs.push(dropped);
     assert_eq!(report.outcome(), Conclusion::Passed);
     assert_snapshot!(text::bugs(&report, COMMIT));
     let outcome = |change: &dyn Fn(&mut BugsReport)| {

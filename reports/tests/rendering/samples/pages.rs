@@ -429,6 +429,7 @@ pub fn bugs() -> BugsReport {
             }),
         }),
         wrong_judge: None,
+        only_simulated: None,
     };
     BugsReport {
         faults: "standard".into(),

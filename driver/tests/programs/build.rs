@@ -1,4 +1,4 @@
-//! Compiles C programs against FoundationDB's own header and the library under test.
+//! Compiles C programs against the header of this package and the library under test.
 
 use std::{
     ffi::OsStr,
@@ -8,9 +8,13 @@ use std::{
 };
 use tempfile::TempDir;
 
-/// The folder of `fdb_c.h` 7.4, in the sources of the package `foundationdb-sys` that cargo has downloaded.
-pub static HEADER: LazyLock<PathBuf> =
-    LazyLock::new(|| package("foundationdb-sys").with_file_name("include").join("740"));
+/// The folder where programs find `foundationdb/fdb_c.h`.
+fn include() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("include")
+}
+
+/// The folder of `fdb_c.h`.
+pub static HEADER: LazyLock<PathBuf> = LazyLock::new(|| include().join("foundationdb"));
 
 /// The manifest of a package that cargo has downloaded.
 pub fn package(name: &str) -> PathBuf {
@@ -56,20 +60,21 @@ impl Program {
         Self::compile_from("tests/c", name, arguments)
     }
 
-    /// Compiles a program of a folder of this package. It finds the header also where FoundationDB installs it, in a
-    /// folder `foundationdb`.
+    /// Compiles a program of a folder of this package. It finds the header with and without the folder `foundationdb` in
+    /// its name. The language is C11 unless an argument names another standard.
     pub fn compile_from(folder: &str, name: &str, arguments: &[&str]) -> Program {
         let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join(folder);
         let folder = tempfile::tempdir().expect("a folder");
-        std::os::unix::fs::symlink(&*HEADER, folder.path().join("foundationdb")).expect("a link");
         let libraries = library();
+        let names_standard = arguments.iter().any(|argument| argument.starts_with("-std="));
         let compiled = Command::new("cc")
-            .args(["-std=gnu11", "-Wall", "-Wextra", "-Werror", "-g"])
+            .args((!names_standard).then_some("-std=gnu11"))
+            .args(["-Wall", "-Wextra", "-Werror", "-g"])
             .args(arguments)
             .arg("-I")
             .arg(&*HEADER)
             .arg("-I")
-            .arg(folder.path())
+            .arg(include())
             .arg(sources.join(name).with_extension("c"))
             .arg("-o")
             .arg(folder.path().join("program"))

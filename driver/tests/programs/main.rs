@@ -1,8 +1,9 @@
-//! The built library, as programs in C use it: its symbols, its contract, its determinism, servers.
+//! The built library, as programs in C use it: its symbols, its header, its contract, its determinism, servers.
 
 mod build;
 mod contract;
 mod exports;
+mod header;
 mod orders;
 mod published;
 mod runs;

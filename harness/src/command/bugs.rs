@@ -91,7 +91,7 @@ pub fn bugs(arguments: &BugsArguments) -> Result<Conclusion, Refusal> {
             {
                 catch.shrunk = caught::shrunk(&entries, &planted.demands, catch, &interrupt);
             }
-            if real && bug.caught.is_none() {
+            if real && bug.caught.is_none() && bug.wrong_judge.is_none() {
                 bug.only_simulated = beyond::takes(&entries, planted, &interrupt, &stop);
             }
             bug

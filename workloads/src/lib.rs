@@ -4,6 +4,9 @@
 //! sequential models share; [`conformance`] compares a client with what a real cluster answered. What a workload is,
 //! and everything that runs and judges one, is the crate [`shaketable`].
 
+// Unit tests have no workloads: see `catalogue::catalogue`.
+#![cfg_attr(test, allow(dead_code))]
+
 mod beside;
 pub mod catalogue;
 #[cfg(feature = "command")]

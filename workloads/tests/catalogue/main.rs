@@ -7,6 +7,7 @@ mod bugs;
 mod cluster;
 mod conformance;
 mod explore;
+mod list;
 mod passes;
 mod real;
 mod shrink;

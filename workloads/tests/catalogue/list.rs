@@ -1,0 +1,35 @@
+//! The list of the workloads agrees with the folders, and names are unique.
+
+use shaketable_sim::config::ClusterBug;
+use shaketable_workloads::catalogue::catalogue;
+
+#[test]
+fn names_are_unique_and_every_folder_is_listed() {
+    let listed: Vec<_> = catalogue().iter().map(|e| e.name()).collect();
+    let mut unique = listed.clone();
+    unique.sort_unstable();
+    unique.dedup();
+    assert_eq!(unique.len(), listed.len());
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/src/catalogue");
+    let entries = std::fs::read_dir(folder).expect("the catalogue");
+    for file in entries {
+        let path = file.expect("a file of it").path();
+        let name = path.file_name().and_then(|s| s.to_str()).expect("a name");
+        if path.is_dir() && name != "record_shared" {
+            assert!(listed.contains(&name), "{name} is not in the catalogue");
+        }
+    }
+}
+
+#[test]
+fn bugs_have_unique_names_within_their_workload() {
+    for entry in catalogue() {
+        let mut names: Vec<_> = entry.bugs().iter().map(|b| b.name).collect();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), entry.bugs().len(), "{}", entry.name());
+        for name in names {
+            assert_eq!(ClusterBug::named(name), None, "{name} of {} is a bug of the cluster", entry.name());
+        }
+    }
+}

@@ -9,7 +9,7 @@ use crate::{
 use bytes::Bytes;
 use futures::{FutureExt, future::LocalBoxFuture};
 use proptest::strategy::{BoxedStrategy, Strategy};
-use serde::{Serialize, Serializer, de::DeserializeOwned};
+use serde::{Serialize, Serializer};
 use serde_json::Value;
 use shaketable_layers::tx::{AnyDatabase, AnyTransaction, Error};
 use shaketable_sim::{
@@ -153,6 +153,11 @@ impl AnyWorkload {
         AnyWorkload(Arc::new(configuration))
     }
 
+    /// The workload of the configuration in a repro file.
+    pub(crate) fn read<W: Workload>(configuration: &Value) -> Result<AnyWorkload, PlanError> {
+        plan::strictly::<W>("configuration", configuration).map(AnyWorkload::new)
+    }
+
     /// The configuration, if the workload is of this type.
     pub fn get<W: Workload>(&self) -> Option<&W> {
         let workload: &dyn Any = &*self.0;
@@ -180,9 +185,6 @@ impl Serialize for AnyWorkload {
     }
 }
 
-/// The operations of a repro file and the configuration, with their types forgotten.
-pub(crate) type OwnParts = (AnyWorkload, Vec<Vec<AnyValue>>);
-
 /// What [`Workload`] has, without types.
 #[doc(hidden)]
 #[expect(private_interfaces, reason = "the trait is called by this crate only")]
@@ -195,6 +197,8 @@ pub trait ErasedWorkload: Any + Debug + erased_serde::Serialize + Send + Sync {
     fn redrawn(&self, rng: &mut Stream, bug: Option<&str>) -> AnyWorkload;
     /// The configuration of this JSON; `None` if it is not complete, or has a field that no configuration has.
     fn reconfigured(&self, value: &Value) -> Option<AnyWorkload>;
+    /// The operation of this JSON, which is at `path` of a repro file.
+    fn operation(&self, path: &str, value: &Value) -> Result<AnyValue, PlanError>;
     fn clients(&self) -> usize;
     fn keys(&self) -> Vec<Bytes>;
     fn operations(&self, client: usize) -> BoxedStrategy<Vec<AnyValue>>;
@@ -263,8 +267,10 @@ impl<W: Workload> ErasedWorkload for W {
         AnyWorkload::new(W::draw(rng, bug))
     }
     fn reconfigured(&self, value: &Value) -> Option<AnyWorkload> {
-        let read: Result<W, PlanError> = plan::strictly(&value.to_string());
-        read.ok().map(AnyWorkload::new)
+        AnyWorkload::read::<W>(value).ok()
+    }
+    fn operation(&self, path: &str, value: &Value) -> Result<AnyValue, PlanError> {
+        plan::strictly::<W::Op>(path, value).map(AnyValue::new)
     }
     fn clients(&self) -> usize {
         Workload::clients(self)
@@ -357,20 +363,4 @@ impl<W: Workload> ErasedWorkload for W {
     ) -> LocalBoxFuture<'a, Result<Result<(), String>, Error>> {
         Workload::check(self, db, model.of()).boxed_local()
     }
-}
-
-/// Reads what a repro file of the workload `W` has of its own.
-pub(crate) fn own_parts<W: Workload>(repro: &str) -> Result<OwnParts, PlanError> {
-    #[derive(serde::Deserialize)]
-    struct Own<C, O> {
-        configuration: C,
-        operations: Vec<Vec<O>>,
-    }
-    fn forget<T: DeserializeOwned + Any + Debug + Serialize + Send + Sync>(
-        lists: Vec<Vec<T>>,
-    ) -> Vec<Vec<AnyValue>> {
-        lists.into_iter().map(|list| list.into_iter().map(AnyValue::new).collect()).collect()
-    }
-    let own: Own<W, W::Op> = plan::own(repro)?;
-    Ok((AnyWorkload::new(own.configuration), forget(own.operations)))
 }

@@ -2,7 +2,7 @@
 //! replayed.
 
 use crate::{
-    erased::{self, AnyValue, AnyWorkload},
+    erased::{AnyValue, AnyWorkload},
     shrink::Sketch,
     workload::Workload,
 };
@@ -20,6 +20,10 @@ use shaketable_sim::{
     seed::Seed,
 };
 use std::{collections::BTreeMap, fmt};
+use strict::Json;
+pub(crate) use strict::strictly;
+
+mod strict;
 
 /// The schema version of repro files. A file of another version is refused.
 pub const SCHEMA: u32 = 2;
@@ -164,13 +168,15 @@ pub fn workload_of(repro: &str) -> Result<String, PlanError> {
     Ok(header.workload)
 }
 
-/// The parts of a repro file that are the same for all workloads.
+/// A repro file. What is the workload's own is read by the workload.
 #[derive(Deserialize)]
-struct CommonParts {
+struct File {
     schema: u32,
     workload: String,
     seed: u64,
     demands: Demands,
+    configuration: Json,
+    operations: Vec<Vec<Json>>,
     pause: Nanos,
     hurt: Nanos,
     cluster: ClusterConfig,
@@ -181,36 +187,18 @@ struct CommonParts {
     _regression: Regression,
 }
 
-/// Reads some parts of a repro file. Refuses a field that these parts do not have, unless it `belongs_elsewhere`
-/// by its path.
-fn parts<'a, T: Deserialize<'a>>(
-    repro: &'a str,
-    belongs_elsewhere: fn(&str) -> bool,
-) -> Result<T, PlanError> {
-    let incomplete = |e: serde_json::Error| PlanError::Incomplete(e.to_string());
-    let mut unknown = None;
-    let mut json = serde_json::Deserializer::from_str(repro);
-    let mut note = |path: serde_ignored::Path<'_>| {
-        let path = path.to_string();
-        if !belongs_elsewhere(&path) {
-            unknown.get_or_insert(path);
-        }
-    };
-    // A type that is the same for all parts: reading a configuration is compiled once.
-    let note: &mut dyn FnMut(serde_ignored::Path<'_>) = &mut note;
-    let read = serde_ignored::deserialize(&mut json, note).map_err(incomplete)?;
-    json.end().map_err(incomplete)?;
-    unknown.map_or(Ok(read), |field| Err(PlanError::Unknown(field)))
-}
-
-/// Reads the workload's own parts of a repro file, which are below the top of the file.
-pub(crate) fn own<'a, T: Deserialize<'a>>(repro: &'a str) -> Result<T, PlanError> {
-    parts(repro, |path| !path.contains('.'))
-}
-
-/// Reads a value that has every field of a text and no other one.
-pub(crate) fn strictly<'a, T: Deserialize<'a>>(text: &'a str) -> Result<T, PlanError> {
-    parts(text, |_| false)
+impl File {
+    /// Reads a file. Refuses a field that no plan has.
+    fn read(repro: &str) -> Result<File, PlanError> {
+        let incomplete = |e: serde_json::Error| PlanError::Incomplete(e.to_string());
+        let mut unknown = None;
+        let mut json = serde_json::Deserializer::from_str(repro);
+        let note =
+            |path: serde_ignored::Path<'_>| unknown = unknown.take().or_else(|| Some(path.to_string()));
+        let read = serde_ignored::deserialize(&mut json, note).map_err(incomplete)?;
+        json.end().map_err(incomplete)?;
+        unknown.map_or(Ok(read), |field| Err(PlanError::Unknown(field)))
+    }
 }
 
 impl Plan {
@@ -222,32 +210,39 @@ impl Plan {
 
     /// The plan of a repro file.
     pub fn from_json<W: Workload>(repro: &str) -> Result<Plan, PlanError> {
-        Self::read(repro, W::NAME, erased::own_parts::<W>)
+        Self::read(repro, W::NAME, AnyWorkload::read::<W>)
     }
 
     fn read(
         repro: &str,
         wanted: &'static str,
-        own: fn(&str) -> Result<erased::OwnParts, PlanError>,
+        configuration: fn(&Value) -> Result<AnyWorkload, PlanError>,
     ) -> Result<Plan, PlanError> {
         let found = workload_of(repro)?;
         if found != wanted {
             return Err(PlanError::Workload { found, wanted });
         }
-        let common: CommonParts = parts(repro, |path| matches!(path, "configuration" | "operations"))?;
-        let (configuration, operations) = own(repro)?;
+        let file = File::read(repro)?;
+        let configuration = configuration(&file.configuration.0)?;
+        let operation = |client: usize, index: usize, op: &Json| {
+            configuration.operation(&format!("operations.{client}.{index}"), &op.0)
+        };
+        let list = |(client, list): (usize, &Vec<Json>)| {
+            list.iter().enumerate().map(|(index, op)| operation(client, index, op)).collect()
+        };
+        let operations = file.operations.iter().enumerate().map(list).collect::<Result<_, _>>()?;
         let plan = Plan {
-            schema: common.schema,
-            workload: common.workload,
-            seed: common.seed,
-            demands: common.demands,
+            schema: file.schema,
+            workload: file.workload,
+            seed: file.seed,
+            demands: file.demands,
             configuration,
             operations,
-            pause: common.pause,
-            hurt: common.hurt,
-            cluster: common.cluster,
-            faults: common.faults,
-            schedule: common.schedule,
+            pause: file.pause,
+            hurt: file.hurt,
+            cluster: file.cluster,
+            faults: file.faults,
+            schedule: file.schedule,
         };
         plan.check().map(|()| plan).map_err(PlanError::Impossible)
     }
@@ -403,7 +398,7 @@ fn summary(
 /// The leaves of a JSON value, by path.
 type Leaves = BTreeMap<String, Value>;
 
-fn leaves(value: &impl Serialize) -> Leaves {
+fn leaves(value: &dyn erased_serde::Serialize) -> Leaves {
     fn walk(value: Value, path: &str, into: &mut Leaves) {
         match value {
             Value::Object(fields) => {
@@ -420,9 +415,9 @@ fn leaves(value: &impl Serialize) -> Leaves {
     into
 }
 
-/// A configuration as JSON.
-pub(crate) fn plain(configuration: &impl Serialize) -> Value {
-    serde_json::to_value(configuration).unwrap_or_default()
+/// A configuration or an operation as JSON.
+pub(crate) fn plain(value: &dyn erased_serde::Serialize) -> Value {
+    serde_json::to_value(value).unwrap_or_default()
 }
 
 /// Draws one value of a strategy from the seed's ChaCha stream for this client.

@@ -49,6 +49,7 @@ fn planted_bugs_of_every_workload_are_caught() {
 #[test]
 fn every_planted_bug_shows_in_its_plan() {
     for entry in catalogue() {
+        let sound = entry.plan(Seed(3), &Demands::default());
         for bug in entry.bugs().iter().map(|bug| bug.name) {
             let demands = Demands { bug: Some(bug.to_owned()), ..Demands::default() };
             let planted = entry.plan(Seed(3), &demands);
@@ -56,8 +57,11 @@ fn every_planted_bug_shows_in_its_plan() {
             assert!(entry.head(&planted).is_ok(), "{} {bug}", entry.name());
             let hidden = planted.replacen(&named, "\"without\": []", 1);
             assert!(hidden != planted && entry.head(&hidden).is_err(), "{} {bug}", entry.name());
-            let sound = entry.plan(Seed(3), &Demands::default());
-            let claimed = sound.replacen("\"demands\": {", &format!("\"demands\": {{ {named},"), 1);
+        }
+        // What shows a bug is not in this plan: one of them stands for all.
+        if let Some(bug) = entry.bugs().first().map(|bug| bug.name) {
+            let claimed =
+                sound.replacen("\"demands\": {", &format!("\"demands\": {{ \"bug\": \"{bug}\","), 1);
             assert!(claimed != sound && entry.head(&claimed).is_err(), "{} {bug}", entry.name());
         }
     }

@@ -1,5 +1,5 @@
 //! Crates outside of the workspace, as users have them: layers that are shaken from their tests and by commands of their
-//! own. All of them are built into one folder, so that what they depend on is built once.
+//! own. They are built into the workspace's folder and with its flags, so that most of what they depend on is there.
 
 use std::{
     fs,
@@ -13,13 +13,15 @@ fn example(name: &str) -> PathBuf {
 
 /// Where all of them are built.
 fn target() -> PathBuf {
-    Path::new(env!("CARGO_TARGET_TMPDIR")).join("outside")
+    Path::new(env!("CARGO_TARGET_TMPDIR")).parent().expect("cargo's folder for builds").to_owned()
 }
 
 /// Runs cargo in a crate's folder, as its user does.
 fn cargo(folder: &Path, arguments: &[&str]) -> Output {
     let mut cargo = Command::new(env!("CARGO"));
     cargo.current_dir(folder).args(arguments).env("CARGO_TARGET_DIR", target());
+    // Cargo joins a crate's flags with those of the folders around it, which are the same ones.
+    cargo.env("CARGO_PROFILE_DEV_DEBUG", "line-tables-only").env("RUSTFLAGS", "--cfg madsim");
     // What cargo sets for this test is not what the user's own cargo finds.
     for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("CARGO_PKG_"))
     {
@@ -140,8 +142,11 @@ fn a_new_crate_passes_its_tests_and_catches_its_planted_bugs() {
     assert_eq!(names(&place), ["my-stock"]);
     assert_eq!(names(&crate_), [".cargo", ".github", ".gitignore", "Cargo.toml", "src"]);
     let read = |file: PathBuf| fs::read_to_string(file).expect("a file");
-    for example in ["ledger", "mailbox"].map(example) {
-        assert_eq!(read(crate_.join(".cargo/config.toml")), read(example.join(".cargo/config.toml")));
+    let flags = "rustflags = [\"--cfg\", \"madsim\"]\n";
+    for example in ["ledger", "mailbox", "tickets"].map(example) {
+        let config = read(example.join(".cargo/config.toml"));
+        assert_eq!(read(crate_.join(".cargo/config.toml")), config);
+        assert!(config.contains(&format!("[build]\n{flags}")), "{config}");
     }
     // Its own style, not that of the folder it is written to here.
     printed(&crate_, &["fmt", "--check", "--", "--config", "max_width=100,use_small_heuristics=Default"]);

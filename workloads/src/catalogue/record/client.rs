@@ -8,6 +8,7 @@ use super::{
     operations::{Answer, Check, End, Op, Paging, Span, Told, hash, listed},
     plain::{ItemRow, NoteRow, Record},
     planted::{self, Planted},
+    scans::first,
     schema::tuple,
 };
 use foundationdb_tuple::Element;
@@ -25,7 +26,7 @@ use shaketable_layers::{
 use shaketable_record::{
     cursor::{BoxCursor, Continuation, CursorExt, Endpoint, Limits, Spent, TupleRange},
     error::Error,
-    index::{IndexEntry, IndexScan},
+    index::{IndexEntry, IndexScan, function::AggregateFunction},
     store::{RebuildPolicy, RecordContext, RecordStore, RecordStoreBuilder, SaveVersion, StoredRecord},
     version::RecordVersion,
 };
@@ -81,9 +82,20 @@ pub(super) fn perform_all<'a, T: Transaction>(
             };
             return join(ops.iter().map(|op| one(op).boxed()).collect()).await;
         }
+        // An upgrade leaves the stores behind that were opened before it.
+        let opens_first = config.opens_first && !ops.contains(&Op::Upgrade);
+        let mut opened = Vec::new();
+        for op in ops.iter().filter(|_| opens_first) {
+            let own = planted::context_of_store(config, context)?;
+            opened.push(open(config, stores, &own, op).await?);
+        }
+        let mut opened = opened.into_iter();
         let mut answers = Vec::with_capacity(ops.len());
         for op in ops {
-            let store = open(config, stores, context, op).await?;
+            let store = match opened.next() {
+                Some(store) => store,
+                None => open(config, stores, context, op).await?,
+            };
             answers.push(Box::pin(perform(config, &store, env, op)).await?);
         }
         Ok(answers)
@@ -143,7 +155,7 @@ pub(super) fn perform<'a, T: Transaction>(
             }
             Op::Delete(target) => Answer::Found(store.delete_record(&key(target)).await?),
             Op::DeleteWhere(target, columns) => {
-                store.delete_where(&key(target).split_at(*columns).0).await?;
+                store.delete_where(&tuple(&config.prefix(target, *columns))).await?;
                 Answer::Done
             }
             Op::DeleteAll => {
@@ -170,6 +182,9 @@ pub(super) fn perform<'a, T: Transaction>(
                 listed(pages(span, env, scan).await?.iter().map(told))
             }
             Op::ScanIndex(name, span) => entries(config, store, name, span, env, |end| end).await?,
+            Op::Aggregate(name, like, columns) => {
+                aggregate(config, store, name, name, like, *columns).await?
+            }
             Op::States => {
                 let mut states = Vec::new();
                 for index in store.meta_data().indexes() {
@@ -236,6 +251,26 @@ pub(super) fn told(stored: &StoredRecord) -> Option<Told> {
         version: stored.version.as_ref().map(|version| *version.as_bytes()),
         size: (stored.rows, stored.key_bytes, stored.value_bytes),
     })
+}
+
+/// The aggregate of the index with this name, evaluated with that of an index `of` the same kind, over the groups that
+/// begin with this many columns of a record's.
+pub(super) async fn aggregate<T: Transaction>(
+    config: &Records,
+    store: &RecordStore<T>,
+    name: &str,
+    of: &str,
+    like: &Record,
+    columns: usize,
+) -> Result<Answer, Error> {
+    let unknown = || Error::UnknownIndex(name.into());
+    let index = config.definitions().into_iter().find(|index| index.name == name).ok_or_else(unknown)?;
+    let aggregate = index.aggregate().ok_or_else(unknown)?;
+    let operand = store.meta_data().index(of).ok_or_else(unknown)?.expression.clone();
+    let group = tuple(&first(config.bound(&index, like), columns));
+    let function = AggregateFunction::new(aggregate, operand);
+    let value = store.evaluate_aggregate(index.types, &function, &group).await?;
+    Ok(Answer::Aggregate(value.map(|value| value.pack())))
 }
 
 /// The range of a span.

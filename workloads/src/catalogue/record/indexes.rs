@@ -5,6 +5,7 @@ use super::{
     schema::{Schema, packed},
 };
 use foundationdb_tuple::{Element, Versionstamp};
+use shaketable_record::index::aggregate::Aggregate;
 use std::collections::BTreeMap;
 
 /// How an index keeps its keys.
@@ -79,6 +80,7 @@ pub(super) fn definitions(schema: &Schema) -> Vec<Definition> {
         index("updates", Kind::CountUpdates, NOTE),
         index("rank_min", Kind::MinEver, ITEM),
         universal("rank_max", Kind::MaxEver),
+        universal("id_max", Kind::MaxEver),
         index("backwards", Kind::Backwards, BOTH),
         universal("ranking", Kind::Rank),
     ];
@@ -87,6 +89,7 @@ pub(super) fn definitions(schema: &Schema) -> Vec<Definition> {
     }
     all.push(Definition { is_later: true, ..universal("rank", Kind::Value) });
     (1..).zip(&mut all).for_each(|(number, index)| index.number = number);
+    all.retain(|_| schema.indexed);
     all
 }
 
@@ -111,6 +114,18 @@ impl Definition {
     /// Whether it is an index of entries, rather than of groups.
     pub fn has_entries(&self) -> bool {
         matches!(self.kind, Kind::Value | Kind::Version | Kind::Rank | Kind::Backwards)
+    }
+
+    /// What it computes, if it is one of aggregates.
+    pub fn aggregate(&self) -> Option<Aggregate> {
+        Some(match self.kind {
+            Kind::Count => Aggregate::Count,
+            Kind::CountUpdates => Aggregate::CountUpdates,
+            Kind::Sum => Aggregate::Sum,
+            Kind::MinEver => Aggregate::MinEver,
+            Kind::MaxEver => Aggregate::MaxEver,
+            _ => return None,
+        })
     }
 
     /// How many of the columns are aggregated.
@@ -169,6 +184,7 @@ impl Definition {
             ("rank_sum" | "rank_min" | "rank_max" | "rank" | "ranking", _) => {
                 one(record.rank.map(Element::Int))
             }
+            ("id_max", _) => one(Some(Element::Int(record.place.id))),
             ("version", _) => one(version.map(|version| Element::Versionstamp(Versionstamp::from(*version)))),
             _ => Vec::new(),
         }

@@ -3,7 +3,7 @@
 //! Clients save, insert, update and delete records whose primary keys they share: a record replaces one of the other type,
 //! unless primary keys begin with the type. Records are deleted one by one, by the first columns of their primary keys, and
 //! all at once; a few are so large that they take several rows. They are loaded, and listed by their primary keys and
-//! by each index, in pages of any size. Indexes are disabled, and the store is opened with later meta-data, which
+//! by each index, in pages of any size, and aggregates of several groups are evaluated. Indexes are disabled, and the store is opened with later meta-data, which
 //! removes one index and adds another. The keys of unique indexes have nulls, and some nulls are compared and others
 //! not.
 //!
@@ -94,6 +94,8 @@ pub struct Records {
     /// Whether the calls of a transaction are done in one context, and whether each of them opens the store again there.
     shares: bool,
     reopens: bool,
+    /// Whether a transaction that opens the store for each of its calls does so before the first of them.
+    opens_first: bool,
     ending: Ending,
     /// The weight of inserts among saves.
     inserts: u32,
@@ -188,12 +190,13 @@ impl Specimen for Records {
     fn draw(rng: &mut Stream, bug: Option<&str>) -> Records {
         let typed = rng.chance(0.3);
         let versions = rng.chance(0.5);
-        let drawn = Records {
+        let mut drawn = Records {
             schema: Schema {
                 typed,
                 prefix: rng.range(0..if typed { 3 } else { 2 }) as usize,
                 versions,
                 splits: rng.chance(0.9),
+                indexed: rng.chance(0.9),
                 mistake: None,
             },
             user: *rng.pick(&[None, Some(0), Some(300)]),
@@ -208,15 +211,19 @@ impl Specimen for Records {
             dynamic: rng.chance(0.5),
             shares: rng.chance(0.5),
             reopens: rng.chance(0.5),
+            opens_first: rng.chance(0.5),
             ending: *rng.pick(&[Ending::Flush, Ending::Close, Ending::Drop]),
             inserts: *rng.pick(&[1, 3, 30]),
             mix: [rng.range(2..8), rng.range(1..4), rng.range(1..5), rng.range(1..5)].map(|w| w as u32),
             planted: None,
         };
-        match bug.and_then(Planted::named) {
-            Some(planted) => drawn.plant(planted),
-            None => drawn,
+        if let Some(planted) = bug.and_then(Planted::named) {
+            drawn = drawn.plant(planted);
         }
+        // Nothing is disabled, removed or added then.
+        drawn.disables &= drawn.schema.indexed;
+        drawn.upgrades &= drawn.schema.indexed;
+        drawn
     }
 
     fn keys(&self) -> Vec<Bytes> {

@@ -9,6 +9,7 @@ use super::{
     scans::first,
     schema::packed,
 };
+use crate::catalogue::record_shared::layout::suffix;
 use foundationdb_tuple::{Element, unpack};
 use shaketable::{models::timeline::Timeline, specimen::At};
 use shaketable_record::error::Error;
@@ -208,7 +209,7 @@ impl Records {
                 Ok(Answer::Found(found))
             }
             Op::DeleteWhere(target, columns) => {
-                let prefix = first(self.primary_key(target), *columns);
+                let prefix = self.prefix(target, *columns);
                 self.can_delete_where(model.states.now(), prefix.len())?;
                 model.states.write(|state| state.remove_where(&prefix));
                 Ok(Answer::Done)
@@ -231,6 +232,7 @@ impl Records {
             }
             Op::Scan(span) => Ok(self.scan(model.states.now(), span, stamp)),
             Op::ScanIndex(name, span) => self.scan_index(model.states.now(), name, span, stamp),
+            Op::Aggregate(name, like, columns) => self.aggregate(model.states.now(), name, like, *columns),
             Op::States => {
                 let state = model.states.now();
                 let mut names: Vec<_> = state
@@ -265,6 +267,12 @@ impl Records {
     /// The columns of the primary key of a target.
     pub(super) fn primary_key(&self, (of, place): &Target) -> Vec<Element<'static>> {
         self.schema.key_of(*of, place)
+    }
+
+    /// This many columns of the primary key of a target; one more is the number of a row that the record may have.
+    pub(super) fn prefix(&self, target: &Target, columns: usize) -> Vec<Element<'static>> {
+        let row = Element::Int(suffix::WHOLE);
+        first(self.primary_key(target).into_iter().chain([row]).collect(), columns)
     }
 
     pub(super) fn index(&self, state: &State, name: &str) -> Result<Definition, Error> {

@@ -2,7 +2,7 @@
 
 use super::{
     Records,
-    indexes::definitions,
+    indexes::{Definition, definitions},
     plain::{Body, COLORS, Of, Part, Place, Record},
 };
 use proptest::{collection::vec, option, prelude::*, sample::select};
@@ -21,7 +21,8 @@ pub enum Op {
     SaveAs(Box<Record>, u8),
     /// Deletes the record of this type at a place; the type counts only if primary keys begin with it.
     Delete(Target),
-    /// Deletes the records whose primary keys begin with this many columns of a target's.
+    /// Deletes the records whose primary keys begin with this many columns of a target's, or, with one more than these are,
+    /// none.
     DeleteWhere(Target, usize),
     /// Deletes all records.
     DeleteAll,
@@ -35,6 +36,8 @@ pub enum Op {
     Scan(Span<Target>),
     /// Lists the entries or groups of an index in a range.
     ScanIndex(String, Span<Box<Record>>),
+    /// Evaluates what an index aggregates, over the groups that begin with this many columns of a record's.
+    Aggregate(String, Box<Record>, usize),
     /// The states of all indexes.
     States,
     /// Disables an index.
@@ -123,6 +126,8 @@ pub enum Answer {
     Version(Option<[u8; 12]>),
     /// What was listed.
     Listed(Listed),
+    /// The packed value of an aggregate.
+    Aggregate(Option<Vec<u8>>),
     /// It is done.
     Done,
     /// The versions of the meta-data and of the application with which the store was opened before.
@@ -175,7 +180,7 @@ impl Op {
     /// Whether it never writes.
     pub(super) fn is_read_only(&self) -> bool {
         use Op::*;
-        matches!(self, Load(..) | Exists(..) | Version(_) | Scan(_) | ScanIndex(..) | States)
+        matches!(self, Load(..) | Exists(..) | Version(_) | Scan(_) | ScanIndex(..) | Aggregate(..) | States)
     }
 }
 
@@ -256,6 +261,24 @@ impl Records {
             .boxed()
     }
 
+    /// The calls about an index, with their weights.
+    fn of_indexes(&self, record: BoxedStrategy<Box<Record>>) -> [(u32, BoxedStrategy<Op>); 3] {
+        let [.., scan] = self.mix;
+        let names = |is: fn(&Definition) -> bool| {
+            let all = definitions(&self.schema).into_iter().filter(is);
+            select(all.map(|index| index.name.to_owned()).collect::<Vec<_>>())
+        };
+        let all = || names(|_| true);
+        let finds = (all(), span(record.clone())).prop_map(|(index, span)| Op::ScanIndex(index, span));
+        let sums = (names(|index| index.aggregate().is_some()), record, 0..5usize)
+            .prop_map(|(index, like, columns)| Op::Aggregate(index, like, columns));
+        [
+            (4 * scan, finds.boxed()),
+            (2 * scan, sums.boxed()),
+            (2 * u32::from(self.disables), all().prop_map(Op::Disable).boxed()),
+        ]
+    }
+
     /// Draws one call.
     pub(super) fn drawn(&self) -> BoxedStrategy<Op> {
         let record = self.record().prop_map(Box::new).boxed();
@@ -267,21 +290,16 @@ impl Records {
             1 => Just(Check::SameType),
             3 => Just(Check::Update),
         ];
-        let names: Vec<String> =
-            definitions(&self.schema).into_iter().map(|index| index.name.to_owned()).collect();
         let [write, remove, look, scan] = self.mix;
         let snapshot = any::<bool>;
         let own = if self.schema.versions { write } else { 0 };
-        let (disable, upgrade) = (u32::from(self.disables), u32::from(self.upgrades));
+        let upgrade = u32::from(self.upgrades);
         let saves = (record.clone(), check).prop_map(|(record, check)| Op::Save(record, check));
         let saves_as = (record.clone(), any::<u8>()).prop_map(|(record, own)| Op::SaveAs(record, own));
         let loads = (target.clone(), snapshot()).prop_map(|(target, at)| Op::Load(target, at));
         let exists = (target.clone(), snapshot()).prop_map(|(target, at)| Op::Exists(target, at));
         let wheres =
-            (target.clone(), 0..4usize).prop_map(|(target, columns)| Op::DeleteWhere(target, columns));
-        let finds =
-            (select(names.clone()), span(record)).prop_map(|(index, span)| Op::ScanIndex(index, span));
-        let disables = select(names).prop_map(Op::Disable);
+            (target.clone(), 0..5usize).prop_map(|(target, columns)| Op::DeleteWhere(target, columns));
         let mut calls = vec![
             (16 * write, saves.boxed()),
             (own, saves_as.boxed()),
@@ -293,10 +311,11 @@ impl Records {
             (look, target.clone().prop_map(Op::Version).boxed()),
             (1, Just(Op::States).boxed()),
             (2 * scan, span(target).prop_map(Op::Scan).boxed()),
-            (4 * scan, finds.boxed()),
-            (2 * disable, disables.boxed()),
             (4 * upgrade, Just(Op::Upgrade).boxed()),
         ];
+        if self.schema.indexed {
+            calls.extend(self.of_indexes(record));
+        }
         calls.retain(|(weight, _)| *weight > 0);
         proptest::strategy::Union::new_weighted(calls).boxed()
     }

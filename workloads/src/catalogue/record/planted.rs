@@ -4,13 +4,13 @@
 use super::{
     Ending, Records, client,
     client::{Stores, plain, save},
-    indexes::definitions,
+    indexes::{Definition, definitions},
     layout,
-    operations::{Answer, Check, End, Op, Paging, listed},
+    operations::{Answer, Check, End, Op, Paging, Target, listed},
     schema::{Mistake, tuple},
     together,
 };
-use crate::catalogue::record_shared::layout::{Header, below, header_key, part};
+use crate::catalogue::record_shared::layout::{Header, below, header_key, part, suffix};
 use foundationdb_tuple::Element;
 use parking_lot::Mutex;
 use prost::Message;
@@ -35,6 +35,9 @@ shaketable::planted_bugs! {
     FirstKeyCounted = "first-key-counted", "a record with several keys is counted once", "several keys a record";
     SkipAlike = "skip-alike", "a page of a scan leaves out the entries whose text begins with that of the last one before", "a continuation that skips keys which begin with the last one";
     EntriesCut = "entries-cut", "a list of an index ends after ten rows", "a limit that tests never reach";
+    RowsTorn = "rows-torn", "a deletion by one column more than primary keys have clears a row of a record", "the columns of a row's key, taken for those of a primary key";
+    StatesApart = "states-apart", "stores that are opened in one transaction know the states of indexes apart", "R25: a state that one object changes and another has read before";
+    OtherColumn = "other-column", "an aggregate of one column is evaluated with an index of the same kind on another column", "R35: an index that nearly fits";
     RefusedCleared = "refused-cleared", "a deletion by more columns than the indexes have is refused after it has removed the records", "a refusal that changes something";
     OldAtSnapshot = "old-at-snapshot", "the record that a save replaces is read at snapshot", "R1: entries of a record that was changed at the same time remain";
     OldForgotten = "old-forgotten", "a save writes new index entries and does not remove the old ones", "R1: the old record is not read";
@@ -110,6 +113,7 @@ impl Records {
         self.wipes |= matches!(planted, Planted::HeaderDeleted | Planted::GroupsRemain);
         self.large |= planted == Planted::PartsStay;
         self.schema.splits |= planted == Planted::PartsStay;
+        self.schema.indexed = planted != Planted::RowsTorn;
         match planted {
             Planted::ConstantType => self.schema.typed = true,
             Planted::OtherTypeStays => {
@@ -121,6 +125,10 @@ impl Records {
             }
             Planted::ContextOutlives => {
                 (self.schema.versions, self.ending) = (true, Ending::Drop);
+            }
+            Planted::StatesApart => {
+                (self.disables, self.schema.versions) = (true, false);
+                (self.shares, self.reopens, self.opens_first) = (true, true, true);
             }
             Planted::HeaderAtSnapshot => (self.disables, self.upgrades) = (true, true),
             Planted::OlderOpens | Planted::BuiltEmpty => self.upgrades = true,
@@ -143,6 +151,40 @@ pub(super) async fn open_older<T: Transaction>(
     let header = Header { user: config.user, ..Header::of(config.schema.version(false)) };
     context.transaction()?.set(&header_key(&layout::store()), &header.encode_to_vec());
     first.open(context).await
+}
+
+/// The context in which a store is opened: one of its own with the bug, which knows nothing of the others.
+pub(super) fn context_of_store<T: Transaction>(
+    config: &Records,
+    context: &RecordContext<T>,
+) -> Result<RecordContext<T>, Error> {
+    match config.planted {
+        Some(Planted::StatesApart) => Ok(RecordContext::within(context.transaction()?.clone())),
+        _ => Ok(context.clone()),
+    }
+}
+
+/// Clears a row of a record, if the columns are those of its key.
+fn tear<T: Transaction>(
+    config: &Records,
+    context: &RecordContext<T>,
+    target: &Target,
+    columns: usize,
+) -> Result<(), Error> {
+    let primary_key = config.primary_key(target);
+    if columns > primary_key.len() {
+        context.transaction()?.clear(&layout::row_key(&primary_key, suffix::WHOLE));
+    }
+    Ok(())
+}
+
+/// Another index that aggregates the same records in the same way.
+fn other_column(config: &Records, name: &str) -> Option<&'static str> {
+    let all = config.definitions();
+    let own = all.iter().find(|index| index.name == name)?;
+    let is_alike =
+        |other: &&Definition| other.name != name && other.kind == own.kind && other.types == own.types;
+    all.iter().find(is_alike).map(|other| other.name)
 }
 
 /// Performs a call that the bug changes; `None` for every other call.
@@ -176,8 +218,17 @@ pub(super) async fn perform<T: Transaction>(
             let rows = client::rows(config, store, name, span, env, |end| end).await?;
             Some(listed(planted.cut(span.paging, rows)))
         }
+        (Planted::RowsTorn, Op::DeleteWhere(target, columns)) => {
+            store.delete_where(&tuple(&config.prefix(target, *columns))).await?;
+            tear(config, context, target, *columns)?;
+            Some(Answer::Done)
+        }
+        (Planted::OtherColumn, Op::Aggregate(name, like, columns)) => match other_column(config, name) {
+            Some(other) => Some(client::aggregate(config, store, name, other, like, *columns).await?),
+            None => None,
+        },
         (Planted::RefusedCleared, Op::DeleteWhere(target, columns)) => {
-            let prefix = tuple(&config.primary_key(target)).split_at(*columns).0;
+            let prefix = tuple(&config.prefix(target, *columns));
             match store.delete_where(&prefix).await {
                 Err(Error::IndexState { .. }) => {
                     let (begin, end) = layout::part_of(part::RECORDS).range();

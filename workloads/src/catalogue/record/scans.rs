@@ -3,7 +3,7 @@
 use super::{
     Records,
     indexes::{Definition, Kind},
-    model::{Kept, State, number, own_version},
+    model::{Kept, State, number, own_version, starts_with},
     operations::{Answer, End, Span, Target, listed},
     plain::Record,
     schema::packed,
@@ -94,6 +94,40 @@ impl Records {
             }
         }
         Ok(ordered(found.into_values().collect(), span.reverse))
+    }
+}
+
+impl Records {
+    /// What an index aggregates over the groups that begin with this many columns of a record's.
+    pub(super) fn aggregate(
+        &self,
+        state: &State,
+        name: &str,
+        like: &Record,
+        columns: usize,
+    ) -> Result<Answer, Error> {
+        let index = &self.index(state, name)?;
+        if state.disabled.contains(name) {
+            let expression = &self.schema.meta_data()[usize::from(state.later)]
+                .index(name)
+                .map(|index| (index.kind.clone(), index.expression.clone()));
+            let (kind, operand) = expression.as_ref().ok_or_else(|| Error::UnknownIndex(name.into()))?;
+            return Err(Error::Query(format!(
+                "no readable index of type {kind} has {operand} of just these records"
+            )));
+        }
+        let group = first(self.bound(index, like), columns);
+        let groups = state.groups.get(&index.number).into_iter().flatten();
+        let rows = groups.filter(|(of, _)| starts_with(of, &group)).map(|(_, row)| row);
+        // Packed values are in the order of the values.
+        Ok(Answer::Aggregate(match index.kind {
+            Kind::MinEver => rows.min().cloned(),
+            Kind::MaxEver => rows.max().cloned(),
+            _ => {
+                let sum = rows.fold(0, |sum: i64, row| sum.wrapping_add(number(row)));
+                Some(packed(&[Element::Int(sum)]))
+            }
+        }))
     }
 }
 

@@ -64,6 +64,8 @@ pub struct Schema {
     pub(super) versions: bool,
     /// Whether a record may take several rows.
     pub(super) splits: bool,
+    /// Whether there are indexes. Without them records can be deleted by any columns.
+    pub(super) indexed: bool,
     /// A mistake in the meta-data.
     pub(super) mistake: Option<Mistake>,
 }
@@ -192,6 +194,7 @@ impl Schema {
             "slot" if self.mistake == Some(Mistake::NullForDefault) => field("slot").into(),
             "slot" => field("slot").not_null().into(),
             "updates" => field("color").into(),
+            "id_max" => field("id").into(),
             "rank_sum" | "rank_min" | "rank_max" | "rank" | "ranking" => field("rank").into(),
             "version" => KeyExpression::Version,
             _ => field("sku").into(),

@@ -2,20 +2,24 @@
 
 use super::{
     Answer, RecordBuild,
-    layout::{DAMAGED, damaged, damages, definitions, names, space, stores},
+    layout::{
+        DAMAGED, NO_CODE, PARTS, RANK, ROOM_FOR_ONE, UNIQUE, damaged, damages, definitions, names, space,
+        stores,
+    },
     operations::{Act, Mark, Op, Scrubbing},
-    plain::Record,
+    plain::{Record, TYPES, primary_key},
     rows::Stored,
 };
 use crate::catalogue::{
     record_shared::layout::{part, state},
     shared::{ended, unexpected},
 };
-use foundationdb_tuple::pack;
+use foundationdb_tuple::{pack, unpack};
 use shaketable::{sessions, specimen::Recorded, workload::Outcome};
 use shaketable_layers::{
+    limits,
     once::{self, Session},
-    tx::{Database, RunError, Transaction},
+    tx::{self, Database, DatabaseOption, RetryError, RunError, Transaction},
 };
 use shaketable_record::{
     error::Error,
@@ -23,6 +27,7 @@ use shaketable_record::{
     store::{RecordContext, RecordExistenceCheck, RecordStore, SaveVersion},
     value::Tuple,
 };
+use std::collections::BTreeSet;
 
 impl RecordBuild {
     /// Performs an operation.
@@ -36,7 +41,7 @@ impl RecordBuild {
             Op::Build(places, records, polls) => {
                 let names = names(places);
                 let build = stores.build_indexes(db, &names, *records);
-                built(limited(*polls, build).await)
+                built(self.confined(db, limited(*polls, build)).await)
             }
             Op::Batch(places, records, choice) => {
                 let batch = Batch { records: *records, choice: *choice };
@@ -103,6 +108,31 @@ pub(super) fn found_rows(report: &ScrubReport) -> Vec<Vec<u8>> {
     report.found.iter().map(row).collect()
 }
 
+impl RecordBuild {
+    /// Builds in transactions that have room for one record only, if the run has drawn that. Those of other operations have
+    /// the room of FoundationDB, also after the build was dropped.
+    pub(super) async fn confined<D: Database, A>(&self, db: &D, build: impl Future<Output = A>) -> A {
+        struct Confined<'a, D: Database>(&'a D);
+        impl<D: Database> Drop for Confined<'_, D> {
+            fn drop(&mut self) {
+                set_room(self.0, limits::TRANSACTION_SIZE_LIMIT as i32);
+            }
+        }
+        if !self.confined {
+            return build.await;
+        }
+        set_room(db, ROOM_FOR_ONE);
+        let _confined = Confined(db);
+        build.await
+    }
+}
+
+/// Sets the size of a database's transactions.
+fn set_room<D: Database>(db: &D, bytes: i32) {
+    db.set_option(DatabaseOption::TransactionSizeLimit(bytes))
+        .expect("the size is one that a database takes");
+}
+
 impl Scrubbing {
     pub(super) fn scrub(&self) -> Scrub {
         if self.dangling { Scrub::Dangling } else { Scrub::Missing }
@@ -134,7 +164,12 @@ pub(super) fn built(built: Option<Result<BuildReport, RunError<Error>>>) -> Outc
 
 /// The outcome of an operation that gave up: its transactions may have committed.
 fn worked(e: &RunError<Error>) -> Outcome<Answer> {
-    unexpected(&e.error, Outcome::Unknown)
+    match e.error.fdb() {
+        Some(tx::Error::TRANSACTION_TOO_LARGE) => {
+            Outcome::Violated("a batch was too large, and there was room for one record".into())
+        }
+        _ => unexpected(&e.error, Outcome::Unknown),
+    }
 }
 
 pub(super) fn refused(error: Error) -> Outcome<Answer> {
@@ -170,19 +205,20 @@ pub(super) async fn write<T: Transaction>(
 
 pub(super) async fn do_act<T: Transaction>(store: &RecordStore<T>, act: &Act) -> Result<bool, Error> {
     match act {
-        Act::Save(record) => save(store, record).await.map(|()| true),
+        Act::Save(record) => save(store, &TYPES, record).await.map(|()| true),
         Act::Delete(id) => store.delete_record(&Tuple::from(*id)).await,
         Act::DeleteAll => store.delete_all_records().await.map(|()| true),
     }
 }
 
-/// Saves a record.
+/// Saves a record in a store whose types have these names.
 pub(in crate::catalogue) async fn save<T: Transaction>(
     store: &RecordStore<T>,
+    names: &[&str],
     record: &Record,
 ) -> Result<(), Error> {
     let (check, version) = (RecordExistenceCheck::None, SaveVersion::Next);
-    store.save_message(record.type_name(), &record.row(), check, version).await.map(drop)
+    store.save_message(names[record.of as usize - 1], &record.row(), check, version).await.map(drop)
 }
 
 /// Sets the state of an index, and returns it.
@@ -210,8 +246,8 @@ pub(super) fn states<T: Transaction>(
     Ok(Recorded(states?.into_iter().map(|state: IndexState| state as i64).collect()))
 }
 
-/// Removes the entry of a record, and what a ranked set has of it, or adds an entry that the record does not have, if the
-/// index is readable.
+/// Removes an entry of a record, and what a ranked set has of it, or adds an entry that the record does not have, if the
+/// index has the keys of all records.
 async fn damage<T: Transaction>(tx: &T, index: usize, id: i64, removes: bool) -> Result<(), Error> {
     let definition = &definitions()[index];
     let stored = match Stored::read(tx, &space()).await? {
@@ -219,23 +255,63 @@ async fn damage<T: Transaction>(tx: &T, index: usize, id: i64, removes: bool) ->
         // The audit objects to it.
         Err(_) => return Ok(()),
     };
-    if stored.state(&definition.name) != state::READABLE {
+    if ![state::READABLE, state::PENDING].contains(&stored.state(&definition.name)) {
         return Ok(());
     }
-    let own = stored.records.get(&id).and_then(|kept| definition.entry(kept));
-    let row = match removes {
-        true => own.filter(|row| stored.rows(part::INDEXES, definition.number).contains_key(row)),
-        false => Some(pack(&(id % 2, id, id))).filter(|row| own.as_ref() != Some(row)),
+    let own = stored.records.get(&id).map(|kept| definition.entries(kept)).unwrap_or_default();
+    let entries = stored.rows(part::INDEXES, definition.number);
+    let row = match (removes, index) {
+        (true, _) => own.into_iter().rfind(|row| entries.contains_key(row)),
+        (false, UNIQUE) => return duplicate(tx, &stored, id),
+        (false, PARTS) => Some(pack(&(id, id))).filter(|row| !own.contains(row)),
+        (false, _) => Some(pack(&(id % 2, id, id))).filter(|row| !own.contains(row)),
     };
     let Some(row) = row else { return Ok(()) };
     tx.set(&damaged(index, &row), if removes { b"removed" } else { b"added" });
-    if !removes {
-        tx.set(&[space().subspace(&(part::INDEXES, definition.number)).bytes(), &row].concat(), b"");
-        return Ok(());
+    match (removes, index) {
+        (true, RANK) => unrank(tx, id).await?,
+        (true, _) => tx.clear(&row_key(index, part::INDEXES, &row)),
+        (false, _) => tx.set(&row_key(index, part::INDEXES, &row), b""),
     }
+    Ok(())
+}
+
+/// Adds entries to the unique index for a code that no record has: one to a readable index, if it has none, and otherwise
+/// two, each of which is a violation, as all that are there already are.
+fn duplicate<T: Transaction>(tx: &T, stored: &Stored, id: i64) -> Result<(), Error> {
+    let definition = &definitions()[UNIQUE];
+    let row = |id: i64| pack(&(NO_CODE, id));
+    let entries = stored.rows(part::INDEXES, definition.number);
+    let id_of = |row: &Vec<u8>| match unpack(row) {
+        Ok((NO_CODE, id)) => Some(id),
+        _ => None,
+    };
+    let mut ids: BTreeSet<i64> = entries.keys().filter_map(id_of).collect();
+    if stored.state(&definition.name) != state::READABLE {
+        ids.extend([id, id ^ 1]);
+    } else if ids.is_empty() {
+        ids.insert(id);
+    }
+    for id in &ids {
+        tx.set(&damaged(UNIQUE, &row(*id)), b"added");
+        tx.set(&row_key(UNIQUE, part::INDEXES, &row(*id)), b"");
+        if let Some(other) = ids.iter().find(|other| *other != id) {
+            tx.set(&row_key(UNIQUE, part::VIOLATIONS, &row(*id)), &primary_key(*other));
+        }
+    }
+    Ok(())
+}
+
+/// The key of a row of an index.
+pub(super) fn row_key(index: usize, part: i64, row: &[u8]) -> Vec<u8> {
+    [space().subspace(&(part, definitions()[index].number)).bytes(), row].concat()
+}
+
+/// Removes a record from the index of ranks.
+async fn unrank<T: Transaction>(tx: &T, id: i64) -> Result<(), Error> {
     let context = RecordContext::within(tx.clone());
     let store = stores().open(&context).await?;
-    let at = IndexAt { store: &store, index: store.index(&definition.name)? };
+    let at = IndexAt { store: &store, index: store.index(&definitions()[RANK].name)? };
     let maintainer = store.registry().get(&at.index.kind).expect("a standard type");
     if let Some(record) = store.load_record(&Tuple::from(id)).await? {
         maintainer.update(at, Some(&record), None).await?;

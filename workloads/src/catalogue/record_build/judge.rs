@@ -40,6 +40,9 @@ fn judge(definition: &Definition, stored: &Stored, tolerance: &Tolerance) -> Res
             None => Ok(()),
         };
     }
+    if state == state::PENDING && definition.kind != Kind::Unique {
+        return Err("it is not unique, and waits for violations to be resolved".into());
+    }
     if !rows(part::BUILDS).is_empty() || (state != state::WRITE_ONLY && !rows(part::RANGES).is_empty()) {
         return Err("there is progress of a build that is not under way".into());
     }
@@ -56,10 +59,10 @@ fn judge(definition: &Definition, stored: &Stored, tolerance: &Tolerance) -> Res
         }
         return aggregates(definition, &done, rows(part::INDEXES));
     }
-    let entry = |kept: &Kept| definition.entry(kept);
-    let must: BTreeSet<Vec<u8>> = done.into_iter().filter_map(entry).collect();
+    let entries = |kept: &Kept| definition.entries(kept);
+    let must: BTreeSet<Vec<u8>> = done.into_iter().flat_map(entries).collect();
     let may = match definition.is_idempotent() {
-        true => stored.records.values().filter_map(entry).collect(),
+        true => stored.records.values().flat_map(entries).collect(),
         false => must.clone(),
     };
     let entries = rows(part::INDEXES);
@@ -98,7 +101,7 @@ fn ranges(rows: &Rows) -> Result<Vec<Range>, String> {
 
 fn aggregates(definition: &Definition, done: &[&Kept], rows: &Rows) -> Result<(), String> {
     let mut expected: BTreeMap<Vec<u8>, i64> = BTreeMap::new();
-    for (group, number) in done.iter().filter_map(|kept| definition.contribution(kept)) {
+    for (group, number) in done.iter().flat_map(|kept| definition.contributions(kept)) {
         *expected.entry(group).or_default() += number;
     }
     let number = |(group, value): (&Vec<u8>, &bytes::Bytes)| match value[..].try_into() {
@@ -217,18 +220,22 @@ mod tests {
 
     /// A store of two records with the same fields.
     fn stored() -> Stored {
-        let record = |id| Record { of: 1, id, fields: [Some(7), None, None, Some(9)] };
+        let record = |id| Record { of: 1, id, fields: [Some(7), None, None, Some(9)], parts: vec![2, 1, 2] };
         let records = [1, 2].map(|id| (id, Kept { record: record(id), version: None }));
         Stored { records: records.into(), ..Stored::default() }
     }
 
     fn judged(kind: Kind, state: i64, rows: &[(i64, Vec<u8>, Vec<u8>)]) -> bool {
+        judged_as(&definition(kind), state, rows)
+    }
+
+    fn judged_as(definition: &Definition, state: i64, rows: &[(i64, Vec<u8>, Vec<u8>)]) -> bool {
         let mut stored = stored();
         stored.states.insert("index".into(), state);
         for (part, row, value) in rows {
             stored.indexes.entry((*part, 1)).or_default().insert(row.clone(), Bytes::from(value.clone()));
         }
-        index(&definition(kind), &stored, &Tolerance::default()).is_ok()
+        index(definition, &stored, &Tolerance::default()).is_ok()
     }
 
     fn entry(id: i64) -> (i64, Vec<u8>, Vec<u8>) {
@@ -251,6 +258,20 @@ mod tests {
     }
 
     #[test]
+    fn a_record_needs_an_entry_for_each_value_of_its_list() {
+        let entry = |part: i64, id: i64| (part::INDEXES, foundationdb_tuple::pack(&(part, id)), Vec::new());
+        let judged = |rows: &[(i64, Vec<u8>, Vec<u8>)]| {
+            let columns = vec![Column::Part];
+            let definition = Definition { columns, ..definition(Kind::Value) };
+            judged_as(&definition, state::READABLE, rows)
+        };
+        let rows = [entry(1, 1), entry(2, 1), entry(1, 2), entry(2, 2)];
+        assert!(judged(&rows));
+        assert!(!judged(&rows[1..]));
+        assert!(!judged(&[&rows[..], &[entry(3, 1)]].concat()));
+    }
+
+    #[test]
     fn violations_are_those_of_records_with_equal_keys() {
         let violation = |id: i64, other: i64| {
             (part::VIOLATIONS, foundationdb_tuple::pack(&(7, 9, id)), primary_key(other))
@@ -259,6 +280,7 @@ mod tests {
         assert!(judged(Kind::Unique, state::PENDING, &rows));
         assert!(!judged(Kind::Unique, state::READABLE, &rows));
         assert!(!judged(Kind::Unique, state::PENDING, &rows[..3]));
+        assert!(!judged(Kind::Value, state::PENDING, &rows[..2]));
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Where the workload stores what, the indexes, and how the store is opened.
 
-use super::plain::{self, Column, Definition, Kind, Record};
+use super::plain::{Column, Definition, FIELDS, Kind, Record, Shape, TYPES};
 use crate::catalogue::shared;
 use foundationdb_tuple::{Bytes as TupleBytes, Subspace};
 use shaketable_layers::tx::{self, Transaction};
@@ -11,13 +11,24 @@ use shaketable_record::{
 };
 use std::sync::{Arc, LazyLock};
 
-/// The indexes whose entries are damaged in some runs: of values, and of ranks.
-pub(super) const DAMAGED: [usize; 2] = [0, RANK];
-/// The index of ranks that is damaged.
-pub(super) const RANK: usize = 4;
-
+/// The indexes whose entries are damaged in some runs.
+pub(super) const DAMAGED: [usize; 4] = [VALUE, UNIQUE, RANK, PARTS];
+/// The index of values.
+const VALUE: usize = 0;
 /// The unique index.
 pub(super) const UNIQUE: usize = 1;
+/// The index of ranks that is damaged.
+pub(super) const RANK: usize = 4;
+/// The index with several entries for a record.
+pub(super) const PARTS: usize = 7;
+
+/// A value of the field with a unique index that no record has. Entries that damages add to the index have it, so that
+/// they are in the way of each other, and of no record.
+pub(super) const NO_CODE: i64 = -1;
+
+/// The bytes of a transaction that has room for one record with its entries in all indexes, and for the beginning and the
+/// end of a build, but not for many records.
+pub(super) const ROOM_FOR_ONE: i32 = 8_000;
 
 /// The store.
 pub(super) fn space() -> Subspace {
@@ -64,6 +75,7 @@ pub(super) fn definitions() -> &'static [Definition] {
             index("rank", 5, Kind::Rank(false), vec![shelf, score], vec![]),
             index("counted rank", 6, Kind::Rank(true), vec![tag, score], vec![]),
             index("version", 7, Kind::Version, vec![shelf, Column::Version], vec![]),
+            index("parts", 8, Kind::Value, vec![Column::Part], vec![]),
         ]
     });
     &DEFINITIONS
@@ -77,9 +89,9 @@ pub(super) fn names(places: &[usize]) -> Vec<&'static str> {
 /// The meta-data before there are indexes, and with them.
 pub(super) fn meta_data() -> &'static [Arc<RecordMetaData>; 2] {
     static META_DATA: LazyLock<[Arc<RecordMetaData>; 2]> = LazyLock::new(|| {
-        let mut builder = plain::meta_data(2, plain::FIELDS.len(), &[]);
+        let mut builder = Shape::first(2, FIELDS.len()).meta_data(&[]);
         let first = builder.build().expect("the meta-data is valid");
-        definitions().iter().for_each(|definition| definition.add(&mut builder));
+        definitions().iter().for_each(|definition| definition.add(&mut builder, &TYPES));
         [first, builder.build().expect("the meta-data is valid")].map(Arc::new)
     });
     &META_DATA
@@ -102,6 +114,7 @@ pub(in crate::catalogue) fn initial(id: i64, values: i64, duplicates: bool) -> R
         of: if id % 4 == 0 { 2 } else { 1 },
         id,
         fields: [Some(id % 2), (id % 3 != 1).then_some(id % values), Some(code), Some(id % values)],
+        parts: (0..id % 4).collect(),
     }
 }
 

@@ -5,8 +5,9 @@
 //! claims: a readable one the keys of all records, one that is being built at least those of the records that are done, a
 //! disabled one nothing. The judge decodes the rows itself and computes the keys from plain records.
 //!
-//! In some runs entries of one index are removed or added behind the layer's back. A scrub finds nothing else, and at the
-//! end it has repaired all of them.
+//! In some runs entries of indexes are removed or added behind the layer's back. A scrub finds nothing else, and at the
+//! end it has repaired all of them. In some the transactions of builders have room for one record only, and they must get
+//! along with that.
 
 mod client;
 mod faulty;
@@ -17,6 +18,7 @@ mod operations;
 pub(super) mod plain;
 mod planted;
 pub(super) mod rows;
+mod scrubs;
 
 pub(super) use client::save;
 pub(super) use layout::initial;
@@ -73,6 +75,8 @@ pub struct RecordBuild {
     mix: [u32; 4],
     /// Whether entries are damaged.
     damages: bool,
+    /// Whether the transactions of online builds have room for one record only.
+    confined: bool,
     /// The timeout that clients set on their database, in milliseconds.
     timeout: Option<i32>,
     planted: Option<Planted>,
@@ -167,7 +171,7 @@ impl Workload for RecordBuild {
     fn draw(rng: &mut Stream, bug: Option<&str>) -> RecordBuild {
         let most = rng.range(6..18) as usize;
         let records = if rng.chance(0.2) { rng.range(30..45) } else { rng.range(4..24) } as i64;
-        let damages = rng.chance(0.3);
+        let (damages, confined) = (rng.chance(0.4), rng.chance(0.3));
         let mix = *rng.pick(&[[2, 2, 1, 1], [1, 3, 1, 1], [3, 2, 0, 1], [2, 1, 2, 1], [4, 1, 0, 6]]);
         // Only a readable index is damaged and scrubbed.
         let first = if damages || mix[3] > 1 { Start::Built } else { Start::Disabled };
@@ -177,11 +181,12 @@ impl Workload for RecordBuild {
             records,
             values: rng.range(1..5) as i64,
             codes: *rng.pick(&[1 + records / 2, records, 40 * records]),
-            batch: *rng.pick(&[1, 2, 3, 4, 6, 12]),
+            batch: if confined { 12 } else { *rng.pick(&[1, 2, 3, 4, 6, 12]) },
             start: *rng.pick(&[first, first, Start::Disabled, Start::WriteOnly, Start::Built]),
             duplicates: rng.chance(0.6),
             mix,
             damages,
+            confined,
             timeout: sessions::draw_timeout(rng),
             planted: bug.and_then(Planted::named),
         }
@@ -216,7 +221,7 @@ impl Workload for RecordBuild {
         let filled = db.run(|tx, _| async move {
             let store = before.create_or_open(&RecordContext::within(tx)).await?;
             for record in records.values() {
-                save(&store, record).await?;
+                save(&store, &plain::TYPES, record).await?;
             }
             Ok::<_, Error>(())
         });

@@ -2,10 +2,14 @@
 
 use super::{
     RecordBuild,
-    layout::{DAMAGED, definitions},
-    plain::Record,
+    layout::{DAMAGED, RANK, UNIQUE, definitions},
+    plain::{Record, parts},
 };
-use proptest::{collection::vec, prelude::*, sample::subsequence};
+use proptest::{
+    collection::vec,
+    prelude::*,
+    sample::{select, subsequence},
+};
 use serde::{Deserialize, Serialize};
 
 /// One operation.
@@ -82,7 +86,12 @@ impl RecordBuild {
     fn record(&self) -> impl Strategy<Value = Record> + use<> {
         let value = |most: i64| proptest::option::weighted(0.85, 0..most);
         let fields = [value(2), value(self.values), value(self.codes), value(self.values)];
-        (1..=2u32, 0..self.records, fields).prop_map(|(of, id, fields)| Record { of, id, fields })
+        (1..=2u32, 0..self.records, fields, parts()).prop_map(|(of, id, fields, parts)| Record {
+            of,
+            id,
+            fields,
+            parts,
+        })
     }
 
     /// Draws the operations of a client.
@@ -102,26 +111,29 @@ impl RecordBuild {
             1 => Just(Mark::Readable),
         ];
         // Those are scrubbed most of which entries are damaged.
-        let [value, rank] = DAMAGED;
-        let scrubbed = prop_oneof![2 => Just(value), 1 => Just(rank), 2 => place()];
-        let scrubbing = (scrubbed, any::<bool>(), any::<bool>(), 1..9usize)
+        let damaged = || prop_oneof![3 => select(DAMAGED.to_vec()), 2 => Just(RANK), 1 => Just(UNIQUE)];
+        let scrubbed = prop_oneof![3 => damaged(), 2 => place()];
+        let repairs = proptest::bool::weighted(0.7);
+        let scrubbing = (scrubbed, any::<bool>(), repairs, 1..9usize)
             .prop_map(|(index, dangling, repair, limit)| Scrubbing { index, dangling, repair, limit });
         let batch = 1..=self.batch;
         let polls = proptest::option::weighted(0.5, 1..80u64);
         let damages = u32::from(self.damages);
-        let damage = (0..self.records, any::<bool>(), any::<bool>()).prop_map(
-            move |(id, removed, ranked)| match ranked {
-                true => Op::Damage(rank, id, true),
-                false => Op::Damage(value, id, removed),
-            },
-        );
+        let damage =
+            (damaged(), 0..self.records, any::<bool>()).prop_map(|(index, id, removes)| match index {
+                // What an entry adds to a ranked set is not written behind the layer's back.
+                RANK => Op::Damage(index, id, true),
+                // A save is not refused for the sake of an entry that is gone.
+                UNIQUE => Op::Damage(index, id, false),
+                _ => Op::Damage(index, id, removes),
+            });
         let op = prop_oneof![
             8 * writes => vec(act, 1..4).prop_map(Op::Write),
             2 * builds => (some(), batch.clone(), polls).prop_map(|(of, batch, polls)| Op::Build(of, batch, polls)),
             3 * builds => (some(), batch, any::<u64>()).prop_map(|(of, batch, n)| Op::Batch(of, batch, n % 64)),
             2 * marks => (place(), mark).prop_map(|(index, mark)| Op::Mark(index, mark)),
-            scrubs => scrubbing.prop_map(Op::Scrub),
-            3 * damages => damage,
+            scrubs * (1 + 3 * damages) => scrubbing.prop_map(Op::Scrub),
+            10 * damages => damage,
         ];
         vec(op, self.operations.clone()).boxed()
     }

@@ -4,6 +4,7 @@
 use crate::catalogue::record_shared::meta_data;
 use foundationdb_tuple::{Element, Versionstamp, pack};
 use parking_lot::Mutex;
+use proptest::strategy::Strategy;
 use prost::Message;
 use serde::{Deserialize, Serialize};
 use shaketable_record::{
@@ -12,13 +13,20 @@ use shaketable_record::{
     metadata::{self, RecordMetaDataBuilder, index_types},
     prost_reflect::FileDescriptor,
 };
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-/// The record types, in the order of their fields in the union, which are numbered from 1.
+/// The record types, in the order of their fields in the union, which are numbered from 1. In other [shapes](Shape) they
+/// have other names.
 pub(in crate::catalogue) const TYPES: [&str; 3] = ["Item", "Note", "Memo"];
 
 /// The fields of a record beside its number, all of them optional.
 pub(in crate::catalogue) const FIELDS: [&str; 4] = ["shelf", "tag", "code", "score"];
+
+/// The place of the field that may say that it has an index.
+pub(in crate::catalogue) const INLINE: usize = 1;
+
+/// The field with a list, which comes with the last one of the others.
+const LIST: &str = "parts";
 
 /// A record.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -29,6 +37,13 @@ pub struct Record {
     pub(in crate::catalogue) id: i64,
     /// The values of its fields.
     pub(in crate::catalogue) fields: [Option<i64>; 4],
+    /// Its list, which messages with all fields have.
+    pub(in crate::catalogue) parts: Vec<i64>,
+}
+
+/// The list of a record: some values more than once.
+pub(in crate::catalogue) fn parts() -> impl Strategy<Value = Vec<i64>> + use<> {
+    proptest::collection::vec(0..4i64, 0..4)
 }
 
 /// The message of a record. All types have the same fields.
@@ -44,6 +59,8 @@ pub(in crate::catalogue) struct Row {
     code: Option<i64>,
     #[prost(int64, optional, tag = "5")]
     score: Option<i64>,
+    #[prost(int64, repeated, packed = "false", tag = "6")]
+    parts: Vec<i64>,
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -57,21 +74,16 @@ struct Union {
 }
 
 impl Record {
-    /// The name of its type.
-    pub(in crate::catalogue) fn type_name(&self) -> &'static str {
-        TYPES[self.of as usize - 1]
-    }
-
     /// Its message.
     pub(in crate::catalogue) fn row(&self) -> Row {
         let [shelf, tag, code, score] = self.fields;
-        Row { id: Some(self.id), shelf, tag, code, score }
+        Row { id: Some(self.id), shelf, tag, code, score, parts: self.parts.clone() }
     }
 
-    /// The record of the type with this name that has this message. Both are of the workload.
-    pub(in crate::catalogue) fn of_row(type_name: &str, row: &Row) -> Option<Record> {
-        let of = TYPES.iter().position(|name| *name == type_name)? as u32 + 1;
-        Some(Record { of, id: row.id?, fields: [row.shelf, row.tag, row.code, row.score] })
+    /// The record of the type with this name that has this message, where the types have these names.
+    pub(in crate::catalogue) fn of_row(names: &[&str], type_name: &str, row: &Row) -> Option<Record> {
+        let of = names.iter().position(|name| *name == type_name)? as u32 + 1;
+        Some(row.record(of, row.id?))
     }
 
     /// The record in a stored union message, if it is exactly that record's.
@@ -83,8 +95,14 @@ impl Record {
             Union { item: None, note: None, memo: Some(row) } => (3, row),
             _ => return None,
         };
-        let fields = [row.shelf, row.tag, row.code, row.score];
-        (union.encode_to_vec() == bytes).then_some(Record { of, id: row.id?, fields })
+        (union.encode_to_vec() == bytes).then_some(row.record(of, row.id?))
+    }
+}
+
+impl Row {
+    fn record(&self, of: u32, id: i64) -> Record {
+        let fields = [self.shelf, self.tag, self.code, self.score];
+        Record { of, id, fields, parts: self.parts.clone() }
     }
 }
 
@@ -100,6 +118,8 @@ pub(in crate::catalogue) struct Kept {
 pub enum Column {
     /// The field with this place in the list of fields.
     Field(usize),
+    /// Each value of the list: the record has a key for each of them.
+    Part,
     /// The record's version.
     Version,
 }
@@ -141,6 +161,7 @@ impl Definition {
     pub(in crate::catalogue) fn index(&self) -> metadata::Index {
         let column = |column: &Column| match column {
             Column::Field(place) => field(FIELDS[*place]).into(),
+            Column::Part => field(LIST).fan_out().into(),
             Column::Version => KeyExpression::Version,
         };
         let expression = concat(self.columns.iter().map(column));
@@ -159,9 +180,9 @@ impl Definition {
         }
     }
 
-    /// Adds the index to meta-data.
-    pub(in crate::catalogue) fn add(&self, builder: &mut RecordMetaDataBuilder) {
-        let names = self.types.iter().map(|of| TYPES[*of as usize - 1]);
+    /// Adds the index to meta-data in which the types have these names.
+    pub(in crate::catalogue) fn add(&self, builder: &mut RecordMetaDataBuilder, names: &[&str]) {
+        let names = self.types.iter().map(|of| names[*of as usize - 1]);
         let added = match self.types.is_empty() {
             true => builder.add_index(None, self.index()),
             false => builder.add_multi_type_index(names, self.index()),
@@ -179,34 +200,48 @@ impl Definition {
         !matches!(self.kind, Kind::Count | Kind::Sum | Kind::Rank(true))
     }
 
-    /// The key of a record; none if the index is not on records of its type.
-    pub(in crate::catalogue) fn key(&self, kept: &Kept) -> Option<Vec<Element<'static>>> {
+    /// The keys of a record; none if the index is not on records of its type.
+    fn keys(&self, kept: &Kept) -> Vec<Vec<Element<'static>>> {
         if !self.types.is_empty() && !self.types.contains(&kept.record.of) {
-            return None;
+            return Vec::new();
         }
-        let column = |column: &Column| match column {
-            Column::Field(place) => kept.record.fields[*place].map(Element::Int),
-            Column::Version => kept.version.map(|version| Element::Versionstamp(Versionstamp::from(version))),
+        self.columns.iter().fold(vec![Vec::new()], |keys, column| {
+            let values = column.values(kept);
+            let longer = |key: &Vec<_>, value: &Element<'static>| [&key[..], &[value.clone()]].concat();
+            keys.iter().flat_map(|key| values.iter().map(move |value| longer(key, value))).collect()
+        })
+    }
+
+    /// The rows of a record's entries below the index's subspace. Equal keys of a record are one entry.
+    pub(in crate::catalogue) fn entries(&self, kept: &Kept) -> BTreeSet<Vec<u8>> {
+        let row = |mut key: Vec<Element<'static>>| {
+            key.push(Element::Int(kept.record.id));
+            pack(&key)
         };
-        Some(self.columns.iter().map(|of| column(of).unwrap_or(Element::Nil)).collect())
+        self.keys(kept).into_iter().map(row).collect()
     }
 
-    /// The row of a record's entry below the index's subspace.
-    pub(in crate::catalogue) fn entry(&self, kept: &Kept) -> Option<Vec<u8>> {
-        let mut entry = self.key(kept)?;
-        entry.push(Element::Int(kept.record.id));
-        Some(pack(&entry))
-    }
-
-    /// What a record adds to which group of an index of aggregates, by the group's packed columns.
-    pub(in crate::catalogue) fn contribution(&self, kept: &Kept) -> Option<(Vec<u8>, i64)> {
-        let mut group = self.key(kept)?;
-        match self.kind {
+    /// What a record adds to which groups of an index of aggregates, by the groups' packed columns.
+    pub(in crate::catalogue) fn contributions(&self, kept: &Kept) -> Vec<(Vec<u8>, i64)> {
+        let contribution = |mut group: Vec<Element<'static>>| match self.kind {
             Kind::Sum => match group.pop()? {
                 Element::Int(number) => Some((pack(&group), number)),
                 _ => None,
             },
             _ => Some((pack(&group), 1)),
+        };
+        self.keys(kept).into_iter().filter_map(contribution).collect()
+    }
+}
+
+impl Column {
+    /// The elements that a record has in this column.
+    fn values(self, kept: &Kept) -> Vec<Element<'static>> {
+        let stamp = |version| Element::Versionstamp(Versionstamp::from(version));
+        match self {
+            Column::Field(place) => vec![kept.record.fields[place].map_or(Element::Nil, Element::Int)],
+            Column::Part => kept.record.parts.iter().copied().map(Element::Int).collect(),
+            Column::Version => vec![kept.version.map_or(Element::Nil, stamp)],
         }
     }
 }
@@ -216,43 +251,67 @@ pub(in crate::catalogue) fn primary_key(id: i64) -> Vec<u8> {
     pack(&(id,))
 }
 
-/// The file that describes the first record types, with their first fields.
-pub(in crate::catalogue) fn file(types: usize, fields: usize) -> FileDescriptor {
-    static FILES: Mutex<BTreeMap<(usize, usize), FileDescriptor>> = Mutex::new(BTreeMap::new());
-    FILES.lock().entry((types, fields)).or_insert_with(|| compiled(types, fields, "int64")).clone()
+/// What the messages of records are like.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(in crate::catalogue) struct Shape {
+    /// The names of the types, by their numbers from 1 on.
+    pub names: Vec<&'static str>,
+    /// The number of fields beside the primary key.
+    pub fields: usize,
+    /// The numbers of the types whose field [`INLINE`] says that it has an index.
+    pub indexed: BTreeSet<u32>,
 }
 
-/// The same file, with a last field of fewer bits.
-pub(in crate::catalogue) fn narrowed_file(types: usize, fields: usize) -> FileDescriptor {
-    compiled(types, fields, "int32")
-}
+impl Shape {
+    /// The first types, with their first fields.
+    pub(in crate::catalogue) fn first(types: usize, fields: usize) -> Shape {
+        Shape { names: TYPES[..types].to_vec(), fields, indexed: BTreeSet::new() }
+    }
 
-fn compiled(types: usize, fields: usize, last: &str) -> FileDescriptor {
-    let field = |(place, name): (usize, &&str)| {
-        let kind = if place + 1 == fields { last } else { "int64" };
-        format!("optional {kind} {name} = {};", place + 2)
-    };
-    let fields: String = FIELDS.iter().take(fields).enumerate().map(field).collect();
-    let key = "optional int64 id = 1 [(com.apple.foundationdb.record.field).primary_key = true];";
-    let message = |name: &&str| format!("message {name} {{ {key} {fields} }}");
-    let member = |(place, name): (usize, &&str)| format!("optional {name} _{name} = {};", place + 1);
-    let messages: String = TYPES.iter().take(types).map(message).collect();
-    let members: String = TYPES.iter().take(types).enumerate().map(member).collect();
-    let text = format!(
-        "syntax = \"proto2\"; import \"record_metadata_options.proto\"; {messages}
-        message RecordTypeUnion {{ {members} }}"
-    );
-    meta_data::file(&text)
-}
+    /// The file that describes the records.
+    pub(in crate::catalogue) fn file(&self) -> FileDescriptor {
+        static FILES: Mutex<BTreeMap<Shape, FileDescriptor>> = Mutex::new(BTreeMap::new());
+        FILES.lock().entry(self.clone()).or_insert_with(|| self.compiled("int64")).clone()
+    }
 
-/// Meta-data of the first record types, with their first fields, and of these indexes.
-pub(in crate::catalogue) fn meta_data(
-    types: usize,
-    fields: usize,
-    definitions: &[Definition],
-) -> RecordMetaDataBuilder {
-    let mut builder = meta_data::builder(&file(types, fields));
-    builder.set_store_record_versions(true).expect("a version");
-    definitions.iter().for_each(|definition| definition.add(&mut builder));
-    builder
+    /// The same file, with a last field of fewer bits.
+    pub(in crate::catalogue) fn narrowed_file(&self) -> FileDescriptor {
+        self.compiled("int32")
+    }
+
+    /// The file with a last field of this type.
+    fn compiled(&self, last: &str) -> FileDescriptor {
+        let key = "optional int64 id = 1 [(com.apple.foundationdb.record.field).primary_key = true];";
+        let messages = (1..).zip(&self.names).map(|(of, name)| {
+            let field = |place| self.field(of, place, last);
+            let list = (self.fields == FIELDS.len()).then(|| format!("repeated int64 {LIST} = 6;"));
+            let fields: String = (0..self.fields).map(field).chain(list).collect();
+            format!("message {name} {{ {key} {fields} }}")
+        });
+        let member = |(of, name): (usize, &&str)| format!("optional {name} _{name} = {of};");
+        let members: String = (1..).zip(&self.names).map(member).collect();
+        let messages: String = messages.collect();
+        meta_data::file(&format!(
+            "syntax = \"proto2\"; import \"record_metadata_options.proto\"; {messages}
+            message RecordTypeUnion {{ {members} }}"
+        ))
+    }
+
+    /// The field with this place, of the type with this number.
+    fn field(&self, of: u32, place: usize, last: &str) -> String {
+        let kind = if place + 1 == self.fields { last } else { "int64" };
+        let option = match place == INLINE && self.indexed.contains(&of) {
+            true => " [(com.apple.foundationdb.record.field).index = {}]",
+            false => "",
+        };
+        format!("optional {kind} {} = {}{option};", FIELDS[place], place + 2)
+    }
+
+    /// Meta-data of these records, and of these indexes.
+    pub(in crate::catalogue) fn meta_data(&self, definitions: &[Definition]) -> RecordMetaDataBuilder {
+        let mut builder = meta_data::builder(&self.file());
+        builder.set_store_record_versions(true).expect("a version");
+        definitions.iter().for_each(|definition| definition.add(&mut builder, &self.names));
+        builder
+    }
 }

@@ -1,11 +1,11 @@
-//! Planted bugs: builds, saves beside them, and scrubs, done wrongly.
+//! Planted bugs: builds and saves beside them, done wrongly, and which [scrubs](super::scrubs) are.
 
 use super::{
-    Act, Answer, Mark, Op, RecordBuild, Scrubbing,
-    client::{built, do_act, found_rows, limited, stated, told, write},
+    Act, Answer, Mark, Op, RecordBuild,
+    client::{built, do_act, limited, stated, told, write},
     faulty::{self, Fault},
-    layout::{RANK, UNIQUE, definitions, names, space, stores, stores_with},
-    rows::Stored,
+    layout::{PARTS, RANK, UNIQUE, definitions, names, space, stores, stores_with},
+    scrubs,
 };
 use crate::catalogue::record_shared::layout::{header_key, part, state};
 use foundationdb_tuple::pack;
@@ -47,6 +47,9 @@ shaketable::planted_bugs! {
     OneIndexBuilt = "one-index-built", "of several indexes that are built together the last one is only marked", "several indexes in one pass";
     RanksUnrepaired = "ranks-unrepaired", "R28: a scrub puts a missing entry back, and leaves its score out of the ranked set", "a repair of one of two places";
     ScrubbedApart = "scrubbed-apart", "R28: a scrub reads an entry, reads its record, and removes the entry in three transactions", "Record Layer pull request 1293";
+    ViolationsUnresolved = "violations-unresolved", "R28: a scrub removes an entry of a unique index, and leaves the violations that it was one of", "a repair of one of two places";
+    FirstEntryScrubbed = "first-entry-scrubbed", "R28: a scrub looks at the first entry of each record only", "an index of a list";
+    BatchKept = "batch-kept", "an online build whose batch is too large tries the same batch again, and does not end", "a batch that grows with its records";
 }
 
 /// Performs an operation that the bug changes; `None` for every other operation.
@@ -134,10 +137,23 @@ pub async fn apply<D: Database>(
         (Planted::RanksUnrepaired, Op::Scrub(scrubbing))
             if scrubbing.index == RANK && !scrubbing.dangling =>
         {
-            Some(repaired_in_part(workload, db, scrubbing).await)
+            Some(scrubs::repaired_in_part(workload, db, scrubbing).await)
         }
         (Planted::ScrubbedApart, Op::Scrub(scrubbing)) => {
-            Some(scrub_apart(workload, db, scrubbing.index).await)
+            Some(scrubs::apart(workload, db, scrubbing.index).await)
+        }
+        (Planted::ViolationsUnresolved, Op::Scrub(scrubbing))
+            if scrubbing.index == UNIQUE && scrubbing.dangling =>
+        {
+            Some(scrubs::of_rows(workload, db, scrubbing, usize::MAX).await)
+        }
+        (Planted::FirstEntryScrubbed, Op::Scrub(scrubbing)) if scrubbing.index == PARTS => {
+            Some(scrubs::of_rows(workload, db, scrubbing, 1).await)
+        }
+        (Planted::BatchKept, Op::Build(places, records, polls)) => {
+            let names = &names(places);
+            let build = limited(*polls, by_batches(planted, db, names, *records));
+            Some(built(workload.confined(db, build).await))
         }
         _ => None,
     }
@@ -206,8 +222,8 @@ async fn clearing<T: Transaction>(
     Ok(Recorded(told))
 }
 
-/// Builds indexes in the batches of the layer: in transactions that read the records at snapshot, or with maintainers
-/// that forget violations.
+/// Builds indexes in the batches of the layer, none of which is lessened: in transactions that read the records at
+/// snapshot, or with maintainers that forget violations.
 async fn by_batches<D: Database>(
     planted: Planted,
     db: &D,
@@ -359,56 +375,4 @@ fn write_only<'a, T: Transaction>(
         }
     }
     Ok(found)
-}
-
-/// A scrub for missing entries that writes them, and nothing else.
-async fn repaired_in_part<D: Database>(workload: &RecordBuild, db: &D, of: &Scrubbing) -> Outcome<Answer> {
-    let definition = &definitions()[of.index];
-    let scrubbed = async {
-        let stores = stores();
-        let report = stores.scrub_index(db, &definition.name, of.scrub(), false, of.limit).await?;
-        let found = found_rows(&report);
-        let repaired = &found;
-        db.run(|tx, _| async move {
-            let index = space().subspace(&(part::INDEXES, definition.number));
-            repaired.iter().for_each(|row| tx.set(&[index.bytes(), row].concat(), b""));
-            Ok::<_, Error>(())
-        })
-        .await?;
-        Ok(found)
-    };
-    match scrubbed.await {
-        Ok(found) => workload.found(db, of.index, found).await,
-        Err(RunError { error: Error::IndexState { .. }, .. }) => Outcome::Answered(Answer::Unscrubbed),
-        Err(e) => built(Some(Err(e))),
-    }
-}
-
-/// A scrub that reads the entries, their records, and what it removes, in three transactions.
-async fn scrub_apart<D: Database>(workload: &RecordBuild, db: &D, index: usize) -> Outcome<Answer> {
-    let definition = &definitions()[index];
-    let scrubbed = async {
-        let read = || db.run(|tx, _| async move { Ok::<_, Error>(Stored::read(&tx, &space()).await?) });
-        let Ok(stored) = read().await? else { return Ok(None) };
-        if !definition.has_entries() || stored.state(&definition.name) != state::READABLE {
-            return Ok(None);
-        }
-        let entries: Vec<Vec<u8>> = stored.rows(part::INDEXES, definition.number).keys().cloned().collect();
-        let Ok(stored) = read().await? else { return Ok(None) };
-        let right: Vec<Vec<u8>> = stored.records.values().filter_map(|kept| definition.entry(kept)).collect();
-        let found: Vec<Vec<u8>> = entries.into_iter().filter(|row| !right.contains(row)).collect();
-        let removed = &found;
-        db.run(|tx, _| async move {
-            let index = space().subspace(&(part::INDEXES, definition.number));
-            removed.iter().for_each(|row| tx.clear(&[index.bytes(), row].concat()));
-            Ok::<_, Error>(())
-        })
-        .await?;
-        Ok(Some(found))
-    };
-    match scrubbed.await {
-        Ok(Some(found)) => workload.found(db, index, found).await,
-        Ok(None) => Outcome::Answered(Answer::Unscrubbed),
-        Err(e) => built(Some(Err(e))),
-    }
 }

@@ -131,7 +131,8 @@ impl RecordEvolve {
             Op::Build(records, polls) => {
                 let names: Vec<&str> =
                     links[own.place].definitions.iter().map(|index| &*index.name).collect();
-                let stores = self.stores(&planted::changed(self.planted, &links[own.place], &own.meta_data));
+                let stores =
+                    self.stores(&planted::changed(self.planted, &links[..=own.place], &own.meta_data));
                 let build = stores.build_indexes(db, &names, *records);
                 let built = match polls {
                     Some(polls) => sessions::polled(*polls, build).await,
@@ -155,7 +156,7 @@ impl RecordEvolve {
         version: &Version,
     ) -> Result<RecordStore<T>, Error> {
         tx.set(&used_key(client), &pack(&(version.place as i64,)));
-        let meta_data = planted::changed(self.planted, &self.chain()[version.place], &version.meta_data);
+        let meta_data = planted::changed(self.planted, &self.chain()[..=version.place], &version.meta_data);
         self.stores(&meta_data).open(&RecordContext::within(tx)).await
     }
 
@@ -194,11 +195,13 @@ pub(super) async fn do_acts<T: Transaction>(
     let mut told = vec![Told::With(place)];
     for act in acts {
         told.push(match act {
-            Act::Save(record) => save(&store, &link.fit(record)).await.map(|()| Told::Saved)?,
+            Act::Save(record) => {
+                save(&store, &link.shape.names, &link.fit(record)).await.map(|()| Told::Saved)?
+            }
             Act::Delete(id) => Told::Deleted(store.delete_record(&Tuple::from(*id)).await?),
             Act::Load(id) => {
                 let loaded = store.load_record(&Tuple::from(*id)).await?;
-                Told::Loaded(loaded.map(|record| plain(&record)).transpose()?)
+                Told::Loaded(loaded.map(|record| plain(link, &record)).transpose()?)
             }
             Act::Scan => {
                 let spent = Spent::new(Limits::default());
@@ -220,11 +223,11 @@ fn number(primary_key: &Tuple) -> i64 {
     }
 }
 
-/// A loaded record as plain data.
-fn plain(record: &StoredRecord) -> Result<Record, Error> {
+/// A record that was loaded with this version of the meta-data, as plain data.
+fn plain(link: &Link, record: &StoredRecord) -> Result<Record, Error> {
     let (name, row) = (&record.record_type.name, record.transcode::<Row>()?);
     let unreadable = || Error::Message { record_type: name.clone(), reason: "it has no number".into() };
-    Record::of_row(name, &row).ok_or_else(unreadable)
+    Record::of_row(&link.shape.names, name, &row).ok_or_else(unreadable)
 }
 
 pub(super) fn told(place: usize, outcome: once::Outcome<Recorded<Told>, Error>) -> Outcome<Answer> {

@@ -1,6 +1,7 @@
 //! The operations of the workload and their answers as plain data, and how they are drawn.
 
 use super::{Record, RecordEvolve};
+use crate::catalogue::record_build::plain::parts;
 use proptest::{collection::vec, prelude::*, sample::select};
 use serde::{Deserialize, Serialize};
 
@@ -97,8 +98,8 @@ impl RecordEvolve {
     pub(super) fn drawn(&self) -> BoxedStrategy<Vec<Op>> {
         let value = |most: i64| proptest::option::weighted(0.85, 0..most);
         let fields = [value(2), value(self.values), value(self.codes), value(self.values)];
-        let record =
-            (1..=3u32, 0..self.records, fields).prop_map(|(of, id, fields)| Record { of, id, fields });
+        let record = (1..=3u32, 0..self.records, fields, parts())
+            .prop_map(|(of, id, fields, parts)| Record { of, id, fields, parts });
         let act = prop_oneof![
             8 => record.prop_map(Act::Save),
             3 => (0..self.records).prop_map(Act::Delete),
@@ -111,7 +112,7 @@ impl RecordEvolve {
         let op = prop_oneof![
             8 * uses => acts.clone().prop_map(Op::Use),
             2 * uses => acts.prop_map(Op::UseLatest),
-            2 * changes => Just(Op::Evolve),
+            3 * changes => Just(Op::Evolve),
             changes => Just(Op::SaveOwn),
             changes => select(WRONG.to_vec()).prop_map(Op::SaveWrong),
             changes => Just(Op::Refresh),

@@ -2,24 +2,25 @@
 
 use super::{
     Answer, Client, Op, RecordEvolve,
-    chain::Link,
+    chain::{Link, place_of},
     client::{Version, do_acts, told},
     layout::{meta_data_space, space, used_key},
-    operations::{Told, Wrong},
+    operations::{Act, Told, Wrong},
 };
 use crate::catalogue::{
-    record_build::plain,
-    record_shared::layout::{Header, header_key, part},
+    record_build::plain::{FIELDS, INLINE},
+    record_shared::layout::{Header, header_key, part, state},
+    shared,
 };
 use foundationdb_tuple::pack;
 use prost::Message;
 use shaketable::{specimen::Recorded, weakened::weakened, workload::Outcome};
-use shaketable_layers::tx::{Database, Isolation::Serializable, Transaction};
+use shaketable_layers::tx::{Database, Isolation::Serializable, KeyValue, Transaction};
 use shaketable_record::{
     error::Error,
-    metadata::{MetaDataProvider, RecordMetaData},
+    metadata::{Index, MetaDataProvider, RecordMetaData, RecordMetaDataBuilder},
 };
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
 shaketable::planted_bugs! {
     HeaderAtSnapshot = "header-at-snapshot", "R25: the header and the states of the indexes are read at snapshot", "a change of the meta-data that is missed";
@@ -36,6 +37,10 @@ shaketable::planted_bugs! {
     ShorterAdmitted = "shorter-admitted", "meta-data is saved without an index that it had", "rows that nobody clears";
     AlteredAdmitted = "altered-admitted", "meta-data is saved in which an index has another expression without having been changed", "an index with entries of its older form";
     UnraisedAdmitted = "unraised-admitted", "other meta-data is saved under the version that is saved", "two kinds of meta-data with one version";
+    UniquenessKept = "uniqueness-kept", "an index that is no longer unique keeps its violations, and is not readable for their sake", "a setting that is taken back";
+    NewTypeDisabled = "new-type-disabled", "R26: an index that comes with its record type is disabled, although no record can lack its entries", "a new index that waits for a build";
+    RenamedInTurn = "renamed-in-turn", "of record types that exchange their names, or pass them on, one is renamed after the other in the lists of the indexes", "an exchange without a third place";
+    IndexedTwice = "indexed-twice", "a record type that was renamed gets the index that its field declares a second time, under its new name", "an index that is known by its name";
     EvolvedApart = "evolved-apart", "R34: the next version of the meta-data is found in an earlier transaction than it is saved in", "a version that two clients give";
 }
 
@@ -53,37 +58,107 @@ impl Planted {
     }
 }
 
-/// The meta-data with which a client opens the store.
+/// The meta-data with which a client opens the store: that of the last of these versions, with the bug.
 pub fn changed(
     planted: Option<Planted>,
-    link: &Link,
+    chain: &[Link],
     meta_data: &Arc<RecordMetaData>,
 ) -> Arc<RecordMetaData> {
-    match planted {
-        Some(planted @ (Planted::ChangeUnnoticed | Planted::FormerForgotten)) => {
-            Arc::new(forgetful(planted, link, meta_data))
+    let link = chain.last().expect("there is a first version");
+    let builder = match planted {
+        Some(Planted::ChangeUnnoticed) => link.rebuilt(|_, (index, types)| {
+            Some((Index { last_modified_version: index.added_version, ..index }, types))
+        }),
+        Some(Planted::FormerForgotten) => link.rebuilt(|_, placed| Some(placed)),
+        Some(Planted::RenamedInTurn) => {
+            let types = renamed_in_turn(chain);
+            link.rebuilt(|_, (index, _)| {
+                let types = types.get(&index.subspace_key).cloned();
+                Some((index, types))
+            })
         }
-        _ => meta_data.clone(),
-    }
+        Some(Planted::IndexedTwice) => indexed_twice(link),
+        _ => return meta_data.clone(),
+    };
+    Arc::new(builder.build().expect("valid meta-data"))
 }
 
-/// Meta-data that does not say when an index was changed, or which indexes were removed.
-fn forgetful(planted: Planted, link: &Link, meta_data: &RecordMetaData) -> RecordMetaData {
-    let mut builder = plain::meta_data(link.types, link.fields, &[]);
-    for index in meta_data.indexes() {
-        let mut index = (**index).clone();
-        if planted == Planted::ChangeUnnoticed {
-            index.last_modified_version = index.added_version;
+/// The types of the indexes that are not on all of them, by the numbers of the indexes, if of several types that get other
+/// names one is renamed after the other.
+fn renamed_in_turn(chain: &[Link]) -> BTreeMap<i64, Vec<String>> {
+    let mut types: BTreeMap<i64, Vec<String>> = BTreeMap::new();
+    for (at, link) in chain.iter().enumerate() {
+        let renamed = if at > 0 { chain[at - 1].renamed(link) } else { BTreeMap::new() };
+        for (old, new) in renamed {
+            let names = types.values_mut().flatten().filter(|name| *name == old);
+            names.for_each(|name| *name = new.to_owned());
         }
-        let types: Option<Vec<&str>> =
-            meta_data.types_of(&index).map(|types| types.iter().map(|name| &**name).collect());
-        let added = match types {
-            Some(types) => builder.add_multi_type_index(types, index),
-            None => builder.add_index(None, index),
-        };
-        added.expect("the index is valid");
+        for index in link.definitions.iter().filter(|index| !index.types.is_empty()) {
+            let name = |of: &u32| link.shape.names[*of as usize - 1].to_owned();
+            types.entry(index.number).or_insert_with(|| index.types.iter().map(name).collect());
+        }
     }
-    builder.set_version(meta_data.version()).build().expect("valid meta-data")
+    types
+}
+
+/// Meta-data with a second index of the fields that declare one, if their types have been renamed.
+fn indexed_twice(link: &Link) -> RecordMetaDataBuilder {
+    let mut builder = link.meta_data.to_builder();
+    for of in &link.shape.indexed {
+        let (name, field) = (link.shape.names[*of as usize - 1], FIELDS[INLINE]);
+        let index = format!("{name}${field}");
+        if link.meta_data.index(&index).is_none() {
+            let version = link.meta_data.version();
+            let index = Index { last_modified_version: version, ..Index::new(index, field) };
+            builder.add_index(Some(name), index).expect("the index is valid");
+        }
+    }
+    builder
+}
+
+/// Opens the store, and, if it was opened with earlier meta-data before, undoes what becomes of indexes then: those that
+/// came with their types are disabled, or those that are no longer unique keep what they had.
+async fn use_upgraded<T: Transaction>(
+    planted: Planted,
+    workload: &RecordEvolve,
+    tx: T,
+    client: usize,
+    version: &Version,
+    acts: &[Act],
+) -> Result<Recorded<Told>, Error> {
+    let stored = read_header(&tx).await?.and_then(|header| header.meta_data);
+    let before = stored.and_then(|stored| place_of(&workload.chain(), stored));
+    if let Some(before) = before.filter(|before| *before < version.place) {
+        let (chain, kept) = (workload.chain(), rows_of_indexes(&tx).await?);
+        let [old, new] = [before, version.place].map(|place| &chain[place]);
+        workload.open_store(tx.clone(), client, version).await?;
+        for index in &new.definitions {
+            let same = old.definitions.iter().find(|old| old.number == index.number);
+            let state = space().pack(&(part::STATES, &index.name));
+            match same {
+                None if planted == Planted::NewTypeDisabled && new.born.contains(&index.name) => {
+                    tx.set(&state, &pack(&(state::DISABLED,)));
+                }
+                Some(same) if planted == Planted::UniquenessKept && same.kind != index.kind => {
+                    let violations = space().subspace(&(part::VIOLATIONS, index.number));
+                    let is_its = |key: &[u8]| key == state || violations.is_start_of(key);
+                    let rows = kept.iter().filter(|row| is_its(&row.key));
+                    rows.for_each(|row| tx.set(&row.key, &row.value));
+                }
+                _ => {}
+            }
+        }
+    }
+    workload.use_store(tx, client, version, acts).await
+}
+
+/// The states and violations of all indexes.
+async fn rows_of_indexes<T: Transaction>(tx: &T) -> Result<Vec<KeyValue>, Error> {
+    let mut all = Vec::new();
+    for part in [part::STATES, part::VIOLATIONS] {
+        all.extend(shared::rows(tx, &space().subspace(&(part,))).await?);
+    }
+    Ok(all)
 }
 
 /// The store's header.
@@ -168,6 +243,19 @@ pub async fn apply<D: Database>(
                 workload.use_store(tx, number, own, acts).await
             });
             Some(told(own.place, used.await))
+        }
+        (Planted::NewTypeDisabled | Planted::UniquenessKept, Op::Use(acts)) if !client.is_stale => {
+            let used = client
+                .session
+                .apply(|tx| async move { use_upgraded(planted, workload, tx, number, own, acts).await });
+            Some(told(own.place, used.await))
+        }
+        (Planted::NewTypeDisabled | Planted::UniquenessKept, Op::UseLatest(acts)) => {
+            let used = client.session.apply(|tx| async move {
+                let latest = workload.version(meta_data_store.meta_data(&tx).await?);
+                use_upgraded(planted, workload, tx, number, &latest, acts).await
+            });
+            Some(told(usize::MAX, used.await))
         }
         (Planted::OlderOverwrites, Op::SaveOwn) => {
             let saved = client.session.apply(|tx| async move {

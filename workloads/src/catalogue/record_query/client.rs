@@ -13,7 +13,7 @@ use shaketable_layers::{
 use shaketable_record::{
     cursor::{Continuation, CursorExt, Limits, Stop},
     error::Error,
-    expression::KeyExpression,
+    expression::{KeyExpression, NullStandin},
     metadata::{Index, RecordMetaData, index_types},
     query::{
         Operand, Plan, QueriedRecord, QueryComponent, QueryError, RecordQuery, RecordQueryPlan, plan_query,
@@ -344,11 +344,7 @@ fn is_readable<T: Transaction>(store: &RecordStore<T>, plan: &Plan) -> Result<bo
     let steps = steps(plan);
     let ranked: Vec<_> = steps.iter().flat_map(conditions).collect();
     let ranked: Vec<_> = ranked.iter().flat_map(ranks).collect();
-    let split = |expression: &KeyExpression| (expression.column_expressions(), expression.grouping_columns());
-    let of_rank = |index: &Index| {
-        let is_of = |rank: &&KeyExpression| split(rank) == split(&index.expression);
-        index.kind == index_types::RANK && ranked.iter().any(is_of)
-    };
+    let of_rank = |index: &Index| ranked.iter().any(|rank| ranks_by(index, rank));
     let scanned = |index: &Index| {
         steps.iter().any(|step| matches!(step, Plan::Index { index: name, .. } if *name == index.name))
     };
@@ -358,6 +354,20 @@ fn is_readable<T: Transaction>(store: &RecordStore<T>, plan: &Plan) -> Result<bo
         }
     }
     Ok(true)
+}
+
+/// Whether an index has the ranks of an expression: of the same scores and groups, whichever nulls are unique.
+pub(super) fn ranks_by(index: &Index, rank: &KeyExpression) -> bool {
+    let column = |column: KeyExpression| match column {
+        KeyExpression::Field(field) if field.null == NullStandin::NullUnique => {
+            field.null(NullStandin::Null).into()
+        }
+        other => other,
+    };
+    let columns = |of: &KeyExpression| of.column_expressions().into_iter().map(column).collect::<Vec<_>>();
+    index.kind == index_types::RANK
+        && columns(&index.expression) == columns(rank)
+        && index.expression.grouping_columns() == rank.grouping_columns()
 }
 
 /// The expressions of the ranks that a condition compares with.

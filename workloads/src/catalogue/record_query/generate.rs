@@ -5,7 +5,7 @@ use super::{
     schema::{COMMON, FieldOf, ITEM, Kind, PART, TYPES},
 };
 use shaketable_record::{
-    expression::{FanType, KeyExpression, concat, field, function},
+    expression::{FanType, KeyExpression, NullStandin, concat, field, function},
     metadata::RecordMetaData,
     query::{Comparison, EmptyList, Operand, Query, QueryComponent, RecordQuery},
     value::IntoValue,
@@ -194,20 +194,25 @@ impl Maker<'_> {
     }
 }
 
-/// A condition on a rank.
+/// A condition on a rank, of one score or of several ones. Whether a null is unique does not matter to a rank, so that it
+/// need not be written as in the index.
 fn of_rank(rng: &mut Stream) -> QueryComponent {
-    let expression: KeyExpression = match rng.chance(0.5) {
-        true => field("big").into(),
-        false => field("big").group_by("kind"),
+    let null = *rng.pick(&[NullStandin::Null, NullStandin::NullUnique]);
+    let score = field("big").null(null);
+    let expression: KeyExpression = match rng.below(3) {
+        0 => score.ungrouped(),
+        1 => score.group_by("kind"),
+        _ => field("nums").fan_out().ungrouped(),
     };
     let rank = Query::rank(expression);
     let number = rng.below(6) as i64;
-    match rng.below(4) {
+    let condition = match rng.below(4) {
         0 => rank.equals(number),
         1 => rank.less_than(number),
         2 => rank.greater_or_equal(number),
         _ => rank.is_in([number, number + 2]),
-    }
+    };
+    if rng.chance(0.2) { Query::not(condition) } else { condition }
 }
 
 /// Whether a column is a field that is not repeated.

@@ -2,13 +2,14 @@
 
 use super::{
     check::Expected,
-    client::{content, ranks},
+    client::{content, ranks, ranks_by},
     model::{Model, Record},
     operations::{End, Found, Page, Row},
 };
 use prost_reflect::prost::Message;
 use shaketable_layers::{reachable, sometimes};
 use shaketable_record::{
+    expression::KeyExpression,
     query::{QueryComponent, RecordQuery},
     value::Tuple,
 };
@@ -163,13 +164,16 @@ pub fn refused(query: &RecordQuery, model: Model<'_>, readable: &dyn Fn(&str) ->
         queried.iter().all(|name| meta_data.is_index_of(index, name))
     };
     let usable = meta_data.indexes().filter(on_types).filter(|index| readable(&index.name));
-    let expressions: Vec<_> = usable.map(|index| &index.expression).collect();
-    let sorts = |sort| expressions.contains(&sort) || *sort == model.schema.primary_key();
-    if query.filter.as_ref().is_some_and(has_rank) {
+    let usable: Vec<_> = usable.collect();
+    let sorts = |sort: &KeyExpression| {
+        usable.iter().any(|index| index.expression == *sort) || *sort == model.schema.primary_key()
+    };
+    let ranks = query.filter.as_ref().map(ranks).unwrap_or_default();
+    if ranks.iter().any(|rank| !usable.iter().any(|index| ranks_by(index, rank))) {
         return Ok(());
     }
     match &query.sort {
-        None => Err(format!("refused without an order: {query}")),
+        None => Err(format!("refused without an order, and indexes have all ranks: {query}")),
         Some(sort) if sorts(sort) => Err(format!("refused, but an index has the order: {query}")),
         Some(_) => Ok(()),
     }
@@ -181,7 +185,11 @@ mod tests {
         super::{model::Slot, operations::Shape, schema::schemas},
         *,
     };
-    use shaketable_record::{query::Query, value::IntoValue};
+    use shaketable_record::{
+        expression::{NullStandin, field},
+        query::Query,
+        value::IntoValue,
+    };
 
     /// Items with these numbers in the field `num`; the record's own number is its place.
     fn items(numbers: &[i64]) -> Vec<Record> {
@@ -280,5 +288,9 @@ mod tests {
         assert_eq!(refused(&by_number(), model, &|index| index != "num" && index != "num_of_all"), Ok(()));
         assert!(refused(&RecordQuery::of("Item"), model, &|_| false).is_err());
         assert!(refused(&RecordQuery::of("Item").sort("id"), model, &|_| false).is_err());
+        let unique = field("big").null(NullStandin::NullUnique).ungrouped();
+        let ranked = RecordQuery::of("Item").filter(Query::rank(unique).equals(1));
+        assert!(refused(&ranked, model, &|index| index == "rank").is_err());
+        assert_eq!(refused(&ranked, model, &|index| index != "rank"), Ok(()));
     }
 }

@@ -169,7 +169,12 @@ impl Model<'_> {
                 }
                 _ => empty(*mode),
             },
-            Operand::Rank(expression) => compare(&self.rank(expression, record), comparison),
+            Operand::Rank(expression) => match self.keys(expression, fields, record) {
+                keys if keys.is_empty() => compare(&Element::Nil, comparison),
+                keys => or(keys
+                    .into_iter()
+                    .map(|key| compare(&self.rank(expression, &Tuple::from_iter(key)), comparison))),
+            },
             // A query has the name; its plan has the key.
             Operand::RecordType => match comparison.comparands() {
                 [Element::String(_), ..] => compare(&record.record_type.into_value(), comparison),
@@ -188,16 +193,16 @@ impl Model<'_> {
         }
     }
 
-    /// How many different scores of the record's group are less than its own.
-    pub fn rank(&self, expression: &KeyExpression, record: &Record) -> Value {
-        let group = expression.grouping_columns();
-        let key = |of: &Record| {
-            let key = self.keys(expression, Some(&of.fields), of).remove(0);
-            (Tuple::from_iter(key[..group].to_vec()), Tuple::from_iter(key[group..].to_vec()))
-        };
-        let own = key(record);
-        let others = self.records.iter().filter(|other| other.record_type == "Item").map(key);
-        let mut less: Vec<_> = others.filter(|(group, score)| *group == own.0 && *score < own.1).collect();
+    /// The rank of a key, which is a group and a score: how many different scores of the group are less.
+    pub fn rank(&self, expression: &KeyExpression, key: &Tuple) -> Value {
+        let split = |key: &Tuple| key.split_at(expression.grouping_columns());
+        let (group, score) = split(key);
+        let items = self.records.iter().filter(|other| other.record_type == "Item");
+        let keys = items.flat_map(|item| self.keys(expression, Some(&item.fields), item));
+        let mut less: Vec<_> = keys
+            .map(|key| split(&Tuple::from_iter(key)))
+            .filter(|(other, less)| *other == group && *less < score)
+            .collect();
         less.sort();
         less.dedup();
         (less.len() as i64).into_value()

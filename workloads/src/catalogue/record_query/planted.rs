@@ -2,7 +2,7 @@
 //! changed before they are used; the layer itself is not.
 
 use super::{
-    client::{self, steps},
+    client::{self, ranks, steps},
     operations::{Change, Row},
 };
 use foundationdb_tuple::Element;
@@ -12,9 +12,10 @@ use shaketable_record::{
     error::Error,
     expression::{FanType, KeyExpression, NullStandin},
     index::IndexState,
+    metadata::{Index, RecordMetaData, index_types},
     query::{
-        Bound, Bounds, Comparison, EmptyList, Operand, Plan, QueriedRecord, QueryComponent, RecordQuery,
-        RecordQueryPlan,
+        Bound, Bounds, Comparison, EmptyList, Operand, Plan, QueriedRecord, QueryComponent, QueryError,
+        RecordQuery, RecordQueryPlan,
     },
     store::{Part, RecordStore},
     value::Value,
@@ -57,6 +58,8 @@ shaketable::planted_bugs! {
     LastRow = "last-row", "of more than six rows the last one is lost", "the last element of a batch";
     CutAtLimit = "cut-at-limit", "the rows of a query end after eight", "a limit that tests never reach";
     RankFromOne = "rank-from-one", "ranks are counted from one", "an index off by one";
+    OneRank = "one-rank", "a record with several scores is taken for one with one rank: it is found for each of them, and none of them is the opposite of one", "several keys a record";
+    RankAsWritten = "rank-as-written", "an index has ranks only as its expression is written, with the same nulls unique", "two expressions that mean the same";
     SkipAlike = "skip-alike", "a page leaves out records whose number begins with the digits of the last one of the page before", "a continuation that skips keys which begin with the last one";
     FromTheRow = "from-the-row", "a page begins with the last row of the page before it", "a continuation that is not after its row";
 }
@@ -68,10 +71,37 @@ pub(super) fn plan<T: Transaction>(
     query: &RecordQuery,
 ) -> Result<RecordQueryPlan, Error> {
     let mut query = query.clone();
+    if planted == Planted::RankAsWritten {
+        as_written(store.meta_data(), query.filter.as_ref())?;
+    }
     query.filter = query.filter.map(|filter| asked(planted, filter));
     let plan = store.plan_query(&query)?;
     let root = map(plan.root().clone(), &|step| planned(planted, store, &query, step));
     Ok(root.into())
+}
+
+/// Refuses a condition on a rank, unless an index has it with the same expression.
+fn as_written(meta_data: &RecordMetaData, filter: Option<&QueryComponent>) -> Result<(), Error> {
+    let columns = |of: &KeyExpression| (of.column_expressions(), of.grouping_columns());
+    let is_of = |index: &Index, rank: &KeyExpression| {
+        index.kind == index_types::RANK && columns(&index.expression) == columns(rank)
+    };
+    for rank in filter.map(ranks).unwrap_or_default() {
+        if !meta_data.indexes().any(|index| is_of(index, rank)) {
+            return Err(QueryError::NoRankIndex(rank.to_string()).into());
+        }
+    }
+    Ok(())
+}
+
+/// The opposite of a comparison with one value.
+fn opposite(comparison: Comparison) -> Option<Comparison> {
+    Some(match comparison {
+        Comparison::Equals(value) => Comparison::NotEquals(value),
+        Comparison::Less(value) => Comparison::GreaterOrEqual(value),
+        Comparison::GreaterOrEqual(value) => Comparison::Less(value),
+        _ => return None,
+    })
 }
 
 /// A condition as it is asked with the bug.
@@ -87,6 +117,13 @@ fn asked(planted: Planted, condition: QueryComponent) -> QueryComponent {
                     QueryComponent::Compare { operand: operand.clone(), comparison: Comparison::IsNull };
                 QueryComponent::Or(vec![QueryComponent::Not(Box::new(inner)), null])
             }
+            (
+                Planted::OneRank,
+                QueryComponent::Compare { operand: operand @ Operand::Rank(_), comparison },
+            ) => match opposite(comparison.clone()) {
+                Some(comparison) => QueryComponent::Compare { operand, comparison },
+                None => QueryComponent::Not(Box::new(QueryComponent::Compare { operand, comparison })),
+            },
             (_, inner) => QueryComponent::Not(Box::new(again(inner))),
         },
         QueryComponent::Matches { field, component } => {
@@ -158,6 +195,9 @@ fn planned<T: Transaction>(
     match (planted, step) {
         (Planted::FilterLost, Plan::Filter { inner, .. }) => *inner,
         (Planted::DuplicatesKept, Plan::Distinct(inner)) => *inner,
+        (Planted::OneRank, Plan::Distinct(inner)) if matches!(*inner, Plan::Index { by_rank: true, .. }) => {
+            *inner
+        }
         (Planted::OtherTypes, Plan::Types { inner, .. }) => *inner,
         (Planted::EmptyLeftOut, Plan::Records { bounds, reverse })
             if bounds.is_all() && query.record_types == ["Item"] && query.sort.is_none() =>

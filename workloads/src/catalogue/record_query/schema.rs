@@ -4,7 +4,7 @@
 use crate::catalogue::record_shared::meta_data;
 use foundationdb_tuple::Element;
 use shaketable_record::{
-    expression::{KeyExpression, concat, field, function},
+    expression::{KeyExpression, NullStandin, concat, field, function},
     metadata::{Index, RecordMetaData, index_types},
     value::Value,
 };
@@ -219,6 +219,7 @@ fn indexes() -> Vec<(Option<&'static [&'static str]>, Index)> {
         (ITEM, versioned("num_version", vec![one("num"), KeyExpression::Version])),
         (None, Index::new("number", one("id")).unique()),
         (ITEM, ranked("rank", one("big"))),
-        (ITEM, ranked("rank_by_kind", field("big").group_by("kind"))),
+        (ITEM, ranked("rank_by_kind", field("big").null(NullStandin::NullUnique).group_by("kind"))),
+        (ITEM, ranked("rank_of_nums", field("nums").fan_out().ungrouped())),
     ]
 }

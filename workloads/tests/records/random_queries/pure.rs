@@ -68,7 +68,7 @@ impl Lists<'_> {
                     let bounded = match by_rank {
                         false => key.followed_by(&primary_key),
                         true => {
-                            let rank = self.model.rank(&index.expression, &self.model.records[i]);
+                            let rank = self.model.rank(&index.expression, &key);
                             key.split_at(index.expression.grouping_columns()).0.followed_by(&rank.into())
                         }
                     };

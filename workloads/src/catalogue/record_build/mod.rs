@@ -180,10 +180,11 @@ impl Workload for RecordBuild {
             operations: most / 2..most,
             records,
             values: rng.range(1..5) as i64,
-            codes: *rng.pick(&[1 + records / 2, records, 40 * records]),
+            codes: *rng.pick(&[1 + records / 2, records, if damages { records } else { 40 * records }]),
             batch: if confined { 12 } else { *rng.pick(&[1, 2, 3, 4, 6, 12]) },
             start: *rng.pick(&[first, first, Start::Disabled, Start::WriteOnly, Start::Built]),
-            duplicates: rng.chance(0.6),
+            // Only an index with violations gets others by damages.
+            duplicates: rng.chance(if damages { 0.85 } else { 0.6 }),
             mix,
             damages,
             confined,

@@ -111,9 +111,9 @@ impl RecordBuild {
             1 => Just(Mark::Readable),
         ];
         // Those are scrubbed most of which entries are damaged.
-        let damaged = || prop_oneof![3 => select(DAMAGED.to_vec()), 2 => Just(RANK), 1 => Just(UNIQUE)];
+        let damaged = || prop_oneof![2 => select(DAMAGED.to_vec()), 1 => Just(RANK), 1 => Just(UNIQUE)];
         let scrubbed = prop_oneof![3 => damaged(), 2 => place()];
-        let repairs = proptest::bool::weighted(0.7);
+        let repairs = proptest::bool::weighted(0.8);
         let scrubbing = (scrubbed, any::<bool>(), repairs, 1..9usize)
             .prop_map(|(index, dangling, repair, limit)| Scrubbing { index, dangling, repair, limit });
         let batch = 1..=self.batch;
@@ -132,7 +132,7 @@ impl RecordBuild {
             2 * builds => (some(), batch.clone(), polls).prop_map(|(of, batch, polls)| Op::Build(of, batch, polls)),
             3 * builds => (some(), batch, any::<u64>()).prop_map(|(of, batch, n)| Op::Batch(of, batch, n % 64)),
             2 * marks => (place(), mark).prop_map(|(index, mark)| Op::Mark(index, mark)),
-            scrubs * (1 + 3 * damages) => scrubbing.prop_map(Op::Scrub),
+            scrubs * (1 + 4 * damages) => scrubbing.prop_map(Op::Scrub),
             10 * damages => damage,
         ];
         vec(op, self.operations.clone()).boxed()

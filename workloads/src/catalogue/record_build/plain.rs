@@ -13,7 +13,10 @@ use shaketable_record::{
     metadata::{self, RecordMetaDataBuilder, index_types},
     prost_reflect::FileDescriptor,
 };
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    slice,
+};
 
 /// The record types, in the order of their fields in the union, which are numbered from 1. In other [shapes](Shape) they
 /// have other names.
@@ -207,7 +210,7 @@ impl Definition {
         }
         self.columns.iter().fold(vec![Vec::new()], |keys, column| {
             let values = column.values(kept);
-            let longer = |key: &Vec<_>, value: &Element<'static>| [&key[..], &[value.clone()]].concat();
+            let longer = |key: &Vec<_>, value: &Element<'static>| [&key[..], slice::from_ref(value)].concat();
             keys.iter().flat_map(|key| values.iter().map(move |value| longer(key, value))).collect()
         })
     }

@@ -176,7 +176,7 @@ impl Workload for RecordEvolve {
             chain: rng.below(CHAINS),
             records,
             values: rng.range(1..5) as i64,
-            codes: *rng.pick(&[1 + records / 2, records, 40 * records]),
+            codes: *rng.pick(&[1 + records / 2, 1 + records / 2, records, 40 * records]),
             batch: rng.range(1..7) as usize,
             policy: *rng.pick(&[Policy::Disable, Policy::WriteOnly, Policy::Inline(5), Policy::Inline(200)]),
             mix: *rng.pick(&[[2, 1, 1], [3, 2, 1], [1, 1, 1]]),

@@ -199,7 +199,7 @@ impl Maker<'_> {
 fn of_rank(rng: &mut Stream) -> QueryComponent {
     let null = *rng.pick(&[NullStandin::Null, NullStandin::NullUnique]);
     let score = field("big").null(null);
-    let expression: KeyExpression = match rng.below(3) {
+    let expression: KeyExpression = match rng.below(4) {
         0 => score.ungrouped(),
         1 => score.group_by("kind"),
         _ => field("nums").fan_out().ungrouped(),
@@ -212,7 +212,7 @@ fn of_rank(rng: &mut Stream) -> QueryComponent {
         2 => rank.greater_or_equal(number),
         _ => rank.is_in([number, number + 2]),
     };
-    if rng.chance(0.2) { Query::not(condition) } else { condition }
+    if rng.chance(0.3) { Query::not(condition) } else { condition }
 }
 
 /// Whether a column is a field that is not repeated.

@@ -15,7 +15,7 @@ use shaketable_record::{
     index::{
         IndexScan, IndexState,
         aggregate::{Aggregate, CLEAR_WHEN_ZERO},
-        function::AggregateFunction,
+        function::{AggregateFunction, RecordFunction},
         rank::{COUNT_DUPLICATES, count_below},
     },
     metadata::{Index, RecordMetaData, index_types},
@@ -125,6 +125,29 @@ fn a_state_that_changes_beside_saves_leaves_no_entry() {
         assert_eq!(both, Ok(vec![true, false]));
         assert_indexes(&store).await;
         commit(store).await;
+    });
+}
+
+#[test]
+fn an_index_is_chosen_in_the_turn_that_reads_it() {
+    on_cluster(|db| async move {
+        let stores = stores("games", games());
+        let store = open(&stores, &db).await;
+        let records: Vec<_> = (1..4).map(|id| player(&store, id, &format!("p{id}"), id)).collect();
+        let saved =
+            try_join_all(records.iter().map(|record| store.save_record(record))).await.expect("saved");
+        commit(store).await;
+        let store = open(&stores, &db).await;
+        let sum = AggregateFunction::new(Aggregate::Sum, field("score").ungrouped());
+        let everything = Tuple::empty();
+        let evaluated = store.evaluate_aggregate(&["Player"], &sum, &everything);
+        let (disabled, evaluated) = join(store.mark_index_disabled("sum"), evaluated).await;
+        assert!(disabled == Ok(()) && matches!(evaluated, Err(Error::Query(_))), "{evaluated:?}");
+        let rank = RecordFunction::Rank(field("score").ungrouped());
+        let ranked = store.evaluate_record_function(&rank, &saved[1]);
+        let disabled = ["counted", "Player$score"].map(|index| store.mark_index_disabled(index));
+        let (disabled, ranked) = join(try_join_all(disabled), ranked).await;
+        assert!(disabled.is_ok() && matches!(ranked, Err(Error::IndexState { .. })), "{ranked:?}");
     });
 }
 

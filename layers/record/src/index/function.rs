@@ -101,14 +101,15 @@ impl<T: Transaction> RecordStore<T> {
                 && self.meta_data().is_index_of(index, &record.record_type.name)
                 && is_ranked_by(index, expression)
         };
-        let Some(index) = self.readable_index(is_of)? else {
+        // The index is chosen in the turn that reads it: a change of its state may have the turn before.
+        let store = self.reading().await;
+        let Some(index) = store.readable_index(is_of)? else {
             let unreadable = self.meta_data().indexes().find(|index| is_of(index)).ok_or_else(|| {
                 Error::Query(format!("no index ranks {} by {expression}", record.record_type.name))
             })?;
-            let reason = format!("it is {}", self.index_state(&unreadable.name)?);
+            let reason = format!("it is {}", store.index_state(&unreadable.name)?);
             return Err(Error::IndexState { index: unreadable.name.clone(), reason });
         };
-        let store = self.reading().await;
         let at = IndexAt { store: &store, index: &index };
         let keys = at.keys(record)?;
         let mut ranks = Vec::with_capacity(keys.len());
@@ -128,7 +129,9 @@ impl<T: Transaction> RecordStore<T> {
         group: &Tuple,
     ) -> Result<Option<Tuple>, Error> {
         let is_of = |index: &Index| function.fits(index) && self.is_on_just(index, record_types);
-        let index = self.readable_index(is_of)?.ok_or_else(|| {
+        // As for ranks.
+        let store = self.reading().await;
+        let index = store.readable_index(is_of)?.ok_or_else(|| {
             let (kind, operand) = (function.aggregate.kind(), &function.operand);
             Error::Query(format!("no readable index of type {kind} has {operand} of just these records"))
         })?;
@@ -138,7 +141,6 @@ impl<T: Transaction> RecordStore<T> {
                 function.operand
             )));
         }
-        let store = self.reading().await;
         let at = IndexAt { store: &store, index: &index };
         let spent = Spent::new(Limits { bytes: Some(READ_LIMIT), ..Limits::default() });
         let (range, from) = (TupleRange::all_of(group.clone()), Continuation::Start);

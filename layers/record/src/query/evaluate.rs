@@ -66,7 +66,7 @@ impl QueryComponent {
     }
 
     /// Whether it compares with versions.
-    pub(super) fn compares_versions(&self) -> bool {
+    pub fn compares_versions(&self) -> bool {
         match self {
             QueryComponent::And(parts) | QueryComponent::Or(parts) => {
                 parts.iter().any(QueryComponent::compares_versions)

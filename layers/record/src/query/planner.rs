@@ -4,8 +4,8 @@
 //! that tells two apart:
 //!
 //! 0. what the transaction itself has written is found: not by an index of type `version` in which the transaction may
-//!    get entries before the plan is executed, if the query is not about versions (if it has entries already, the index
-//!    is not used at all, even if no other has the order);
+//!    get entries before the plan is executed, if the query is not about versions; if it has entries already, the index
+//!    is used only for a query that compares with versions or is sorted by them, even if no other has the order;
 //! 1. more first columns that are bound to one value each;
 //! 2. none of them bound to each value of a list;
 //! 3. a range on the next column;
@@ -62,7 +62,9 @@ pub(super) fn plan_in(
     let valid = validate(query, meta_data)?;
     let filter = valid.filter.as_ref().map_or_else(|| QueryComponent::And(Vec::new()), normal);
     let by_version = is_by_version(query, &filter);
-    let blind = |index: &Index| index.kind == index_types::VERSION && (!by_version || hides(index));
+    let blind = |index: &Index| {
+        index.kind == index_types::VERSION && (!(by_version || tells_versions(query)) || hides(index))
+    };
     // Refusing an order is better than leaving out what the transaction has written.
     let usable = |index: &Index| {
         readable(index) && (by_version || index.kind != index_types::VERSION || !hides(index))
@@ -81,10 +83,14 @@ pub(super) fn plan_in(
     Ok(RecordQueryPlan { root: planner.plan(&filter)? })
 }
 
-/// Whether a query is about versions: it compares with them, is sorted by them, or wants to know them.
+/// Whether a query compares with versions or is sorted by them: a record without a version is not among its rows.
 fn is_by_version(query: &RecordQuery, filter: &QueryComponent) -> bool {
-    let of = |expression: &KeyExpression| expression.version_columns() > 0;
-    filter.compares_versions() || query.sort.iter().chain(query.required_results.iter().flatten()).any(of)
+    filter.compares_versions() || query.sort.as_ref().is_some_and(|sort| sort.version_columns() > 0)
+}
+
+/// Whether a query wants to know versions.
+fn tells_versions(query: &RecordQuery) -> bool {
+    query.required_results.iter().flatten().any(|expression| expression.version_columns() > 0)
 }
 
 pub(super) struct Planner<'a> {

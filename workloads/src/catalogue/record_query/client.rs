@@ -86,8 +86,10 @@ impl<T: Transaction> Question<'_, T> {
     async fn beside_writes<D: Database<Transaction = T>>(&self, db: &D) -> Result<(), RunError<Error>> {
         // An order by the elements of a list leaves out records without elements.
         let plain = |sort: &KeyExpression| sort.version_columns() == 0 && !sort.creates_duplicates();
-        let asked = self.query.sort.as_ref().is_none_or(plain)
-            && self.query.filter.as_ref().is_none_or(|filter| ranks(filter).is_empty());
+        // A record that the transaction has saved has no version to compare with.
+        let known = |filter: &QueryComponent| ranks(filter).is_empty() && !filter.compares_versions();
+        let asked =
+            self.query.sort.as_ref().is_none_or(plain) && self.query.filter.as_ref().is_none_or(known);
         if !asked || self.changes.is_empty() {
             return Ok(());
         }

@@ -146,4 +146,8 @@ fn no_order_is_better_than_one_that_leaves_out_own_writes() {
     let by_version =
         RecordQuery::of("Order").sort(concat([field("quantity").into(), KeyExpression::Version]));
     assert!(plan(&by_version, true).is_ok());
+    // Versions that a query only wants to know do not make it one about versions.
+    let told = sorted.required_results([KeyExpression::Version]);
+    assert!(plan(&told, true).is_err());
+    assert!(plan(&told, false).is_ok());
 }

@@ -49,7 +49,6 @@ fn planted_bugs_of_every_workload_are_caught() {
 #[test]
 fn every_planted_bug_shows_in_its_plan() {
     for entry in catalogue() {
-        let sound = entry.plan(Seed(3), &Demands::default());
         for bug in entry.bugs().iter().map(|bug| bug.name) {
             let demands = Demands { bug: Some(bug.to_owned()), ..Demands::default() };
             let planted = entry.plan(Seed(3), &demands);
@@ -60,6 +59,7 @@ fn every_planted_bug_shows_in_its_plan() {
         }
         // What shows a bug is not in this plan: one of them stands for all.
         if let Some(bug) = entry.bugs().first().map(|bug| bug.name) {
+            let sound = entry.plan(Seed(3), &Demands::default());
             let claimed =
                 sound.replacen("\"demands\": {", &format!("\"demands\": {{ \"bug\": \"{bug}\","), 1);
             assert!(claimed != sound && entry.head(&claimed).is_err(), "{} {bug}", entry.name());

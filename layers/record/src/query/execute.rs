@@ -29,8 +29,9 @@ use std::{collections::BTreeSet, sync::Arc};
 
 impl<T: Transaction> RecordStore<T> {
     /// Plans a query with the indexes that are readable in this transaction. An index by version in which the transaction
-    /// has entries, which it does not find, is used only for a query that compares with versions or is sorted by them. Fails with [`Error::InvalidQuery`] if
-    /// the query does not fit the meta-data, or if no index gives the order that is asked for.
+    /// has entries, which it does not find, is used only for a query that compares with versions or is sorted by them. Fails
+    /// with [`Error::InvalidQuery`] if the query does not fit the meta-data, or if no index gives the order that is asked
+    /// for.
     pub fn plan_query(&self, query: &RecordQuery) -> Result<RecordQueryPlan, Error> {
         let mut readable = BTreeSet::new();
         for index in self.meta_data().indexes() {

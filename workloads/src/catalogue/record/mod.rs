@@ -3,9 +3,9 @@
 //! Clients save, insert, update and delete records whose primary keys they share: a record replaces one of the other type,
 //! unless primary keys begin with the type. Records are deleted one by one, by the first columns of their primary keys, and
 //! all at once; a few are so large that they take several rows. They are loaded, and listed by their primary keys and
-//! by each index, in pages of any size, and aggregates of several groups are evaluated. Indexes are disabled, and the store is opened with later meta-data, which
-//! removes one index and adds another. The keys of unique indexes have nulls, and some nulls are compared and others
-//! not.
+//! by each index, in pages of any size, and aggregates of several groups are evaluated. Indexes are disabled, and the
+//! store is opened with later meta-data, which removes one index and adds another. The keys of unique indexes have
+//! nulls, and some nulls are compared and others not.
 //!
 //! Several calls are done in one transaction, some in one record context, others each in its own, and with an operation
 //! record. At every version each index must be the projection of the records, computed here from plain records; the

@@ -100,7 +100,7 @@ impl Planner<'_> {
         let merged = order.filter(|_| all_alike);
         // What has one value in a branch may have another one in the next: the sort is that of the merged rows.
         let primary_key = self.candidates.first().and_then(|records| records.primary_key.as_deref());
-        let sorted = |order: &Vec<Column>| gives(order, primary_key, sort);
+        let sorted = |order: &Vec<Column>| gives(order, primary_key, sort, &self.constants);
         if !sort.is_empty() && !merged.as_ref().is_some_and(sorted) {
             return None;
         }

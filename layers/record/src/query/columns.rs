@@ -70,6 +70,22 @@ pub(crate) fn is_ranked_by(index: &Index, expression: &KeyExpression) -> bool {
     rank_key(&index.expression) == rank_key(expression)
 }
 
+/// The columns that have one value in all records that a query finds: they are in any order.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Constants(pub Vec<ColumnKey>);
+
+impl Constants {
+    /// The columns that may have different values.
+    pub fn without(&self, columns: &[Column]) -> Vec<Column> {
+        let varies = |column: &&Column| {
+            let constant = self.0.contains(&column.key);
+            !matches!(column.key, ColumnKey::Value(KeyExpression::Literal(_)))
+                && (!constant || column.fans_out())
+        };
+        columns.iter().filter(varies).cloned().collect()
+    }
+}
+
 /// Whether two lists of columns have the same values for every record: also that they fan out together or apart.
 pub(super) fn same(left: &[Column], right: &[Column]) -> bool {
     left.len() == right.len()

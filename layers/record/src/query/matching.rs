@@ -2,7 +2,7 @@
 
 use super::{
     bounds::{Bound, Bounds, ValueRange},
-    columns::{Column, ColumnKey, same},
+    columns::{Column, ColumnKey, Constants, same},
     comparison::Comparison,
     normal::{Conjunct, Leaf},
 };
@@ -86,6 +86,7 @@ pub(super) fn match_candidate<'a>(
     candidate: &'a Candidate,
     conjuncts: &[Conjunct],
     sort: &[Column],
+    constants: &Constants,
     each: bool,
     once: bool,
 ) -> Option<Match<'a>> {
@@ -111,16 +112,17 @@ pub(super) fn match_candidate<'a>(
         false => candidate.key[equal.min(candidate.key.len())..].to_vec(),
     };
     let fans: BTreeSet<usize> = candidate.key.iter().flat_map(|column| &column.fans).copied().collect();
-    let sorted = remaining.len().min(if sort_fans { sort.len() } else { 0 });
-    if !same(&remaining[..sorted], &sort[..sorted]) {
+    let varying = constants.without(&remaining);
+    let sorted = varying.len().min(if sort_fans { sort.len() } else { 0 });
+    if !same(&varying[..sorted], &sort[..sorted]) {
         return None;
     }
     let sorted_fans: BTreeSet<usize> =
-        remaining[..sorted].iter().flat_map(|column| &column.fans).copied().collect();
+        varying[..sorted].iter().flat_map(|column| &column.fans).copied().collect();
     // A record without elements has no entry, unless a condition asks for an element.
     let complete = fans.iter().all(|fan| matching.fans.contains_key(fan) || sorted_fans.contains(fan));
     // With duplicates, a record is there once for each of its keys: further columns would give it more.
-    let more = !once && sort_fans && remaining[sorted..].iter().any(Column::fans_out);
+    let more = !once && sort_fans && varying[sorted..].iter().any(Column::fans_out);
     if !complete || more {
         return None;
     }
@@ -129,7 +131,7 @@ pub(super) fn match_candidate<'a>(
     let several = |(position, column): (usize, &Column)| column.fans_out() && !bound_to_one(position);
     let each_fans = matching.each.as_ref().is_some_and(|(column, _)| column.fans_out());
     let duplicates = candidate.key.iter().enumerate().any(several);
-    let order = order_of(candidate, &matching, &remaining, equal, sort)?;
+    let order = order_of(candidate, &matching, &remaining, equal, sort, constants)?;
     // Merging finds a record that is there for several values at the same place.
     let only_each = || {
         let other = |(position, column): (usize, &Column)| {
@@ -153,6 +155,7 @@ fn order_of(
     remaining: &[Column],
     equal: usize,
     sort: &[Column],
+    constants: &Constants,
 ) -> Option<Order> {
     let each = matching.each.as_ref().map(|(column, _)| column);
     let in_turn = each.map(|_| Order::InTurn);
@@ -164,19 +167,24 @@ fn order_of(
         candidate.primary_key.iter().flatten().skip(bound_in_primary_key).cloned().collect();
     let rest = candidate.primary_key.is_some().then_some(&rest[..]);
     match each {
-        None => gives(remaining, rest, sort).then_some(Order::Scan),
-        Some(each) if each.key == sort[0].key && gives(remaining, rest, &sort[1..]) => in_turn,
+        None => gives(remaining, rest, sort, constants).then_some(Order::Scan),
+        Some(each) if each.key == sort[0].key && gives(remaining, rest, &sort[1..], constants) => in_turn,
         // Scans are merged by the whole primary key.
         Some(_) if bound_in_primary_key > 0 || remaining.iter().any(Column::fans_out) => None,
         Some(_) if matching.values() > MOST_BRANCHES => None,
-        Some(_) => gives(remaining, rest, sort).then_some(Order::Merged),
+        Some(_) => gives(remaining, rest, sort, constants).then_some(Order::Merged),
     }
 }
 
-/// Whether rows that are ordered by these columns, and then by those of the primary key, are in the order of `sort`.
-/// The primary key is `None` if its columns differ from type to type.
-pub(super) fn gives(order: &[Column], primary_key: Option<&[Column]>, sort: &[Column]) -> bool {
-    let all = [order, primary_key.unwrap_or_default()].concat();
+/// Whether rows that are ordered by these columns, and then by those of the primary key, are in the order of `sort`, which
+/// has no constants. The primary key is `None` if its columns differ from type to type.
+pub(super) fn gives(
+    order: &[Column],
+    primary_key: Option<&[Column]>,
+    sort: &[Column],
+    constants: &Constants,
+) -> bool {
+    let all = constants.without(&[order, primary_key.unwrap_or_default()].concat());
     match sort.len() <= all.len() {
         true => same(&all[..sort.len()], sort),
         // After the whole primary key, which no two records share, there is no order left, but a record may have to be

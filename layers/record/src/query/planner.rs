@@ -22,7 +22,7 @@
 use super::{
     bounds::Bound,
     candidates::{candidates, has_rank_index},
-    columns::{Column, ColumnKey, columns},
+    columns::{Column, Constants, columns},
     comparison::Comparison,
     component::{Operand, QueryComponent},
     covering::covering,
@@ -79,7 +79,9 @@ pub(super) fn plan_in(
         [one] => Some(one.key.clone()),
         _ => None,
     };
-    let planner = Planner { query, candidates, types: names, one_type };
+    let mut planner = Planner { query, candidates, types: names, one_type, constants: Constants::default() };
+    let constants = planner.conjuncts(&filter);
+    planner.constants = Constants(constants.iter().filter_map(Conjunct::constant).cloned().collect());
     Ok(RecordQueryPlan { root: planner.plan(&filter)? })
 }
 
@@ -100,6 +102,8 @@ pub(super) struct Planner<'a> {
     pub types: Vec<String>,
     /// The key of the only queried type.
     pub one_type: Option<Value>,
+    /// Those of the whole condition: in the branches of an `or` more columns have one value, each another.
+    pub constants: Constants,
 }
 
 /// A way to find the records for which a condition is true.
@@ -126,15 +130,7 @@ impl Planner<'_> {
         if *filter == nothing() {
             return Ok(Plan::Nothing);
         }
-        let conjuncts = self.conjuncts(filter);
-        let sort = self.query.sort.as_ref().map(columns).unwrap_or_default();
-        // What has one value in all records is in any order.
-        let varies = |column: &Column| {
-            let constant = conjuncts.iter().filter_map(Conjunct::constant).any(|key| *key == column.key);
-            !matches!(column.key, ColumnKey::Value(KeyExpression::Literal(_)))
-                && (!constant || column.fans_out())
-        };
-        let sort: Vec<Column> = sort.into_iter().filter(varies).collect();
+        let sort = self.constants.without(&self.query.sort.as_ref().map(columns).unwrap_or_default());
         let mut branches = MOST_BRANCHES;
         match self.access(filter, &sort, &mut branches) {
             Some(access) => Ok(self.finish(access, true)),
@@ -167,7 +163,7 @@ impl Planner<'_> {
         let conjuncts = self.conjuncts(filter);
         let once = self.query.remove_duplicates;
         let found = self.candidates.iter().flat_map(|candidate| {
-            let matched = |each| match_candidate(candidate, &conjuncts, sort, each, once);
+            let matched = |each| match_candidate(candidate, &conjuncts, sort, &self.constants, each, once);
             [true, false].into_iter().filter_map(matched)
         });
         let mut found: Vec<_> = found.map(|found| (self.access_of(&found, &conjuncts), found)).collect();

@@ -278,6 +278,30 @@ fn branches_are_not_in_the_order_of_what_follows_their_own_values() {
     assert!(by_parent.ends_with("Scan records: everything"), "{by_parent}");
 }
 
+/// A column of an index that has one value in all rows is passed over, wherever it is: but not the columns that have one
+/// value in each branch.
+#[test]
+fn columns_with_one_value_are_in_any_order() {
+    let index = Index::new("all", concat(["price", "name", "quantity"]));
+    let meta_data = shop([(ORDER, index)]);
+    let by = |filter, columns: &[&str]| {
+        let query = RecordQuery::of("Order").filter(filter).sort(concat(columns.iter().copied()));
+        explain_in(&meta_data, &query)
+    };
+    let name_is = |name: &str| Query::field("name").equals(name);
+    let scan = "Filter: name = \"ann\"\n  Load records\n    Scan index all: everything";
+    for columns in [&["price", "quantity"][..], &["price", "name", "quantity"], &["name", "price", "quantity"]] {
+        assert_eq!(by(name_is("ann"), columns), scan, "{columns:?}");
+    }
+    assert!(by(name_is("ann"), &["quantity"]).starts_with("refused"));
+    let either = |price: i32, name: &str| Query::and([Query::field("price").equals(price), name_is(name)]);
+    let branches = |others: &str| Query::or([either(1, "ann"), either(2, others)]);
+    assert!(by(branches("bob"), &["price", "quantity"]).starts_with("refused"));
+    let common = Query::and([name_is("ann"), Query::or([price().equals(1), price().equals(2)])]);
+    let merged = by(common, &["quantity"]);
+    assert!(!merged.starts_with("refused"), "{merged}");
+}
+
 #[test]
 fn a_plan_is_found_for_any_number_of_branches() {
     let branches = (0..100).map(|n| Query::and([price().equals(n), Query::field("quantity").equals(n)]));

@@ -290,7 +290,9 @@ fn columns_with_one_value_are_in_any_order() {
     };
     let name_is = |name: &str| Query::field("name").equals(name);
     let scan = "Filter: name = \"ann\"\n  Load records\n    Scan index all: everything";
-    for columns in [&["price", "quantity"][..], &["price", "name", "quantity"], &["name", "price", "quantity"]] {
+    for columns in
+        [&["price", "quantity"][..], &["price", "name", "quantity"], &["name", "price", "quantity"]]
+    {
         assert_eq!(by(name_is("ann"), columns), scan, "{columns:?}");
     }
     assert!(by(name_is("ann"), &["quantity"]).starts_with("refused"));

@@ -5,7 +5,7 @@ use insta::assert_snapshot;
 use std::{fs, process::Command};
 
 /// The line that starts with `name`.
-fn fact(text: &str, name: &str) -> String {
+pub fn fact(text: &str, name: &str) -> String {
     let line = text.lines().find(|l| l.trim_start().starts_with(name));
     line.unwrap_or_else(|| panic!("no {name} in {text}")).to_owned()
 }
@@ -29,7 +29,7 @@ fn a_planted_bug_is_caught_and_its_replay_line_shows_the_same_failure() {
 #[test]
 fn the_story_of_the_readme_is_what_the_command_tells() {
     let folder = folder("readme-story");
-    let readme = include_str!("../../README.md");
+    let readme = include_str!("../../../README.md");
     let (_, block) = readme.split_once("```text\n$ shaketable shrink ").expect("a story");
     let (line, rest) = block.split_once('\n').expect("a command line");
     let (story, _) = rest.split_once("```").expect("the end of the block");
@@ -51,7 +51,7 @@ fn a_replay_line_works_where_it_is_printed() {
     fs::copy(env!("CARGO_BIN_EXE_shaketable"), &copy).expect("a copy");
     // The README's first failure.
     let arguments = ["replay", "cycle", "1", "--bug", "snapshot-read"];
-    assert!(include_str!("../../README.md").contains(&arguments.join(" ")));
+    assert!(include_str!("../../../README.md").contains(&arguments.join(" ")));
     let direct = Command::new(&copy).args(arguments).env_remove("CARGO").output().expect("it starts");
     assert_eq!(code(&direct), 1, "{}", stdout(&direct));
     let line = stdout(&direct).lines().last().expect("the replay line").to_owned();

@@ -1,6 +1,9 @@
 //! Sweeps: their tables, reports, endings and exit codes.
 
-use crate::process::{code, folder, names, run, shaketable, stderr, stdout};
+use crate::{
+    failures::fact,
+    process::{code, folder, names, run, shaketable, stderr, stdout},
+};
 use insta::assert_snapshot;
 use std::{
     fs,

@@ -181,6 +181,30 @@ fn a_query_that_is_open_beside_a_delete_leaves_the_record_out() {
 }
 
 #[test]
+fn a_scan_that_is_open_when_its_index_is_disabled_fails() {
+    on_cluster(|db| async move {
+        let stores = stores("games", games());
+        let store = open(&stores, &db).await;
+        for id in 0..10 {
+            let record = player(&store, id, &format!("p{id}"), id);
+            store.save_record(&record).await.expect("saved");
+        }
+        commit(store).await;
+        let disabled = |error: Option<Error>| matches!(error, Some(Error::IndexState { .. }));
+        let store = open(&stores, &db).await;
+        let query = RecordQuery::of("Player").filter(Query::field("name").starts_with("p"));
+        let plan = store.plan_query(&query).expect("a plan");
+        assert!(plan.explain().contains("Scan index Player$name"), "{}", plan.explain());
+        let mut found = plan.execute(&store, Continuation::Start, Limits::default()).expect("a cursor");
+        found.next().await.expect("the first record");
+        store.mark_index_disabled("Player$name").await.expect("disabled");
+        assert!(disabled(found.to_list().await.err()));
+        // Nor is it read by a plan that was made before.
+        assert!(disabled(plan.execute(&store, Continuation::Start, Limits::default()).err()));
+    });
+}
+
+#[test]
 fn stores_of_one_context_agree_on_states_and_meta_data() {
     on_cluster(|db| async move {
         let before = games();

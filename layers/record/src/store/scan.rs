@@ -53,7 +53,8 @@ impl<T: Transaction> RecordStore<T> {
 
     /// The entries of an index in a range, in its order, or in reverse. Fails with [`Error::UnknownIndex`], with
     /// [`Error::IndexState`] if the index is not readable or has no such scan, and with [`Error::Continuation`] if the
-    /// continuation belongs to another call.
+    /// continuation belongs to another call. The cursor fails with [`Error::IndexState`] once this transaction has made the
+    /// index unreadable.
     pub fn scan_index(
         &self,
         index: &str,
@@ -63,11 +64,17 @@ impl<T: Transaction> RecordStore<T> {
         from: Continuation,
         spent: &Spent,
     ) -> Result<BoxCursor<IndexEntry>, Error> {
-        if !self.is_scannable(index)? {
-            let reason = format!("it is {}", self.index_state(index)?);
-            return Err(Error::IndexState { index: index.into(), reason });
+        self.scannable(index)?;
+        let entries = self.scan_index_in_any_state(index, scan, range, reverse, from, spent)?;
+        Ok(Box::new(Scannable { entries, store: self.clone(), index: index.into() }))
+    }
+
+    /// Fails with [`Error::IndexState`] if an index cannot be scanned.
+    fn scannable(&self, index: &str) -> Result<(), Error> {
+        match self.index_state(index)? {
+            state if state.is_scannable() => Ok(()),
+            state => Err(Error::IndexState { index: index.into(), reason: format!("it is {state}") }),
         }
-        self.scan_index_in_any_state(index, scan, range, reverse, from, spent)
     }
 
     /// The violations of a unique index that was built over records with equal keys, in a range of its columns, followed by
@@ -101,6 +108,28 @@ impl<T: Transaction> RecordStore<T> {
     ) -> Result<BoxCursor<IndexEntry>, Error> {
         let index = self.index(index)?;
         self.maintainer(index)?.scan(IndexAt { store: self, index }, scan, range, reverse, from, spent)
+    }
+}
+
+/// The entries of an index for as long as it can be scanned: after a change of its state in the same transaction it may have
+/// none of them.
+struct Scannable<T: Transaction> {
+    entries: BoxCursor<IndexEntry>,
+    store: RecordStore<T>,
+    index: String,
+}
+
+impl<T: Transaction> Cursor for Scannable<T> {
+    type Row = IndexEntry;
+
+    fn next(&mut self) -> BoxFuture<'_, Result<Next<IndexEntry>, Error>> {
+        async move {
+            let next = self.entries.next().await?;
+            // The state may have changed while the read was under way.
+            self.store.scannable(&self.index)?;
+            Ok(next)
+        }
+        .boxed()
     }
 }
 

@@ -1,0 +1,17 @@
+//! The command from a user's point of view: its output, its errors and its exit codes; what CI uses of it; the files that it
+//! keeps.
+
+mod failures;
+mod merging;
+#[path = "../process/mod.rs"]
+mod process;
+mod recordings;
+mod regressions;
+mod reports;
+#[path = "../../../reports/tests/rendering/schema/mod.rs"]
+mod schema;
+mod scripts;
+#[cfg(unix)]
+mod serving;
+mod sweeps;
+mod usage;

@@ -1,0 +1,213 @@
+//! The scripts of the workflow and of the Kubernetes manifest, run as they are written, and the files around them.
+
+use crate::{
+    process::{code, folder, shaketable, stderr, stdout},
+    reports::{read, sweep},
+    schema,
+};
+use serde_yaml_ng::Value;
+use shaketable_reports::{Ending, FailureList};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::{Command, Output, Stdio},
+};
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the workspace's folder").to_owned()
+}
+
+/// The documents of a YAML file.
+fn yaml(path: &str) -> Vec<Value> {
+    let text = read(&root().join(path));
+    let documents = serde_yaml_ng::Deserializer::from_str(&text);
+    documents.map(|document| serde::Deserialize::deserialize(document).expect("YAML")).collect()
+}
+
+fn text(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        Value::Number(number) => number.to_string(),
+        other => panic!("no text: {other:?}"),
+    }
+}
+
+/// The steps of a job of the workflow that shakes.
+fn steps(job: &str) -> Vec<Value> {
+    let [workflow] = &yaml(".github/workflows/shake.yml")[..] else { panic!("one document") };
+    workflow["jobs"][job]["steps"].as_sequence().expect("steps").clone()
+}
+
+/// The step with this identifier: its script and the names of its variables.
+fn script(job: &str, id: &str) -> (String, Vec<String>) {
+    let step = steps(job).into_iter().find(|step| step["id"] == id).expect("the step");
+    let variables = step["env"].as_mapping().map(|variables| variables.keys().map(text).collect());
+    (text(&step["run"]), variables.unwrap_or_default())
+}
+
+/// Runs a script of the workflow as GitHub's runner does.
+fn run_script(script: &str, folder: &Path, variables: &[(&str, &str)]) -> Output {
+    let mut command = Command::new("bash");
+    command.args(["--noprofile", "--norc", "-eo", "pipefail", "-c", script]).current_dir(folder);
+    command
+        .env_remove("CARGO")
+        .env("GITHUB_ACTIONS", "true")
+        .env("GITHUB_STEP_SUMMARY", folder.join("step.md"));
+    command.envs(variables.iter().copied()).output().expect("bash")
+}
+
+#[test]
+fn workflows_refer_to_jobs_and_files_that_exist() {
+    let mut scripts = 0;
+    for name in ["ci", "fdb", "shake", "sweeps"] {
+        let [workflow] = &yaml(&format!(".github/workflows/{name}.yml"))[..] else { panic!("one document") };
+        let jobs = workflow["jobs"].as_mapping().expect("jobs");
+        for (job, content) in jobs {
+            let needs = match &content["needs"] {
+                Value::Sequence(needs) => needs.iter().map(text).collect(),
+                Value::Null => Vec::new(),
+                one => vec![text(one)],
+            };
+            for needed in needs {
+                assert!(jobs.contains_key(needed.as_str()), "{name}: {job:?} needs {needed}");
+            }
+            if let Some(local) = content["uses"].as_str() {
+                assert!(root().join(local).is_file(), "{name} uses {local}");
+            }
+            for step in content["steps"].as_sequence().into_iter().flatten() {
+                let Some(script) = step["run"].as_str() else { continue };
+                let checked = Command::new("bash").args(["-n", "-c", script]).output().expect("bash");
+                assert!(checked.status.success(), "{name}: {}", stderr(&checked));
+                scripts += 1;
+            }
+        }
+    }
+    assert!(scripts > 10, "{scripts} scripts");
+}
+
+#[cfg(unix)]
+#[test]
+fn the_scripts_of_the_workflow_shake_and_merge() {
+    let folder = folder("workflow");
+    fs::copy(env!("CARGO_BIN_EXE_shaketable"), folder.join("shaketable")).expect("a copy");
+    let (fixed, variables) = script("fixed", "sweep");
+    assert_eq!(variables, ["SEEDS"]);
+    let mut add = shaketable(&["regressions", "add", "cycle", "3", "--passing"]);
+    assert_eq!(code(&add.current_dir(&folder).output().expect("it starts")), 0);
+    let output = run_script(&fixed, &folder, &[("ARGUMENTS", "cycle queue"), ("SEEDS", "0..12")]);
+    assert_eq!(code(&output), 0, "{}", stderr(&output));
+    let (fixed, _) = sweep(&folder.join("report.json"));
+    assert_eq!((fixed.runs(), fixed.regressions().len()), (24, 1), "the usual folder is used");
+    assert_eq!(schema::check(&read(&folder.join("junit.xml"))), Ok(()));
+
+    let (shard, variables) = script("shards", "sweep");
+    assert_eq!(variables, ["SEEDS", "FRESH", "SHARD"]);
+    let [workflow] = &yaml(".github/workflows/shake.yml")[..] else { panic!("one document") };
+    let numbers =
+        workflow["jobs"]["shards"]["strategy"]["matrix"]["shard"].as_sequence().expect("shards").clone();
+    let (merging, variables) = script("merge", "merge");
+    assert!(variables.is_empty());
+    let (listing, variables) = script("merge", "failures");
+    assert!(variables.is_empty());
+    // A merge that was refused leaves no report, and so nothing for the list.
+    fs::remove_file(folder.join("report.json")).expect("removed");
+    assert_eq!(code(&run_script(&listing, &folder, &[])), 0);
+    assert!(!folder.join("failures.json").exists());
+    for (arguments, seeds, exit) in [("cycle --bug snapshot-read", "80", 1), ("queue --faults calm", "16", 4)]
+    {
+        for number in &numbers {
+            let variables =
+                [("ARGUMENTS", arguments), ("SEEDS", seeds), ("FRESH", "o/r 17"), ("SHARD", &text(number))];
+            let output = run_script(&shard, &folder, &variables);
+            assert_eq!(code(&output), 0, "whatever it found: {}", stderr(&output));
+        }
+        let output = run_script(&merging, &folder, &[]);
+        let printed = stdout(&output);
+        // A calm cluster does not reach all points, which only the merge requires.
+        assert_eq!(code(&output), exit, "{printed}");
+        assert!(printed.contains("\n::error title="), "{printed}");
+        let (merged, _) = sweep(&folder.join("report.json"));
+        let listed = run_script(&listing, &folder, &[]);
+        assert_eq!(code(&listed), 0, "{}", stderr(&listed));
+        let list = FailureList::parse(&read(&folder.join("failures.json"))).expect("a list");
+        // The second night finds nothing, and keeps what the first one found.
+        let failing = merged.failures().map(|failure| failure.seed);
+        if exit == 1 {
+            assert_eq!(
+                list.failures.iter().map(|entry| entry.seed).collect::<Vec<_>>(),
+                failing.collect::<Vec<_>>()
+            );
+        }
+        assert!(!list.failures.is_empty());
+        assert_eq!(
+            (merged.runs().to_string().as_str(), merged.shard, merged.ending),
+            (seeds, None, Ending::Complete)
+        );
+        assert_eq!(merged.fresh.as_deref(), Some("o/r 17"));
+        assert!(read(&folder.join("summary.md")).starts_with("## shaketable: "));
+        assert!(read(&folder.join("step.md")).ends_with(&read(&folder.join("summary.md"))));
+        fs::remove_file(folder.join("summary.md")).expect("removed");
+    }
+    // A shard without a report fails, and the merge names it.
+    let refused = run_script(
+        &shard,
+        &folder,
+        &[("ARGUMENTS", "cylce"), ("SEEDS", "9"), ("FRESH", "x"), ("SHARD", "1")],
+    );
+    assert_eq!(code(&refused), 2);
+    fs::remove_file(folder.join("shard-6.json")).expect("removed");
+    let output = run_script(&merging, &folder, &[]);
+    assert_eq!(code(&output), 2);
+    assert!(read(&folder.join("summary.md")).contains("shard 6 of 8 is missing"));
+}
+
+#[cfg(unix)]
+#[test]
+fn the_kubernetes_manifest_shakes_and_merges() {
+    let folder = folder("kubernetes");
+    std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_shaketable"), folder.join("shaketable")).expect("a link");
+    let documents = yaml("scripts/k8s-sweep.yaml");
+    let [claim, sweep_job, merge_job] = &documents[..] else { panic!("three documents") };
+    let name = |document: &Value| (text(&document["kind"]), text(&document["metadata"]["name"]));
+    assert_eq!(name(claim).0, "PersistentVolumeClaim");
+    assert_eq!(text(&sweep_job["spec"]["completionMode"]), "Indexed");
+    let shards = text(&sweep_job["spec"]["completions"]);
+    assert_eq!(text(&sweep_job["spec"]["parallelism"]), shards);
+    let reports = folder.join("reports");
+    fs::create_dir(&reports).expect("created");
+    let path = format!("{}:{}", folder.display(), std::env::var("PATH").expect("a path"));
+    let start = |job: &Value, changed: &[(&str, &str)]| {
+        let pod = &job["spec"]["template"]["spec"];
+        assert_eq!(text(&pod["volumes"][0]["persistentVolumeClaim"]["claimName"]), name(claim).1);
+        let container = &pod["containers"][0];
+        let line: Vec<String> =
+            container["command"].as_sequence().expect("a command").iter().map(text).collect();
+        let mut command = Command::new(&line[0]);
+        command
+            .args(&line[1..])
+            .env("PATH", &path)
+            .env_remove("GITHUB_ACTIONS")
+            .env_remove("GITHUB_STEP_SUMMARY");
+        for variable in container["env"].as_sequence().expect("variables") {
+            let (name, value) = (text(&variable["name"]), text(&variable["value"]));
+            if name == "SHARDS" {
+                assert_eq!(value, shards);
+            }
+            command.env(name, value);
+        }
+        command.env("REPORTS", &reports).envs(changed.iter().copied());
+        command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("a shell")
+    };
+    // The merge may be started before the shards.
+    let merging = start(merge_job, &[("WAIT", "0.1")]);
+    for index in 0..shards.parse::<u64>().expect("a number") {
+        let index = index.to_string();
+        let shard = start(sweep_job, &[("SEEDS", "8"), ("JOB_COMPLETION_INDEX", &index)]);
+        let output = shard.wait_with_output().expect("it ends");
+        assert_eq!(code(&output), 0, "{}", stderr(&output));
+    }
+    let output = merging.wait_with_output().expect("it ends");
+    assert!([0, 4].contains(&code(&output)), "{}", stderr(&output));
+    let (merged, _) = sweep(&reports.join("FRESH_TEXT/report.json"));
+    assert_eq!((merged.seeds.end - merged.seeds.start, merged.shard), (8, None));
+}

@@ -10,7 +10,7 @@ use shaketable_record::{
     store::{RecordContext, RecordStore, RecordStoreBuilder},
     value::Tuple,
 };
-use shaketable_sim::client::SimDatabase as Db;
+pub use shaketable_sim::client::SimDatabase as Db;
 use std::{future::Future, sync::Arc};
 
 pub type Tx = <Db as Database>::Transaction;

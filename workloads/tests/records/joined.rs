@@ -1,7 +1,7 @@
 //! Operations side by side in one transaction, and several stores in one context.
 
 use crate::{
-    fixture::{Store, all, at, commit, keys, meta_data, open, scan, stores},
+    fixture::{Db, Store, all, at, commit, keys, meta_data, open, scan, stores},
     on_cluster,
     schema::{assert_indexes, message, text},
 };
@@ -161,17 +161,22 @@ fn an_index_is_chosen_in_the_turn_that_reads_it() {
     });
 }
 
+/// A store with committed players.
+async fn with_ten_players(db: &Db) -> Store {
+    let stores = stores("games", games());
+    let store = open(&stores, db).await;
+    for id in 0..10 {
+        let record = player(&store, id, &format!("p{id}"), id);
+        store.save_record(&record).await.expect("saved");
+    }
+    commit(store).await;
+    open(&stores, db).await
+}
+
 #[test]
 fn a_query_that_is_open_beside_a_delete_leaves_the_record_out() {
     on_cluster(|db| async move {
-        let stores = stores("games", games());
-        let store = open(&stores, &db).await;
-        for id in 0..10 {
-            let record = player(&store, id, &format!("p{id}"), id);
-            store.save_record(&record).await.expect("saved");
-        }
-        commit(store).await;
-        let store = open(&stores, &db).await;
+        let store = with_ten_players(&db).await;
         let query = RecordQuery::of("Player").filter(Query::field("name").starts_with("p"));
         let mut found = store.execute_query(&query, Continuation::Start, Limits::default()).expect("a plan");
         found.next().await.expect("the first record");
@@ -183,15 +188,8 @@ fn a_query_that_is_open_beside_a_delete_leaves_the_record_out() {
 #[test]
 fn a_scan_that_is_open_when_its_index_is_disabled_fails() {
     on_cluster(|db| async move {
-        let stores = stores("games", games());
-        let store = open(&stores, &db).await;
-        for id in 0..10 {
-            let record = player(&store, id, &format!("p{id}"), id);
-            store.save_record(&record).await.expect("saved");
-        }
-        commit(store).await;
         let disabled = |error: Option<Error>| matches!(error, Some(Error::IndexState { .. }));
-        let store = open(&stores, &db).await;
+        let store = with_ten_players(&db).await;
         let query = RecordQuery::of("Player").filter(Query::field("name").starts_with("p"));
         let plan = store.plan_query(&query).expect("a plan");
         assert!(plan.explain().contains("Scan index Player$name"), "{}", plan.explain());

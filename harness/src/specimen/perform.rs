@@ -29,13 +29,16 @@ pub struct Recorded<A>(pub Vec<A>);
 
 impl<A: Serialize + DeserializeOwned + Send> once::Answer for Recorded<A> {
     fn encode(&self, out: &mut BytesMut) -> Result<Option<usize>, once::Error> {
+        // Through the forms that a repro file's values take as well: nothing is compiled for answers alone.
+        let answers: Vec<&dyn erased_serde::Serialize> = self.0.iter().map(|answer| answer as _).collect();
         // Plain data with text keys only: serializing it cannot fail.
-        serde_json::to_writer(out.writer(), &self.0).map_err(|_| once::Error::Unreadable)?;
+        serde_json::to_writer(out.writer(), &answers).map_err(|_| once::Error::Unreadable)?;
         Ok(None)
     }
 
     fn decode(bytes: Bytes) -> Option<Self> {
-        serde_json::from_slice(&bytes).ok().map(Recorded)
+        let answers: Vec<serde_json::Value> = serde_json::from_slice(&bytes).ok()?;
+        answers.iter().map(A::deserialize).collect::<Result<_, _>>().ok().map(Recorded)
     }
 }
 

@@ -80,12 +80,21 @@ impl<A: Answer> PendingAnswer<A> {
         crate::called!();
         match self.0 {
             State::Ready(answer) => Ok(answer),
-            State::Stamped { mut answer, at, stamp } => {
-                answer[at..at + 10].copy_from_slice(&stamp.await?);
-                A::decode(answer.freeze()).ok_or(Error::Unreadable)
+            State::Stamped { answer, at, stamp } => {
+                A::decode(complete(answer, at, stamp).await?).ok_or(Error::Unreadable)
             }
         }
     }
+}
+
+/// The encoded answer with its versionstamp.
+async fn complete(
+    mut answer: BytesMut,
+    at: usize,
+    stamp: BoxFuture<'static, tx::Result<[u8; 10]>>,
+) -> Result<Bytes, Error> {
+    answer[at..at + 10].copy_from_slice(&stamp.await?);
+    Ok(answer.freeze())
 }
 
 impl<A> fmt::Debug for PendingAnswer<A> {
@@ -104,13 +113,21 @@ pub(super) async fn read<T: Transaction>(tx: &T, key: &[u8]) -> Result<Option<Sl
 /// operation was resolved as not applied; both are final.
 pub async fn check<T: Transaction, A: Answer>(tx: &T, slots: &Slots, op: OpId) -> Result<Check<A>, Error> {
     crate::called!();
+    match look(tx, slots, op).await? {
+        Check::New(permit) => Ok(Check::New(permit)),
+        Check::Done(answer) => A::decode(answer).map(Check::Done).ok_or(Error::Unreadable),
+    }
+}
+
+/// [`check`] with the encoded answer.
+async fn look<T: Transaction>(tx: &T, slots: &Slots, op: OpId) -> Result<Check<Bytes>, Error> {
     let key = slots.key(op.client);
     let slot = read(tx, &key).await?.ok_or(Error::Superseded)?;
     if slot.answered == (op.epoch, op.seq) {
         return match slot.decision {
             Decision::Applied(answer) => {
                 reachable!("once: a retry finds its operation recorded");
-                A::decode(answer).map(Check::Done).ok_or(Error::Unreadable)
+                Ok(Check::Done(answer))
             }
             Decision::Never => Err(Error::Fenced),
         };
@@ -129,22 +146,38 @@ pub fn record<T: Transaction, A: Answer>(
     answer: A,
 ) -> Result<PendingAnswer<A>, Error> {
     crate::called!();
-    let Permit { key, op } = permit;
-    let mut value = Slot::header(op.epoch, (op.epoch, op.seq), true);
+    let mut value = Slot::header(permit.op.epoch, (permit.op.epoch, permit.op.seq), true);
     let header = value.len();
     let stamp = answer.encode(&mut value)?;
+    Ok(PendingAnswer(match write(tx, &permit.key, value, header, stamp)? {
+        Some((answer, at, stamp)) => State::Stamped { answer, at, stamp },
+        None => State::Ready(answer),
+    }))
+}
+
+/// An encoded answer, and the place of the versionstamp that it waits for.
+type Stamped = (BytesMut, usize, BoxFuture<'static, tx::Result<[u8; 10]>>);
+
+/// Writes a slot: `header` bytes, and an answer with an incomplete versionstamp at `stamp`, if it has one.
+fn write<T: Transaction>(
+    tx: &T,
+    key: &[u8],
+    mut value: BytesMut,
+    header: usize,
+    stamp: Option<usize>,
+) -> Result<Option<Stamped>, Error> {
     let bytes = value.len() - header;
     if bytes > MAX_ANSWER_BYTES {
         return Err(Error::AnswerTooLarge { bytes, limit: MAX_ANSWER_BYTES });
     }
     let Some(at) = stamp else {
-        tx.set(&key, &value);
-        return Ok(PendingAnswer::ready(answer));
+        tx.set(key, &value);
+        return Ok(None);
     };
     let bare = BytesMut::from(&value[header..]);
     value.extend_from_slice(&(at as u32).to_le_bytes());
-    tx.atomic_op(&key, &value, MutationType::SetVersionstampedValue);
-    Ok(PendingAnswer(State::Stamped { answer: bare, at: at - header, stamp: tx.get_versionstamp() }))
+    tx.atomic_op(key, &value, MutationType::SetVersionstampedValue);
+    Ok(Some((bare, at - header, tx.get_versionstamp())))
 }
 
 /// Determines the fate of `op` and makes it final: an operation that is not recorded is fenced, so that an

@@ -89,6 +89,10 @@ pub(super) enum Command<Extra: Subcommand> {
     /// is shown if it fails, with the report of the simulated cluster and the line that runs it again.
     #[command(after_help = with::EXIT_CODES)]
     With(WithArguments),
+    /// Print the completions for a shell
+    Completions(CompletionsArguments),
+    /// Write the manual pages of this command
+    Man(ManArguments),
     #[command(flatten)]
     Extra(Extra),
 }
@@ -113,13 +117,27 @@ impl Shaking {
 }
 
 #[derive(Clone, Debug, Args)]
+pub struct CompletionsArguments {
+    /// The shell
+    #[arg(value_name = "SHELL")]
+    pub shell: clap_complete::Shell,
+}
+
+#[derive(Clone, Debug, Args)]
+pub struct ManArguments {
+    /// The folder for the pages, which exists
+    #[arg(value_name = "FOLDER")]
+    pub folder: PathBuf,
+}
+
+#[derive(Clone, Debug, Args)]
 pub struct RunArguments {
     /// The workloads [default: all]
     #[arg(value_name = "WORKLOAD")]
     pub workloads: Vec<String>,
     /// The number of seeds from 0, or a range that excludes B [default: 200, or N of
     /// --check-determinism]
-    #[arg(long, value_name = "N|A..B", value_parser = seeds::range)]
+    #[arg(long, value_name = "N|A..B", allow_negative_numbers = true, value_parser = seeds::range)]
     pub seeds: Option<Range<u64>>,
     /// Count the seeds from a number drawn from this text, such as the date, so that sweeps with
     /// different texts have no seed in common
@@ -201,7 +219,7 @@ pub struct ReplayArguments {
     #[arg(value_name = "WORKLOAD|REPRO-FILE")]
     pub what: String,
     /// The seed; not for a repro file
-    #[arg(value_name = "SEED", value_parser = seeds::seed)]
+    #[arg(value_name = "SEED", allow_negative_numbers = true, value_parser = seeds::seed)]
     pub seed: Option<u64>,
     #[command(flatten)]
     pub shaking: Shaking,
@@ -231,7 +249,7 @@ pub struct ShrinkArguments {
     #[arg(value_name = "WORKLOAD|REPRO-FILE")]
     pub what: String,
     /// The seed; not for a repro file
-    #[arg(value_name = "SEED", value_parser = seeds::seed)]
+    #[arg(value_name = "SEED", allow_negative_numbers = true, value_parser = seeds::seed)]
     pub seed: Option<u64>,
     #[command(flatten)]
     pub shaking: Shaking,
@@ -262,7 +280,7 @@ pub struct ExploreArguments {
     pub workloads: Vec<String>,
     /// The number of seeds from 0, or a range that excludes B, of whose plans a few operations at a time
     /// are explored [default: 12]
-    #[arg(long, value_name = "N|A..B", value_parser = seeds::range)]
+    #[arg(long, value_name = "N|A..B", allow_negative_numbers = true, value_parser = seeds::range)]
     pub seeds: Option<Range<u64>>,
     /// Start no further run of a workload, or of a planted bug, after this time: 60s, 5m [default: 30s,
     /// or 10s with --bugs]
@@ -288,7 +306,7 @@ pub struct AdviseArguments {
     #[arg(value_name = "WORKLOAD")]
     pub workloads: Vec<String>,
     /// The number of seeds from 0, or a range that excludes B [default: 20]
-    #[arg(long, value_name = "N|A..B", value_parser = seeds::range)]
+    #[arg(long, value_name = "N|A..B", allow_negative_numbers = true, value_parser = seeds::range)]
     pub seeds: Option<Range<u64>>,
     /// The number of threads [default: one per processor]
     #[arg(long, value_name = "N", value_parser = choose::jobs)]
@@ -316,7 +334,7 @@ pub struct BugsArguments {
     pub bug: Vec<String>,
     /// The number of seeds from 0, or a range that excludes B, to try on each bug before it counts as
     /// missed [default: 500, or 20 with a real cluster]
-    #[arg(long, alias = "max-seeds", value_name = "N|A..B", value_parser = seeds::range)]
+    #[arg(long, alias = "max-seeds", value_name = "N|A..B", allow_negative_numbers = true, value_parser = seeds::range)]
     pub seeds: Option<Range<u64>>,
     /// Start no further seed after this time: 60s, 5m, 1h 30m
     #[arg(long, value_name = "TIME", value_parser = choose::duration)]
@@ -452,7 +470,7 @@ pub struct NewArguments {
 #[derive(Clone, Debug, Args)]
 pub struct ServeArguments {
     /// The seed of the cluster
-    #[arg(long, value_name = "SEED", value_parser = seeds::seed, default_value_t = 0)]
+    #[arg(long, value_name = "SEED", allow_negative_numbers = true, value_parser = seeds::seed, default_value_t = 0)]
     pub seed: u64,
     /// The fault profile: calm, standard or storm [default: calm, as in a process of its own]
     #[arg(long, value_name = "PROFILE", value_parser = choose::profile)]
@@ -483,7 +501,7 @@ pub struct ServeArguments {
 #[derive(Clone, Debug, Args)]
 pub struct WithArguments {
     /// The number of seeds from 0, or a range that excludes B [default: 50]
-    #[arg(long, value_name = "N|A..B", value_parser = seeds::range)]
+    #[arg(long, value_name = "N|A..B", allow_negative_numbers = true, value_parser = seeds::range)]
     pub seeds: Option<Range<u64>>,
     #[command(flatten)]
     pub shaking: Shaking,

@@ -22,6 +22,7 @@ mod failures;
 #[cfg(test)]
 mod fake;
 mod files;
+mod install;
 pub mod interrupt;
 mod list;
 mod merge;
@@ -194,6 +195,12 @@ fn check_names() -> Result<(), Refusal> {
     Ok(())
 }
 
+/// The command line of this program.
+fn command<Extra: Subcommand>() -> clap::Command {
+    let Program { name, version, .. } = program();
+    Arguments::<Extra>::command().name(*name).bin_name(*name).version(*version)
+}
+
 /// Parses a command line of this program.
 ///
 /// # Errors
@@ -202,8 +209,7 @@ fn check_names() -> Result<(), Refusal> {
 pub fn parse<Extra: Subcommand, Word: Into<std::ffi::OsString> + Clone>(
     line: impl IntoIterator<Item = Word>,
 ) -> Result<Arguments<Extra>, clap::Error> {
-    let Program { name, version, .. } = program();
-    let mut command = Arguments::<Extra>::command().name(*name).bin_name(*name).version(*version);
+    let mut command = command::<Extra>();
     let mut matches = command.try_get_matches_from_mut(line)?;
     Arguments::from_arg_matches_mut(&mut matches).map_err(|error| error.format(&mut command))
 }
@@ -228,6 +234,8 @@ fn dispatch<Extra: Subcommand>(
         Some(Command::New(arguments)) => new::new(&arguments),
         Some(Command::Serve(arguments)) => serve::serve(&arguments),
         Some(Command::With(arguments)) => with::with(&arguments),
+        Some(Command::Completions(arguments)) => install::completions(&arguments, command::<Extra>()),
+        Some(Command::Man(arguments)) => install::man(&arguments, command::<Extra>()),
         Some(Command::Extra(arguments)) => run_extra(arguments),
     }
 }

@@ -49,11 +49,7 @@ impl Progress {
         };
         let parts = parts.iter().map(part).collect();
         let now = cost::wall();
-        let progress = Progress { parts, what, failed, bars, started: now, last_update: now };
-        if progress.bars.is_none() {
-            output::print_error(&progress.line(0));
-        }
-        progress
+        Progress { parts, what, failed, bars, started: now, last_update: now }
     }
 
     /// Adds a piece of part number `part` that is done.

@@ -286,6 +286,7 @@ fn what_cannot_be_kept_is_refused_in_one_line_and_nothing_is_written() {
         (&["regressions", "list", "quue"], "unknown workload"),
         (&["regressions", "check", "--regressions", "a-file"], "a-file is not a folder"),
         (&["regressions", "check", "--json", "missing/report.json"], "cannot write"),
+        (&["regressions", "check", "cycle"], "there are no regressions in tests/regressions"),
         (&["run", "cycle", "--regressions", "missing"], "cannot read missing"),
         (&["run", "cycle", "--regressions", "a-file"], "a-file is not a folder"),
         (&["run", "cycle", "--regressions", "tests/regressions", "--no-regressions"], "cannot be used with"),

@@ -2,7 +2,7 @@
 
 use crate::{
     failures::fact,
-    process::{code, folder, names, run, shaketable, stderr, stdout},
+    process::{code, folder, listens, names, run, shaketable, stderr, stdout},
 };
 use insta::assert_snapshot;
 use std::{
@@ -119,7 +119,7 @@ fn a_full_disk_is_reported_after_the_verdict() {
 }
 
 /// Starts a command that would take days, signals it after it has started, and returns its output.
-#[cfg(unix)]
+#[cfg(target_os = "linux")]
 fn signalled(signal: &str, arguments: &[&str], report: &Path) -> (Output, String) {
     let mut child = shaketable(arguments)
         .arg("--json")
@@ -128,18 +128,17 @@ fn signalled(signal: &str, arguments: &[&str], report: &Path) -> (Output, String
         .stderr(Stdio::piped())
         .spawn()
         .expect("it starts");
-    let mut lines = BufReader::new(child.stderr.take().expect("piped")).lines();
-    let first = lines.next().expect("a first line").expect("readable");
-    assert!(first.starts_with("0 of "), "{first}");
+    listens(&child);
     let kill = Command::new("kill").args([signal, &child.id().to_string()]).status().expect("kill runs");
     assert!(kill.success());
+    let lines = BufReader::new(child.stderr.take().expect("piped")).lines();
     let last = lines.map(|line| line.expect("readable")).last().expect("a last line");
     assert!(last.starts_with("shaketable: interrupted after "), "{last}");
     let output = child.wait_with_output().expect("it ends");
     (output, fs::read_to_string(report).expect("a report was written"))
 }
 
-#[cfg(unix)]
+#[cfg(target_os = "linux")]
 #[test]
 fn an_interrupted_command_reports_what_it_did_and_exits_with_the_signal() {
     let folder = folder("interrupted");

@@ -24,6 +24,8 @@ fn help() {
         ("help_list", &["list", "--help"]),
         ("help_bench", &["bench", "--help"]),
         ("help_new", &["new", "--help"]),
+        ("help_completions", &["completions", "--help"]),
+        ("help_man", &["man", "--help"]),
         ("help_serve", &["serve", "--help"]),
         ("help_with", &["with", "--help"]),
         ("help_conformance", &["conformance", "check", "--help"]),
@@ -66,6 +68,7 @@ fn bad_usage_is_one_line_and_exit_code_2() {
         &["run", "--seeds", "7..7"],
         &["run", "--seeds", "9..7"],
         &["run", "--seeds", "many"],
+        &["run", "--seeds", "-3"],
         &["run", "--seeds", ""],
         &["run", "--jobs", "0"],
         &["run", "--jobs", "two"],
@@ -111,11 +114,14 @@ fn bad_usage_is_one_line_and_exit_code_2() {
         &["run", "--backend", "etcd"],
         &["run", "--backend", "fdb", "--check-determinism", "5"],
         &["contract", "no such promise"],
+        &["completions", "cmd"],
+        &["man", &missing],
         &["conformance", "record", "--out", recordings, "--cases", "0"],
         &["replay"],
         &["replay", "cycle"],
         &["replay", "cylce"],
         &["replay", "cycle", "x"],
+        &["replay", "cycle", "-3"],
         &["replay", "cylce", "5"],
         &["replay", "cycle", "5", "--bug", "snapshot-raed"],
         &["replay", "cycle", "5", "--output", &missing],
@@ -227,6 +233,26 @@ fn help_is_a_command_too() {
         let output = run(asked);
         assert_eq!((code(&output), stdout(&output)), (0, stdout(&run(also))));
     }
+}
+
+#[test]
+fn an_installed_command_has_completions_and_manual_pages() {
+    for shell in ["bash", "zsh", "fish", "powershell", "elvish"] {
+        let printed = run(&["completions", shell]);
+        assert_eq!(code(&printed), 0, "{}", stderr(&printed));
+        let script = stdout(&printed);
+        assert!(script.contains("shaketable") && script.contains("check-determinism"), "{shell}: {script}");
+    }
+    let folder = folder("man");
+    let written = run(&["man", folder.to_str().expect("a plain path")]);
+    assert_eq!((code(&written), stdout(&written), stderr(&written)), (0, String::new(), String::new()));
+    let pages = names(&folder);
+    for page in ["shaketable.1", "shaketable-run.1", "shaketable-conformance-check.1"] {
+        assert!(pages.iter().any(|name| name == page), "{pages:?}");
+    }
+    let page = fs::read_to_string(folder.join("shaketable-run.1")).expect("a page");
+    assert!(page.contains(".TH shaketable-run 1"), "{page}");
+    assert!(page.contains("\\-\\-check\\-determinism"), "{page}");
 }
 
 #[test]

@@ -19,6 +19,22 @@ pub fn shaketable(arguments: &[&str]) -> Command {
     command
 }
 
+/// Waits until a command listens for signals, which it does before its first run.
+#[cfg(target_os = "linux")]
+pub fn listens(child: &std::process::Child) {
+    // The bits of SIGHUP, SIGINT and SIGTERM, which are signals 1, 2 and 15.
+    const SIGNALS: u64 = 1 | 1 << 1 | 1 << 14;
+    let caught = || {
+        let status =
+            fs::read_to_string(format!("/proc/{}/status", child.id())).expect("it has not been waited for");
+        let mask = status.lines().find_map(|line| line.strip_prefix("SigCgt:")).expect("a mask");
+        u64::from_str_radix(mask.trim(), 16).expect("hexadecimal")
+    };
+    while caught() & SIGNALS != SIGNALS {
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+}
+
 /// Its output.
 pub fn run(arguments: &[&str]) -> Output {
     shaketable(arguments).output().expect("the command starts")

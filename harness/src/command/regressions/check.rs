@@ -5,7 +5,7 @@ use crate::command::{
     Refusal,
     interrupt::Interrupt,
     output::{self, Target},
-    program,
+    program, refuse,
     run::{processors, settle},
 };
 use shaketable_reports::{Body, Conclusion, RegressionsReport, WorkloadRegressions, text};
@@ -14,6 +14,11 @@ use shaketable_reports::{Body, Conclusion, RegressionsReport, WorkloadRegression
 pub fn check(arguments: &RegressionsCheckArguments) -> Result<Conclusion, Refusal> {
     let json = Target::check_named(arguments.json.as_deref())?;
     let (folder, entries, files) = select(arguments.regressions.as_deref(), &arguments.workloads)?;
+    let shown = folder.map_or(FOLDER.to_owned(), |folder| folder.shown());
+    // A check that checks nothing must not look like one that holds.
+    if files.iter().all(Vec::is_empty) {
+        refuse!("there are no regressions in {shown}");
+    }
     let interrupt = Interrupt::listen()?;
     let jobs = arguments.jobs.unwrap_or_else(processors);
     let replayed = replay(&entries, &files, arguments.strict_regressions, jobs, || interrupt.is_set());
@@ -21,7 +26,6 @@ pub fn check(arguments: &RegressionsCheckArguments) -> Result<Conclusion, Refusa
         entries.iter().zip(replayed).filter(|(_, regressions)| !regressions.is_empty()).map(
             |(entry, regressions)| WorkloadRegressions { workload: entry.name().to_owned(), regressions },
         );
-    let shown = folder.map_or(FOLDER.to_owned(), |folder| folder.shown());
     let report = RegressionsReport::new(shown, workloads.collect());
     let (done, all) = (
         report.workloads.iter().map(|w| w.regressions.len()).sum::<usize>() as u64,

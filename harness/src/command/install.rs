@@ -1,0 +1,27 @@
+//! `shaketable completions` and `shaketable man`: what an installed command comes with.
+
+use super::{
+    Refusal,
+    args::{CompletionsArguments, ManArguments},
+    output, program, refuse,
+};
+use shaketable_reports::Conclusion;
+
+/// Prints the completions of a shell.
+pub fn completions(
+    arguments: &CompletionsArguments,
+    mut command: clap::Command,
+) -> Result<Conclusion, Refusal> {
+    let mut script = Vec::new();
+    clap_complete::generate(arguments.shell, &mut command, program().name, &mut script);
+    output::print(&String::from_utf8_lossy(&script))?;
+    Ok(Conclusion::Passed)
+}
+
+/// Writes a page for the command and one for each subcommand.
+pub fn man(arguments: &ManArguments, command: clap::Command) -> Result<Conclusion, Refusal> {
+    match clap_mangen::generate_to(command, &arguments.folder) {
+        Ok(()) => Ok(Conclusion::Passed),
+        Err(error) => refuse!("cannot write manual pages to {}: {error}", arguments.folder.display()),
+    }
+}

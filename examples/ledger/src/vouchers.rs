@@ -41,9 +41,14 @@ pub async fn issue<T: Transaction>(tx: &T, voucher: u32, lifetime: i64) -> Resul
 
 /// Redeems a voucher: once, and not after it has expired.
 pub async fn redeem<T: Transaction>(tx: &T, voucher: u32) -> Result<(), Refusal> {
-    let tx = tx.writing().await;
+    let tx = &tx.writing().await;
+    let now = tx.get_read_version().await?;
+    redeem_at(tx, voucher, now).await
+}
+
+async fn redeem_at<T: Transaction>(tx: &T, voucher: u32, now: i64) -> Result<(), Refusal> {
     let last = tx.get(&key(voucher), Serializable).await?.ok_or(Refusal::Absent)?;
-    if version(&last) < tx.get_read_version().await? {
+    if version(&last) < now {
         return Err(Refusal::Expired);
     }
     tx.clear(&key(voucher));
@@ -51,7 +56,7 @@ pub async fn redeem<T: Transaction>(tx: &T, voucher: u32) -> Result<(), Refusal>
 }
 
 planted_bugs! {
-    OwnClock = "own-clock", "the end of a voucher is computed from the clock of the client's machine", "a time to live that is stored as a time of day";
+    OwnClock = "own-clock", "a client takes the time from the clock of its machine", "a time to live that is compared with the time of day";
     Unrecorded = UNRECORDED, "an operation is retried after an unknown result without a record", "the retry loop of every binding";
 }
 
@@ -74,6 +79,9 @@ pub enum Answer {
     Issued,
     Redeemed,
 }
+
+/// About the version with which a simulated cluster begins.
+const FIRST_VERSION: i64 = 100_000_000;
 
 /// Few, so that clients redeem the same ones.
 const VOUCHERS: u32 = 3;
@@ -119,10 +127,11 @@ impl Specimen for Vouchers {
         _: Isolation,
     ) -> Result<Answer, Refusal> {
         match *op {
-            Op::Issue { voucher, lifetime } if self.planted == Some(Planted::OwnClock) => {
-                let last = env.now().as_micros() as i64 + lifetime;
-                tx.set(&key(voucher), &last.to_le_bytes());
-                Ok(Answer::Issued)
+            // As if each version were a microsecond of this machine's clock.
+            Op::Redeem { voucher } if self.planted == Some(Planted::OwnClock) => {
+                let tx = &tx.writing().await;
+                let now = FIRST_VERSION + env.now().as_micros() as i64;
+                redeem_at(tx, voucher, now).await.map(|()| Answer::Redeemed)
             }
             Op::Issue { voucher, lifetime } => issue(tx, voucher, lifetime).await.map(|()| Answer::Issued),
             Op::Redeem { voucher } => redeem(tx, voucher).await.map(|()| Answer::Redeemed),

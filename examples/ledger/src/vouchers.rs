@@ -31,7 +31,7 @@ fn version(value: &[u8]) -> i64 {
     value.try_into().map_or(0, i64::from_le_bytes)
 }
 
-/// Issues a voucher that is valid for so many versions. FoundationDB counts about a million versions a second.
+/// Issues a voucher that is valid for so many versions: FoundationDB counts about a million a second.
 pub async fn issue<T: Transaction>(tx: &T, voucher: u32, lifetime: i64) -> Result<(), Refusal> {
     let tx = tx.writing().await;
     let last = tx.get_read_version().await? + lifetime;

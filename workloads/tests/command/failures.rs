@@ -26,20 +26,31 @@ fn a_planted_bug_is_caught_and_its_replay_line_shows_the_same_failure() {
     fact(&stdout(&first), "planted bug");
 }
 
-#[test]
-fn the_story_of_the_readme_is_what_the_command_tells() {
-    let folder = folder("readme-story");
-    let readme = include_str!("../../../README.md");
-    let (_, block) = readme.split_once("```text\n$ shaketable shrink ").expect("a story");
+/// The book's page about failures, which shows some.
+const PAGE: &str = include_str!("../../../docs/src/failures.md");
+
+/// The first block of a document that shows what `shaketable START...` prints: the other arguments, and the lines.
+fn shown<'a>(document: &'a str, start: &str) -> (&'a str, impl Iterator<Item = &'a str>) {
+    let (_, block) =
+        document.split_once(&format!("```text\n$ shaketable {start} ")).expect("what a command prints");
     let (line, rest) = block.split_once('\n').expect("a command line");
-    let (story, _) = rest.split_once("```").expect("the end of the block");
-    let plan = folder.join("plan.json");
-    let mut arguments = vec!["shrink"];
-    arguments.extend(line.split(' '));
-    arguments.extend(["--output", plan.to_str().expect("a plain path")]);
-    let told = stdout(&run(&arguments));
-    for line in story.lines() {
-        assert!(told.lines().any(|other| other == line), "{line:?} is not in {told}");
+    let (printed, _) = rest.split_once("```").expect("the end of the block");
+    // Three dots are where something is left out.
+    (line, printed.lines().filter(|line| *line != "..."))
+}
+
+#[test]
+fn the_stories_of_the_readme_and_the_book_are_what_the_command_tells() {
+    let plan = folder("shown-story").join("plan.json");
+    for document in [include_str!("../../../README.md"), PAGE] {
+        let (line, story) = shown(document, "shrink");
+        let mut arguments = vec!["shrink"];
+        arguments.extend(line.split(' '));
+        arguments.extend(["--output", plan.to_str().expect("a plain path")]);
+        let told = stdout(&run(&arguments));
+        for line in story {
+            assert!(told.lines().any(|other| other == line), "{line:?} is not in {told}");
+        }
     }
 }
 
@@ -49,11 +60,13 @@ fn a_replay_line_works_where_it_is_printed() {
     let folder = folder("started");
     let copy = folder.join("my shaketable");
     fs::copy(env!("CARGO_BIN_EXE_shaketable"), &copy).expect("a copy");
-    // The README's first failure.
+    // The book's first failure.
     let arguments = ["replay", "cycle", "1", "--bug", "snapshot-read"];
-    assert!(include_str!("../../../README.md").contains(&arguments.join(" ")));
+    let (line, finding) = shown(PAGE, "replay");
+    assert_eq!(line, arguments[1..].join(" "));
     let direct = Command::new(&copy).args(arguments).env_remove("CARGO").output().expect("it starts");
     assert_eq!(code(&direct), 1, "{}", stdout(&direct));
+    assert!(stdout(&direct).starts_with(&finding.collect::<Vec<_>>().join("\n")), "{}", stdout(&direct));
     let line = stdout(&direct).lines().last().expect("the replay line").to_owned();
     let again = Command::new("sh").args(["-c", &line]).env_remove("CARGO").output().expect("a shell");
     assert_eq!(stdout(&again), stdout(&direct));

@@ -1,6 +1,6 @@
 //! The book in `docs`, and the README that leads to it: pages and links, programs in Rust, the reference of the command.
 
-use crate::process::{code, shaketable, stdout};
+use crate::process::{code, folder, shaketable, stdout};
 use std::{
     env, fs,
     path::{Path, PathBuf},
@@ -102,7 +102,7 @@ fn sources(folders: &[&str]) -> Vec<PathBuf> {
     let mut open: Vec<PathBuf> = folders.iter().map(|folder| root().join(folder)).collect();
     let mut found = Vec::new();
     while let Some(folder) = open.pop() {
-        for entry in fs::read_dir(&folder).expect("a folder") {
+        for entry in fs::read_dir(folder).expect("a folder") {
             let path = entry.expect("an entry").path();
             if path.is_dir() && path.file_name().is_some_and(|name| name != "target") {
                 open.push(path);
@@ -143,6 +143,41 @@ fn longer_programs_in_rust_are_parts_of_sources() {
         }
     }
     assert!(found > 7, "{found} blocks");
+}
+
+/// The subcommands whose output is the same each time. `scripts/driver-python` and `scripts/driver-node` check what
+/// `with` prints.
+const SAME: [&str; 3] = ["advise", "replay", "shrink"];
+
+#[test]
+fn what_a_page_shows_of_a_command_is_what_it_prints() {
+    let folder = folder("shown");
+    let mut found = 0;
+    for document in pages().iter().chain([&root().join("README.md")]) {
+        let text = read(document);
+        for (_, block) in blocks(&text) {
+            let Some((line, shown)) = block.strip_prefix("$ shaketable ").and_then(|b| b.split_once('\n'))
+            else {
+                continue;
+            };
+            let arguments: Vec<&str> = line.split(' ').collect();
+            if SAME.contains(&arguments[0]) {
+                let output =
+                    shaketable(&arguments).current_dir(&folder).output().expect("the command starts");
+                let printed = stdout(&output);
+                // Three dots stand for what is left out.
+                for line in shown.lines().filter(|line| *line != "...") {
+                    assert!(
+                        printed.lines().any(|other| other == line),
+                        "{}: {line:?} is not in {printed}",
+                        document.display()
+                    );
+                }
+                found += 1;
+            }
+        }
+    }
+    assert!(found > 3, "{found} outputs");
 }
 
 /// The subcommands that a help page lists.

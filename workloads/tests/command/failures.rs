@@ -26,34 +26,6 @@ fn a_planted_bug_is_caught_and_its_replay_line_shows_the_same_failure() {
     fact(&stdout(&first), "planted bug");
 }
 
-/// The book's page about failures, which shows some.
-const PAGE: &str = include_str!("../../../docs/src/failures.md");
-
-/// The first block of a document that shows what `shaketable START...` prints: the other arguments, and the lines.
-fn shown<'a>(document: &'a str, start: &str) -> (&'a str, impl Iterator<Item = &'a str>) {
-    let (_, block) =
-        document.split_once(&format!("```text\n$ shaketable {start} ")).expect("what a command prints");
-    let (line, rest) = block.split_once('\n').expect("a command line");
-    let (printed, _) = rest.split_once("```").expect("the end of the block");
-    // Three dots are where something is left out.
-    (line, printed.lines().filter(|line| *line != "..."))
-}
-
-#[test]
-fn the_stories_of_the_readme_and_the_book_are_what_the_command_tells() {
-    let plan = folder("shown-story").join("plan.json");
-    for document in [include_str!("../../../README.md"), PAGE] {
-        let (line, story) = shown(document, "shrink");
-        let mut arguments = vec!["shrink"];
-        arguments.extend(line.split(' '));
-        arguments.extend(["--output", plan.to_str().expect("a plain path")]);
-        let told = stdout(&run(&arguments));
-        for line in story {
-            assert!(told.lines().any(|other| other == line), "{line:?} is not in {told}");
-        }
-    }
-}
-
 #[cfg(unix)]
 #[test]
 fn a_replay_line_works_where_it_is_printed() {
@@ -62,11 +34,9 @@ fn a_replay_line_works_where_it_is_printed() {
     fs::copy(env!("CARGO_BIN_EXE_shaketable"), &copy).expect("a copy");
     // The book's first failure.
     let arguments = ["replay", "cycle", "1", "--bug", "snapshot-read"];
-    let (line, finding) = shown(PAGE, "replay");
-    assert_eq!(line, arguments[1..].join(" "));
+    assert!(include_str!("../../../docs/src/failures.md").contains(&arguments.join(" ")));
     let direct = Command::new(&copy).args(arguments).env_remove("CARGO").output().expect("it starts");
     assert_eq!(code(&direct), 1, "{}", stdout(&direct));
-    assert!(stdout(&direct).starts_with(&finding.collect::<Vec<_>>().join("\n")), "{}", stdout(&direct));
     let line = stdout(&direct).lines().last().expect("the replay line").to_owned();
     let again = Command::new("sh").args(["-c", &line]).env_remove("CARGO").output().expect("a shell");
     assert_eq!(stdout(&again), stdout(&direct));

@@ -9,7 +9,7 @@
 //! ```
 //!
 //! Several programs share the cluster of `shaketable serve` if their cluster file, or `SHAKETABLE_SERVER`, names it.
-//! `shaketable with` does so with many seeds: see the README, "Your program, unchanged".
+//! `shaketable with` does so with many seeds: see `docs/src/programs.md`.
 //!
 //! [`shaketable_session`] carries calls to the cluster and answers back: its [`settings`](shaketable_session::settings)
 //! say what determines a run, and its [`report`](shaketable_session::report) what the cluster did to the program. [`abi`]

@@ -62,9 +62,9 @@ fn the_mailboxes_tests_pass_and_its_command_runs() {
     assert!(tested.contains("planted_bugs_are_caught ... ok"), "{tested}");
     let swept = command(&mailbox, &["run", "--seeds", "20", "--check-determinism", "3"]);
     assert!(swept.contains("PASSED"), "{swept}");
-    // The first failures that the README shows, from the folder of the repository.
+    // The first failures that the book shows, from the folder of the repository.
     let line = "cargo run --manifest-path examples/mailbox/Cargo.toml -- bugs";
-    assert!(include_str!("../../README.md").contains(line));
+    assert!(include_str!("../../docs/src/failures.md").contains(line));
     let arguments: Vec<&str> = line.split(' ').skip(1).collect();
     let caught = printed(&Path::new(env!("CARGO_MANIFEST_DIR")).join(".."), &arguments);
     assert!(caught.contains("all 5 planted bugs were caught"), "{caught}");
@@ -79,10 +79,11 @@ fn functions_of_the_crate_foundationdb_are_shaken_without_its_library() {
     assert!(swept.contains("PASSED") && swept.contains("30 seeds ran twice and did the same"), "{swept}");
     let caught = command(&tickets, &["bugs"]);
     assert!(caught.contains("all 8 planted bugs were caught"), "{caught}");
-    // What the README shows.
+    // What the book shows.
     let (shop, manifest) = (tickets.join("src/shop.rs"), tickets.join("Cargo.toml"));
     let source = [shop, manifest].map(|path| fs::read_to_string(path).expect("a source")).concat();
-    let (_, section) = include_str!("../../README.md").split_once("### Rust\n").expect("the section");
+    let (_, section) =
+        include_str!("../../docs/src/programs.md").split_once("## Rust\n").expect("the section");
     let blocks: Vec<&str> = section.split("```").collect();
     assert!(blocks[1].strip_prefix("toml\n").is_some_and(|shown| source.contains(shown)), "{}", blocks[1]);
     assert!(blocks[3].strip_prefix("rust\n").is_some_and(|shown| source.contains(shown)), "{}", blocks[3]);

@@ -240,22 +240,29 @@ fn points_are_found_in_source() {
 
 #[test]
 fn documents_name_only_paths_that_exist() {
-    for document in [
+    let documents = [
         "README.md",
         "ARCHITECTURE.md",
         "CONTRIBUTING.md",
         "CHANGELOG.md",
         "harness/src/guide.md",
         "layers/record/EXAMPLES.md",
-    ] {
-        let text = read(&root().join(document));
+    ];
+    let book = fs::read_dir(root().join("docs/src")).expect("the book");
+    let pages = book.map(|entry| entry.expect("an entry").path());
+    for document in documents.map(|document| root().join(document)).into_iter().chain(pages) {
+        let text = read(&document);
         for word in text.split('`').skip(1).step_by(2) {
             let first = word.split('/').next().unwrap_or("");
             let is_path = word.contains('/')
                 && !word.contains([' ', '*', '<', '{', ':', '$'])
                 && (CRATES.contains(&first)
-                    || [".ci", ".cargo", ".github", "examples", "scripts"].contains(&first));
-            assert!(!is_path || root().join(word).exists(), "{document} names {word}, which does not exist");
+                    || [".ci", ".cargo", ".github", "docs", "examples", "scripts"].contains(&first));
+            assert!(
+                !is_path || root().join(word).exists(),
+                "{} names {word}, which does not exist",
+                document.display()
+            );
         }
     }
 }

@@ -1,5 +1,6 @@
-//! A layer of one's own, and two workloads that shake it.
+//! Layers of one's own, and the workloads that shake them.
 
 pub mod guarded;
 pub mod layer;
 pub mod modelled;
+pub mod vouchers;

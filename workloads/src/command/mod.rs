@@ -95,22 +95,41 @@ struct ContractArguments {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::{fs, path::Path};
+
+    /// The arguments of the command in a line of a shell.
+    fn arguments(line: &str) -> Option<&str> {
+        let line = line.split('#').next()?.trim();
+        match line.strip_prefix("cargo run ") {
+            Some(line) => line.split_once("-- ").map(|(_, arguments)| arguments),
+            None => line.strip_prefix("shaketable "),
+        }
+    }
 
     #[test]
-    fn the_commands_of_the_readme_are_commands() {
-        let readme = include_str!("../../../README.md");
-        let lines = readme.lines().filter_map(|line| {
-            let line = line.split('#').next()?.trim();
-            let command =
-                line.strip_prefix("cargo run --release -- ").or_else(|| line.strip_prefix("shaketable "));
-            // A manifest's line for the package is no command.
-            command.filter(|command| !command.starts_with("= "))
-        });
-        let commands: Vec<&str> = lines.collect();
-        assert!(commands.len() > 8, "{commands:?}");
-        for command in commands {
-            let words = std::iter::once("shaketable").chain(command.split_whitespace());
-            assert!(shaketable::command::parse::<ExtraCommand, _>(words).is_ok(), "README.md: {command}");
+    fn the_commands_of_the_readme_and_the_book_are_commands() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+        let book = fs::read_dir(root.join("docs/src")).expect("the book");
+        let pages = book.map(|entry| entry.expect("an entry").path()).chain([root.join("README.md")]);
+        let mut commands = 0;
+        for page in pages {
+            let text = fs::read_to_string(&page).expect("a page");
+            for block in text.split("```").skip(1).step_by(2) {
+                let (language, block) = block.split_once('\n').expect("a block of lines");
+                let lines = block.lines().filter_map(|line| match language {
+                    "sh" => Some(line),
+                    // With what it prints.
+                    "text" => line.strip_prefix("$ "),
+                    _ => None,
+                });
+                for command in lines.filter_map(arguments) {
+                    let words = std::iter::once("shaketable").chain(command.split_whitespace());
+                    let parsed = shaketable::command::parse::<ExtraCommand, _>(words);
+                    assert!(parsed.is_ok(), "{}: {command}", page.display());
+                    commands += 1;
+                }
+            }
         }
+        assert!(commands > 60, "{commands} commands");
     }
 }

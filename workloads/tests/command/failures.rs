@@ -26,32 +26,15 @@ fn a_planted_bug_is_caught_and_its_replay_line_shows_the_same_failure() {
     fact(&stdout(&first), "planted bug");
 }
 
-#[test]
-fn the_story_of_the_readme_is_what_the_command_tells() {
-    let folder = folder("readme-story");
-    let readme = include_str!("../../../README.md");
-    let (_, block) = readme.split_once("```text\n$ shaketable shrink ").expect("a story");
-    let (line, rest) = block.split_once('\n').expect("a command line");
-    let (story, _) = rest.split_once("```").expect("the end of the block");
-    let plan = folder.join("plan.json");
-    let mut arguments = vec!["shrink"];
-    arguments.extend(line.split(' '));
-    arguments.extend(["--output", plan.to_str().expect("a plain path")]);
-    let told = stdout(&run(&arguments));
-    for line in story.lines() {
-        assert!(told.lines().any(|other| other == line), "{line:?} is not in {told}");
-    }
-}
-
 #[cfg(unix)]
 #[test]
 fn a_replay_line_works_where_it_is_printed() {
     let folder = folder("started");
     let copy = folder.join("my shaketable");
     fs::copy(env!("CARGO_BIN_EXE_shaketable"), &copy).expect("a copy");
-    // The README's first failure.
+    // The book's first failure.
     let arguments = ["replay", "cycle", "1", "--bug", "snapshot-read"];
-    assert!(include_str!("../../../README.md").contains(&arguments.join(" ")));
+    assert!(include_str!("../../../docs/src/failures.md").contains(&arguments.join(" ")));
     let direct = Command::new(&copy).args(arguments).env_remove("CARGO").output().expect("it starts");
     assert_eq!(code(&direct), 1, "{}", stdout(&direct));
     let line = stdout(&direct).lines().last().expect("the replay line").to_owned();

@@ -1,6 +1,7 @@
 //! The command from a user's point of view: its output, its errors and its exit codes; what CI uses of it; the files that it
-//! keeps.
+//! keeps; the book about it.
 
+mod book;
 mod failures;
 mod merging;
 #[path = "../process/mod.rs"]

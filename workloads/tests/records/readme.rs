@@ -1,17 +1,18 @@
-//! The README's program: what it shows is what it prints.
+//! The book's program with records: what it shows is what it prints.
 
 #[allow(dead_code, reason = "the program's main function")]
 #[path = "../../examples/records.rs"]
 mod program;
 
 #[test]
-fn the_readmes_program_is_the_example_and_prints_what_it_says() {
-    let (readme, source) = (include_str!("../../../README.md"), include_str!("../../examples/records.rs"));
+fn the_books_program_is_the_example_and_prints_what_it_says() {
+    let (page, source) =
+        (include_str!("../../../docs/src/record-layer.md"), include_str!("../../examples/records.rs"));
     assert!(source.lines().count() <= 60);
     assert!(
-        readme.contains(source.trim_end()),
-        "README.md has another program than workloads/examples/records.rs"
+        page.contains(source.trim_end()),
+        "the book has another program than workloads/examples/records.rs"
     );
     let printed = shaketable::calm::simulate(program::flowers).expect("a calm cluster answers");
-    assert!(readme.contains(&printed), "README.md does not say that the program prints\n{printed}");
+    assert!(page.contains(&printed), "the book does not say that the program prints\n{printed}");
 }

@@ -21,7 +21,11 @@ fn cargo(folder: &Path, arguments: &[&str]) -> Output {
     let mut cargo = Command::new(env!("CARGO"));
     cargo.current_dir(folder).args(arguments).env("CARGO_TARGET_DIR", target());
     // Cargo joins a crate's flags with those of the folders around it, which are the same ones.
-    cargo.env("CARGO_PROFILE_DEV_DEBUG", "line-tables-only").env("RUSTFLAGS", "--cfg madsim");
+    cargo.env("RUSTFLAGS", "--cfg madsim");
+    // The workspace's own, unless who runs the tests has set another one.
+    if std::env::var_os("CARGO_PROFILE_DEV_DEBUG").is_none() {
+        cargo.env("CARGO_PROFILE_DEV_DEBUG", "line-tables-only");
+    }
     // What cargo sets for this test is not what the user's own cargo finds.
     for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("CARGO_PKG_"))
     {

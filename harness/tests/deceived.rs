@@ -36,11 +36,11 @@ enum Behavior {
     RiskyRead,
     /// The clients are correct, and commits accept causal write risk: after 1021 the outcome is not final.
     RiskyWrite,
-    /// A get repeats its read forever.
+    /// A get of the first client repeats its read forever.
     ReadsForever,
-    /// A set repeats its write forever.
+    /// A set of the first client repeats its write forever.
     WritesForever,
-    /// A set creates transactions forever and does not use them.
+    /// A set of the first client creates transactions forever and does not use them.
     OpensForever,
     /// A set commits its write forever.
     CommitsForever,
@@ -99,6 +99,7 @@ enum Op {
 /// The state of a client.
 struct Client<D: Database> {
     db: D,
+    is_first: bool,
     remembered: Option<Option<u32>>,
     kept: Option<(i64, Duration)>,
     deferred: Cell<Option<u32>>,
@@ -143,14 +144,14 @@ fn now(env: &Env) -> Duration {
 
 impl Register {
     async fn set<D: Database>(&self, client: &Client<D>, value: u32) -> Outcome<Option<u32>> {
-        let behavior = self.behavior;
+        let (behavior, is_first) = (self.behavior, client.is_first);
         match behavior {
             Behavior::NeverCommitted => return Outcome::Answered(None),
             Behavior::CommittedLater if client.deferred.get().is_none() => {
                 client.deferred.set(Some(value));
                 return Outcome::Answered(None);
             }
-            Behavior::OpensForever => loop {
+            Behavior::OpensForever if client.is_first => loop {
                 let Ok(tx) = client.db.create_transaction() else { break };
                 tx.reset();
             },
@@ -184,7 +185,7 @@ impl Register {
                 tx.set_option(TransactionOption::CausalWriteRisky)?;
             }
             tx.set(KEY, &value.to_be_bytes());
-            if behavior == Behavior::WritesForever {
+            if behavior == Behavior::WritesForever && is_first {
                 loop {
                     tx.set(KEY, &value.to_be_bytes());
                 }
@@ -195,7 +196,7 @@ impl Register {
     }
 
     async fn get<D: Database>(&self, client: &mut Client<D>) -> Outcome<Option<u32>> {
-        let behavior = self.behavior;
+        let (behavior, is_first) = (self.behavior, client.is_first);
         if let (Behavior::FromMemory, Some(remembered)) = (behavior, client.remembered) {
             return Outcome::Answered(remembered);
         }
@@ -212,7 +213,7 @@ impl Register {
                 tx.set(KEY, &deferred.to_be_bytes());
             }
             let value = number(tx.get(KEY, Isolation::Serializable).await?);
-            if behavior == Behavior::ReadsForever {
+            if behavior == Behavior::ReadsForever && is_first {
                 loop {
                     tx.get(KEY, Isolation::Serializable).await?;
                 }
@@ -283,11 +284,17 @@ impl Workload for Register {
             .boxed()
     }
 
-    async fn open<D: Database>(&self, db: &D, _: usize) -> Result<Client<D>, Error> {
+    async fn open<D: Database>(&self, db: &D, client: usize) -> Result<Client<D>, Error> {
         if self.behavior == Behavior::OpensLate && db.env().now() < Duration::from_secs(3) {
             return Err(Error::TRANSACTION_TIMED_OUT);
         }
-        Ok(Client { db: db.clone(), remembered: None, kept: None, deferred: Cell::new(None) })
+        Ok(Client {
+            db: db.clone(),
+            is_first: client == 0,
+            remembered: None,
+            kept: None,
+            deferred: Cell::new(None),
+        })
     }
 
     async fn apply<D: Database>(&self, client: &mut Client<D>, op: &Op) -> Outcome<Option<u32>> {

@@ -1,14 +1,101 @@
 //! Crates outside of the workspace, as users have them: layers that are shaken from their tests and by commands of their
-//! own. They are built into the workspace's folder and with its flags, so that most of what they depend on is there.
+//! own. They are built once, from the packages as they would be published, so that a package that lacks a file shows; and
+//! into the workspace's folder and with its flags, so that much of what they depend on is there.
 
 use std::{
     fs,
     path::{Path, PathBuf},
     process::{Command, Output},
+    sync::LazyLock,
 };
 
+/// The repository.
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
+}
+
+/// A copy of the repository: the packages in place of its folders, and the examples.
+static PLACE: LazyLock<PathBuf> = LazyLock::new(packaged);
+
+/// The packages that crates outside of the workspace depend on, by the folder that they are copied to.
+const PACKAGES: [(&str, &str); 6] = [
+    ("harness", "shaketable"),
+    ("driver", "shaketable-driver"),
+    ("layers", "shaketable-layers"),
+    ("reports", "shaketable-reports"),
+    ("session", "shaketable-session"),
+    ("sim", "shaketable-sim"),
+];
+
 fn example(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples").join(name)
+    PLACE.join("examples").join(name)
+}
+
+fn packaged() -> PathBuf {
+    let place = Path::new(env!("CARGO_TARGET_TMPDIR")).join("packaged");
+    let unpacked = Path::new(env!("CARGO_TARGET_TMPDIR")).join("unpacked");
+    let _ = fs::remove_dir_all(&unpacked);
+    fs::create_dir_all(&unpacked).expect("a folder for the tests");
+    printed(&root(), &["package", "--workspace", "--no-verify", "--allow-dirty", "--locked", "--offline"]);
+    let version = env!("CARGO_PKG_VERSION");
+    for (folder, package) in PACKAGES {
+        let packed = target().join("package").join(format!("{package}-{version}.crate"));
+        // New times of modification: in a package they are all the same, and cargo would take what an earlier test
+        // built for what is there now.
+        let unpack = Command::new("tar").current_dir(&unpacked).arg("xzmf").arg(packed).status();
+        assert!(unpack.expect("tar runs").success(), "{package}");
+        let from = unpacked.join(format!("{package}-{version}"));
+        for file in ["LICENSE-APACHE", "LICENSE-MIT", "README.md"] {
+            assert!(from.join(file).metadata().is_ok_and(|file| file.len() > 100), "{package} has no {file}");
+        }
+        update(&from, &place.join(folder));
+    }
+    for name in ["ledger", "mailbox", "tickets"] {
+        update(&root().join("examples").join(name), &place.join("examples").join(name));
+    }
+    fs::create_dir_all(place.join(".cargo")).expect("a folder");
+    fs::write(place.join(".cargo/config.toml"), "").expect("written");
+    // Those that another package depends on, in every crate; a lock file names each that is not used.
+    patch_in(&place, &place, &["layers", "reports", "session", "sim"]);
+    patch_in(&place, &place.join("examples/tickets"), &["driver"]);
+    place
+}
+
+/// Lets a crate in this folder find packages that are in no registry.
+fn patch(crate_: &Path, folders: &[&str]) {
+    patch_in(&PLACE, crate_, folders);
+}
+
+fn patch_in(place: &Path, crate_: &Path, folders: &[&str]) {
+    let config = crate_.join(".cargo/config.toml");
+    let mut text = fs::read_to_string(&config).expect("a configuration") + "\n[patch.crates-io]\n";
+    for (folder, package) in PACKAGES.iter().filter(|(folder, _)| folders.contains(folder)) {
+        text += &format!("{package} = {{ path = {:?} }}\n", place.join(folder));
+    }
+    fs::write(config, text).expect("written");
+}
+
+/// Makes a folder what another one is. A file that is the same keeps its time, and is not built again.
+fn update(from: &Path, to: &Path) {
+    fs::create_dir_all(to).expect("a folder");
+    let mut there = names(from);
+    there.retain(|name| name != "target");
+    for gone in names(to).iter().filter(|name| !there.contains(name)).map(|name| to.join(name)) {
+        match gone.is_dir() {
+            true => fs::remove_dir_all(gone).expect("removed"),
+            false => fs::remove_file(gone).expect("removed"),
+        }
+    }
+    for (from, to) in there.iter().map(|name| (from.join(name), to.join(name))) {
+        if from.is_dir() {
+            update(&from, &to);
+            continue;
+        }
+        let content = fs::read(from).expect("a file");
+        if fs::read(&to).ok().as_ref() != Some(&content) {
+            fs::write(to, content).expect("written");
+        }
+    }
 }
 
 /// Where all of them are built.
@@ -21,7 +108,11 @@ fn cargo(folder: &Path, arguments: &[&str]) -> Output {
     let mut cargo = Command::new(env!("CARGO"));
     cargo.current_dir(folder).args(arguments).env("CARGO_TARGET_DIR", target());
     // Cargo joins a crate's flags with those of the folders around it, which are the same ones.
-    cargo.env("CARGO_PROFILE_DEV_DEBUG", "line-tables-only").env("RUSTFLAGS", "--cfg madsim");
+    cargo.env("RUSTFLAGS", "--cfg madsim");
+    // The workspace's own, unless who runs the tests has set another one.
+    if std::env::var_os("CARGO_PROFILE_DEV_DEBUG").is_none() {
+        cargo.env("CARGO_PROFILE_DEV_DEBUG", "line-tables-only");
+    }
     // What cargo sets for this test is not what the user's own cargo finds.
     for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("CARGO_PKG_"))
     {
@@ -66,7 +157,7 @@ fn the_mailboxes_tests_pass_and_its_command_runs() {
     let line = "cargo run --manifest-path examples/mailbox/Cargo.toml -- bugs";
     assert!(include_str!("../../docs/src/failures.md").contains(line));
     let arguments: Vec<&str> = line.split(' ').skip(1).collect();
-    let caught = printed(&Path::new(env!("CARGO_MANIFEST_DIR")).join(".."), &arguments);
+    let caught = printed(&PLACE, &arguments);
     assert!(caught.contains("all 5 planted bugs were caught"), "{caught}");
 }
 
@@ -113,11 +204,11 @@ fn names(folder: &Path) -> Vec<String> {
 
 #[test]
 fn a_new_crate_passes_its_tests_and_catches_its_planted_bugs() {
-    let (ledger, place) = (example("ledger"), Path::new(env!("CARGO_TARGET_TMPDIR")).join("new"));
+    let (ledger, place) = (example("ledger"), PLACE.join("new"));
     printed(&ledger, &["build", "--locked"]);
     let _ = fs::remove_dir_all(&place);
     fs::create_dir_all(&place).expect("a folder for the test");
-    let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let sources = PLACE.clone();
     // As the README has it, with another name.
     assert!(include_str!("../../README.md").contains("examples/ledger/Cargo.toml -- new my-layer --path ."));
     let new = |name: &str, sources: &Path| {
@@ -144,8 +235,8 @@ fn a_new_crate_passes_its_tests_and_catches_its_planted_bugs() {
     assert_eq!(names(&crate_), [".cargo", ".github", ".gitignore", "Cargo.toml", "src"]);
     let read = |file: PathBuf| fs::read_to_string(file).expect("a file");
     let flags = "rustflags = [\"--cfg\", \"madsim\"]\n";
-    for example in ["ledger", "mailbox", "tickets"].map(example) {
-        let config = read(example.join(".cargo/config.toml"));
+    for example in ["ledger", "mailbox", "tickets"] {
+        let config = read(root().join("examples").join(example).join(".cargo/config.toml"));
         assert_eq!(read(crate_.join(".cargo/config.toml")), config);
         assert!(config.contains(&format!("[build]\n{flags}")), "{config}");
     }
@@ -167,73 +258,29 @@ fn a_new_crate_passes_its_tests_and_catches_its_planted_bugs() {
     assert_eq!(read(crate_.join("Cargo.toml")), before);
 }
 
-/// Copies the files below a folder.
-fn copy(from: &Path, to: &Path) {
-    fs::create_dir_all(to).expect("a folder");
-    for entry in fs::read_dir(from).expect("a folder").map(|entry| entry.expect("an entry")) {
-        let (from, to) = (entry.path(), to.join(entry.file_name()));
-        match entry.file_type().expect("its type").is_dir() {
-            true if entry.file_name() == "target" => {}
-            true => copy(&from, &to),
-            false => drop(fs::copy(from, to).expect("copied")),
-        }
-    }
-}
-
 #[test]
 fn the_examples_and_a_new_crate_build_from_the_packages() {
-    let (root, ledger) = (Path::new(env!("CARGO_MANIFEST_DIR")).join(".."), example("ledger"));
-    let place = Path::new(env!("CARGO_TARGET_TMPDIR")).join("packaged");
+    // The other tests build the examples from the packages, and a new crate that names their folder. This one names their
+    // version.
+    let (ledger, place) = (example("ledger"), PLACE.join("published"));
+    printed(&ledger, &["build", "--locked"]);
     let _ = fs::remove_dir_all(&place);
     fs::create_dir_all(&place).expect("a folder for the test");
-    printed(&root, &["package", "--workspace", "--no-verify", "--allow-dirty", "--locked", "--offline"]);
-    let version = env!("CARGO_PKG_VERSION");
-    let mut patch = "\n[patch.crates-io]\n".to_owned();
-    for package in
-        ["shaketable", "shaketable-layers", "shaketable-reports", "shaketable-session", "shaketable-sim"]
-    {
-        let packed = target().join("package").join(format!("{package}-{version}.crate"));
-        // New times of modification: in a package they are all the same, and cargo would take what an earlier test
-        // built for what is there now.
-        let unpacked = Command::new("tar").current_dir(&place).arg("xzmf").arg(packed).status();
-        assert!(unpacked.expect("tar runs").success(), "{package}");
-        let folder = place.join(format!("{package}-{version}"));
-        for file in ["LICENSE-APACHE", "LICENSE-MIT", "README.md"] {
-            assert!(
-                folder.join(file).metadata().is_ok_and(|file| file.len() > 100),
-                "{package} has no {file}"
-            );
-        }
-        patch += &format!("{package} = {{ path = {folder:?} }}\n");
-    }
-    for name in ["ledger", "mailbox"] {
-        copy(&example(name), &place.join(name));
-        let manifest = place.join(name).join("Cargo.toml");
-        let text = fs::read_to_string(&manifest).expect("a manifest");
-        let text = ["harness", "layers"].iter().fold(text, |text, folder| {
-            text.replace(&format!("path = \"../../{folder}\""), &format!("version = \"{version}\""))
-        });
-        assert!(!text.contains("path ="), "{text}");
-        fs::write(manifest, text).expect("written");
-    }
-    printed(&ledger, &["build", "--locked"]);
     let program = target().join("debug").join(format!("ledger{}", std::env::consts::EXE_SUFFIX));
     let ran = Command::new(program).current_dir(&place).args(["new", "my-stock"]).status();
     assert!(ran.expect("the ledger's command runs").success());
+    let crate_ = place.join("my-stock");
+    let manifest = fs::read_to_string(crate_.join("Cargo.toml")).expect("a manifest");
+    assert!(!manifest.contains("path ="), "{manifest}");
     let lock = fs::read_to_string(ledger.join("Cargo.lock")).expect("a lock file");
-    fs::write(place.join("my-stock/Cargo.lock"), lock.replace("\"ledger\"", "\"my-stock\""))
-        .expect("written");
-    for name in ["ledger", "mailbox", "my-stock"] {
-        let config = place.join(name).join(".cargo/config.toml");
-        let text = fs::read_to_string(&config).expect("a configuration");
-        fs::write(config, text + &patch).expect("written");
-        printed(&place.join(name), &["build", "--offline"]);
-    }
+    fs::write(crate_.join("Cargo.lock"), lock.replace("\"ledger\"", "\"my-stock\"")).expect("written");
+    patch(&crate_, &["harness"]);
+    printed(&crate_, &["build", "--offline"]);
 }
 
 /// Lines that say something, without those of tests.
 fn lines(file: &str) -> usize {
-    let text = std::fs::read_to_string(example("ledger").join("src").join(file)).expect("an example");
+    let text = fs::read_to_string(root().join("examples/ledger/src").join(file)).expect("an example");
     let text = text.split("#[cfg(test)]").next().unwrap_or_default();
     text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with("//")).count()
 }

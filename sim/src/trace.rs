@@ -151,10 +151,13 @@ pub(crate) fn mix(a: u64, b: u64) -> u64 {
 /// A hash of bytes that is the same on every platform.
 pub fn hash_bytes(seed: u64, bytes: &[u8]) -> u64 {
     let mut hash = mix(seed, bytes.len() as u64);
-    for chunk in bytes.chunks(8) {
+    let mut add = |word| hash = mix(hash ^ u64::from_le_bytes(word), 0x4b33_a62e_d433_d4a3);
+    let (words, rest) = bytes.as_chunks();
+    words.iter().for_each(|word| add(*word));
+    if !rest.is_empty() {
         let mut word = [0; 8];
-        word[..chunk.len()].copy_from_slice(chunk);
-        hash = mix(hash ^ u64::from_le_bytes(word), 0x4b33_a62e_d433_d4a3);
+        word[..rest.len()].copy_from_slice(rest);
+        add(word);
     }
     hash
 }

@@ -139,14 +139,15 @@ fn a_program_that_ends_without_a_report_is_judged_by_its_journal() {
 #[test]
 fn memory_is_bounded() {
     let program = Program::compile("many");
-    let megabytes = |arguments: &[&str], memory| {
+    let kilobytes = |arguments: &[&str], memory| {
         let printed = program.run(arguments, &[("SHAKETABLE_MEMORY", memory)]);
-        printed.trim().parse::<u64>().expect("a number") / 1_000
+        printed.trim().parse::<u64>().expect("a number")
     };
-    let reset = megabytes(&["10", "50"], "1000");
-    assert!(reset < 250, "{reset} MB, of which 50 are in use at once");
-    let (few, many) = (megabytes(&["2000"], "4"), megabytes(&["40000"], "4"));
-    assert!(many < few + 20, "{few} MB, and then {many} MB");
+    let reset = kilobytes(&["10", "50"], "1000");
+    assert!(reset < 250_000, "{reset} kB, of which 50,000 are in use at once");
+    // Half a kilobyte for each transaction more would be too much.
+    let (few, many) = (kilobytes(&["4000"], "4"), kilobytes(&["14000"], "4"));
+    assert!(many < few + 5_000, "{few} kB, and then {many} kB");
 }
 
 /// A cluster file that names a server is not followed if the environment says so.

@@ -170,6 +170,10 @@ fn is_escaped_bytes(bytes: &[u8]) -> bool {
 
 fn cells(history: &RunHistory, shows: impl Fn(&TransactionEntry) -> bool) -> Vec<Cell> {
     let writers = Writers::of(history);
+    let mut by_operation: BTreeMap<_, Vec<&TransactionEntry>> = BTreeMap::new();
+    for tx in history.transactions.iter().filter(|tx| shows(tx)) {
+        by_operation.entry((tx.client, tx.operation)).or_default().push(tx);
+    }
     let mut cells: Vec<Cell> = Vec::new();
     // In the order in which a client did them, which counts at equal times.
     for operation in &history.operations {
@@ -177,8 +181,7 @@ fn cells(history: &RunHistory, shows: impl Fn(&TransactionEntry) -> bool) -> Vec
         let of = |at: u64, lines: Vec<String>| Cell { at, client: Some(*client), lines };
         let marked = if history.witness.operations.contains(&(*client, *index)) { "*" } else { "" };
         cells.push(of(*called, vec![format!("{marked}{index}: {call}")]));
-        let is_its_own = |tx: &&TransactionEntry| (tx.client, tx.operation) == (Some(*client), Some(*index));
-        for tx in history.transactions.iter().filter(|tx| is_its_own(tx) && shows(tx)) {
+        for tx in by_operation.get(&(Some(*client), Some(*index))).into_iter().flatten() {
             let lines = transaction(tx, history.witness.transactions.contains(&tx.id), &writers);
             cells.push(of(tx.durable.unwrap_or(tx.ended), lines));
         }
@@ -193,10 +196,10 @@ fn cells(history: &RunHistory, shows: impl Fn(&TransactionEntry) -> bool) -> Vec
         cells.push(Cell { at: tx.durable.unwrap_or(tx.ended), client: None, lines });
     }
     let last = history.operations.iter().map(|operation| operation.returned.unwrap_or(history.ended)).max();
-    let is_shown = |client: &u16| history.operations.iter().any(|operation| operation.client == *client);
+    let clients: BTreeSet<u16> = history.operations.iter().map(|operation| operation.client).collect();
     for event in history.events.iter().filter(|event| event.kind != EventKind::Act && Some(event.at) <= last)
     {
-        if event.client.as_ref().is_some_and(|client| !is_shown(client)) {
+        if event.client.is_some_and(|client| !clients.contains(&client)) {
             continue;
         }
         let lasted = event.until.map_or_else(String::new, |until| {

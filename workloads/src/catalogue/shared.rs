@@ -252,6 +252,27 @@ impl Timer {
     }
 }
 
+/// The configuration and the operations of each client in the plan of a seed. Drawing a whole [`Plan`](shaketable::plan::Plan)
+/// would build the code that runs the workload once more, for the unit tests.
+#[cfg(test)]
+pub(super) fn drawn<W: shaketable::Workload>(seed: u64) -> (W, Vec<Vec<W::Op>>) {
+    use proptest::{
+        strategy::{Strategy, ValueTree},
+        test_runner::{RngAlgorithm, TestRng, TestRunner},
+    };
+    let seed = shaketable_sim::seed::Seed(seed);
+    let workload = W::draw(&mut seed.stream("workload"), None);
+    let operations = |client: usize| {
+        let mut key = [0; 32];
+        seed.stream(&format!("operations-{client}")).fill(&mut key);
+        let rng = TestRng::from_seed(RngAlgorithm::ChaCha, &key);
+        let mut runner = TestRunner::new_with_rng(Default::default(), rng);
+        workload.operations(client).new_tree(&mut runner).expect("operations").current()
+    };
+    let lists = (0..workload.clients()).map(operations).collect();
+    (workload, lists)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

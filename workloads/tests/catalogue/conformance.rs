@@ -1,7 +1,8 @@
 //! The simulated client, the directory layer and the tuple layer return the recorded results of a real
 //! FoundationDB 7.4 cluster and of the official binding.
 
-use shaketable_workloads::conformance::check;
+use shaketable_sim::seed::Seed;
+use shaketable_workloads::conformance::{Case, KINDS, check, record_simulated};
 use std::path::Path;
 
 #[test]
@@ -27,4 +28,14 @@ fn every_recorded_case_is_answered_equally() {
             ("tuples.jsonl", 998),
         ]
     );
+}
+
+#[test]
+fn recorded_cases_are_answered_equally() {
+    for kind in KINDS {
+        let recorded = record_simulated(Seed(1), kind, 60).expect("a calm cluster answers");
+        assert_eq!((recorded.cases.len(), recorded.unstable), (60, 0), "{kind}");
+        let answers = |case: &Case| case.steps.iter().all(|step| !step.expect.is_null());
+        assert!(recorded.cases.iter().all(answers), "{kind}");
+    }
 }

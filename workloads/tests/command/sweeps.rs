@@ -78,7 +78,7 @@ fn a_sweep_shrinks_its_first_failure_and_reports_both_plans() {
     let folder = folder("shrinks");
     let path = folder.join("report.json");
     let report = path.to_str().expect("a plain path");
-    let arguments = ["run", "queue", "--bug", "snapshot-dequeue", "--seeds", "20", "--json", report];
+    let arguments = ["run", "queue", "--bug", "snapshot-dequeue", "--seeds", "6", "--json", report];
     let output = run(&arguments);
     assert_eq!(code(&output), 1, "{}", stdout(&output));
     assert!(

@@ -259,7 +259,8 @@ fn an_installed_command_has_completions_and_manual_pages() {
 fn what_is_printed_fits_a_terminal_of_80_columns() {
     for arguments in [
         &["list"][..],
-        &["bugs", "cycle", "index", "--seeds", "1"],
+        // Names as long as there are.
+        &["bugs", "cycle", "leased_queue", "--seeds", "1"],
         &["advise", "cycle", "index", "--seeds", "5"],
         &["explore", "cycle", "--seeds", "1", "--budget", "1s"],
         &["explore", "cycle", "--seeds", "1", "--budget", "1s", "--bugs"],

@@ -83,6 +83,25 @@ fn a_deposit_that_was_made_is_no_refusal() {
 }
 
 #[test]
+fn a_session_settles_a_deposit_by_itself_and_returns_its_fate() {
+    on_cluster(|db| async move {
+        let mut session = session(&db).await;
+        assert_eq!(session.settled::<u64>(), Ok(None));
+        let op = session.begin().await.expect("an id");
+        let tx = begin(&db);
+        deposit(&tx, &session, op).await;
+        tx.commit().await.expect("a calm cluster commits");
+        // As if the reply to the commit had been lost.
+        let error = tx::Error::COMMIT_UNKNOWN_RESULT;
+        let lost = Err(RunError { error, maybe_committed: true, attempts: 1 });
+        let unknown = session.conclude::<u64, tx::Error>(op, lost).await;
+        assert!(matches!(unknown, Outcome::Unknown(_)), "{unknown:?}");
+        session.begin().await.expect("the next operation");
+        assert_eq!(session.settled::<u64>(), Ok(Some((op, Fate::Applied(10)))));
+    });
+}
+
+#[test]
 fn each_deposit_has_a_fate_of_its_own() {
     on_cluster(|db| async move {
         let mut session = session(&db).await;

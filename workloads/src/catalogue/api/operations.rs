@@ -415,15 +415,13 @@ impl Api {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use shaketable::plan::{Demands, Plan};
-    use shaketable_sim::seed::Seed;
+    use crate::catalogue::shared::drawn;
 
     #[test]
-    fn plans_are_drawn_and_survive_being_saved() {
+    fn calls_of_every_kind_are_drawn_and_survive_being_saved() {
         let mut kinds = std::collections::BTreeSet::new();
         for seed in 0..100 {
-            let plan = Plan::draw::<Api>(Seed(seed), &Demands::default());
-            let operations = plan.operations_of::<Api>().expect("its own");
+            let (_, operations) = drawn::<Api>(seed);
             for call in operations.iter().flatten().flat_map(|op| &op.calls) {
                 let text = serde_json::to_string(call).unwrap();
                 assert_eq!(serde_json::from_str::<Call>(&text).unwrap(), *call);

@@ -262,10 +262,9 @@ impl Index {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::catalogue::index::State;
+    use crate::catalogue::{index::State, shared::drawn};
     use shaketable::{
         models::timeline::Timeline,
-        plan::{Demands, Plan},
         specimen::{At, Mounted, Specimen},
     };
     use shaketable_sim::seed::Seed;
@@ -275,9 +274,8 @@ mod tests {
     fn clients_meet_and_every_bound_is_drawn() {
         let (mut moved, mut found, mut bounds) = (0, 0, BTreeSet::new());
         for seed in 0..100 {
-            let plan = Plan::draw::<Mounted<Index>>(Seed(seed), &Demands::default());
             let mut model = Timeline::new(State::default());
-            let operations = plan.operations_of::<Mounted<Index>>().expect("its own");
+            let (_, operations) = drawn::<Mounted<Index>>(seed);
             for op in operations.iter().flatten().flatten() {
                 let draw = Index::draw(&mut Seed(0).stream("index"), None);
                 match draw.replay(&mut model, op, &At::default()) {

@@ -43,10 +43,10 @@ impl Index {
         };
         let state = State { users, ..state };
         let projected = match self.planted {
-            Some(Planted::AsPrinted) => State { users: BTreeMap::new(), ..state.clone() },
-            _ => state.clone(),
+            Some(Planted::AsPrinted) => &State { users: BTreeMap::new(), ..state.clone() },
+            _ => &state,
         };
-        Ok(projection(&projected, &rows).map(|()| Timeline::new(state)))
+        Ok(projection(projected, &rows).map(|()| Timeline::new(state)))
     }
 }
 

@@ -61,7 +61,9 @@ impl Batch {
         let Batch { client, number, items, length } = *self;
         (0..items).map(move |part| {
             let bytes = [client as u8, number as u8, part as u8];
-            ((client, number, part), bytes.into_iter().cycle().take(length).collect())
+            let mut value = bytes.repeat(length.div_ceil(bytes.len()));
+            value.truncate(length);
+            ((client, number, part), value)
         })
     }
 
@@ -168,19 +170,15 @@ impl Queue {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use shaketable::{
-        plan::{Demands, Plan},
-        specimen::Mounted,
-    };
-    use shaketable_sim::seed::Seed;
+    use crate::catalogue::shared::drawn;
+    use shaketable::specimen::Mounted;
     use std::collections::BTreeSet;
 
     #[test]
     fn plans_have_both_orders_and_every_kind_of_call() {
         let mut seen = BTreeSet::new();
         for seed in 0..100 {
-            let plan = Plan::draw::<Mounted<Queue>>(Seed(seed), &Demands::default());
-            let operations = plan.operations_of::<Mounted<Queue>>().expect("its own");
+            let (_, operations) = drawn::<Mounted<Queue>>(seed);
             for op in operations.iter().flatten().flatten() {
                 seen.insert(match op {
                     Op::Enqueue(batch) if batch.length > LONGEST => "oversized".to_owned(),

@@ -156,9 +156,9 @@ impl Ranks {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::catalogue::shared::drawn;
     use shaketable::{
         models::timeline::Timeline,
-        plan::{Demands, Plan},
         specimen::{At, Mounted, Specimen},
     };
     use shaketable_sim::seed::Seed;
@@ -167,12 +167,11 @@ mod tests {
     fn ranks_and_entries_are_found() {
         let (mut ranked, mut scores, mut entries, mut refused) = (0, 0, 0, 0);
         for seed in 0..100 {
-            let plan = Plan::draw::<Mounted<Ranks>>(Seed(seed), &Demands::default());
             let mut model = Timeline::new(super::super::State::default());
-            let drawn = Ranks::draw(&mut Seed(seed).stream("ranks"), None);
-            let operations = plan.operations_of::<Mounted<Ranks>>().expect("its own");
+            let ranks = Ranks::draw(&mut Seed(seed).stream("ranks"), None);
+            let (_, operations) = drawn::<Mounted<Ranks>>(seed);
             for op in operations.iter().flatten().flatten() {
-                match drawn.replay(&mut model, op, &At::default()) {
+                match ranks.replay(&mut model, op, &At::default()) {
                     Ok(Answer::Rank(Some(1..))) => ranked += 1,
                     Ok(Answer::Score(Some(_))) => scores += 1,
                     Ok(Answer::Entries(found)) if found.len() > 2 => entries += 1,

@@ -143,12 +143,9 @@ impl Signups {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use shaketable::{
-        plan::{Demands, Plan},
-        specimen::{At, Mounted, Specimen},
-    };
+    use crate::catalogue::shared::drawn;
+    use shaketable::specimen::{At, Mounted, Specimen};
     use shaketable_layers::scheduling::Error;
-    use shaketable_sim::seed::Seed;
     use std::collections::BTreeSet;
 
     #[test]
@@ -171,12 +168,11 @@ mod tests {
     fn the_races_of_the_tutorial_are_drawn() {
         let (mut last_seat, mut sixth, mut switched, mut kept) = (0, 0, 0, 0);
         for seed in 0..200 {
-            let plan = Plan::draw::<Mounted<Signups>>(Seed(seed), &Demands::default());
-            let configuration = serde_json::to_value(&plan.configuration).expect("plain data");
+            let (mounted, operations) = drawn::<Mounted<Signups>>(seed);
+            let configuration = serde_json::to_value(&mounted).expect("plain data");
             let signup: Signups =
                 serde_json::from_value(configuration["specimen"].clone()).expect("the same");
             let mut model = signup.model();
-            let operations = plan.operations_of::<Mounted<Signups>>().expect("its own");
             for op in operations.iter().flatten().flatten() {
                 let switch = matches!(op, Op::Anyway(op) if matches!(**op, Op::Switch(..)));
                 match signup.replay(&mut model, op, &At::default()) {

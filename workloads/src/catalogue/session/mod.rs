@@ -208,35 +208,3 @@ impl Workload for Sessions {
         differs.await.map_err(|e| e.error)
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use shaketable_layers::{
-        once::{self, Check, Session},
-        tx::RunError,
-    };
-
-    #[test]
-    fn a_session_returns_what_it_has_settled_by_itself() {
-        let (first, settled) = shaketable::calm::simulate(|db| async move {
-            let mut session = Session::open(&db, &slots(), 0).await.expect("a session");
-            assert_eq!(session.settled::<u64>(), Ok(None));
-            let op = session.begin().await.expect("an operation");
-            let tx = db.create_transaction().expect("a transaction");
-            let Ok(Check::<u64>::New(permit)) = once::check(&tx, &slots(), op).await else {
-                panic!("{op} was never applied")
-            };
-            once::record(&tx, permit, 7u64).expect("an answer");
-            tx.commit().await.expect("a commit");
-            // As if the reply to the commit had been lost.
-            let error = tx::Error::COMMIT_UNKNOWN_RESULT;
-            let lost = Err(RunError { error, maybe_committed: true, attempts: 1 });
-            let unknown = session.conclude::<u64, tx::Error>(op, lost).await;
-            assert!(matches!(unknown, once::Outcome::Unknown(_)), "{unknown:?}");
-            session.begin().await.expect("the next operation");
-            (op, session.settled::<u64>())
-        });
-        assert_eq!(settled, Ok(Some((first, once::Fate::Applied(7)))));
-    }
-}

@@ -265,20 +265,14 @@ impl Workload for Upload {
 #[cfg(test)]
 mod tests {
     use super::{operations::Deed, *};
-    use shaketable::plan::{Demands, Plan};
+    use crate::catalogue::shared::drawn;
     use shaketable::sessions::slots;
     use shaketable_layers::blob::MAX_PARTS;
     use shaketable_sim::seed::Seed;
 
     #[test]
     fn plans_have_uploads_of_many_parts_and_every_kind_of_operation() {
-        let plans: Vec<_> = (0..60)
-            .map(|seed| {
-                let plan = Plan::draw::<Upload>(Seed(seed), &Demands::default());
-                let configuration = plan.configuration.get::<Upload>().expect("its own").clone();
-                (configuration, plan.operations_of::<Upload>().expect("its own"))
-            })
-            .collect();
+        let plans: Vec<_> = (0..60).map(drawn::<Upload>).collect();
         let any = |is: &dyn Fn(&Upload, &Op) -> bool| {
             plans.iter().any(|(upload, lists)| lists.iter().flatten().any(|op| is(upload, op)))
         };

@@ -254,13 +254,13 @@ fn counted(bug: Option<ClusterBug>, faults: Profile, increments: usize, memory: 
 /// Whether the history is judged as a whole or in parts, the verdict and the report are the same.
 #[test]
 fn a_history_that_is_judged_in_parts_gives_the_same_report() {
-    let whole = counted(None, Profile::Standard, 2_500, usize::MAX);
-    assert_eq!(counted(None, Profile::Standard, 2_500, 1_250_000), whole);
+    let whole = counted(None, Profile::Standard, 8_000, usize::MAX);
+    assert_eq!(counted(None, Profile::Standard, 8_000, 4_000_000), whole);
     assert_eq!((whole.objections.len(), whole.late), (0, 0), "{whole}");
     for bug in [ClusterBug::StaleReadVersion, ClusterBug::StorageSkipsVersion, ClusterBug::LogAnswersEarly] {
-        let whole = counted(Some(bug), Profile::Standard, 2_500, usize::MAX);
+        let whole = counted(Some(bug), Profile::Standard, 8_000, usize::MAX);
         assert!(!whole.objections.is_empty(), "{}", bug.name());
-        assert_eq!(counted(Some(bug), Profile::Standard, 2_500, 1_250_000), whole);
+        assert_eq!(counted(Some(bug), Profile::Standard, 8_000, 4_000_000), whole);
     }
 }
 

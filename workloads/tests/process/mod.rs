@@ -21,6 +21,7 @@ pub fn shaketable(arguments: &[&str]) -> Command {
 
 /// Waits until a command listens for signals, which it does before its first run.
 #[cfg(target_os = "linux")]
+#[allow(clippy::disallowed_methods, reason = "another process, in the time of the wall")]
 pub fn listens(child: &std::process::Child) {
     // The bits of SIGHUP, SIGINT and SIGTERM, which are signals 1, 2 and 15.
     const SIGNALS: u64 = 1 | 1 << 1 | 1 << 14;

@@ -334,7 +334,8 @@ pub struct BugsArguments {
     pub bug: Vec<String>,
     /// The number of seeds from 0, or a range that excludes B, to try on each bug before it counts as
     /// missed [default: 500, or 20 with a real cluster]
-    #[arg(long, alias = "max-seeds", value_name = "N|A..B", allow_negative_numbers = true, value_parser = seeds::range)]
+    #[arg(long, alias = "max-seeds", value_name = "N|A..B", allow_negative_numbers = true)]
+    #[arg(value_parser = seeds::range)]
     pub seeds: Option<Range<u64>>,
     /// Start no further seed after this time: 60s, 5m, 1h 30m
     #[arg(long, value_name = "TIME", value_parser = choose::duration)]
@@ -470,7 +471,8 @@ pub struct NewArguments {
 #[derive(Clone, Debug, Args)]
 pub struct ServeArguments {
     /// The seed of the cluster
-    #[arg(long, value_name = "SEED", allow_negative_numbers = true, value_parser = seeds::seed, default_value_t = 0)]
+    #[arg(long, value_name = "SEED", allow_negative_numbers = true, value_parser = seeds::seed)]
+    #[arg(default_value_t = 0)]
     pub seed: u64,
     /// The fault profile: calm, standard or storm [default: calm, as in a process of its own]
     #[arg(long, value_name = "PROFILE", value_parser = choose::profile)]

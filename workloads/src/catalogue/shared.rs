@@ -252,8 +252,8 @@ impl Timer {
     }
 }
 
-/// The configuration and the operations of each client in the plan of a seed. Drawing a whole [`Plan`](shaketable::plan::Plan)
-/// would build the code that runs the workload once more, for the unit tests.
+/// A configuration, and operations for each of its clients, from the strategies that plans draw from. Drawing a
+/// whole [`Plan`](shaketable::plan::Plan) would compile the code that runs the workload again, for unit tests.
 #[cfg(test)]
 pub(super) fn drawn<W: shaketable::Workload>(seed: u64) -> (W, Vec<Vec<W::Op>>) {
     use proptest::{

@@ -1,7 +1,6 @@
 //! Proves that the judges work: planted bugs are caught by a judge of the layer, and bugs planted in the cluster by a
 //! judge of the cluster, with fixed seeds. `shaketable bugs` catches all of them; it is part of the gate.
 
-use serde_json::Value;
 use shaketable::entry::Entry;
 use shaketable::{
     finding::{Kind, Verdict},
@@ -46,23 +45,15 @@ fn planted_bugs_of_every_workload_are_caught() {
     assert!(missed.is_empty(), "not caught by {SEEDS} seeds: {missed:?}");
 }
 
-/// The plan with its shortest operations only: bugs show in its configuration, and some operations are megabytes.
-fn short(plan: &str) -> String {
-    let mut plan: Value = serde_json::from_str(plan).expect("a repro file");
-    for list in plan["operations"].as_array_mut().expect("operations").iter_mut() {
-        let shortest = list.as_array().expect("a list").iter().min_by_key(|op| op.to_string().len());
-        *list = shortest.cloned().into_iter().collect();
-    }
-    serde_json::to_string_pretty(&plan).expect("plain data")
-}
-
 /// A repro file whose demands and configuration disagree about a planted bug is refused.
 #[test]
 fn every_planted_bug_shows_in_its_plan() {
+    // With other seeds, the plans of `index` have megabytes of values.
+    let seed = Seed(2);
     for entry in catalogue() {
         for bug in entry.bugs().iter().map(|bug| bug.name) {
             let demands = Demands { bug: Some(bug.to_owned()), ..Demands::default() };
-            let planted = short(&entry.plan(Seed(3), &demands));
+            let planted = entry.plan(seed, &demands);
             let named = format!("\"bug\": \"{bug}\"");
             assert!(entry.head(&planted).is_ok(), "{} {bug}", entry.name());
             let hidden = planted.replacen(&named, "\"without\": []", 1);
@@ -70,7 +61,7 @@ fn every_planted_bug_shows_in_its_plan() {
         }
         // What shows a bug is not in this plan: one of them stands for all.
         if let Some(bug) = entry.bugs().first().map(|bug| bug.name) {
-            let sound = short(&entry.plan(Seed(3), &Demands::default()));
+            let sound = entry.plan(seed, &Demands::default());
             let claimed =
                 sound.replacen("\"demands\": {", &format!("\"demands\": {{ \"bug\": \"{bug}\","), 1);
             assert!(claimed != sound && entry.head(&claimed).is_err(), "{} {bug}", entry.name());

@@ -26,8 +26,9 @@ fn explored(workload: &str, bug: Option<&str>, seeds: Range<u64>, jobs: usize, m
 
 #[test]
 fn nothing_fails_without_a_bug() {
-    for workload in ["cycle", "queue", "index", "session"] {
-        let found = explored(workload, None, 0..1, 2, 600);
+    // With the first seed, `index` has a crowd of users, which every audit reads.
+    for (workload, seed) in [("cycle", 0), ("queue", 0), ("index", 1), ("session", 0)] {
+        let found = explored(workload, None, seed..seed + 1, 2, 600);
         assert_eq!(found.verdict, Verdict::Passed, "{workload}: {:?}", found.failures);
         let ran = |part: Part| found.tallies.get(&part).map_or(0, |tally| tally.ran - tally.impossible);
         for part in [Part::Outcome, Part::Order] {

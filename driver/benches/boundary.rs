@@ -12,7 +12,7 @@ use fdb_c::{
     abi::network::{fdb_run_network, fdb_select_api_version_impl, fdb_setup_network, fdb_stop_network},
     embedded,
 };
-use shaketable_layers::tx::{Database, Isolation, Transaction};
+use shaketable_tx::{Database, Isolation, Transaction};
 use simulated::{Handle, Job, run};
 use std::{
     thread,

@@ -2,7 +2,6 @@
 
 use crate::pool;
 use parking_lot::Mutex;
-use shaketable_layers::tx::AnyDatabase;
 use shaketable_sim::{
     client::SimDatabase,
     cluster::Cluster,
@@ -13,6 +12,7 @@ use shaketable_sim::{
     seed::Seed,
     world::{Class, World},
 };
+use shaketable_tx::AnyDatabase;
 use std::{future::Future, sync::Arc};
 
 /// Runs `job` as a client of the smallest cluster, which is empty, and returns its result.

@@ -1,6 +1,5 @@
 //! Workloads without their types, for the command and for other tools that take any workload.
 
-#[cfg(feature = "fdb-client")]
 use crate::real;
 use crate::{
     explore::{Few, Subject},
@@ -31,7 +30,6 @@ pub trait Entry: Send + Sync {
     /// Draws the plan of a seed and performs it. The result has the traffic of the run.
     fn observe(&self, seed: Seed, demands: &Demands) -> RunResult;
     /// Draws the plan of a seed and performs it on a real cluster.
-    #[cfg(feature = "fdb-client")]
     fn run_on(
         &self,
         open: real::Open<'_>,
@@ -100,7 +98,6 @@ impl<W: Workload> Entry for Of<W> {
     fn observe(&self, seed: Seed, demands: &Demands) -> RunResult {
         runner::observe(&Plan::draw::<W>(seed, demands))
     }
-    #[cfg(feature = "fdb-client")]
     fn run_on(
         &self,
         open: real::Open<'_>,

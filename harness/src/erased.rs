@@ -11,12 +11,12 @@ use futures::{FutureExt, future::LocalBoxFuture};
 use proptest::strategy::{BoxedStrategy, Strategy};
 use serde::{Serialize, Serializer};
 use serde_json::Value;
-use shaketable_layers::tx::{AnyDatabase, AnyTransaction, Error};
 use shaketable_sim::{
     proto::{Mutation, Version},
     rt::Nanos,
     seed::Stream,
 };
+use shaketable_tx::{AnyDatabase, AnyTransaction, Error};
 use std::{
     any::Any,
     fmt::{self, Debug},

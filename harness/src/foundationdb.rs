@@ -35,7 +35,7 @@
 mod databases {
     use crate::Outcome;
     use foundationdb::FdbBindingError;
-    use shaketable_layers::tx::{Database, Error, downcast};
+    use shaketable_tx::{Database, Error, downcast};
     use std::sync::Arc;
 
     /// The database of a client as the crate `foundationdb` has it: a new handle of the same client, with options of its
@@ -47,7 +47,7 @@ mod databases {
             return Arc::new(fdb_c::embedded::database(db));
         }
         #[cfg(feature = "fdb-client")]
-        if let Some(db) = downcast::<shaketable_layers::fdb::FdbDatabase>(db) {
+        if let Some(db) = downcast::<shaketable_fdb::FdbDatabase>(db) {
             return db.foundationdb();
         }
         let _ = db;
@@ -80,6 +80,6 @@ pub use databases::{database, outcome};
 /// A new database handle of a simulated client, as the C library has it; `None` for another database. To be destroyed
 /// with `fdb_database_destroy`, which a `foundationdb::Database` that is made of it does.
 #[cfg(feature = "embedded")]
-pub fn pointer<D: shaketable_layers::tx::Database>(db: &D) -> Option<std::ptr::NonNull<std::ffi::c_void>> {
-    shaketable_layers::tx::downcast(db).map(|db| fdb_c::embedded::pointer(db).cast())
+pub fn pointer<D: shaketable_tx::Database>(db: &D) -> Option<std::ptr::NonNull<std::ffi::c_void>> {
+    shaketable_tx::downcast(db).map(|db| fdb_c::embedded::pointer(db).cast())
 }

@@ -17,11 +17,11 @@ use proptest::{
     strategy::{BoxedStrategy, Strategy},
 };
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
-use shaketable_layers::{
-    once::{self, Session},
-    tx::{self, Database, RetryError, Transaction},
-};
 use shaketable_sim::seed::Stream;
+use shaketable_tx::{
+    self as tx, Database, RetryError, Transaction,
+    once::{self, Session},
+};
 use std::{
     fmt::{self, Debug, Display, Formatter},
     marker::PhantomData,
@@ -245,7 +245,7 @@ impl<I: Invariants> Workload for Guarded<I> {
 /// ```
 /// use shaketable::prelude::*;
 ///
-/// shaketable_layers::refusals! {
+/// shaketable_tx::refusals! {
 ///     /// Why a step was refused.
 ///     pub enum Refusal { TooMuch = "that is too much" }
 /// }

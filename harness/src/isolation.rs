@@ -9,12 +9,9 @@ use crate::pass_on::pass_on;
 use bytes::Bytes;
 use futures::{TryFutureExt, future::BoxFuture};
 use parking_lot::Mutex;
-use shaketable_layers::{
-    always,
-    tx::{
-        AnyTransaction, ConflictRangeType, Error, Isolation, KeySelector, MappedBatch, MutationType,
-        RangeBatch, RangeOption, Result, RetryError, Transaction, TransactionOption, Turns, key_after,
-    },
+use shaketable_tx::{
+    AnyTransaction, ConflictRangeType, Error, Isolation, KeySelector, MappedBatch, MutationType, RangeBatch,
+    RangeOption, Result, RetryError, Transaction, TransactionOption, Turns, always, key_after,
 };
 use std::{
     fmt::{Debug, Display},

@@ -48,5 +48,5 @@ pub use workload::{Bug, Outcome, Step, Workload};
 pub mod __private {
     pub use proptest::strategy::{BoxedStrategy, Just, Strategy, Union};
     pub use serde;
-    pub use shaketable_layers::tx::Transaction;
+    pub use shaketable_tx::Transaction;
 }

@@ -1,4 +1,4 @@
-//! Methods of a [`Transaction`](shaketable_layers::tx::Transaction) that wraps another one. A wrapper writes some
+//! Methods of a [`Transaction`](shaketable_tx::Transaction) that wraps another one. A wrapper writes some
 //! of them itself and delegates the others.
 
 /// Delegates the named methods to the transaction in the field `$inner`: `pass_on! { <T> inner: set, clear }`.

@@ -12,18 +12,16 @@ pub use proptest::{
     prelude::{BoxedStrategy, Just, Strategy, any, prop_oneof},
 };
 pub use serde::{Deserialize, Serialize};
-pub use shaketable_layers::{
-    once::{self, Session, Slots},
-    reachable, sometimes,
-    tx::{
-        self, Database, Env,
-        Isolation::{self, Serializable, Snapshot},
-        MutationType, RangeOption, RetryError, Transaction,
-    },
-};
 pub use shaketable_sim::{
     faults::{Family, Profile},
     proto::{Mutation, Version},
     rt::MILLISECOND,
     seed::Stream,
+};
+pub use shaketable_tx::{
+    self as tx, Database, Env,
+    Isolation::{self, Serializable, Snapshot},
+    MutationType, RangeOption, RetryError, Transaction,
+    once::{self, Session, Slots},
+    reachable, sometimes,
 };

@@ -4,11 +4,11 @@
 use crate::workload::Outcome;
 use bytes::Bytes;
 use foundationdb_tuple::Subspace;
-use shaketable_layers::{
-    once::{self, Fate, OpId, Session, Slots},
-    tx::{self, Database, DatabaseOption, RetryError, RunError},
-};
 use shaketable_sim::{judges::SESSIONS, proto::Mutation, seed::Stream};
+use shaketable_tx::{
+    self as tx, Database, DatabaseOption, RetryError, RunError,
+    once::{self, Fate, OpId, Session, Slots},
+};
 use std::{fmt::Display, future::poll_fn, pin::pin, task::Poll, time::Duration};
 
 /// Where the sessions of a workload's clients are stored.

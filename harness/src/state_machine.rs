@@ -74,7 +74,7 @@
 //!
 //! // The addition: how the layer does a transition, and what it returns.
 //!
-//! shaketable_layers::refusals! {
+//! shaketable_tx::refusals! {
 //!     /// Why the library refuses.
 //!     pub enum Refusal { Lent = "the book is lent", NotLent = "the book is not lent" }
 //! }
@@ -129,11 +129,8 @@ use proptest::{
 };
 use proptest_state_machine::{ReferenceStateMachine, Sequential};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
-use shaketable_layers::{
-    once,
-    tx::{self, Database, Env, Isolation, RetryError, Transaction},
-};
 use shaketable_sim::seed::Stream;
+use shaketable_tx::{self as tx, Database, Env, Isolation, RetryError, Transaction, once};
 use std::{
     fmt::{self, Debug, Display, Formatter},
     marker::PhantomData,

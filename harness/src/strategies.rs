@@ -6,7 +6,7 @@ use proptest::{
     sample::select,
     strategy::{BoxedStrategy, Strategy},
 };
-use shaketable_layers::tx::VALUE_SIZE_LIMIT;
+use shaketable_tx::VALUE_SIZE_LIMIT;
 
 /// Short byte strings that are easily confused: the empty string, NUL, 0xff, and prefixes of each other.
 pub const CONFUSED: [&[u8]; 14] = [

@@ -4,7 +4,7 @@
 use crate::pass_on::pass_on;
 use bytes::Bytes;
 use futures::future::BoxFuture;
-use shaketable_layers::tx::{
+use shaketable_tx::{
     AnyTransaction, ConflictRangeType, Error, Isolation, KeySelector, MappedBatch, MutationType, RangeBatch,
     RangeOption, Result, Transaction, TransactionOption, Turns,
 };

@@ -10,13 +10,13 @@ use crate::{
 use bytes::Bytes;
 use proptest::strategy::BoxedStrategy;
 use serde::{Serialize, de::DeserializeOwned};
-use shaketable_layers::tx::{Database, Error};
 use shaketable_sim::{
     config::ClusterBug,
     proto::{Mutation, Version},
     rt::Nanos,
     seed::Stream,
 };
+use shaketable_tx::{Database, Error};
 use std::{fmt::Debug, future::Future};
 
 /// A planted bug: a variant of the code that is wrong on purpose and that a sweep must catch.
@@ -119,8 +119,8 @@ pub trait Workload: Clone + Debug + Serialize + DeserializeOwned + Send + Sync +
     /// Whether a committed transaction of an operation is its effect. A transaction that only ensures that the
     /// operation has no effect, such as the fence of an exactly-once record, is not. The default recognizes the
     /// fences of sessions in the subspace of the tuple `("sessions",)`, where this crate's workloads keep them. A
-    /// workload with [`Slots`](shaketable_layers::once::Slots) elsewhere implements this with
-    /// [`Slots::is_fence`](shaketable_layers::once::Slots::is_fence).
+    /// workload with [`Slots`](shaketable_tx::once::Slots) elsewhere implements this with
+    /// [`Slots::is_fence`](shaketable_tx::once::Slots::is_fence).
     fn is_effect(&self, mutations: &[Mutation]) -> bool {
         !sessions::is_fence(mutations)
     }

@@ -6,12 +6,12 @@ use proptest::{collection::vec, prelude::*};
 use serde::{Deserialize, Serialize};
 use shaketable::finding::{Finding, Kind, Verdict};
 use shaketable::{Bug, Outcome, Shake, Step, Workload};
-use shaketable_layers::tx::{Database, Env, Error, Isolation, Transaction, TransactionOption};
 use shaketable_sim::{
     faults::{Family, Profile},
     proto::Mutation,
     seed::Stream,
 };
+use shaketable_tx::{Database, Env, Error, Isolation, Transaction, TransactionOption};
 use std::{cell::Cell, future::Future, time::Duration};
 
 /// The workload. Its configuration is the behavior of its clients.
@@ -460,7 +460,7 @@ fn a_panic_in_the_model_accuses_the_workload() {
 mod refused {
     use shaketable::prelude::*;
 
-    shaketable_layers::refusals! {
+    shaketable_tx::refusals! {
         /// Why the setup is refused.
         pub enum Refusal { Full = "the store is full" }
     }

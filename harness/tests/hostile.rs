@@ -5,11 +5,11 @@ use shaketable::{
     finding::{Finding, Kind},
     prelude::*,
 };
-use shaketable_layers::tx::Error;
 use shaketable_sim::faults::Profile as Faults;
+use shaketable_tx::Error;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-shaketable_layers::refusals! {
+shaketable_tx::refusals! {
     /// Why the store does nothing.
     pub enum Refusal { Closed = "the store is closed" }
 }

@@ -21,10 +21,10 @@ static PLACE: LazyLock<PathBuf> = LazyLock::new(packaged);
 const PACKAGES: [(&str, &str); 6] = [
     ("harness", "shaketable"),
     ("driver", "shaketable-driver"),
-    ("layers", "shaketable-layers"),
     ("reports", "shaketable-reports"),
     ("session", "shaketable-session"),
     ("sim", "shaketable-sim"),
+    ("tx", "shaketable-tx"),
 ];
 
 fn example(name: &str) -> PathBuf {
@@ -56,7 +56,7 @@ fn packaged() -> PathBuf {
     fs::create_dir_all(place.join(".cargo")).expect("a folder");
     fs::write(place.join(".cargo/config.toml"), "").expect("written");
     // Those that another package depends on, in every crate; a lock file names each that is not used.
-    patch_in(&place, &place, &["layers", "reports", "session", "sim"]);
+    patch_in(&place, &place, &["reports", "session", "sim", "tx"]);
     patch_in(&place, &place.join("examples/tickets"), &["driver"]);
     place
 }

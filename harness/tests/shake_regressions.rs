@@ -11,7 +11,7 @@ use std::{
 mod counted {
     use shaketable::prelude::*;
 
-    shaketable_layers::refusals! {
+    shaketable_tx::refusals! {
         /// Why a write is refused.
         pub enum Refusal { TooLarge = "the number is too large" }
     }

@@ -14,7 +14,7 @@ use std::{
     sync::atomic::{AtomicU64, Ordering},
 };
 
-shaketable_layers::refusals! {
+shaketable_tx::refusals! {
     /// Why a booking is refused.
     pub enum Refusal {
         Full = "there is no seat left",

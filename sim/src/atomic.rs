@@ -6,7 +6,7 @@
 
 use crate::proto::{KeyRange, Mutation, Version};
 use bytes::Bytes;
-use shaketable_layers::tx::{Error, MutationType, Result, VALUE_SIZE_LIMIT, key_after};
+use shaketable_tx::{Error, MutationType, Result, VALUE_SIZE_LIMIT, key_after};
 
 /// The value after applying `op` with `operand` to `existing`; `None` is absent.
 ///

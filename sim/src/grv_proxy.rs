@@ -13,7 +13,7 @@ use crate::{
     world::World,
 };
 use futures::{StreamExt, stream::FuturesUnordered};
-use shaketable_layers::tx::Error;
+use shaketable_tx::Error;
 use std::{collections::VecDeque, future::poll_fn, sync::Arc, task::Poll};
 
 type Reply = crate::net::ReplyTo<Result<ReadVersionReply, Error>>;

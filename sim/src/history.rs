@@ -11,7 +11,7 @@ use crate::{
     rt::Nanos,
 };
 use bytes::Bytes;
-use shaketable_layers::tx::{Error, Isolation, KeySelector, KeyValue};
+use shaketable_tx::{Error, Isolation, KeySelector, KeyValue};
 use std::{collections::BTreeMap, sync::Arc};
 
 /// An attempt's number in the history, dense from 0.

@@ -3,7 +3,7 @@
 //! A run is one call of [`rt::simulate`]: one seed, one virtual clock, one order of events. In it,
 //! [`Cluster::start`](cluster::Cluster::start) builds machines that exchange messages over [`net`], with
 //! FoundationDB's structure: sequencer, GRV proxies, commit proxies, resolvers, transaction logs, storage
-//! servers and a controller. [`client`] implements the contract of `shaketable_layers::tx` on top of it. The
+//! servers and a controller. [`client`] implements the contract of `shaketable_tx` on top of it. The
 //! run is recorded in [`history`] (which judges read) and in [`trace`] (by which determinism is checked).
 
 #[cfg(not(madsim))]

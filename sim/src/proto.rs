@@ -7,7 +7,7 @@ use crate::{
     net::{Endpoint, NodeId, ReplyTo},
 };
 use bytes::Bytes;
-use shaketable_layers::tx::{Error, KeySelector, KeyValue, MutationType};
+use shaketable_tx::{Error, KeySelector, KeyValue, MutationType};
 use std::{collections::BTreeMap, sync::Arc};
 
 /// A version; advances by about a million per second.

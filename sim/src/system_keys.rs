@@ -224,7 +224,7 @@ pub fn initial(world: &World) -> Vec<Mutation> {
 pub fn written(mutations: &[Mutation]) -> Vec<KeyRange> {
     let range = |mutation: &Mutation| match mutation {
         Mutation::Set(key, _) | Mutation::Atomic(key, _, _) => {
-            KeyRange { begin: key.clone(), end: shaketable_layers::tx::key_after(key) }
+            KeyRange { begin: key.clone(), end: shaketable_tx::key_after(key) }
         }
         Mutation::ClearRange(range) => range.clone(),
     };

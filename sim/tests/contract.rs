@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use parking_lot::Mutex;
-use shaketable_layers::tx::contract::{self, CaseResult};
+use shaketable_fidelity::contract::{self, CaseResult};
 use shaketable_sim::{
     client::SimDatabase,
     cluster::Cluster,

@@ -1,7 +1,6 @@
 //! Every family of faults occurs on a small cluster, is counted, and ends when the cluster heals.
 
 use bytes::Bytes;
-use shaketable_layers::tx::{Database, Isolation, RangeOption, Result, Transaction, TransactionOption};
 use shaketable_sim::{
     client::SimDatabase,
     cluster::Cluster,
@@ -12,6 +11,7 @@ use shaketable_sim::{
     seed::{Seed, Stream},
     world::{Class, World},
 };
+use shaketable_tx::{Database, Isolation, RangeOption, Result, Transaction, TransactionOption};
 use std::{
     collections::{BTreeMap, BTreeSet},
     sync::Arc,
@@ -93,7 +93,7 @@ fn shake(seed: u64, plan: FaultPlan, length: u64) -> (BTreeMap<Family, u64>, (u6
         let db = open(9, Class::Observer);
         let healed = db.run(|tx, _| async move {
             tx.set(b"healed", b"yes");
-            Ok::<(), shaketable_layers::tx::Error>(())
+            Ok::<(), shaketable_tx::Error>(())
         });
         let healed = world.clock.timeout(20 * SECOND, healed).await;
         assert!(matches!(healed, Some(Ok(()))), "{plan:?}");

@@ -1,7 +1,6 @@
 //! Requests are made in the order of the plan, and clients die exactly where it says.
 
 use parking_lot::Mutex;
-use shaketable_layers::tx::{Database, Isolation, Transaction};
 use shaketable_sim::{
     client::SimDatabase,
     cluster::Cluster,
@@ -12,6 +11,7 @@ use shaketable_sim::{
     seed::Seed,
     world::{Class, World},
 };
+use shaketable_tx::{Database, Isolation, Transaction};
 use std::{collections::BTreeMap, sync::Arc};
 
 fn step(client: u16, operation: u32, request: Request) -> Step {

@@ -2,7 +2,6 @@
 //! output.
 
 use bytes::Bytes;
-use shaketable_layers::tx::key_after;
 use shaketable_sim::{
     cluster::Cluster,
     config::{ClusterBug, ClusterConfig},
@@ -13,6 +12,7 @@ use shaketable_sim::{
     seed::Seed,
     world::{Class, World},
 };
+use shaketable_tx::key_after;
 use std::{collections::BTreeMap, sync::Arc};
 
 /// A client that uses the proxies' messages directly.
@@ -57,10 +57,7 @@ impl Raw {
         }
     }
 
-    async fn commit(
-        &self,
-        data: CommitData,
-    ) -> Result<Result<CommitReply, shaketable_layers::tx::Error>, Broken> {
+    async fn commit(&self, data: CommitData) -> Result<Result<CommitReply, shaketable_tx::Error>, Broken> {
         let data = Arc::new(data);
         let Some(proxy) = self.info.commit_proxies.last() else { return Err(Broken) };
         let call = self.world.net.call(self.node, *proxy, |reply| Message::Commit { data, reply });
@@ -134,7 +131,7 @@ fn commits_are_logged_conflict_and_stamp() {
             mutations: vec![Mutation::Atomic(
                 Bytes::from_static(b"s__________\x01\0\0\0"),
                 two.clone(),
-                shaketable_layers::tx::MutationType::SetVersionstampedKey,
+                shaketable_tx::MutationType::SetVersionstampedKey,
             )],
             idempotency_id: Some(Bytes::from("0123456789abcdef")),
             ..CommitData::default()
@@ -160,7 +157,7 @@ fn a_locked_database_takes_lock_aware_commits_only() {
         cluster.world().tunables.set_locked(true);
         let (key, value) = (Bytes::from("k"), Bytes::from("v"));
         let refused = raw.commit(set(version, &key, &value)).await;
-        assert_eq!(refused, Ok(Err(shaketable_layers::tx::Error::DATABASE_LOCKED)));
+        assert_eq!(refused, Ok(Err(shaketable_tx::Error::DATABASE_LOCKED)));
         assert_eq!(replay(cluster.world()).get(&key), None);
         let aware = CommitData { lock_aware: true, ..set(raw.read_version().await, &key, &value) };
         assert!(matches!(raw.commit(aware).await, Ok(Ok(CommitReply::Committed { .. }))));

@@ -2,7 +2,6 @@
 //! moving shards and lagging servers.
 
 use bytes::Bytes;
-use shaketable_layers::tx::{Database, Error, Isolation, MutationType, Transaction};
 use shaketable_sim::{
     client::{SimDatabase, SimTransaction},
     cluster::Cluster,
@@ -16,6 +15,7 @@ use shaketable_sim::{
     storage::Replica,
     world::{Class, World},
 };
+use shaketable_tx::{Database, Error, Isolation, MutationType, Transaction};
 use std::collections::BTreeMap;
 
 type Rows = BTreeMap<Bytes, Bytes>;

@@ -1,7 +1,7 @@
 //! Records with the Record Layer: defines a type, stores three records, explains a query and runs it.
 
-use shaketable_layers::{once::Session, once::Slots, tx::Database};
 use shaketable_record::prelude::*;
+use shaketable_tx::{Database, once::Session, once::Slots};
 
 const RECORDS: &str = r#"
     syntax = "proto2";

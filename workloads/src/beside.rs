@@ -1,7 +1,7 @@
 //! Rows directly beside a layer's keys. No call may return or change them; a range that is too wide, or that is
 //! bounded by a prefix instead of by a tuple, would.
 
-use shaketable_layers::tx::{self, Database, Isolation::Serializable, Transaction};
+use shaketable_tx::{self as tx, Database, Isolation::Serializable, Transaction};
 
 const VALUE: &[u8] = b"beside";
 

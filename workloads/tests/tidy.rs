@@ -6,7 +6,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
-const CRATES: &[&str] = &["layers", "sim", "harness", "workloads", "reports", "driver"];
+const CRATES: &[&str] =
+    &["tx", "fdb", "fidelity", "layers", "sim", "harness", "workloads", "reports", "driver"];
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the workspace's folder").to_owned()
@@ -38,13 +39,17 @@ fn rust_files(folder: &Path) -> Vec<PathBuf> {
 #[test]
 fn crates_depend_in_one_direction() {
     let allowed = BTreeMap::from([
-        ("layers", vec![]),
-        ("layers/record", vec!["shaketable-layers"]),
-        ("sim", vec!["shaketable-layers"]),
+        ("tx", vec![]),
+        ("fdb", vec!["shaketable-tx", "shaketable-workloads"]),
+        ("fidelity", vec!["shaketable-tx"]),
+        ("layers", vec!["shaketable-tx"]),
+        ("layers/record", vec!["shaketable-tx"]),
+        ("sim", vec!["shaketable-tx", "shaketable-fidelity"]),
         (
             "harness",
             vec![
-                "shaketable-layers",
+                "shaketable-tx",
+                "shaketable-fdb",
                 "shaketable-sim",
                 "shaketable-reports",
                 "shaketable-session",
@@ -55,6 +60,8 @@ fn crates_depend_in_one_direction() {
             "workloads",
             vec![
                 "shaketable",
+                "shaketable-tx",
+                "shaketable-fidelity",
                 "shaketable-layers",
                 "shaketable-record",
                 "shaketable-sim",
@@ -62,8 +69,8 @@ fn crates_depend_in_one_direction() {
             ],
         ),
         ("reports", vec![]),
-        ("driver/session", vec!["shaketable-layers", "shaketable-sim"]),
-        ("driver", vec!["shaketable-layers", "shaketable-sim", "shaketable-session"]),
+        ("driver/session", vec!["shaketable-tx", "shaketable-sim"]),
+        ("driver", vec!["shaketable-tx", "shaketable-sim", "shaketable-session"]),
     ]);
     for (name, allowed) in allowed {
         let manifest = read(&root().join(name).join("Cargo.toml"));
@@ -74,10 +81,10 @@ fn crates_depend_in_one_direction() {
         for used in used {
             assert!(
                 allowed.contains(&used),
-                "{name} must not depend on {used}: layers <- sim <- harness <- workloads, harness -> reports, layers <- layers/record <- workloads"
+                "{name} must not depend on {used}: ARCHITECTURE.md has the arrows"
             );
         }
-        if name.starts_with("layers") || name == "reports" {
+        if name.starts_with("layers") || ["tx", "fdb", "fidelity", "reports"].contains(&name) {
             assert!(!manifest.contains("madsim"), "{name} must build without madsim");
         }
     }
@@ -98,7 +105,7 @@ fn layers_have_the_same_files() {
     let layers = root().join("layers/src");
     for entry in fs::read_dir(&layers).expect("the layers") {
         let folder = entry.expect("an entry").path();
-        if !folder.is_dir() || folder.file_name().is_some_and(|n| n == "tx" || n == "fdb") {
+        if !folder.is_dir() {
             continue;
         }
         for file in ["mod.rs", "keys.rs", "ops.rs", "error.rs"] {
@@ -107,15 +114,14 @@ fn layers_have_the_same_files() {
     }
 }
 
-/// The sources of the layers, those of the Record Layer included.
+/// The sources of the layers, those of the Record Layer and of what layers are built on included.
 fn layer_files() -> Vec<PathBuf> {
-    [rust_files(&root().join("layers/src")), rust_files(&root().join("layers/record/src"))].concat()
+    ["layers/src", "layers/record/src", "tx/src"].map(|folder| rust_files(&root().join(folder))).concat()
 }
 
 #[test]
 fn layers_know_no_runtime_and_no_simulation() {
-    // The real backend provides the time.
-    for file in layer_files().into_iter().filter(|file| !file.starts_with(root().join("layers/src/fdb"))) {
+    for file in layer_files() {
         // Tokio's locks need none of its runtimes.
         let text = read(&file).replace("tokio::sync::", "");
         for word in ["madsim", "tokio::", "shaketable_sim", "std::time::Instant"] {
@@ -124,15 +130,14 @@ fn layers_know_no_runtime_and_no_simulation() {
     }
 }
 
-/// The files that read ranges directly, and stop when they have read enough: `read` for all others, a batch
-/// of a job, and the content of a blob.
-const READS_RANGES: [&str; 3] = ["read.rs", "bulk/ops.rs", "blob/ops.rs"];
+/// The files of layers that read ranges directly, and stop when they have read enough: a batch of a job, and the content
+/// of a blob.
+const READS_RANGES: [&str; 2] = ["bulk/ops.rs", "blob/ops.rs"];
 
 #[test]
 fn layers_read_ranges_with_a_bound() {
     let layers = root().join("layers/src");
-    let apart = |file: &Path| ["tx", "fdb"].iter().any(|folder| file.starts_with(layers.join(folder)));
-    for file in rust_files(&layers).into_iter().filter(|file| !apart(file)) {
+    for file in rust_files(&layers) {
         let reads = read(&file).contains("get_range");
         let may = READS_RANGES.iter().any(|name| file == layers.join(name));
         assert_eq!(reads, may, "{}: a layer reads ranges with read::all, page or first", file.display());
@@ -172,8 +177,9 @@ fn what_runs_transactions_says_what_dropping_means() {
     assert_eq!(droppable(silent), [("add", false)]);
     let mut found = 0;
     for file in layer_files() {
-        let path = file.strip_prefix(root().join("layers")).unwrap().to_owned();
-        if ["src/tx", "src/fdb"].iter().any(|folder| path.starts_with(folder)) {
+        let path = file.strip_prefix(root()).unwrap().to_owned();
+        // What a dropped future of the contract means is FoundationDB's.
+        if path.parent().is_some_and(|folder| folder.ends_with("tx/src")) {
             continue;
         }
         for (name, says) in droppable(&read(&file)) {
@@ -200,7 +206,7 @@ fn only_one_file_of_the_simulator_touches_the_runtime() {
 fn every_claim_is_listed_by_a_workload() {
     let listed: Vec<&str> =
         shaketable_workloads::catalogue::catalogue().iter().flat_map(|e| e.points().to_vec()).collect();
-    for name in ["layers", "layers/record", "harness", "workloads"] {
+    for name in ["tx", "layers", "layers/record", "harness", "workloads"] {
         for file in rust_files(&root().join(name).join("src")) {
             if file.ends_with("points.rs") {
                 continue;

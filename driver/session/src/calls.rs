@@ -2,7 +2,7 @@
 
 use crate::{Action, Call, Reply};
 use futures::{FutureExt, TryFutureExt, future::BoxFuture};
-use shaketable_layers::tx::{ConflictRangeType, Result, Transaction, TransactionOption};
+use shaketable_tx::{ConflictRangeType, Result, Transaction, TransactionOption};
 
 /// Performs a command. Its error is the transaction's deferred error; errors that the transaction defers itself may be
 /// among them.

@@ -3,8 +3,8 @@
 use crate::{CallId, Completion, Reply};
 use futures::task::AtomicWaker;
 use parking_lot::Mutex;
-use shaketable_layers::tx::{Error, Result};
 use shaketable_sim::rt::Task;
+use shaketable_tx::{Error, Result};
 use std::collections::{BTreeMap, VecDeque};
 
 /// How urgent the answers are that something waits for.

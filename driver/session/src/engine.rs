@@ -18,7 +18,6 @@ use crate::{
 };
 use futures::channel::mpsc::{self, UnboundedReceiver, UnboundedSender};
 use parking_lot::Mutex;
-use shaketable_layers::tx::Error;
 use shaketable_sim::{
     client::{ReadVersions, SimDatabase},
     cluster::Cluster,
@@ -29,6 +28,7 @@ use shaketable_sim::{
     rt::{self, Alarm, MILLISECOND, Nanos},
     world::{Class, World},
 };
+use shaketable_tx::Error;
 use std::{collections::BTreeMap, future::poll_fn, sync::Arc, task::Poll, time::Duration};
 
 /// How much virtual time passes at most before messages that arrive meanwhile are taken.

@@ -11,8 +11,8 @@ use crate::{
     watchdog::Pulse,
 };
 use parking_lot::Mutex;
-use shaketable_layers::tx::Error;
 use shaketable_sim::{client::ReadVersions, rt};
+use shaketable_tx::Error;
 use std::{
     collections::BTreeSet,
     panic::{AssertUnwindSafe, catch_unwind},

@@ -1,7 +1,7 @@
 //! Keys for people: the items of a tuple, as most layers have them, or the bytes.
 
 use foundationdb_tuple::Element;
-use shaketable_layers::{nesting, tx::key_after};
+use shaketable_tx::{key_after, nesting};
 
 /// A key: `("queue", 4)` if it is a packed tuple, otherwise its bytes, escaped.
 pub fn show(key: &[u8]) -> String {

@@ -68,7 +68,7 @@ pub use host::Host;
 
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
-use shaketable_layers::tx::{
+use shaketable_tx::{
     ConflictRangeType, Error, Isolation, KeySelector, MappedBatch, RangeBatch, RangeOption, Result,
 };
 use std::time::Duration;

@@ -4,7 +4,6 @@ use crate::{
     keys,
     settings::{Settings, profile_name},
 };
-use shaketable_layers::tx::Error;
 use shaketable_sim::{
     faults::Family,
     history::{Attempt, AttemptId, Call, History, Reported},
@@ -13,6 +12,7 @@ use shaketable_sim::{
     trace::Event,
     world::World,
 };
+use shaketable_tx::Error;
 use std::{collections::BTreeMap, fmt};
 
 /// How many writes of an unknown result, and how many keys of conflicts, are listed.

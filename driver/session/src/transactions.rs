@@ -9,7 +9,7 @@ use futures::{
     channel::oneshot,
     future::{BoxFuture, Shared},
 };
-use shaketable_layers::tx::{Database, Error, Result};
+use shaketable_tx::{Database, Error, Result};
 use std::collections::BTreeMap;
 
 /// A transaction and the error that its calls return until it is reset.

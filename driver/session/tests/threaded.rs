@@ -1,13 +1,13 @@
 //! Sessions with a cluster on another thread: virtual time, the end, and a simulator that fails.
 
 use bytes::Bytes;
-use shaketable_layers::tx::{Error, Isolation, Result};
 use shaketable_session::{
     Action, Call, Command, DatabaseId, Host, Reply, Session, TransactionId,
     report::Report,
     settings::{Environment, Settings},
 };
 use shaketable_sim::{config::ClusterBug, faults::Profile, seed::Seed};
+use shaketable_tx::{Error, Isolation, Result};
 use std::{
     sync::{
         Arc,
@@ -115,7 +115,7 @@ fn a_call_that_nothing_waits_for_is_made_in_its_order_all_the_same() {
     while committed.try_recv().is_err() {
         open.version();
     }
-    let key = Call::Get(Bytes::from_static(b"k"), shaketable_layers::tx::Isolation::Serializable);
+    let key = Call::Get(Bytes::from_static(b"k"), shaketable_tx::Isolation::Serializable);
     assert_eq!(open.ask(open.begin(), key), Ok(Reply::Value(Some(Bytes::from_static(b"v")))));
     assert!(matches!(open.stop(), Ok(Some(_))));
 }

@@ -17,9 +17,9 @@ use super::{
 
 use crate::embedded::Clients;
 use bytes::Bytes;
-use shaketable_layers::tx::{DatabaseOption, Error, Result};
 use shaketable_session::{Action, Call, Command, DatabaseId, Session, address::server_of, settings::seed_of};
 use shaketable_sim::client::SimDatabase;
+use shaketable_tx::{DatabaseOption, Error, Result};
 use std::{
     ffi::{CStr, OsStr, c_char, c_int},
     os::unix::ffi::OsStrExt,

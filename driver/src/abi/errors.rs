@@ -1,7 +1,7 @@
 //! Names and predicates of error codes.
 
 use super::types::{fdb_bool_t, fdb_error_t};
-use shaketable_layers::tx::Error;
+use shaketable_tx::Error;
 use std::{
     collections::BTreeMap,
     ffi::{CStr, CString, c_char, c_int},

@@ -3,7 +3,7 @@
 //! nothing of the parent's session is touched. (FoundationDB's client hangs in such a child.)
 
 use super::types::fdb_error_t;
-use shaketable_layers::tx::{Error, Result};
+use shaketable_tx::{Error, Result};
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 
 /// The error of every call in a child.

@@ -15,9 +15,9 @@ use super::{
     value::Value,
 };
 use parking_lot::{Condvar, Mutex};
-use shaketable_layers::tx::{Error, Result};
 use shaketable_session::{Call, CallId, DatabaseId, Reply, Session, TransactionId};
 use shaketable_sim::rt;
+use shaketable_tx::{Error, Result};
 use std::{
     ffi::c_void,
     sync::{Arc, OnceLock},

@@ -17,7 +17,6 @@ use super::{
 };
 
 use parking_lot::{Condvar, Mutex};
-use shaketable_layers::tx::{Error, Result};
 use shaketable_session::{
     Host, Session,
     address::Address,
@@ -27,6 +26,7 @@ use shaketable_session::{
     settings::{Environment, Settings},
 };
 use shaketable_sim::{rt, seed::Seed};
+use shaketable_tx::{Error, Result};
 use std::{
     ffi::{c_char, c_int, c_void},
     sync::{

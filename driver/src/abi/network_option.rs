@@ -1,6 +1,6 @@
 //! The options of the network: their codes and the values that they accept.
 
-use shaketable_layers::tx::{Error, Result};
+use shaketable_tx::{Error, Result};
 use std::{ffi::c_int, ops::RangeInclusive};
 
 /// The value that an option accepts.

@@ -7,8 +7,8 @@ use super::{
     types::fdb_bool_t,
 };
 use bytes::Bytes;
-use shaketable_layers::tx::{Error, KeySelector, RangeOption, Result, StreamingMode};
 use shaketable_session::Call;
+use shaketable_tx::{Error, KeySelector, RangeOption, Result, StreamingMode};
 use std::ffi::c_int;
 
 impl FDBTransaction {

@@ -11,8 +11,8 @@ use super::{
     types::{fdb_bool_t, fdb_error_t},
     value::{Handle, Value},
 };
-use shaketable_layers::tx::Error;
 use shaketable_session::output;
+use shaketable_tx::Error;
 use std::{
     ffi::{CStr, CString, c_char, c_int},
     ptr,

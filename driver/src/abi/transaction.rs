@@ -8,8 +8,8 @@ use super::{
     types::{fdb_bool_t, fdb_error_t},
     versions::{Restart, resets, translate},
 };
-use shaketable_layers::tx::{ConflictRangeType, Error, Isolation, KeySelector, Result, TransactionOption};
 use shaketable_session::{Action, Call, Command, DatabaseId, Reply, Session, TransactionId};
+use shaketable_tx::{ConflictRangeType, Error, Isolation, KeySelector, Result, TransactionOption};
 use std::{
     ffi::c_int,
     sync::{

@@ -9,7 +9,7 @@ use super::{
     transaction::FDBTransaction,
     types::{FDBKeyValue, FDBReadBlobGranuleContext, fdb_bool_t, fdb_error_t},
 };
-use shaketable_layers::tx::Error;
+use shaketable_tx::Error;
 use std::ffi::{c_int, c_void};
 
 /// The result of a synchronous computation: an error, always.

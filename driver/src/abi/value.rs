@@ -6,8 +6,8 @@ use super::{
     types::{FDBGetRangeReqAndResult, FDBKey, FDBKeySelector, FDBKeyValue, FDBMappedKeyValue, fdb_bool_t},
 };
 use bytes::Bytes;
-use shaketable_layers::tx::{KeyValue, MappedBatch, MappedRow, RangeBatch};
 use shaketable_session::Reply;
+use shaketable_tx::{KeyValue, MappedBatch, MappedRow, RangeBatch};
 use std::ffi::{CString, c_char, c_int};
 
 /// The result of a future.

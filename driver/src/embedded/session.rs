@@ -1,7 +1,6 @@
 //! A session that performs everything at once, on the thread of the simulation.
 
 use parking_lot::Mutex;
-use shaketable_layers::tx::{Error, Result};
 use shaketable_session::{
     Action, Call, CallId, Command, Completion, DatabaseId, Reply, Session, TransactionId,
     transactions::Transactions,
@@ -11,6 +10,7 @@ use shaketable_sim::{
     rt::{self, Task},
     trace::hash_bytes,
 };
+use shaketable_tx::{Error, Result};
 use std::{
     collections::BTreeMap,
     fmt::{self, Debug, Write},

@@ -1,7 +1,6 @@
 //! Programs in C that share the cluster of a server: named by the cluster file or by a variable, killed, left alone.
 
 use super::build::Program;
-use shaketable_layers::tx::{Isolation, KeySelector, RangeOption, StreamingMode};
 use shaketable_session::{
     Call, Command, Host, Reply, Session,
     address::Address,
@@ -11,6 +10,7 @@ use shaketable_session::{
     settings::Environment,
 };
 use shaketable_sim::{faults::Profile, seed::Seed};
+use shaketable_tx::{Isolation, KeySelector, RangeOption, StreamingMode};
 use std::{
     collections::BTreeMap,
     io::Read,

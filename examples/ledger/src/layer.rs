@@ -1,9 +1,9 @@
 //! The layer: accounts with balances, and transfers between them.
 
 use foundationdb_tuple::Subspace;
-use shaketable_layers::tx::{self, Isolation, MutationType, RangeOption, Transaction};
+use shaketable_tx::{self as tx, Isolation, MutationType, RangeOption, Transaction};
 
-shaketable_layers::refusals! {
+shaketable_tx::refusals! {
     /// Why a transfer was refused.
     pub enum Refusal {
         Poor = "the account does not hold that much",

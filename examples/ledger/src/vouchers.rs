@@ -11,7 +11,7 @@ use foundationdb_tuple::Subspace;
 use shaketable::{planted_bugs, prelude::*, specimen::UNRECORDED};
 use std::collections::BTreeMap;
 
-shaketable_layers::refusals! {
+shaketable_tx::refusals! {
     /// Why a voucher cannot be redeemed.
     pub enum Refusal {
         Absent = "there is no such voucher",

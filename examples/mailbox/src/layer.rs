@@ -12,17 +12,16 @@
 
 use foundationdb_tuple::{Subspace, Versionstamp, pack, unpack};
 use futures::future::{Either, select};
-use shaketable_layers::{
+use shaketable_tx::{
     once::{Outcome, Packed, Session},
-    tx::{
+    
         Database,
         Isolation::{self, Serializable, Snapshot},
         MutationType, RangeOption, Transaction,
-    },
 };
 use std::time::Duration;
 
-shaketable_layers::refusals! {
+shaketable_tx::refusals! {
     /// Why an operation was refused.
     pub enum Refusal {
         NoJob = "there is no job on the worker's desk",

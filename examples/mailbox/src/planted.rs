@@ -7,7 +7,7 @@ use crate::{
 use foundationdb_tuple::pack;
 use futures::future::{Either, select};
 use shaketable::prelude::*;
-use shaketable_layers::once::Packed;
+use shaketable_tx::once::Packed;
 use std::time::Duration;
 
 /// Does an operation with the bug in it; `None` for what the bug leaves alone.

@@ -10,7 +10,7 @@ use crate::{
 };
 use foundationdb_tuple::Versionstamp;
 use shaketable::prelude::*;
-use shaketable_layers::once::Packed;
+use shaketable_tx::once::Packed;
 use std::{collections::VecDeque, time::Duration};
 
 planted_bugs! {

@@ -8,7 +8,6 @@ use super::{
     units::{share, time},
 };
 use crate::runner::written;
-use shaketable_layers::tx::Error;
 use shaketable_reports::{
     AdviceEntry, Severity,
     text::{count, plural},
@@ -18,6 +17,7 @@ use shaketable_sim::{
     proto::KeyRange,
     rt::Nanos,
 };
+use shaketable_tx::Error;
 use std::collections::BTreeMap;
 
 /// The least share of the attempts of a kind that conflicts must waste to be noted, per cent.

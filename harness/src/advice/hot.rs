@@ -7,9 +7,9 @@ use super::{
     traffic::{Observed, Tried},
     units::{number, rate, share},
 };
-use shaketable_layers::tx::key_after;
 use shaketable_reports::{AdviceEntry, Severity, text::plural};
 use shaketable_sim::proto::{KeyRange, Mutation};
+use shaketable_tx::key_after;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The least share of the operations of a kind that write a key which the layer makes hot, rather than a workload that

@@ -2,8 +2,8 @@
 
 use crate::runner::element;
 use foundationdb_tuple::Element;
-use shaketable_layers::nesting;
 use shaketable_sim::proto::KeyRange;
+use shaketable_tx::nesting;
 use std::collections::BTreeMap;
 
 /// The most different texts, and the most different numbers before further elements, that are names rather than data.
@@ -167,7 +167,7 @@ fn listed(parts: &[String], is_range: bool) -> String {
 mod tests {
     use super::*;
     use foundationdb_tuple::{Versionstamp, pack};
-    use shaketable_layers::tx::key_after;
+    use shaketable_tx::key_after;
 
     fn single(key: &[u8]) -> KeyRange {
         KeyRange::new(key.to_vec(), key_after(key))

@@ -6,9 +6,9 @@ use super::{
     traffic::Tried,
     units::{bytes, number, share},
 };
-use shaketable_layers::tx::KeySelector;
 use shaketable_reports::{AdviceEntry, Severity, text::count};
 use shaketable_sim::history::Call;
+use shaketable_tx::KeySelector;
 use std::collections::BTreeMap;
 
 /// The mean number of round trips of a kind that deserves a look, and the fewest transactions that say something.

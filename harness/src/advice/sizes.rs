@@ -10,13 +10,13 @@ use super::{
     units::{bytes, share, time},
 };
 use bytes::Bytes;
-use shaketable_layers::tx::{Error, key_after};
 use shaketable_reports::{AdviceEntry, Severity, text::count};
 use shaketable_sim::{
     client::commit_size,
     history::Reported,
     proto::{KeyRange, Mutation},
 };
+use shaketable_tx::{Error, key_after};
 use std::collections::BTreeMap;
 
 /// The errors of limits, with the guideline that names the limit.

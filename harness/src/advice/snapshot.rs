@@ -8,12 +8,12 @@ use super::{
     units::share,
 };
 use bytes::Bytes;
-use shaketable_layers::tx::Isolation;
 use shaketable_reports::{AdviceEntry, Severity, text::count};
 use shaketable_sim::{
     history::Call,
     proto::{KeyRange, Mutation},
 };
+use shaketable_tx::Isolation;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The operations that wrote a key after reading it only at snapshot, by kind.

@@ -4,13 +4,13 @@ use super::{Traffic, traffic::Done};
 use crate::judges::alarms::Story;
 use bytes::Bytes;
 use foundationdb_tuple::pack;
-use shaketable_layers::tx::{Error, Isolation, KeySelector, KeyValue, MutationType, key_after};
 use shaketable_reports::{AdviceEntry, Severity};
 use shaketable_sim::{
     history::{Attempt, Call, ClientId, Reported},
     proto::{KeyRange, Mutation},
     rt::{MILLISECOND, Nanos},
 };
+use shaketable_tx::{Error, Isolation, KeySelector, KeyValue, MutationType, key_after};
 
 /// How long each operation takes.
 const STEP: Nanos = 5 * MILLISECOND;

@@ -5,13 +5,13 @@ use super::{
     snapshot::Snapshots, units::rate,
 };
 use crate::{explore, judges::Truth, runner::AUDITOR};
-use shaketable_layers::tx::Error;
 use shaketable_reports::{AdviceEntry, WorkloadAdvice};
 use shaketable_sim::{
     history::{Attempt, AttemptId, History, Reported},
     proto::Mutation,
     rt::Nanos,
 };
+use shaketable_tx::Error;
 use std::{
     collections::{BTreeMap, BTreeSet},
     ops::AddAssign,

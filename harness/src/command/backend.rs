@@ -1,6 +1,6 @@
 //! The backend of runs: simulated clusters, or a real cluster.
 
-use super::{Refusal, refuse, run::processors};
+use super::{Refusal, program, refuse, run::processors};
 use crate::entry::Entry;
 use crate::{plan::Demands, runner::RunResult};
 use clap::{Args, ValueEnum};
@@ -79,7 +79,6 @@ pub enum Backend {
     /// A simulated cluster for each run.
     Simulated,
     /// One real cluster for all runs.
-    #[cfg(feature = "fdb-client")]
     Real(real::Cluster),
 }
 
@@ -89,13 +88,10 @@ impl Backend {
         if !arguments.is_real()? {
             return Ok(Backend::Simulated);
         }
-        #[cfg(feature = "fdb-client")]
-        return real::Cluster::open(arguments, profile).map(Backend::Real);
-        #[cfg(not(feature = "fdb-client"))]
-        {
-            let _ = profile;
+        let Some(client) = program().client else {
             refuse!("this program was built without the FoundationDB client: build it with --features fdb")
-        }
+        };
+        real::Cluster::open(client, arguments, profile).map(Backend::Real)
     }
 
     /// Performs the plan of a seed. Returns `None` if `stop` ended it early.
@@ -106,10 +102,8 @@ impl Backend {
         demands: &Demands,
         stop: &(dyn Fn() -> bool + Sync),
     ) -> Option<RunResult> {
-        let _ = stop;
         match self {
             Backend::Simulated => Some(entry.run(seed, demands, false)),
-            #[cfg(feature = "fdb-client")]
             Backend::Real(cluster) => cluster.run(entry, seed, demands, stop),
         }
     }
@@ -118,7 +112,6 @@ impl Backend {
     pub fn is_lost(&self) -> bool {
         match self {
             Backend::Simulated => false,
-            #[cfg(feature = "fdb-client")]
             Backend::Real(cluster) => cluster.is_lost(),
         }
     }
@@ -127,7 +120,6 @@ impl Backend {
     pub fn options(&self) -> String {
         match self {
             Backend::Simulated => String::new(),
-            #[cfg(feature = "fdb-client")]
             Backend::Real(cluster) => cluster.options(),
         }
     }
@@ -138,13 +130,10 @@ impl Backend {
     }
 }
 
-#[cfg(feature = "fdb-client")]
 pub mod real {
     //! A real cluster, through FoundationDB's client.
 
     use super::BackendArguments;
-    #[cfg(feature = "contract")]
-    use crate::command::progress::Progress;
     use crate::command::{Refusal, interrupt::Interrupt, output, refuse, report};
     use crate::entry::Entry;
     use crate::{
@@ -157,13 +146,11 @@ pub mod real {
         executor::block_on,
         future::{Either, select},
     };
-    #[cfg(feature = "contract")]
-    use shaketable_layers::tx::contract;
-    use shaketable_layers::{
-        fdb::{Buggify, ClusterFile, FdbDatabase, Network},
-        tx::{AnyDatabase, Database, Error, Isolation, RangeOption, Transaction},
-    };
     use shaketable_sim::{faults::Profile, seed::Seed};
+    use shaketable_tx::{
+        AnyDatabase, Database, Error, Isolation, RangeOption, Transaction,
+        real::{Buggify, Client, ClusterFile, Network, reach},
+    };
     use std::{
         future::Future,
         path::{Path, PathBuf},
@@ -185,25 +172,29 @@ pub mod real {
     /// A real cluster to which there is a connection.
     pub struct Cluster {
         file: ClusterFile,
-        db: FdbDatabase,
+        db: AnyDatabase,
         site: Site,
         keep: bool,
         lost: AtomicBool,
         options: String,
         /// Dropped last, because this stops the client.
-        network: Network,
+        network: Box<dyn Network>,
     }
 
     impl Cluster {
         /// Starts the client with the fault injection of the profile, and connects to the cluster.
-        pub fn open(arguments: &BackendArguments, profile: Profile) -> Result<Cluster, Refusal> {
+        pub fn open(
+            client: &dyn Client,
+            arguments: &BackendArguments,
+            profile: Profile,
+        ) -> Result<Cluster, Refusal> {
             let path = cluster_file(arguments.cluster.cluster_file.as_deref());
             let file = ClusterFile::read(&path).map_err(|e| Refusal::Usage(e.to_string()))?;
-            let network = Network::start(buggify(profile)).map_err(|e| Refusal::Cluster(e.to_string()))?;
+            let network = client.start(buggify(profile)).map_err(|e| Refusal::Cluster(e.to_string()))?;
             let failed =
                 |error: &dyn std::fmt::Display| Refusal::Cluster(format!("{}: {error}", path.display()));
-            let db = FdbDatabase::open(&network, &file).map_err(|e| failed(&e))?;
-            block_on(db.reach(&file, TIME_LIMIT)).map_err(|e| failed(&e))?;
+            let db = network.open(&file).map_err(|e| failed(&e))?;
+            block_on(reach(&db, &file, TIME_LIMIT)).map_err(|e| failed(&e))?;
             let random = format!("shaketable-{:08x}/", db.env().random_u64() as u32);
             let prefix = arguments.prefix.clone().unwrap_or(random);
             let Some(site) = Site::new(prefix.clone()).filter(|_| prefix.len() <= LONGEST_PREFIX) else {
@@ -226,36 +217,22 @@ pub mod real {
             }
         }
 
-        /// Tests the promises of the contract whose names contain `filter`, with keys below the prefix. Also
-        /// returns the refusal of an interrupted test.
-        #[cfg(feature = "contract")]
-        pub fn contract(
-            &self,
-            filter: &str,
-        ) -> Result<(Vec<contract::CaseResult>, Option<Refusal>), Refusal> {
-            let promises = contract::cases().iter().filter(|c| c.name.contains(filter)).count();
-            let interrupt = Interrupt::listen()?;
-            let mut progress =
-                Progress::new(&[("promises", promises as u64)], ("promise", "promises"), "broken");
-            let prefix = self.site.prefix();
-            let run = contract::run_each(&self.db, &prefix, filter, |verdict| {
-                progress.done(0, verdict.result.is_ok());
-                !interrupt.is_set()
-            });
-            let verdicts = self.monitored(None, run);
-            progress.end();
-            let verdicts = verdicts?;
-            let interrupted = interrupt
-                .is_set()
-                .then(|| interrupt.refusal(&format!("after {} of {promises} promises", verdicts.len())));
+        /// Whether the cluster behind the client is shaketable's own, a served one.
+        pub fn is_simulated(&self) -> bool {
+            self.network.is_simulated()
+        }
+
+        /// Calls `work` with the prefix of its keys, which are cleared afterwards.
+        pub fn below<T>(&self, work: impl AsyncFnOnce(&AnyDatabase, &[u8]) -> T) -> Result<T, Refusal> {
+            let done = self.monitored(None, work(&self.db, &self.site.prefix()));
             if !self.keep {
                 self.clear(&format!("the prefix {}", self.site.name()), self.site.clear(&self.db));
             }
-            Ok((verdicts, interrupted))
+            done
         }
 
         /// Calls `work` with the whole user keyspace, which must be empty and is cleared afterwards.
-        pub fn alone<T>(&self, work: impl AsyncFnOnce(&FdbDatabase) -> T) -> Result<T, Refusal> {
+        pub fn alone<T>(&self, work: impl AsyncFnOnce(&AnyDatabase) -> T) -> Result<T, Refusal> {
             let interrupt = Interrupt::listen()?;
             let all = &RangeOption::new(&b""[..], &b"\xff"[..]).limit(1);
             let first = self
@@ -293,7 +270,7 @@ pub mod real {
                             return interrupt.refusal("before the end");
                         }
                     }
-                    if let Err(lost) = self.db.reach(&self.file, TIME_LIMIT).await {
+                    if let Err(lost) = reach(&self.db, &self.file, TIME_LIMIT).await {
                         return Refusal::Cluster(format!("the cluster was lost: {lost}"));
                     }
                 }
@@ -319,7 +296,7 @@ pub mod real {
 
         /// Whether the cluster answers. One error of the client's fault injection does not count.
         fn answers(&self) -> bool {
-            (0..3).any(|_| block_on(self.db.reach(&self.file, TIME_LIMIT)).is_ok())
+            (0..3).any(|_| block_on(reach(&self.db, &self.file, TIME_LIMIT)).is_ok())
         }
 
         pub(super) fn options(&self) -> String {
@@ -339,7 +316,7 @@ pub mod real {
         ) -> Option<RunResult> {
             let bug = demands.bug.as_ref().map_or(String::new(), |bug| format!("{bug}/"));
             let site = self.site.below(&format!("{}/{bug}{}", entry.name(), seed.0));
-            let open = || FdbDatabase::open(&self.network, &self.file).map(AnyDatabase::new);
+            let open = || self.network.open(&self.file);
             match entry.run_on(&open, &site, seed, demands, Conditions::new(self.keep, stop)) {
                 Ok(result) => Some(result),
                 Err(RunError::Interrupted) => None,

@@ -99,7 +99,6 @@ impl Entry for Fake {
         let traffic = Some(Traffic::of(&History::default(), &[Vec::new()]));
         RunResult { traffic, ..self.run(seed, demands, false) }
     }
-    #[cfg(feature = "fdb-client")]
     fn run_on(
         &self,
         _open: crate::real::Open<'_>,

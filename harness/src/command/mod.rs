@@ -28,7 +28,7 @@ mod list;
 mod merge;
 mod new;
 pub mod output;
-mod progress;
+pub mod progress;
 mod regressions;
 mod replay;
 mod report;
@@ -45,6 +45,7 @@ use args::{Arguments, Command, ReportCommand};
 use clap::{CommandFactory, FromArgMatches, Subcommand};
 pub use run::settle;
 use shaketable_reports::{Conclusion, Figure};
+use shaketable_tx::real::Client;
 use std::{fmt, process::ExitCode, sync::OnceLock};
 
 /// A program with the command: its name, its version and its workloads.
@@ -59,21 +60,39 @@ pub struct Program {
     pub workloads: fn() -> Vec<Box<dyn Entry>>,
     /// Receives the figures of `bench` for the workloads, and returns all figures of the benchmark.
     pub figures: fn(Vec<Figure>, &interrupt::Interrupt) -> Result<Vec<Figure>, Refusal>,
+    /// FoundationDB's client, for runs on real clusters.
+    pub client: Option<&'static dyn Client>,
     /// Whether `bugs` without names also runs the planted bugs of the simulated cluster. A single workload rarely
     /// reaches all of them.
     pub tests_cluster: bool,
 }
 
 impl Program {
-    /// Creates a program whose benchmark measures only its workloads.
+    /// Creates a program whose benchmark measures only its workloads. It has the client that this crate is built with.
     pub fn new(
         name: &'static str,
         version: &'static str,
         commit: &'static str,
         workloads: fn() -> Vec<Box<dyn Entry>>,
     ) -> Program {
-        Program { name, version, commit, workloads, figures: |figures, _| Ok(figures), tests_cluster: false }
+        Program {
+            name,
+            version,
+            commit,
+            workloads,
+            figures: |figures, _| Ok(figures),
+            client: client(),
+            tests_cluster: false,
+        }
     }
+}
+
+/// FoundationDB's client, if this crate is built with it.
+fn client() -> Option<&'static dyn Client> {
+    #[cfg(feature = "fdb-client")]
+    return Some(&shaketable_fdb::Client);
+    #[cfg(not(feature = "fdb-client"))]
+    None
 }
 
 static PROGRAM: OnceLock<Program> = OnceLock::new();

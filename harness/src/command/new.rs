@@ -31,7 +31,7 @@ const TAKEN: &[&str] = &[
     "proc-macro",
     "serde",
     "shaketable",
-    "shaketable-layers",
+    "shaketable-tx",
     "std",
     "test",
 ];
@@ -67,7 +67,7 @@ fn why_not(name: &str) -> Option<String> {
 }
 
 /// What a manifest depends on: a package's folder below the given one, or its released version.
-fn dependency(path: Option<&Path>, folder: &str, options: &str) -> Result<String, Refusal> {
+fn dependency(path: Option<&Path>, folder: &str) -> Result<String, Refusal> {
     let place = match path {
         None => format!("version = \"{}\"", env!("CARGO_PKG_VERSION")),
         Some(path) => {
@@ -86,7 +86,7 @@ fn dependency(path: Option<&Path>, folder: &str, options: &str) -> Result<String
             }
         }
     };
-    Ok(format!("{{ {place}{options} }}"))
+    Ok(format!("{{ {place} }}"))
 }
 
 /// Writes the crate.
@@ -96,13 +96,13 @@ pub fn new(arguments: &NewArguments) -> Result<Conclusion, Refusal> {
         refuse!("{name:?} is no name for a crate: {why}");
     }
     let path = arguments.path.as_deref();
-    let shaketable = dependency(path, "harness", "")?;
-    let layers = dependency(path, "layers", ", default-features = false")?;
+    let shaketable = dependency(path, "harness")?;
+    let tx = dependency(path, "tx")?;
     let filled = |file: &str| {
         file.replace("{{name}}", name)
             .replace("{{crate}}", &name.replace('-', "_"))
             .replace("{{shaketable}}", &shaketable)
-            .replace("{{layers}}", &layers)
+            .replace("{{tx}}", &tx)
     };
     let folder = Path::new(name);
     // A link that leads nowhere is there as well.
@@ -159,7 +159,7 @@ mod tests {
             "core",
             "serde",
             "shaketable",
-            "shaketable_layers",
+            "shaketable_tx",
             &"x".repeat(65),
         ] {
             assert!(why_not(bad).is_some(), "{bad}");
@@ -171,7 +171,7 @@ mod tests {
         for (file, content) in FILES {
             // GitHub's expressions have a dollar sign before their braces.
             for (at, _) in content.match_indices("{{").filter(|(at, _)| !content[..*at].ends_with('$')) {
-                let known = ["{{name}}", "{{crate}}", "{{shaketable}}", "{{layers}}"];
+                let known = ["{{name}}", "{{crate}}", "{{shaketable}}", "{{tx}}"];
                 assert!(
                     known.iter().any(|known| content[at..].starts_with(known)),
                     "{file}: {}",
@@ -184,7 +184,7 @@ mod tests {
     #[test]
     fn without_a_path_it_depends_on_released_versions() {
         let version = env!("CARGO_PKG_VERSION");
-        assert_eq!(dependency(None, "harness", ""), Ok(format!("{{ version = \"{version}\" }}")));
-        assert!(dependency(Some(Path::new("nowhere")), "harness", "").is_err());
+        assert_eq!(dependency(None, "harness"), Ok(format!("{{ version = \"{version}\" }}")));
+        assert!(dependency(Some(Path::new("nowhere")), "harness").is_err());
     }
 }

@@ -1,11 +1,11 @@
 //! Which keys the operations of a run read and wrote, and in which order they took effect.
 
 use bytes::Bytes;
-use shaketable_layers::tx::{KeySelector, MutationType, key_after};
 use shaketable_sim::{
     history::{Attempt, Call, History, Reported},
     proto::{KeyRange, Mutation, Version},
 };
+use shaketable_tx::{KeySelector, MutationType, key_after};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// An operation: its client and its index in the plan.
@@ -179,8 +179,8 @@ fn meetings(some: &[KeyRange], others: &[KeyRange]) -> usize {
 mod tests {
     use super::*;
     use crate::judges::alarms::Story;
-    use shaketable_layers::tx::Isolation;
     use shaketable_sim::history::ClientId;
+    use shaketable_tx::Isolation;
 
     fn get(key: &'static str) -> Call {
         Call::Get { key: key.into(), isolation: Isolation::Snapshot, answer: Some(None) }

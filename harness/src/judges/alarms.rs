@@ -11,13 +11,13 @@ use crate::{
     workload::Operation,
 };
 use bytes::Bytes;
-use shaketable_layers::tx::{Error, Isolation, KeySelector, KeyValue, MutationType};
 use shaketable_sim::{
     history::{Attempt, AttemptId, Call, ClientId, History, OwnWrites, OwnWritesByCall, Reported},
     net::NodeId,
     proto::{KeyRange, LogEntry, LoggedTransaction, Mutation, Version},
     rt::Nanos,
 };
+use shaketable_tx::{Error, Isolation, KeySelector, KeyValue, MutationType};
 use std::sync::Arc;
 
 /// A history under construction: one log, one generation.

@@ -6,11 +6,11 @@
 use super::{Keyspace, Snapshot, Truth, witness::breaks};
 use crate::{erased::AnyWorkload, finding::Objection};
 use futures::FutureExt;
-use shaketable_layers::tx::AnyTransaction;
 use shaketable_sim::{
     history::History,
     proto::{KeyRange, LogEntry, LoggedTransaction, Version},
 };
+use shaketable_tx::AnyTransaction;
 use std::sync::Arc;
 
 /// The maximum number of intervals between audited versions. Once an audit fails, every version of the last

@@ -9,11 +9,11 @@ use crate::{
     finding::{Objection, Witness},
 };
 use bytes::Bytes;
-use shaketable_layers::tx::key_after;
 use shaketable_sim::{
     history::{AttemptId, History},
     proto::{KeyRange, Mutation},
 };
+use shaketable_tx::key_after;
 use std::collections::BTreeMap;
 
 /// Judges the attempts of the operations that the workload calls conflict-free.

@@ -8,11 +8,11 @@ use super::{
 use bytes::Bytes;
 use futures::future::{BoxFuture, FutureExt, ready};
 use parking_lot::Mutex;
-use shaketable_layers::tx::{
+use shaketable_sim::proto::KeyRange;
+use shaketable_tx::{
     ConflictRangeType, Database, DatabaseOption, Env, Environment, Error, Isolation, KeySelector, KeyValue,
     MutationType, RangeBatch, RangeOption, Result, Transaction, TransactionOption, Turns,
 };
-use shaketable_sim::proto::KeyRange;
 use std::{sync::Arc, time::Duration};
 
 /// A database with one state, which its owner can change. Writes are ignored, and watches fail with 2023.

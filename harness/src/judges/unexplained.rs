@@ -8,11 +8,11 @@ use crate::{
     finding::{Objection, Witness},
     workload::{Operation, Outcome},
 };
-use shaketable_layers::tx::Error;
 use shaketable_sim::{
     history::{Attempt, Call, History, Reported},
     rt::{MILLISECOND, Nanos},
 };
+use shaketable_tx::Error;
 use std::collections::BTreeSet;
 
 /// No timeout of a transaction is shorter, nanoseconds: a read takes longer than that.

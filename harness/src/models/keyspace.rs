@@ -5,8 +5,8 @@
 //! makes its writes permanent with its versionstamp. Conflicts, sizes and errors other than 1036 are not modelled.
 
 use bytes::Bytes;
-use shaketable_layers::tx::{KeySelector, KeyValue, MutationType, RangeOption};
 pub use shaketable_sim::judges::combine;
+use shaketable_tx::{KeySelector, KeyValue, MutationType, RangeOption};
 use std::collections::BTreeMap;
 use std::ops::Bound::{Excluded, Included, Unbounded};
 

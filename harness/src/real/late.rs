@@ -20,14 +20,14 @@ use futures::{
 };
 use proptest::strategy::{BoxedStrategy, Just, Strategy};
 use serde::{Deserialize, Serialize};
-use shaketable_layers::tx::{
-    AnyDatabase, ConflictRangeType, Database, DatabaseOption, Env, Error,
-    Isolation::{self, Serializable},
-    KeySelector, MutationType, RangeBatch, RangeOption, Result, Transaction, TransactionOption, Turns,
-};
 use shaketable_sim::{
     history::ClientId,
     seed::{Seed, Stream},
+};
+use shaketable_tx::{
+    AnyDatabase, ConflictRangeType, Database, DatabaseOption, Env, Error,
+    Isolation::{self, Serializable},
+    KeySelector, MutationType, RangeBatch, RangeOption, Result, Transaction, TransactionOption, Turns,
 };
 use std::{
     future::Future,

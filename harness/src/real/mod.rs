@@ -19,13 +19,12 @@ mod testbed;
 pub use prefixed::Space;
 pub use room::key_room;
 pub use site::Site;
-#[cfg(feature = "fdb-client")]
 pub use testbed::run;
 pub use testbed::{Conditions, RunError, perform};
 
 use crate::finding::Kind;
-use shaketable_layers::tx::{AnyDatabase, Error};
 use shaketable_sim::faults::Family;
+use shaketable_tx::{AnyDatabase, Error};
 
 /// The fault families that a real cluster has as well: a run delivers the deaths of clients, and the fault injection of
 /// FoundationDB's client ends calls with errors (`CLIENT_BUGGIFY` in its `NativeAPI.actor.cpp`).

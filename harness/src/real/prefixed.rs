@@ -21,7 +21,7 @@ use futures::{
     FutureExt,
     future::{BoxFuture, Either},
 };
-use shaketable_layers::tx::{
+use shaketable_tx::{
     ConflictRangeType, Database, DatabaseOption, Env, Error, Isolation, KeySelector, KeyValue, MutationType,
     RangeBatch, RangeOption, Result, Transaction, TransactionOption, Turns, strinc,
 };

@@ -13,15 +13,15 @@ use crate::pass_on::pass_on;
 use bytes::Bytes;
 use futures::{FutureExt, future::BoxFuture};
 use parking_lot::Mutex;
-use shaketable_layers::tx::{
-    ConflictRangeType, Database, DatabaseOption, Env, Error, Isolation, KeySelector, MutationType,
-    RangeBatch, RangeOption, Result, Transaction, TransactionOption, Turns,
-};
 use shaketable_sim::{
     atomic,
     history::{Attempt, AttemptId, Call, ClientId, History, OwnWrites, OwnWritesByCall, Reported},
     proto::{Generation, KeyRange, LogEntry, LoggedTransaction, Mutation, Version},
     rt::Nanos,
+};
+use shaketable_tx::{
+    ConflictRangeType, Database, DatabaseOption, Env, Error, Isolation, KeySelector, MutationType,
+    RangeBatch, RangeOption, Result, Transaction, TransactionOption, Turns,
 };
 use std::{collections::BTreeMap, future::Future, sync::Arc, time::Duration};
 
@@ -417,7 +417,7 @@ impl<D: Database> Transaction for RecordedTransaction<D> {
     fn clear(&self, key: &[u8]) {
         self.write(Mutation::ClearRange(KeyRange::new(
             Bytes::copy_from_slice(key),
-            shaketable_layers::tx::key_after(key),
+            shaketable_tx::key_after(key),
         )));
         self.inner.clear(key);
     }

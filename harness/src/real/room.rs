@@ -10,7 +10,7 @@ thread_local! {
 }
 
 /// By how many bytes a key that FoundationDB is to accept must stay below
-/// [`KEY_SIZE_LIMIT`](shaketable_layers::tx::KEY_SIZE_LIMIT), in the run of this thread. It is 0 on a simulated cluster,
+/// [`KEY_SIZE_LIMIT`](shaketable_tx::KEY_SIZE_LIMIT), in the run of this thread. It is 0 on a simulated cluster,
 /// whose keys have no prefix. A layer knows its own subspace, but not what is before it; keys between the two limits would
 /// be refused by the commit only.
 pub fn key_room() -> usize {

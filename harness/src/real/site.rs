@@ -3,10 +3,8 @@
 
 use super::{prefixed::Space, recorded::Log, room::Below};
 use bytes::Bytes;
-use shaketable_layers::tx::{
-    Database, Error, Isolation, KeyValue, RetryError, RunError, StreamingMode, Transaction,
-};
 use shaketable_sim::history::AttemptId;
+use shaketable_tx::{Database, Error, Isolation, KeyValue, RetryError, RunError, StreamingMode, Transaction};
 
 /// The prefix of a run.
 #[derive(Clone, Debug)]

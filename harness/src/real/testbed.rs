@@ -22,7 +22,6 @@ use futures::{
     stream::FuturesUnordered,
 };
 use parking_lot::Mutex;
-use shaketable_layers::tx::{AnyDatabase, Database, Error, Transaction};
 use shaketable_sim::{
     faults::{Family, FaultPlan, Strike},
     history::{ClientId, History},
@@ -30,6 +29,7 @@ use shaketable_sim::{
     rt::{MILLISECOND, Nanos},
     trace::Kind,
 };
+use shaketable_tx::{AnyDatabase, Database, Error, Transaction};
 use std::{
     convert::Infallible,
     fmt::Display,
@@ -437,7 +437,6 @@ impl<'a> Testbed for Real<'a> {
 }
 
 /// Performs a plan on this thread, and records the claims of layers and workloads.
-#[cfg(feature = "fdb-client")]
 pub fn run(
     plan: &Plan,
     open: Open<'_>,

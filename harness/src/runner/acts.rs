@@ -14,8 +14,8 @@ use crate::{
     plan::Plan,
     workload::Operation,
 };
-use shaketable_layers::tx::AnyDatabase;
 use shaketable_reports::Counters;
+use shaketable_tx::AnyDatabase;
 use std::sync::Arc;
 
 /// Performs a plan on a fresh testbed. The result does not include the claims of layers and workloads yet.

@@ -4,12 +4,12 @@ use super::Host;
 use crate::{erased::AnyWorkload, panics};
 use futures::FutureExt;
 use parking_lot::Mutex;
-use shaketable_layers::tx::{Database, DatabaseOption, Transaction};
 use shaketable_sim::{
     proto::Version,
     rt::{MILLISECOND, Nanos},
     trace::Kind,
 };
+use shaketable_tx::{Database, DatabaseOption, Transaction};
 use std::{panic::AssertUnwindSafe, sync::Arc};
 
 /// The pause between two audits, nanoseconds.

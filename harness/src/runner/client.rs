@@ -15,13 +15,13 @@ use futures::{
     future::{Either, select},
 };
 use parking_lot::Mutex;
-use shaketable_layers::{points, tx::Error};
 use shaketable_sim::{
     faults::Cut,
     rt::{MILLISECOND, Nanos},
     seed::Stream,
     trace,
 };
+use shaketable_tx::{Error, points};
 use std::{any::Any, collections::BTreeSet, panic::AssertUnwindSafe, pin::pin, sync::Arc};
 
 /// The state of a client that survives its death.

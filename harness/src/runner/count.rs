@@ -6,9 +6,9 @@ use crate::{
     plan::Plan,
     workload::{Operation, Outcome},
 };
-use shaketable_layers::tx::Error;
 use shaketable_reports::{Counters, Outcomes};
 use shaketable_sim::history::{AttemptId, ClientId, History, Reported};
+use shaketable_tx::Error;
 use std::collections::BTreeMap;
 
 /// The kind of operations whose serialized form has no name.

@@ -1,6 +1,5 @@
 //! Where a client runs: on a machine of the simulated cluster, or as a task of a process that uses a real cluster.
 
-use shaketable_layers::tx::AnyDatabase;
 use shaketable_sim::{
     client::SimDatabase,
     faults::{Cut, Family},
@@ -9,6 +8,7 @@ use shaketable_sim::{
     trace::Kind,
     world::World,
 };
+use shaketable_tx::AnyDatabase;
 use std::{future::Future, sync::Arc};
 
 /// The environment of a client: a database, a clock, and an event stream.

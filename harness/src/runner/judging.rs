@@ -130,11 +130,11 @@ mod tests {
         judges::alarms::Story,
     };
     use bytes::Bytes;
-    use shaketable_layers::tx::{Isolation, KeySelector};
     use shaketable_sim::{
         history::{AttemptId, Call, ClientId},
         proto::{KeyRange, Mutation},
     };
+    use shaketable_tx::{Isolation, KeySelector};
 
     fn write(key: &'static str) -> Vec<Mutation> {
         vec![Mutation::Set(key.into(), "1".into())]

@@ -25,7 +25,6 @@ pub use performed::Performed;
 pub use result::RunResult;
 pub(crate) use simulated::run_with_accesses;
 pub use simulated::{observe, run};
-#[cfg(feature = "fdb-client")]
 pub(crate) use supervise::supervised;
 pub(crate) use testbed::{AUDITOR, Act, Job, SETTER, Testbed};
 pub(crate) use transcript::{element, written};

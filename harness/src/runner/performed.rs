@@ -43,8 +43,8 @@ pub(super) fn performed(history: &History, operations: &[Vec<Operation<AnyValue>
 mod tests {
     use super::*;
     use crate::judges::alarms::Story;
-    use shaketable_layers::tx::Error;
     use shaketable_sim::history::ClientId;
+    use shaketable_tx::Error;
 
     #[test]
     fn attempts_belong_to_their_operations_and_answers_to_their_calls() {

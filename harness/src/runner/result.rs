@@ -6,13 +6,13 @@ use crate::{
     explore::Accesses,
     finding::{Finding, Verdict},
 };
-use shaketable_layers::points::Seen;
 use shaketable_reports::{Counters, Outcomes, RunHistory};
 use shaketable_sim::{
     faults::{Decision, Family, Requests},
     rt::Nanos,
     trace::Event,
 };
+use shaketable_tx::points::Seen;
 use std::collections::BTreeMap;
 
 /// The result of a run.

@@ -14,7 +14,6 @@ use crate::{
     workload::Operation,
 };
 use bytes::Bytes;
-use shaketable_layers::tx::{Error, Isolation};
 use shaketable_reports::{
     Access, CallEntry, EventEntry, EventKind, Fate, OperationEntry, RowEntry, RunHistory, TransactionEntry,
     WitnessEntry,
@@ -27,6 +26,7 @@ use shaketable_sim::{
     rt::Nanos,
     trace::{Event, Kind},
 };
+use shaketable_tx::{Error, Isolation};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The most rows of one read that are kept.
@@ -336,7 +336,7 @@ fn of_call(
         },
         Call::GetRange { begin, end, isolation, answer, .. } => {
             let rows = answer.as_ref().map_or(&[][..], |(rows, _)| rows);
-            let of = |row: &shaketable_layers::tx::KeyValue| {
+            let of = |row: &shaketable_tx::KeyValue| {
                 known.row(&row.key, Some(&row.value), writer(&row.key, *isolation))
             };
             let within = KeyRange::new(begin.key.clone(), end.key.clone());
@@ -457,8 +457,8 @@ mod tests {
         finding::{Kind as Accuser, Witness},
         judges::alarms::Story,
     };
-    use shaketable_layers::tx::{KeySelector, KeyValue};
     use shaketable_sim::history::ClientId;
+    use shaketable_tx::{KeySelector, KeyValue};
 
     /// A layer that names one key.
     struct Named;

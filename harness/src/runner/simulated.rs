@@ -24,7 +24,6 @@ use crate::{
 };
 use futures::FutureExt;
 use parking_lot::Mutex;
-use shaketable_layers::tx::{AnyDatabase, Error};
 use shaketable_sim::{
     client::SimDatabase,
     cluster::Cluster,
@@ -36,6 +35,7 @@ use shaketable_sim::{
     trace::{Kind, hash_bytes},
     world::{Class, World},
 };
+use shaketable_tx::{AnyDatabase, Error};
 use std::{convert::Infallible, panic::AssertUnwindSafe, sync::Arc};
 
 /// How often a waiting act checks whether it is over, nanoseconds.

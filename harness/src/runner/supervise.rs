@@ -5,7 +5,7 @@ use crate::{
     finding::{Finding, Kind, Witness},
     panics,
 };
-use shaketable_layers::points;
+use shaketable_tx::points;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// Performs a run, and records the claims that layers and workloads make in it. A panic that was not caught
@@ -33,7 +33,7 @@ pub(crate) fn supervised<E>(perform: impl FnOnce() -> Result<RunResult, E>) -> R
 mod tests {
     use super::*;
     use futures::FutureExt;
-    use shaketable_layers::always;
+    use shaketable_tx::always;
     use std::convert::Infallible;
 
     #[test]

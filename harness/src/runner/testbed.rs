@@ -3,12 +3,12 @@
 
 use super::{Participants, RunResult};
 use crate::{erased::AnyValue, judges::Replica, plan::Plan, workload::Operation};
-use shaketable_layers::tx::{AnyDatabase, Error};
 use shaketable_sim::{
     history::{ClientId, History},
     proto::Version,
     rt::Nanos,
 };
+use shaketable_tx::{AnyDatabase, Error};
 use std::future::Future;
 
 /// The acts of a run, with their numbers in the event stream.

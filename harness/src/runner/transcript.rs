@@ -10,10 +10,6 @@ use crate::{
 };
 use bytes::{Buf, Bytes};
 use foundationdb_tuple::Element;
-use shaketable_layers::{
-    nesting,
-    tx::{Error, Isolation, KeySelector, MutationType},
-};
 use shaketable_sim::{
     faults::Family,
     history::{Attempt, AttemptId, Call, ClientId, History, Reported},
@@ -22,6 +18,7 @@ use shaketable_sim::{
     rt::Nanos,
     trace::{Event, Kind},
 };
+use shaketable_tx::{Error, Isolation, KeySelector, MutationType, nesting};
 use std::fmt::Write;
 
 /// The maximum number of rows of a range read that are shown.
@@ -365,7 +362,7 @@ mod tests {
     use super::*;
     use crate::judges::alarms::Story;
     use foundationdb_tuple::{Versionstamp, pack};
-    use shaketable_layers::tx::KeyValue;
+    use shaketable_tx::KeyValue;
 
     #[test]
     fn keys_are_shown_as_tuples_where_they_are_tuples() {

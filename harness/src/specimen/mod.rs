@@ -29,13 +29,13 @@ use proptest::{
     strategy::{BoxedStrategy, Strategy},
 };
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
-use shaketable_layers::{
-    once::{self, Fate, OpId, Session},
-    tx::{self, Database, Env, Isolation, RetryError, Transaction},
-};
 use shaketable_sim::{
     proto::{Mutation, Version},
     seed::Stream,
+};
+use shaketable_tx::{
+    self as tx, Database, Env, Isolation, RetryError, Transaction,
+    once::{self, Fate, OpId, Session},
 };
 use std::{
     fmt::{Debug, Display},

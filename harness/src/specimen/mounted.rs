@@ -13,11 +13,8 @@ use crate::{
 use bytes::Bytes;
 use proptest::strategy::{BoxedStrategy, Strategy};
 use serde::{Deserialize, Serialize};
-use shaketable_layers::{
-    once::Session,
-    tx::{self, Database},
-};
 use shaketable_sim::{proto::Mutation, seed::Stream};
+use shaketable_tx::{self as tx, Database, once::Session};
 use std::ops::Range;
 
 /// The maximum number of calls in a transaction of some runs.

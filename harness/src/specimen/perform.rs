@@ -11,12 +11,10 @@ use futures::{
     future::{BoxFuture, join_all},
 };
 use serde::{Serialize, de::DeserializeOwned};
-use shaketable_layers::{
+use shaketable_tx::{
+    self as tx, AnyTransaction, Database, Env, Isolation, RetryError, RunError, Transaction,
+    TransactionOption, Turns,
     once::{self, Session},
-    tx::{
-        self, AnyTransaction, Database, Env, Isolation, RetryError, RunError, Transaction, TransactionOption,
-        Turns,
-    },
 };
 use std::{
     fmt::Display,

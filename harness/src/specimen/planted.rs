@@ -11,7 +11,7 @@ use super::{
 use crate::{specimen::Recorded, workload::Outcome};
 use futures::future::select;
 use serde::{Deserialize, Serialize};
-use shaketable_layers::tx::{Database, Transaction};
+use shaketable_tx::{Database, Transaction};
 use std::{collections::BTreeMap, pin::pin, time::Duration};
 
 /// The name of a planted bug that every specimen can list: operations are retried without recording earlier

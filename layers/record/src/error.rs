@@ -1,11 +1,7 @@
 //! Why an operation on records was refused.
 
 use crate::{expression::EvaluateError, metadata::MetaDataError, query::QueryError, value::Tuple};
-use shaketable_layers::{
-    limits::TooLarge,
-    once,
-    tx::{self, RetryError},
-};
+use shaketable_tx::{self as tx, RetryError, limits::TooLarge, once};
 
 /// Why an operation was refused. Except for an error of FoundationDB, which the retry loop handles, nothing has been
 /// written by the call.

@@ -11,7 +11,7 @@
 //! * [`query`]: queries, their planner, and plans that can be explained and executed.
 //! * [`cursor`]: rows with continuations and limits.
 //!
-//! Everything is generic over [`tx::Transaction`](shaketable_layers::tx::Transaction): it runs on a simulated cluster and on a
+//! Everything is generic over [`tx::Transaction`](shaketable_tx::Transaction): it runs on a simulated cluster and on a
 //! real one, and composes with other layers in one transaction. [`RecordStoreBuilder::run`](store::RecordStoreBuilder::run)
 //! applies a transaction exactly once. Indexes of text are not part of it.
 
@@ -46,5 +46,5 @@ pub mod prelude {
     };
     pub use foundationdb_tuple::Subspace;
     pub use prost_reflect::{DynamicMessage, ReflectMessage, Value};
-    pub use shaketable_layers::once::Outcome;
+    pub use shaketable_tx::once::Outcome;
 }

@@ -2,7 +2,7 @@
 
 use crate::version::RecordVersion;
 use foundationdb_tuple::{Element, TuplePack, Versionstamp, VersionstampOffset};
-use shaketable_layers::nesting;
+use shaketable_tx::nesting;
 use std::{borrow::Cow, cmp::Ordering, fmt};
 
 /// One element of a key.

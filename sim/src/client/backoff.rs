@@ -1,7 +1,7 @@
 //! The delays of `on_error`, and the errors for which it retries.
 
 use crate::rt::{MILLISECOND, Nanos, SECOND};
-use shaketable_layers::tx::Error;
+use shaketable_tx::Error;
 
 /// The first backoff (`DEFAULT_BACKOFF`), and the fixed delay after 1007 and 1009.
 pub const FIRST: Nanos = 10 * MILLISECOND;

@@ -17,7 +17,7 @@ use crate::{
 };
 use bytes::Bytes;
 use proptest::prelude::*;
-use shaketable_layers::tx::{KeyValue, MutationType, Result};
+use shaketable_tx::{KeyValue, MutationType, Result};
 use std::{
     collections::{BTreeMap, BTreeSet},
     fmt::Write as _,

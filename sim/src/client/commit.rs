@@ -23,7 +23,7 @@ use crate::{
 };
 use bytes::Bytes;
 use futures::future::select;
-use shaketable_layers::tx::{Error, KeySelector, Result, key_after};
+use shaketable_tx::{Error, KeySelector, Result, key_after};
 use std::{future::Future, pin::pin, sync::Arc};
 
 /// The number of versions after its read version within which a transaction can commit.

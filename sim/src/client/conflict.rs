@@ -9,7 +9,7 @@ use super::{
 };
 use crate::proto::KeyRange;
 use bytes::Bytes;
-use shaketable_layers::tx::{KeySelector, key_after};
+use shaketable_tx::{KeySelector, key_after};
 use std::collections::BTreeMap;
 
 /// A set of keys as ranges: in ascending order, joined where they touch.
@@ -184,7 +184,7 @@ mod tests {
     /// an offset, to the row to which the offset led.
     #[test]
     fn a_native_range_conflicts_as_far_as_it_was_read() {
-        let row = |key: &str| shaketable_layers::tx::KeyValue::new(key.to_owned(), "");
+        let row = |key: &str| shaketable_tx::KeyValue::new(key.to_owned(), "");
         let read = |rows: &[&str], reverse, more, begin_offset, (end, end_offset): (&'static str, i32)| {
             let batch = Batch { rows: rows.iter().map(|key| row(key)).collect(), more, ..Batch::default() };
             let begin = Selector { key: "a".into(), offset: begin_offset };

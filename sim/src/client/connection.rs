@@ -18,7 +18,7 @@ use crate::{
 };
 use bytes::Bytes;
 use parking_lot::Mutex;
-use shaketable_layers::tx::{Error, Result};
+use shaketable_tx::{Error, Result};
 use std::{
     future::Future,
     sync::{

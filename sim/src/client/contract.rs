@@ -4,7 +4,7 @@ use super::{transaction::SimTransaction, version};
 use crate::rt;
 use bytes::Bytes;
 use futures::future::BoxFuture;
-use shaketable_layers::tx::{
+use shaketable_tx::{
     ConflictRangeType, Error, Isolation, KeySelector, MappedBatch, MutationType, RangeBatch, RangeOption,
     Result, Transaction, TransactionOption, Turns,
 };

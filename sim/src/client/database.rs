@@ -19,9 +19,7 @@ use crate::{
 };
 use futures::future::BoxFuture;
 use parking_lot::Mutex;
-use shaketable_layers::tx::{
-    Database, DatabaseOption, Env, Environment, Error, Result, TransactionOption, Turns,
-};
+use shaketable_tx::{Database, DatabaseOption, Env, Environment, Error, Result, TransactionOption, Turns};
 use std::{
     any::Any,
     sync::{

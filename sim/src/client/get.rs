@@ -14,7 +14,7 @@ use super::{
 use crate::{config::ClusterBug, history::Call, proto::KeyRange};
 use bytes::Bytes;
 use futures::future::BoxFuture;
-use shaketable_layers::tx::{Error, Isolation, Result};
+use shaketable_tx::{Error, Isolation, Result};
 use std::{
     future::Future,
     sync::{Arc, Weak},

@@ -3,7 +3,7 @@
 
 use super::transaction::{Inner, State};
 use crate::rt::SECOND;
-use shaketable_layers::tx::{Error, Result};
+use shaketable_tx::{Error, Result};
 use std::{
     future::Future,
     pin::pin,

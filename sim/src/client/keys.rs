@@ -2,7 +2,7 @@
 
 use crate::proto::KeyRange;
 use bytes::Bytes;
-use shaketable_layers::tx::KEY_SIZE_LIMIT;
+use shaketable_tx::KEY_SIZE_LIMIT;
 use std::cmp::Ordering;
 
 /// The end of the keys that an ordinary transaction may access.

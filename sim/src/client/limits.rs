@@ -1,6 +1,6 @@
 //! The limits of a range read: rows, bytes, and the C API's streaming modes.
 
-use shaketable_layers::tx::{Error, KeyValue, RangeOption, Result, StreamingMode};
+use shaketable_tx::{Error, KeyValue, RangeOption, Result, StreamingMode};
 
 /// The maximum size of a storage server's reply, bytes (`REPLY_BYTE_LIMIT`).
 pub const REPLY_BYTE_LIMIT: i64 = 80_000;

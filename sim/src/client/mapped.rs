@@ -22,7 +22,7 @@ use crate::{
     proto::{KeyRange, Version},
 };
 use bytes::Bytes;
-use shaketable_layers::tx::{
+use shaketable_tx::{
     Error, Isolation, KeySelector, KeyValue, MappedBatch, MappedRow, Mapper, RangeOption, Result, strinc,
 };
 use std::{future::Future, sync::Arc};

@@ -1,4 +1,4 @@
-//! The simulated FoundationDB client: the complete contract of `shaketable_layers::tx`, implemented with the
+//! The simulated FoundationDB client: the complete contract of `shaketable_tx`, implemented with the
 //! cluster's messages.
 //!
 //! A read walks over the transaction's own writes ([`write_map`]) and the cached part of its snapshot

@@ -12,7 +12,7 @@ use crate::{
     proto::{GetKeyValuesReply, KeyRange, Location, Message, ResolvedKey, Version},
 };
 use bytes::Bytes;
-use shaketable_layers::tx::{KeySelector, Result, key_after};
+use shaketable_tx::{KeySelector, Result, key_after};
 
 impl Connection {
     /// The key to which `selector` resolves at `version`, between the beginning and the end of all keys.

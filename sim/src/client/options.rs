@@ -6,7 +6,7 @@ use crate::{
     proto::Priority,
     rt::{MILLISECOND, Nanos, SECOND},
 };
-use shaketable_layers::tx::{DatabaseOption, Error, Result, TransactionOption};
+use shaketable_tx::{DatabaseOption, Error, Result, TransactionOption};
 
 /// A tag is longer than 16 bytes.
 const TAG_TOO_LONG: Error = Error::from_code(2110);

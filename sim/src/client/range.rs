@@ -16,7 +16,7 @@ use super::{
     write_map::WriteMap,
 };
 use bytes::Bytes;
-use shaketable_layers::tx::{KeyValue, Result, key_after};
+use shaketable_tx::{KeyValue, Result, key_after};
 
 /// The result of a range read, and how far it has read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

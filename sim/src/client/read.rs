@@ -19,9 +19,7 @@ use crate::{
     proto::{KeyRange, Version},
 };
 use bytes::Bytes;
-use shaketable_layers::tx::{
-    Error, Isolation, KeySelector, KeyValue, RangeBatch, RangeOption, Result, key_after,
-};
+use shaketable_tx::{Error, Isolation, KeySelector, KeyValue, RangeBatch, RangeOption, Result, key_after};
 use std::{future::Future, pin::Pin, sync::Arc};
 
 /// How a read sees the transaction's own writes.

@@ -8,7 +8,7 @@ use crate::{
     trace::Kind,
 };
 use bytes::Bytes;
-use shaketable_layers::tx::KeyValue;
+use shaketable_tx::KeyValue;
 use std::sync::Arc;
 
 /// The bytes of writes of an attempt that was never sent to be committed which the history keeps in any case.
@@ -216,7 +216,7 @@ impl Record {
 mod tests {
     use super::*;
     use crate::history::OwnWrites;
-    use shaketable_layers::tx::{Isolation, KeySelector};
+    use shaketable_tx::{Isolation, KeySelector};
 
     #[test]
     fn pages_without_end_are_an_endless_loop() {

@@ -6,7 +6,7 @@ use super::{
     write_map::{self, WriteCursor, WriteMap},
 };
 use bytes::Bytes;
-use shaketable_layers::tx::{Error, Result};
+use shaketable_tx::{Error, Result};
 use std::cmp::Ordering;
 
 /// What a read sees in a segment.

@@ -8,7 +8,7 @@ use super::{
     write_map::WriteMap,
 };
 use bytes::Bytes;
-use shaketable_layers::tx::{KeySelector, Result, key_after};
+use shaketable_tx::{KeySelector, Result, key_after};
 
 /// A selector without `or_equal`: the `offset`-th key at or after `key` (1 is the first), or before
 /// it (0 is the last).

@@ -2,7 +2,7 @@
 //! it.
 
 use crate::proto::{KeyRange, Mutation};
-use shaketable_layers::tx::KeyValue;
+use shaketable_tx::KeyValue;
 
 /// The maximum size of a transaction, bytes (`TRANSACTION_SIZE_LIMIT`).
 pub const TRANSACTION_SIZE_LIMIT: i64 = 10_000_000;

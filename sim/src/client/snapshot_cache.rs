@@ -5,7 +5,7 @@
 
 use super::keys::Edge;
 use bytes::Bytes;
-use shaketable_layers::tx::KeyValue;
+use shaketable_tx::KeyValue;
 use std::{
     collections::BTreeMap,
     ops::Bound::{Excluded, Included, Unbounded},

@@ -2,7 +2,7 @@
 
 use crate::atomic;
 use bytes::Bytes;
-use shaketable_layers::tx::MutationType;
+use shaketable_tx::MutationType;
 
 /// One operation on a key.
 #[derive(Clone, Debug, PartialEq, Eq)]

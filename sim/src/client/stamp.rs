@@ -10,7 +10,7 @@ use crate::{
 };
 use futures::future::BoxFuture;
 use parking_lot::Mutex;
-use shaketable_layers::tx::{Error, Result};
+use shaketable_tx::{Error, Result};
 use std::{
     sync::Arc,
     task::{Context, Poll, Waker},

@@ -11,7 +11,7 @@ use crate::{
     system_keys::address,
 };
 use bytes::Bytes;
-use shaketable_layers::tx::{Error, Result};
+use shaketable_tx::{Error, Result};
 use std::{future::Future, sync::Arc};
 
 impl SimTransaction {

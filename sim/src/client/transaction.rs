@@ -23,7 +23,7 @@ use crate::{
 };
 use bytes::Bytes;
 use parking_lot::Mutex;
-use shaketable_layers::tx::{Error, Result, TransactionOption, Turns};
+use shaketable_tx::{Error, Result, TransactionOption, Turns};
 use std::{sync::Arc, task::Waker};
 
 /// The calls of one transaction that are recorded at most, which would take a gigabyte: forty times what any program is

@@ -12,7 +12,7 @@ use futures::{
     FutureExt,
     future::{BoxFuture, Shared},
 };
-use shaketable_layers::tx::{Error, Result};
+use shaketable_tx::{Error, Result};
 use std::{future::Future, sync::Arc};
 
 /// The state of the read version.

@@ -22,7 +22,7 @@ use futures::{
     future::{BoxFuture, Either, Shared, select},
 };
 use parking_lot::Mutex;
-use shaketable_layers::tx::{Error, Isolation, Result};
+use shaketable_tx::{Error, Isolation, Result};
 use std::{
     convert::Infallible,
     pin::pin,

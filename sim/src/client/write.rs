@@ -18,7 +18,7 @@ use crate::{
     proto::{KeyRange, Mutation},
 };
 use bytes::Bytes;
-use shaketable_layers::tx::{ConflictRangeType, Error, MutationType, Result, VALUE_SIZE_LIMIT};
+use shaketable_tx::{ConflictRangeType, Error, MutationType, Result, VALUE_SIZE_LIMIT};
 use std::sync::Arc;
 
 /// Whether `key` is a special key.

@@ -8,7 +8,7 @@ use super::keys::{ALL_END, Edge};
 pub use super::stack::{Op, Stack};
 use crate::proto::KeyRange;
 use bytes::Bytes;
-use shaketable_layers::tx::MutationType;
+use shaketable_tx::MutationType;
 use std::{
     collections::BTreeMap,
     ops::Bound::{Excluded, Included, Unbounded},

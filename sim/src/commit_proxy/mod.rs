@@ -24,7 +24,7 @@ use crate::{
     world::World,
 };
 use futures::{StreamExt, stream::FuturesUnordered};
-use shaketable_layers::tx::{Error, Result};
+use shaketable_tx::{Error, Result};
 use std::{cell::Cell, collections::VecDeque, future::poll_fn, sync::Arc, task::Poll};
 
 /// How soon an empty batch follows the last transaction, so that logs and storage servers learn that it is

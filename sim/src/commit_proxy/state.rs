@@ -4,7 +4,7 @@ use crate::{
     atomic, idempotency,
     proto::{CommitData, KeyRange, LoggedTransaction, Mutation, Resolution, Version},
 };
-use shaketable_layers::tx::{MutationType, key_after};
+use shaketable_tx::{MutationType, key_after};
 use std::sync::Arc;
 
 /// Fills in the versionstamps of a transaction that uses them, and adds the write conflict ranges of keys that

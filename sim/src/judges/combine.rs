@@ -2,7 +2,7 @@
 //! not share its mistakes.
 
 use bytes::Bytes;
-use shaketable_layers::tx::MutationType;
+use shaketable_tx::MutationType;
 
 /// The value after an atomic operation; `None` if the key is then absent.
 pub fn combine(op: MutationType, existing: Option<&Bytes>, operand: &Bytes) -> Option<Bytes> {

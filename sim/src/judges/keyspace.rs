@@ -3,7 +3,7 @@
 use super::combine;
 use crate::proto::Mutation;
 use bytes::Bytes;
-use shaketable_layers::tx::{KeySelector, MutationType};
+use shaketable_tx::{KeySelector, MutationType};
 use std::{
     collections::BTreeMap,
     ops::Bound::{Excluded, Included, Unbounded},

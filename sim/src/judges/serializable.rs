@@ -15,7 +15,7 @@ use crate::{
     proto::{KeyRange, LogEntry, LoggedTransaction, Mutation, Version},
 };
 use bytes::Bytes;
-use shaketable_layers::tx::{Isolation, KeySelector, MutationType, key_after};
+use shaketable_tx::{Isolation, KeySelector, MutationType, key_after};
 
 /// Claims that every attempt read the state at its read version, and that the serializable reads of each committed
 /// transaction are valid in the state just before its commit.

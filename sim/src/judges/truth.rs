@@ -5,7 +5,7 @@ use crate::{
     proto::{LogEntry, Version},
     rt::Nanos,
 };
-use shaketable_layers::tx::Error;
+use shaketable_tx::Error;
 use std::{collections::BTreeMap, sync::Arc};
 
 /// The committed entries in order, and the place of each attempt of the history in them.

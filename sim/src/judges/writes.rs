@@ -9,7 +9,7 @@ use crate::{
     proto::{KeyRange, Mutation, Version},
 };
 use bytes::Bytes;
-use shaketable_layers::tx::{KeyValue, key_after};
+use shaketable_tx::{KeyValue, key_after};
 use std::{cmp::Reverse, collections::BTreeMap};
 
 /// A place in the order of commits: version and batch index.

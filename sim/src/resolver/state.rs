@@ -9,7 +9,7 @@ use crate::{
     proto::{CommitData, KeyRange, Resolution, Version},
 };
 use bytes::Bytes;
-use shaketable_layers::tx::key_after;
+use shaketable_tx::key_after;
 use std::{
     collections::{BTreeMap, VecDeque},
     ops::Bound,
@@ -231,7 +231,7 @@ mod tests {
 
     fn ranges() -> impl Strategy<Value = Vec<KeyRange>> {
         let range = (key(), key(), any::<bool>()).prop_map(|(a, b, point)| match point {
-            true => KeyRange::new(a.clone(), shaketable_layers::tx::key_after(&a)),
+            true => KeyRange::new(a.clone(), shaketable_tx::key_after(&a)),
             false => KeyRange { begin: a, end: b },
         });
         prop::collection::vec(range, 0..4)
@@ -261,7 +261,7 @@ mod tests {
                 true => KeyRange::new("", &b"\xff\xff"[..]),
                 false => KeyRange {
                     begin: share.0.clone().min(share.1.clone()),
-                    end: shaketable_layers::tx::key_after(&share.0.max(share.1)),
+                    end: shaketable_tx::key_after(&share.0.max(share.1)),
                 },
             };
             let mut set = ConflictSet::new(share.clone(), 100);

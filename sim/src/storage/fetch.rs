@@ -16,7 +16,7 @@ use futures::{
     future::{FutureExt, LocalBoxFuture},
     stream::FuturesUnordered,
 };
-use shaketable_layers::tx::{KeyValue, key_after};
+use shaketable_tx::{KeyValue, key_after};
 use std::{
     collections::BTreeMap,
     sync::Arc,

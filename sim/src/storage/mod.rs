@@ -24,7 +24,7 @@ use crate::{
     world::{Class, World},
 };
 use parking_lot::Mutex;
-use shaketable_layers::tx::KeyValue;
+use shaketable_tx::KeyValue;
 use state::State;
 use std::sync::Arc;
 

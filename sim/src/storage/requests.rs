@@ -5,7 +5,7 @@ use crate::{
     proto::{Message, Version},
     rt::{Nanos, SECOND},
 };
-use shaketable_layers::tx::Error;
+use shaketable_tx::Error;
 
 /// How long a read waits for its version (`FUTURE_VERSION_DELAY`).
 const FUTURE_VERSION_DELAY: Nanos = SECOND;

@@ -19,7 +19,7 @@ use crate::{
     world::World,
 };
 use futures::FutureExt;
-use shaketable_layers::tx::Error;
+use shaketable_tx::Error;
 use std::{
     collections::VecDeque,
     future::poll_fn,

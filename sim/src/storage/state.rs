@@ -12,9 +12,7 @@ use crate::{
     proto::{GetKeyValuesReply, KeyRange, LogEntry, Mutation, ResolvedKey, Version, WRONG_SHARD_SERVER},
 };
 use bytes::Bytes;
-use shaketable_layers::tx::{
-    Error, KeySelector, KeyValue, MutationType, Result, VALUE_SIZE_LIMIT, key_after,
-};
+use shaketable_tx::{Error, KeySelector, KeyValue, MutationType, Result, VALUE_SIZE_LIMIT, key_after};
 use std::sync::Arc;
 
 /// The size of a row in a reply in addition to its bytes: two pointers with lengths (`sizeof(KeyValueRef)`).
@@ -414,7 +412,7 @@ mod tests {
     use super::*;
     use crate::proto::LoggedTransaction;
     use proptest::prelude::*;
-    use shaketable_layers::tx::MutationType;
+    use shaketable_tx::MutationType;
     use std::collections::BTreeMap;
 
     type Rows = BTreeMap<Bytes, Bytes>;

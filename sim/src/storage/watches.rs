@@ -11,7 +11,7 @@ use crate::{
     proto::{KeyRange, LogEntry, Mutation, Version, WRONG_SHARD_SERVER},
 };
 use bytes::Bytes;
-use shaketable_layers::tx::Error;
+use shaketable_tx::Error;
 use std::collections::BTreeMap;
 
 /// The watches set on a server.

@@ -2,8 +2,8 @@
 
 use super::*;
 use futures::{FutureExt, StreamExt, TryFutureExt, stream::FuturesUnordered};
-use shaketable_layers::tx::ConflictRangeType;
 use shaketable_sim::{client::ReadVersions, net::Endpoint};
+use shaketable_tx::ConflictRangeType;
 
 /// The number of calls that programs make in one transaction.
 const MANY: u32 = 250_000;

@@ -13,10 +13,6 @@ mod watches;
 
 use bytes::Bytes;
 use parking_lot::Mutex;
-use shaketable_layers::tx::{
-    Database, DatabaseOption, Error, Isolation, KeySelector, MutationType, RangeOption, Transaction,
-    TransactionOption, key_after, strinc,
-};
 use shaketable_sim::{
     client::{SimDatabase, SimTransaction},
     cluster::Cluster,
@@ -26,6 +22,10 @@ use shaketable_sim::{
     rt::{self, MILLISECOND, SECOND},
     seed::{Seed, Stream},
     world::{Class, World},
+};
+use shaketable_tx::{
+    Database, DatabaseOption, Error, Isolation, KeySelector, MutationType, RangeOption, Transaction,
+    TransactionOption, key_after, strinc,
 };
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -118,7 +118,7 @@ const WRITE_CONFLICTS: &[u8] = b"\xff\xff/transaction/write_conflict_range/";
 async fn listed(tx: &SimTransaction, module: &'static [u8]) -> Vec<(Bytes, Bytes)> {
     let range = RangeOption::new(module, strinc(module).expect("an end"));
     let rows = tx.get_range_all(range, Isolation::Snapshot).await.expect("boundaries");
-    let boundary = |row: &shaketable_layers::tx::KeyValue| row.key.slice(module.len()..);
+    let boundary = |row: &shaketable_tx::KeyValue| row.key.slice(module.len()..);
     let end = |pair: &[_]| pair.get(1).map_or(Bytes::from_static(b"\xff\xff"), boundary);
     rows.chunks(2).map(|pair| (boundary(&pair[0]), end(pair))).collect()
 }

@@ -21,7 +21,7 @@ fn mapped_ranges_lead_to_rows() {
 
         let all = |name: &str| {
             let begin = pack(&(name,));
-            RangeOption::new(begin.clone(), shaketable_layers::tx::strinc(&begin).expect("an end"))
+            RangeOption::new(begin.clone(), shaketable_tx::strinc(&begin).expect("an end"))
         };
         let by_key = pack(&("record", "{K[2]}", "{...}"));
         let by_value = pack(&("record", "{V[0]}", "{...}"));
@@ -37,7 +37,7 @@ fn mapped_ranges_lead_to_rows() {
                         foundationdb_tuple::unpack(&row.parent.key).expect("a key");
                     assert_eq!(row.parent.value, pack(&(n, "value")));
                     assert_eq!(row.begin, pack(&("record", n)));
-                    let part = |row: &shaketable_layers::tx::KeyValue| (row.key.to_vec(), row.value.to_vec());
+                    let part = |row: &shaketable_tx::KeyValue| (row.key.to_vec(), row.value.to_vec());
                     let found: Vec<_> = row.rows.iter().map(part).collect();
                     let expected = (0..3).map(|p: i64| (pack(&("record", n, p)), pack(&(n * p,))));
                     assert_eq!(found, expected.collect::<Vec<_>>());
@@ -45,7 +45,7 @@ fn mapped_ranges_lead_to_rows() {
                 seen += batch.rows.len();
                 assert!(!batch.rows.is_empty() || !batch.more);
                 let Some(last) = batch.rows.last().filter(|_| batch.more) else { break };
-                range.begin = shaketable_layers::tx::KeySelector::first_greater_than(last.parent.key.clone());
+                range.begin = shaketable_tx::KeySelector::first_greater_than(last.parent.key.clone());
             }
             assert_eq!(seen, 30);
             world.faults.switch(false);
@@ -80,7 +80,7 @@ fn a_mapped_batch_ends_when_its_bytes_are_used_up() {
         }
         tx.commit().await.expect("a calm commit");
         let begin = pack(&("index",));
-        let range = RangeOption::new(begin.clone(), shaketable_layers::tx::strinc(&begin).expect("an end"));
+        let range = RangeOption::new(begin.clone(), shaketable_tx::strinc(&begin).expect("an end"));
         let mapper = pack(&("record", "{K[1]}", "{...}"));
         let tx = db.create_transaction().expect("a transaction");
         let before = tx.get_total_cost().await.expect("a cost");
@@ -97,7 +97,7 @@ fn a_mapped_batch_ends_when_its_bytes_are_used_up() {
         (0..60_i64).for_each(|n| tx.set(&pack(&("heavy", n)), &large[..200]));
         tx.commit().await.expect("a calm commit");
         let begin = pack(&("heavy",));
-        let range = RangeOption::new(begin.clone(), shaketable_layers::tx::strinc(&begin).expect("an end"));
+        let range = RangeOption::new(begin.clone(), shaketable_tx::strinc(&begin).expect("an end"));
         let tx = db.create_transaction().expect("a transaction");
         let batch = tx.get_mapped_range(&range, &mapper, 1, Isolation::Serializable).await.expect("a batch");
         assert_eq!((batch.rows.len(), batch.more), (4, true));
@@ -111,7 +111,7 @@ fn a_mapped_batch_ends_when_its_bytes_are_used_up() {
         }
         tx.commit().await.expect("a calm commit");
         let begin = pack(&("light",));
-        let range = RangeOption::new(begin.clone(), shaketable_layers::tx::strinc(&begin).expect("an end"));
+        let range = RangeOption::new(begin.clone(), shaketable_tx::strinc(&begin).expect("an end"));
         let mapper = pack(&("small", "{K[1]}", "{...}"));
         let tx = db.create_transaction().expect("a transaction");
         let batch = tx.get_mapped_range(&range, &mapper, 1, Isolation::Serializable).await.expect("a batch");

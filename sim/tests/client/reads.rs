@@ -206,7 +206,7 @@ fn split_points_may_be_asked_for_up_to_the_end_of_the_keyspace() {
 
 #[test]
 fn of_the_system_keys_only_reads_of_the_metadata_version_may_be_made_to_conflict() {
-    use shaketable_layers::tx::ConflictRangeType::{Read, Write};
+    use shaketable_tx::ConflictRangeType::{Read, Write};
     with(&[], |_, db| async move {
         let tx = db.create_transaction().expect("a transaction");
         let (begin, end) = (b"\xff/metadataVersion", b"\xff/metadataVersion\0");

@@ -3,7 +3,7 @@
 
 use super::*;
 use proptest::{collection::vec, prelude::*, test_runner::TestRunner};
-use shaketable_layers::tx::ConflictRangeType;
+use shaketable_tx::ConflictRangeType;
 use std::{sync::mpsc::channel, thread, time::Duration};
 
 /// How long a case may take in real time. A call that loops cannot be ended from inside.

@@ -9,16 +9,13 @@ use shaketable::{
     specimen,
     workload::Outcome,
 };
-use shaketable_layers::{
-    always, once,
-    queue::{ItemId, Position},
-    tx::{
-        self, Database, Env,
-        Isolation::{self, Serializable, Snapshot},
-        KeyValue, RangeOption, RetryError, Transaction, Turns,
-    },
-};
+use shaketable_layers::queue::{ItemId, Position};
 use shaketable_sim::{proto::Mutation, trace::hash_bytes};
+use shaketable_tx::{
+    self as tx, Database, Env,
+    Isolation::{self, Serializable, Snapshot},
+    KeyValue, RangeOption, RetryError, Transaction, Turns, always, once,
+};
 use std::{
     collections::BTreeMap,
     fmt::{Debug, Display},

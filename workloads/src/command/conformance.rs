@@ -12,9 +12,9 @@ use shaketable::{
     },
     refuse,
 };
-use shaketable_layers::tx;
 use shaketable_reports::{Body, Conclusion, text};
 use shaketable_sim::{faults::Profile, seed::Seed};
+use shaketable_tx as tx;
 
 /// Replays the recordings of a folder, and prints and writes the report.
 pub fn check(arguments: &CheckArguments) -> Result<Conclusion, Refusal> {
@@ -22,11 +22,10 @@ pub fn check(arguments: &CheckArguments) -> Result<Conclusion, Refusal> {
     let backend = Backend::open(&(&arguments.cluster).into(), Profile::Calm)?;
     let checked = match &backend {
         Backend::Simulated => conformance::check(&arguments.folder),
-        #[cfg(feature = "fdb-client")]
         Backend::Real(cluster) => {
             let check = async |db: &_| {
                 // A served cluster has none of the keys that a real one keeps after the user's.
-                if shaketable_layers::fdb::is_simulated() {
+                if cluster.is_simulated() {
                     conformance::prepare(db).await.map_err(CheckError::Failed)?;
                 }
                 conformance::check_on(db, &arguments.folder).await
@@ -63,7 +62,6 @@ pub fn record(arguments: &RecordArguments) -> Result<Conclusion, Refusal> {
         Backend::Simulated => {
             KINDS.into_iter().map(|kind| conformance::record_simulated(seed, kind, count)).collect()
         }
-        #[cfg(feature = "fdb-client")]
         Backend::Real(cluster) => cluster.alone(async |db| {
             let mut all = Vec::new();
             for kind in KINDS {

@@ -6,12 +6,15 @@ use shaketable::{
     command::{
         Refusal,
         backend::Backend,
+        interrupt::Interrupt,
         output::{self, Target},
-        program, settle,
+        program,
+        progress::Progress,
+        settle,
     },
     refuse,
 };
-use shaketable_layers::tx::contract::{self, CaseResult};
+use shaketable_fidelity::contract::{self, CaseResult};
 use shaketable_reports::{Body, Conclusion, ContractCase, ContractReport, text};
 use shaketable_sim::faults::Profile;
 
@@ -32,8 +35,24 @@ pub fn contract(arguments: &ContractArguments) -> Result<Conclusion, Refusal> {
             });
             (verdicts, None)
         }
-        #[cfg(feature = "fdb-client")]
-        Backend::Real(cluster) => cluster.contract(&filter)?,
+        Backend::Real(cluster) => {
+            let promises = contract::cases().iter().filter(|case| case.name.contains(&filter)).count();
+            let interrupt = Interrupt::listen()?;
+            let mut progress =
+                Progress::new(&[("promises", promises as u64)], ("promise", "promises"), "broken");
+            let verdicts = cluster.below(async |db, prefix| {
+                let go_on = |verdict: &CaseResult| {
+                    progress.done(0, verdict.result.is_ok());
+                    !interrupt.is_set()
+                };
+                contract::run_each(db, prefix, &filter, go_on).await
+            });
+            progress.end();
+            let verdicts = verdicts?;
+            let when = || format!("after {} of {promises} promises", verdicts.len());
+            let interrupted = interrupt.is_set().then(|| interrupt.refusal(&when()));
+            (verdicts, interrupted)
+        }
     };
     if verdicts.is_empty() && interrupted.is_none() {
         refuse!(

@@ -12,16 +12,25 @@ use shaketable::{
     seeds,
 };
 use shaketable_reports::Conclusion;
+use shaketable_tx::real::Client;
 use std::{path::PathBuf, process::ExitCode};
 
 /// Runs the command line with which the process was started. `commit` is the commit that it was built from.
 pub fn main(commit: &'static str) -> ExitCode {
-    let program = Program {
+    main_with(program(commit), run_extra)
+}
+
+/// Like [`main`](fn@main), with a client for real clusters that is not this build's own.
+pub fn main_on(commit: &'static str, client: &'static dyn Client) -> ExitCode {
+    main_with(Program { client: Some(client), ..program(commit) }, run_extra)
+}
+
+fn program(commit: &'static str) -> Program {
+    Program {
         figures: bench::figures,
         tests_cluster: true,
         ..Program::new("shaketable", env!("CARGO_PKG_VERSION"), commit, catalogue)
-    };
-    main_with(program, run_extra)
+    }
 }
 
 fn run_extra(command: ExtraCommand) -> Result<Conclusion, Refusal> {

@@ -5,8 +5,8 @@ use super::{
     replay_special, replay_tuple, special,
 };
 use shaketable::calm;
-use shaketable_layers::tx::{self, Database};
 use shaketable_reports::{ConformanceReport, FileReport, Impossible};
+use shaketable_tx::{self as tx, Database};
 use std::{fs, io, path::Path, sync::Arc};
 use thiserror::Error;
 

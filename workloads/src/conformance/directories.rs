@@ -8,11 +8,9 @@ use crate::catalogue::directory::{Layer, Rows, Surveyed, survey};
 use foundationdb_tuple::unpack;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use shaketable_layers::{
-    directory::{CandidateSeed, Directories, Directory, Error},
-    tx::{self, Database, Isolation::Serializable, RetryError, Transaction},
-};
+use shaketable_layers::directory::{CandidateSeed, Directories, Directory, Error};
 use shaketable_reports::Difference;
+use shaketable_tx::{self as tx, Database, Isolation::Serializable, RetryError, Transaction};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// One call of a case, and its result.

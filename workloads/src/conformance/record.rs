@@ -2,8 +2,8 @@
 
 use super::{Case, Replayed, prepare, replay, replay::record as record_case, scripts};
 use shaketable::calm;
-use shaketable_layers::tx::{Database, Result};
 use shaketable_sim::seed::Seed;
+use shaketable_tx::{Database, Result};
 
 /// Cases for which a database returns the same results each time.
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -3,11 +3,11 @@
 use super::cases::{Bytes, Case, Selector, Step};
 use futures::future::{BoxFuture, Either, FutureExt, MaybeDone, maybe_done, select};
 use serde_json::{Value, json};
-use shaketable_layers::tx::{
+use shaketable_reports::Difference;
+use shaketable_tx::{
     ConflictRangeType, Database, Error, Isolation, KeySelector, KeyValue, MutationType, RangeOption, Result,
     StreamingMode, Transaction, TransactionOption,
 };
-use shaketable_reports::Difference;
 use std::{collections::BTreeMap, pin::Pin, time::Duration};
 
 /// The result of replaying a case.

@@ -6,10 +6,10 @@
 
 use super::Replayed;
 use serde_json::Value;
-use shaketable_layers::tx::{
+use shaketable_reports::Difference;
+use shaketable_tx::{
     Database, Error, Isolation, RangeOption, Result, Transaction, TransactionOption, strinc,
 };
-use shaketable_reports::Difference;
 
 /// A recorded line.
 #[derive(Clone, Debug, PartialEq, Eq)]

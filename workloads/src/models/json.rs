@@ -6,10 +6,8 @@ use proptest::{collection::vec, prelude::*, sample::select};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use shaketable::specimen::Content;
-use shaketable_layers::{
-    hierarchy::{EMPTY_ARRAY, EMPTY_OBJECT, Error, MAX_DEPTH, Step, Tuple},
-    limits,
-};
+use shaketable_layers::hierarchy::{EMPTY_ARRAY, EMPTY_OBJECT, Error, MAX_DEPTH, Step, Tuple};
+use shaketable_tx::limits;
 use std::{
     collections::BTreeMap,
     fmt::{self, Debug},

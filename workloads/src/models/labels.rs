@@ -96,6 +96,6 @@ mod tests {
             families.map(|family| family.all().into_iter().map(label).collect()).collect();
         assert!(labels.iter().all(|family| family.len() == 6));
         assert!(labels.iter().flatten().all(|label| label.packed().len() < 5_000));
-        assert!(label(Family::oversize()).packed().len() > shaketable_layers::tx::KEY_SIZE_LIMIT);
+        assert!(label(Family::oversize()).packed().len() > shaketable_tx::KEY_SIZE_LIMIT);
     }
 }

@@ -9,13 +9,13 @@ use shaketable::{
     runner::RunResult,
     specimen::Mounted,
 };
-use shaketable_layers::tx::{AnyDatabase, Database, Error, Isolation, RangeOption, Transaction};
 use shaketable_sim::{
     client::SimDatabase,
     faults::{Family, FaultPlan, Profile},
     rt::SECOND,
     seed::Seed,
 };
+use shaketable_tx::{AnyDatabase, Database, Error, Isolation, RangeOption, Transaction};
 use shaketable_workloads::catalogue::*;
 use std::time::Duration;
 

@@ -2,10 +2,12 @@
 
 use crate::{begin, on_cluster};
 use foundationdb_tuple::{Subspace, pack};
-use shaketable_layers::{
-    array::{Array, Error},
+use shaketable_layers::array::{Array, Error};
+use shaketable_tx::{
+    Database,
+    Isolation::Serializable,
+    Transaction,
     limits::{READ_LIMIT, TooLarge},
-    tx::{Database, Isolation::Serializable, Transaction},
 };
 
 async fn add_temp<T: Transaction>(tx: &T, day: i64, temp: i64) -> Result<(), Error> {

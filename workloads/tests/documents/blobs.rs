@@ -5,20 +5,20 @@ use crate::{begin, cluster, on_cluster, session};
 use bytes::Bytes;
 use foundationdb_tuple::{Bytes as TupleBytes, Subspace, pack};
 use futures::future::join;
-use shaketable_layers::{
-    blob::{Blobs, Error, Expect, Generation, MAX_PARTS, MAX_READ_BYTES, MAX_READ_CHUNKS, Pages, UploadId},
-    limits::{TRANSACTION_SIZE_LIMIT, TooLarge},
-    once::Outcome,
-    tx::{
-        self, Database,
-        Isolation::{Serializable, Snapshot},
-        RangeOption, RetryError, Transaction,
-    },
+use shaketable_layers::blob::{
+    Blobs, Error, Expect, Generation, MAX_PARTS, MAX_READ_BYTES, MAX_READ_CHUNKS, Pages, UploadId,
 };
 use shaketable_sim::{
     client::SimDatabase,
     faults::{Family, FaultPlan, Strike},
     rt::SECOND,
+};
+use shaketable_tx::{
+    self as tx, Database,
+    Isolation::{Serializable, Snapshot},
+    RangeOption, RetryError, Transaction,
+    limits::{TRANSACTION_SIZE_LIMIT, TooLarge},
+    once::Outcome,
 };
 use std::time::Duration;
 

@@ -24,7 +24,6 @@ use shaketable_layers::{
     index::{Table as Records, users::User},
     label::Label,
     leased_queue::LeasedQueue,
-    limits::{READ_LIMIT, TooLarge},
     list::List,
     log::Log,
     multimap::{Multimap, Multiset},
@@ -33,10 +32,15 @@ use shaketable_layers::{
     scheduling::Scheduling,
     staged_queue::StagedQueue,
     table::Table,
-    tx::{self, Database, DatabaseOption, Isolation::Serializable, Transaction},
     vector::Vector,
 };
 use shaketable_sim::client::SimDatabase;
+use shaketable_tx::{
+    self as tx, Database, DatabaseOption,
+    Isolation::Serializable,
+    Transaction,
+    limits::{READ_LIMIT, TooLarge},
+};
 use std::time::Duration;
 
 /// The result of a call: success, or its error message and the number of attempts.

@@ -4,11 +4,11 @@
 use crate::on_cluster;
 use bytes::Bytes;
 use foundationdb_tuple::Subspace;
-use shaketable_layers::{
-    bulk::{BuildId, Cleared, Error, Job, Limits, Workspace},
-    tx::{Database, Isolation::Serializable, KeyValue, MutationType, RangeOption, Transaction, key_after},
-};
+use shaketable_layers::bulk::{BuildId, Cleared, Error, Job, Limits, Workspace};
 use shaketable_sim::client::SimDatabase;
+use shaketable_tx::{
+    Database, Isolation::Serializable, KeyValue, MutationType, RangeOption, Transaction, key_after,
+};
 use std::time::Duration;
 
 type Tx = <SimDatabase as Database>::Transaction;
@@ -23,7 +23,7 @@ fn job() -> Job {
 async fn fill(db: &SimDatabase) {
     let filled = db.run(|tx, _| async move {
         (0..ROWS).for_each(|row| tx.set(&[b'a', row], &[row]));
-        Ok::<_, shaketable_layers::tx::Error>(())
+        Ok::<_, shaketable_tx::Error>(())
     });
     filled.await.expect("a calm cluster answers");
 }

@@ -2,10 +2,10 @@
 
 use crate::{begin, on_cluster, session};
 use foundationdb_tuple::Subspace;
-use shaketable_layers::{
+use shaketable_layers::scheduling::{Change, Error, MAX_INIT, Refusal, Scheduling, catalogue};
+use shaketable_tx::{
+    Database,
     once::{Fate, OpId, Outcome},
-    scheduling::{Change, Error, MAX_INIT, Refusal, Scheduling, catalogue},
-    tx::Database,
 };
 use std::collections::BTreeSet;
 

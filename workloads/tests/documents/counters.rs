@@ -2,10 +2,8 @@
 
 use crate::on_cluster;
 use foundationdb_tuple::Subspace;
-use shaketable_layers::{
-    counter::{Error, Part, SplitCounter},
-    tx::{Database, Isolation::Serializable, RangeOption, Transaction},
-};
+use shaketable_layers::counter::{Error, Part, SplitCounter};
+use shaketable_tx::{Database, Isolation::Serializable, RangeOption, Transaction};
 
 #[test]
 fn a_split_counter_is_the_sum_of_its_parts_whoever_made_them() {

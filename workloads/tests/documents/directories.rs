@@ -3,17 +3,15 @@
 use super::{begin, on_cluster};
 use bytes::Bytes;
 use foundationdb_tuple::Subspace;
-use shaketable_layers::{
-    directory::{Allocator, CandidateSeed, Directories, Directory, Error, Node, Path},
+use shaketable_layers::directory::{Allocator, CandidateSeed, Directories, Directory, Error, Node, Path};
+use shaketable_sim::client::SimDatabase;
+use shaketable_tx::{
+    self as tx, Database,
+    Isolation::{Serializable, Snapshot},
+    RangeOption, Transaction,
     limits::TooLarge,
     once::{Outcome, Session, Slots},
-    tx::{
-        self, Database,
-        Isolation::{Serializable, Snapshot},
-        RangeOption, Transaction,
-    },
 };
-use shaketable_sim::client::SimDatabase;
 use std::{collections::BTreeSet, future::Future};
 
 type Tx = <SimDatabase as Database>::Transaction;

@@ -7,9 +7,13 @@ use serde_json::{Value, json};
 use shaketable_layers::{
     document::{Documents, Error, Id},
     hierarchy::{self, Step, from_json},
+};
+use shaketable_tx::{
+    Database,
+    Isolation::Serializable,
+    RangeOption, Transaction,
     limits::TooLarge,
     once::{Outcome, Session, Slots},
-    tx::{Database, Isolation::Serializable, RangeOption, Transaction},
 };
 
 fn documents() -> Documents {

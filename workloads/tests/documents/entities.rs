@@ -9,8 +9,11 @@ use shaketable_layers::{
         Entities, Error,
     },
     id::Id,
+};
+use shaketable_tx::{
+    Isolation::Serializable,
+    Transaction,
     once::Outcome::{Applied, Refused},
-    tx::{Isolation::Serializable, Transaction},
 };
 use std::collections::BTreeSet;
 

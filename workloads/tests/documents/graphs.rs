@@ -5,9 +5,12 @@ use foundationdb_tuple::{Subspace, pack};
 use shaketable_layers::{
     graph::{Error, Graph},
     id::Id,
+};
+use shaketable_tx::{
+    Isolation::Serializable,
+    Transaction,
     limits::{READ_LIMIT, TooLarge},
     once::Outcome::{Applied, Refused},
-    tx::{Isolation::Serializable, Transaction},
 };
 use std::collections::BTreeSet;
 

@@ -3,10 +3,8 @@
 use crate::{begin, on_cluster};
 use foundationdb_tuple::{Subspace, pack};
 use serde_json::{Value, json};
-use shaketable_layers::{
-    hierarchy::{Error, Hierarchy, Step, from_json, from_tuples, to_tuples},
-    tx::{Isolation::Serializable, RangeOption, Transaction},
-};
+use shaketable_layers::hierarchy::{Error, Hierarchy, Step, from_json, from_tuples, to_tuples};
+use shaketable_tx::{Isolation::Serializable, RangeOption, Transaction};
 
 fn users() -> Value {
     from_json(

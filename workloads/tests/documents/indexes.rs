@@ -2,13 +2,11 @@
 
 use crate::{begin, on_cluster};
 use foundationdb_tuple::Subspace;
-use shaketable_layers::{
-    index::{
-        Error,
-        users::{User, Users},
-    },
-    tx::{Database, Isolation::Serializable, RangeOption, Transaction},
+use shaketable_layers::index::{
+    Error,
+    users::{User, Users},
 };
+use shaketable_tx::{Database, Isolation::Serializable, RangeOption, Transaction};
 
 fn users() -> Users {
     Users::new(&Subspace::from("user"))

@@ -5,8 +5,12 @@ use foundationdb_tuple::{Subspace, pack};
 use shaketable_layers::{
     id::Id,
     list::{Error, List, MAX_WALK},
+};
+use shaketable_tx::{
+    self as tx,
+    Isolation::Serializable,
+    Transaction,
     once::Outcome::{Applied, Refused},
-    tx::{self, Isolation::Serializable, Transaction},
 };
 
 /// Without a prefix: its keys are those printed in the guide, `("node", nodeID, attribute)`.

@@ -3,10 +3,11 @@
 use crate::on_cluster;
 use foundationdb_tuple::Subspace;
 use futures::future::join;
-use shaketable_layers::{
-    log::{Error, Log},
+use shaketable_layers::log::{Error, Log};
+use shaketable_tx::{
+    Database,
+    Isolation::Serializable,
     once::{Outcome, Session, Slots},
-    tx::{Database, Isolation::Serializable},
 };
 use std::time::Duration;
 

@@ -25,11 +25,11 @@ mod vectors;
 mod cluster;
 
 use foundationdb_tuple::Subspace;
-use shaketable_layers::{
-    once::{Session, Slots},
-    tx::Database,
-};
 use shaketable_sim::{client::SimDatabase, faults::FaultPlan};
+use shaketable_tx::{
+    Database,
+    once::{Session, Slots},
+};
 use std::future::Future;
 
 /// Runs `body` as a client of a calm, initially empty cluster.

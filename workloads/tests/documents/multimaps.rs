@@ -5,8 +5,8 @@ use foundationdb_tuple::{Subspace, pack};
 use shaketable_layers::{
     label::Label,
     multimap::{Error, Multimap},
-    tx::{Database, Isolation::Serializable, Transaction},
 };
+use shaketable_tx::{Database, Isolation::Serializable, Transaction};
 
 fn enroll() -> Multimap {
     Multimap::new(Subspace::from("enroll"))

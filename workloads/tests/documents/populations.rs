@@ -2,10 +2,8 @@
 
 use crate::{begin, on_cluster};
 use foundationdb_tuple::Subspace;
-use shaketable_layers::{
-    encoding::{Collation, Column, Distinguishes, Error, Ordered, Part},
-    tx::{Database, Isolation::Serializable, Transaction},
-};
+use shaketable_layers::encoding::{Collation, Column, Distinguishes, Error, Ordered, Part};
+use shaketable_tx::{Database, Isolation::Serializable, Transaction};
 
 fn populations() -> Result<Ordered, Error> {
     let name = || Ok::<_, Error>(Column::Collated(Collation::new("en", Distinguishes::Case)?));

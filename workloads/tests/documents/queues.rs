@@ -4,13 +4,15 @@ use crate::{on_cluster, session};
 use bytes::Bytes;
 use foundationdb_tuple::{Bytes as TupleBytes, Subspace};
 use shaketable_layers::{
-    once::Outcome,
     priority_queue::{End, PriorityQueue},
     queue::{ItemId, Order, Queue},
     staged_queue::{self, StagedQueue},
-    tx::{self, Database, DatabaseOption, Isolation::Serializable, KEY_SIZE_LIMIT, RangeOption, Transaction},
 };
 use shaketable_sim::client::SimDatabase;
+use shaketable_tx::{
+    self as tx, Database, DatabaseOption, Isolation::Serializable, KEY_SIZE_LIMIT, RangeOption, Transaction,
+    once::Outcome,
+};
 
 fn applied<A, E: std::fmt::Debug>(outcome: Outcome<A, E>) -> A {
     match outcome {

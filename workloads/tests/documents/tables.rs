@@ -4,9 +4,13 @@ use crate::on_cluster;
 use foundationdb_tuple::{Subspace, pack};
 use shaketable_layers::{
     label::Label,
-    limits::{TRANSACTION_SIZE_LIMIT, TooLarge},
     table::{Error, Line, Table},
-    tx::{Database, Isolation::Serializable, Transaction},
+};
+use shaketable_tx::{
+    Database,
+    Isolation::Serializable,
+    Transaction,
+    limits::{TRANSACTION_SIZE_LIMIT, TooLarge},
 };
 
 fn line<const N: usize>(cells: [(&str, &[u8]); N]) -> Line {

@@ -4,11 +4,13 @@ use crate::{begin, on_cluster, session};
 use bytes::Bytes;
 use futures::future::join;
 use parking_lot::Mutex;
-use shaketable_layers::{
-    once::{Check, Error, Fate, OpId, Outcome, PendingAnswer, Session, check, record},
-    tx::{self, Database, Isolation::Serializable, MutationType, RetryError, RunError, Transaction},
-};
 use shaketable_sim::client::SimDatabase;
+use shaketable_tx::{
+    self as tx, Database,
+    Isolation::Serializable,
+    MutationType, RetryError, RunError, Transaction,
+    once::{Check, Error, Fate, OpId, Outcome, PendingAnswer, Session, check, record},
+};
 use std::time::Duration;
 
 const ACCOUNT: &[u8] = b"account";

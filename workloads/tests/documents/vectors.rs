@@ -3,11 +3,12 @@
 use crate::{begin, on_cluster, session};
 use bytes::Bytes;
 use foundationdb_tuple::{Subspace, pack};
-use shaketable_layers::{
+use shaketable_layers::vector::{Error, MAX_SCAN, MAX_VALUE_BYTES, Matrix, Vector};
+use shaketable_tx::{
+    Isolation::Serializable,
+    Transaction,
     limits::TooLarge,
     once::Outcome::{Applied, Refused},
-    tx::{Isolation::Serializable, Transaction},
-    vector::{Error, MAX_SCAN, MAX_VALUE_BYTES, Matrix, Vector},
 };
 
 fn vector() -> Vector {

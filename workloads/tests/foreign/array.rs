@@ -1,8 +1,9 @@
 //! Arrays.
 
 use crate::{Layer, calls::Calls, space, written};
-use shaketable_layers::{array::Array, tx::Isolation::Serializable};
+use shaketable_layers::array::Array;
 use shaketable_sim::client::SimDatabase;
+use shaketable_tx::Isolation::Serializable;
 
 pub struct Arrays {
     line: Array,

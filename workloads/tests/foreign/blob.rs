@@ -1,11 +1,9 @@
 //! Blobs and their uploads.
 
 use crate::{Layer, calls::Calls, session, space, written};
-use shaketable_layers::{
-    blob::{Blobs, Expect, Generation, Pages, UploadId},
-    tx::{Database, Isolation::Serializable},
-};
+use shaketable_layers::blob::{Blobs, Expect, Generation, Pages, UploadId};
 use shaketable_sim::client::SimDatabase;
+use shaketable_tx::{Database, Isolation::Serializable};
 use std::time::Duration;
 
 pub struct AllBlobs(Blobs);

@@ -2,11 +2,9 @@
 
 use crate::{Layer, calls::Calls, space, written};
 use bytes::Bytes;
-use shaketable_layers::{
-    bulk::{BuildId, Error, Job, Limits, Observed, Workspace},
-    tx::{Database, Isolation::Serializable, Transaction},
-};
+use shaketable_layers::bulk::{BuildId, Error, Job, Limits, Observed, Workspace};
 use shaketable_sim::client::SimDatabase;
+use shaketable_tx::{Database, Isolation::Serializable, Transaction};
 use std::time::Duration;
 
 pub struct Bulk {
@@ -66,7 +64,7 @@ impl Layer for Bulk {
 
     async fn call(&self, calls: &mut Calls) {
         let db = &calls.db.clone();
-        let work = |tx: <SimDatabase as Database>::Transaction, row: shaketable_layers::tx::KeyValue| async move {
+        let work = |tx: <SimDatabase as Database>::Transaction, row: shaketable_tx::KeyValue| async move {
             // A job never leaves its range.
             assert!(row.key.starts_with(b"rows/") && (b'1'..b'8').contains(&row.key[5]), "{row:?}");
             tx.set(b"done", &row.key);

@@ -6,11 +6,8 @@
 
 use bytes::Bytes;
 use foundationdb_tuple::pack;
-use shaketable_layers::{
-    nesting::first_length,
-    tx::{KEY_SIZE_LIMIT, KeyValue, VALUE_SIZE_LIMIT},
-};
 use shaketable_sim::seed::Stream;
+use shaketable_tx::{KEY_SIZE_LIMIT, KeyValue, VALUE_SIZE_LIMIT, nesting::first_length};
 use std::{collections::BTreeMap, fmt, ops::Range};
 
 /// A key and its value; `None` if the key is cleared.

@@ -2,15 +2,11 @@
 
 use crate::allocations;
 use futures::future::{Either, FutureExt, select};
-use shaketable_layers::{
-    once::Outcome,
-    points,
-    tx::{Database, RetryError, RunError, Transaction},
-};
 use shaketable_sim::{
     client::{SimDatabase, SimTransaction},
     seed::Stream,
 };
+use shaketable_tx::{Database, RetryError, RunError, Transaction, once::Outcome, points};
 use std::{
     fmt::{Debug, Display},
     future::Future,

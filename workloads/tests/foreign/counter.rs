@@ -1,11 +1,9 @@
 //! Counters of one key and of several.
 
 use crate::{Layer, calls::Calls, space, written};
-use shaketable_layers::{
-    counter::{Counter, Part, SplitCounter},
-    tx::Isolation::{Serializable, Snapshot},
-};
+use shaketable_layers::counter::{Counter, Part, SplitCounter};
 use shaketable_sim::client::SimDatabase;
+use shaketable_tx::Isolation::{Serializable, Snapshot};
 
 pub struct Counters {
     one: Counter,

@@ -3,11 +3,9 @@
 use crate::{Layer, calls::Calls, written};
 use bytes::Bytes;
 use foundationdb_tuple::Subspace;
-use shaketable_layers::{
-    directory::{CandidateSeed, Directories, Error, PARTITION},
-    tx::{Isolation::Serializable, Transaction},
-};
+use shaketable_layers::directory::{CandidateSeed, Directories, Error, PARTITION};
 use shaketable_sim::client::SimDatabase;
+use shaketable_tx::{Isolation::Serializable, Transaction};
 
 pub struct AllDirectories(Directories);
 

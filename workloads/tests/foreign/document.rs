@@ -5,9 +5,9 @@ use serde_json::json;
 use shaketable_layers::{
     document::{Documents, Id},
     hierarchy::Step,
-    tx::{Database, Isolation::Serializable},
 };
 use shaketable_sim::client::SimDatabase;
+use shaketable_tx::{Database, Isolation::Serializable};
 
 pub struct AllDocuments(Documents);
 

@@ -1,11 +1,9 @@
 //! Ordered keys.
 
 use crate::{Layer, calls::Calls, space, written};
-use shaketable_layers::{
-    encoding::{Collation, Column, Distinguishes, Ordered, Part},
-    tx::Isolation::Serializable,
-};
+use shaketable_layers::encoding::{Collation, Column, Distinguishes, Ordered, Part};
 use shaketable_sim::client::SimDatabase;
+use shaketable_tx::Isolation::Serializable;
 
 pub struct Encodings {
     maps: Vec<(Ordered, Vec<Part>)>,

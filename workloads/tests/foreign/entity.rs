@@ -5,9 +5,9 @@ use bytes::Bytes;
 use shaketable_layers::{
     entity::{Cardinality, Direction, Entities},
     id::Id,
-    tx::Isolation::Serializable,
 };
 use shaketable_sim::client::SimDatabase;
+use shaketable_tx::Isolation::Serializable;
 
 pub struct AllEntities(Entities);
 

@@ -1,8 +1,9 @@
 //! Graphs of friends and followers.
 
 use crate::{Layer, calls::Calls, entity::ids, space, written};
-use shaketable_layers::{graph::Graph, id::Id, tx::Isolation::Serializable};
+use shaketable_layers::{graph::Graph, id::Id};
 use shaketable_sim::client::SimDatabase;
+use shaketable_tx::Isolation::Serializable;
 
 pub struct Graphs(Graph);
 

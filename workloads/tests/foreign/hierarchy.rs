@@ -2,11 +2,9 @@
 
 use crate::{Layer, calls::Calls, document::paths, space, written};
 use serde_json::json;
-use shaketable_layers::{
-    hierarchy::{Error, Hierarchy, from_json, from_tuples, to_tuples},
-    tx::Isolation::Serializable,
-};
+use shaketable_layers::hierarchy::{Error, Hierarchy, from_json, from_tuples, to_tuples};
 use shaketable_sim::client::SimDatabase;
+use shaketable_tx::Isolation::Serializable;
 
 pub struct Hierarchies(Hierarchy);
 

@@ -8,9 +8,9 @@ use shaketable_layers::{
         users::{User, Users},
     },
     label::Label,
-    tx::Isolation::Serializable,
 };
 use shaketable_sim::client::SimDatabase;
+use shaketable_tx::Isolation::Serializable;
 
 pub struct Indexes {
     users: Users,

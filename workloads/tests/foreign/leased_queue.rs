@@ -4,12 +4,12 @@ use crate::{Layer, calls::Calls, session, space, written};
 use shaketable_layers::{
     leased_queue::{Error, Hold, LeasedQueue, Row},
     queue::{ItemId, Position},
-    tx::{
-        Isolation::{Serializable, Snapshot},
-        RangeOption, Transaction,
-    },
 };
 use shaketable_sim::client::{SimDatabase, SimTransaction};
+use shaketable_tx::{
+    Isolation::{Serializable, Snapshot},
+    RangeOption, Transaction,
+};
 use std::time::Duration;
 
 pub struct LeasedQueues(LeasedQueue);

@@ -4,9 +4,9 @@ use crate::{Layer, calls::Calls, entity::ids, space, written};
 use shaketable_layers::{
     id::Id,
     list::{List, NEXT},
-    tx::Isolation::Serializable,
 };
 use shaketable_sim::client::SimDatabase;
+use shaketable_tx::Isolation::Serializable;
 
 pub struct Lists(List);
 

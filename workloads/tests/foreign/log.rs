@@ -1,11 +1,9 @@
 //! Logs.
 
 use crate::{Layer, calls::Calls, space, written};
-use shaketable_layers::{
-    log::{Log, Position},
-    tx::Isolation::{Serializable, Snapshot},
-};
+use shaketable_layers::log::{Log, Position};
 use shaketable_sim::client::SimDatabase;
+use shaketable_tx::Isolation::{Serializable, Snapshot};
 use std::time::Duration;
 
 pub struct Logs(Log);

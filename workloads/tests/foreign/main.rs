@@ -44,11 +44,11 @@ use calls::Calls;
 use foundationdb_tuple::Subspace;
 use parking_lot::Mutex;
 use shaketable::{seeds, shake::SEEDS_VARIABLE};
-use shaketable_layers::{
-    once::{Session, Slots},
-    tx::{self, Database, Isolation, KeyValue, RangeOption, Transaction},
-};
 use shaketable_sim::{client::SimDatabase, faults::FaultPlan, seed::Seed};
+use shaketable_tx::{
+    self as tx, Database, Isolation, KeyValue, RangeOption, Transaction,
+    once::{Session, Slots},
+};
 use std::{
     future::Future,
     panic::{AssertUnwindSafe, catch_unwind},

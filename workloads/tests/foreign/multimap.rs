@@ -4,9 +4,9 @@ use crate::{Layer, calls::Calls, space, written};
 use shaketable_layers::{
     label::Label,
     multimap::{Multimap, Multiset},
-    tx::Isolation::Serializable,
 };
 use shaketable_sim::client::SimDatabase;
+use shaketable_tx::Isolation::Serializable;
 
 pub struct Multimaps {
     map: Multimap,

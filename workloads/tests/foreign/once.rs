@@ -11,16 +11,19 @@ use shaketable_layers::{
     index::{Old, users::User},
     leased_queue::{Claim, Hold},
     log::{self, Log},
-    once::{
-        Answer, Check, Error, Fate, OpId, Outcome, Packed, Session, Slots, check, converging, record, resolve,
-    },
     priority_queue::{self, Place},
     queue::{self, ItemId, Position},
     scheduling::Change,
     staged_queue::{self, RequestState, StagedQueue},
-    tx::{Isolation::Serializable, RangeOption, RetryError, Transaction},
 };
 use shaketable_sim::client::{SimDatabase, SimTransaction};
+use shaketable_tx::{
+    Isolation::Serializable,
+    RangeOption, RetryError, Transaction,
+    once::{
+        Answer, Check, Error, Fate, OpId, Outcome, Packed, Session, Slots, check, converging, record, resolve,
+    },
+};
 use std::{fmt::Debug, future::Future};
 
 pub struct AllSlots(Slots);

@@ -4,9 +4,9 @@ use crate::{Layer, calls::Calls, space, written};
 use shaketable_layers::{
     priority_queue::{End, Error, Place, PriorityQueue},
     queue::ItemId,
-    tx::Isolation::{Serializable, Snapshot},
 };
 use shaketable_sim::client::SimDatabase;
+use shaketable_tx::Isolation::{Serializable, Snapshot};
 
 pub struct PriorityQueues(PriorityQueue);
 

@@ -1,11 +1,9 @@
 //! Queues in both orders.
 
 use crate::{Layer, calls::Calls, space, written};
-use shaketable_layers::{
-    queue::{Error, ItemId, Order, Position, Queue},
-    tx::Isolation::{Serializable, Snapshot},
-};
+use shaketable_layers::queue::{Error, ItemId, Order, Position, Queue};
 use shaketable_sim::client::SimDatabase;
+use shaketable_tx::Isolation::{Serializable, Snapshot};
 
 pub struct Queues([Queue; 2]);
 

@@ -3,7 +3,6 @@
 use crate::{Layer, calls::Calls, space, written};
 use foundationdb_tuple::Subspace;
 use prost_reflect::DynamicMessage;
-use shaketable_layers::tx::Isolation::Snapshot;
 use shaketable_record::{
     cursor::{Continuation, CursorExt, Limits, Spent, TupleRange},
     error::Error,
@@ -22,6 +21,7 @@ use shaketable_record::{
     value::Tuple,
 };
 use shaketable_sim::client::{SimDatabase, SimTransaction};
+use shaketable_tx::Isolation::Snapshot;
 
 const RECORDS: &str = r#"
     syntax = "proto2";

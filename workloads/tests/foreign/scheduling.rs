@@ -1,11 +1,9 @@
 //! Class scheduling.
 
 use crate::{Layer, calls::Calls, space, written};
-use shaketable_layers::{
-    scheduling::{Error, Scheduling, keys},
-    tx::{Isolation::Serializable, Transaction},
-};
+use shaketable_layers::scheduling::{Error, Scheduling, keys};
 use shaketable_sim::client::{SimDatabase, SimTransaction};
+use shaketable_tx::{Isolation::Serializable, Transaction};
 
 pub struct Schedulings(Scheduling);
 

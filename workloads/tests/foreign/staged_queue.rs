@@ -2,15 +2,15 @@
 
 use crate::{Layer, calls::Calls, session, space, written};
 use shaketable_layers::{
-    once::Outcome,
     queue::ItemId,
     staged_queue::{Error, Request, RequestState, Row, StagedQueue},
-    tx::{
-        Isolation::{Serializable, Snapshot},
-        RangeOption, Transaction,
-    },
 };
 use shaketable_sim::client::{SimDatabase, SimTransaction};
+use shaketable_tx::{
+    Isolation::{Serializable, Snapshot},
+    RangeOption, Transaction,
+    once::Outcome,
+};
 use std::time::Duration;
 
 pub struct StagedQueues(StagedQueue);

@@ -5,9 +5,9 @@ use bytes::Bytes;
 use shaketable_layers::{
     label::Label,
     table::{Cells, Grid, Line, Order, Table},
-    tx::Isolation::Serializable,
 };
 use shaketable_sim::client::SimDatabase;
+use shaketable_tx::Isolation::Serializable;
 
 pub struct Tables {
     tables: [Table; 3],

@@ -1,11 +1,9 @@
 //! Vectors and matrices.
 
 use crate::{Layer, calls::Calls, space, written};
-use shaketable_layers::{
-    tx::Isolation::{Serializable, Snapshot},
-    vector::{Matrix, Vector},
-};
+use shaketable_layers::vector::{Matrix, Vector};
 use shaketable_sim::client::SimDatabase;
+use shaketable_tx::Isolation::{Serializable, Snapshot};
 
 pub struct Vectors {
     vector: Vector,

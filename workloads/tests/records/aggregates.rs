@@ -6,7 +6,6 @@ use crate::{
     schema::{message, text},
 };
 use prost_reflect::Value;
-use shaketable_layers::tx::Transaction;
 use shaketable_record::{
     cursor::TupleRange,
     error::Error,
@@ -20,6 +19,7 @@ use shaketable_record::{
     value::Tuple,
 };
 use shaketable_sim::seed::Seed;
+use shaketable_tx::Transaction;
 use std::collections::BTreeMap;
 
 const SALES: &str = r#"

@@ -8,7 +8,6 @@ use crate::{
 };
 use futures::future::{Either, join3, select};
 use prost_reflect::Value;
-use shaketable_layers::tx::{Database, Error as FdbError, Isolation::Serializable, Transaction};
 use shaketable_record::{
     cursor::{Continuation, CursorExt, Limits, Spent, TupleRange},
     error::Error,
@@ -28,6 +27,7 @@ use shaketable_sim::{
     faults::{Family, FaultPlan},
     seed::Seed,
 };
+use shaketable_tx::{Database, Error as FdbError, Isolation::Serializable, Transaction};
 use std::{collections::BTreeMap, pin::pin, time::Duration};
 
 const SALES: &str = r#"

@@ -9,7 +9,6 @@ use foundationdb_tuple::Element;
 use futures::future::{BoxFuture, FutureExt, ready};
 use parking_lot::Mutex;
 use prost_reflect::Value;
-use shaketable_layers::tx::Transaction;
 use shaketable_record::{
     cursor::{BoxCursor, Continuation, Spent, TupleRange},
     error::Error,
@@ -18,6 +17,7 @@ use shaketable_record::{
     store::{Part, StoredRecord},
     value::Tuple,
 };
+use shaketable_tx::Transaction;
 use std::{collections::BTreeSet, sync::Arc};
 
 const RECORDS: &str = r#"

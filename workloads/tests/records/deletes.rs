@@ -8,7 +8,6 @@ use crate::{
 };
 use foundationdb_tuple::Subspace;
 use prost_reflect::{DynamicMessage, Value};
-use shaketable_layers::tx::{self, Transaction};
 use shaketable_record::{
     cursor::{Continuation, CursorExt, Limits, Spent, TupleRange},
     error::Error,
@@ -18,6 +17,7 @@ use shaketable_record::{
     store::{Part, RecordContext},
     value::Tuple,
 };
+use shaketable_tx::{self as tx, Transaction};
 use std::sync::Arc;
 
 const TEXT: &str = "MySimpleRecord$str_value_indexed";

@@ -1,7 +1,6 @@
 //! Stores of the tests of indexes.
 
 use foundationdb_tuple::Subspace;
-use shaketable_layers::tx::Database;
 use shaketable_record::{
     cursor::{BoxCursor, Continuation, CursorExt, Limits, Spent, Stop, TupleRange},
     error::Error,
@@ -11,6 +10,7 @@ use shaketable_record::{
     value::Tuple,
 };
 pub use shaketable_sim::client::SimDatabase as Db;
+use shaketable_tx::Database;
 use std::{future::Future, sync::Arc};
 
 pub type Tx = <Db as Database>::Transaction;

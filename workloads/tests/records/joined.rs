@@ -7,7 +7,6 @@ use crate::{
 };
 use futures::future::{join, join_all, join3, try_join_all};
 use prost_reflect::{DynamicMessage, Value};
-use shaketable_layers::tx::Isolation::Serializable;
 use shaketable_record::{
     cursor::{Continuation, CursorExt, Limits, Spent, TupleRange},
     error::Error,
@@ -23,6 +22,7 @@ use shaketable_record::{
     store::RecordContext,
     value::Tuple,
 };
+use shaketable_tx::Isolation::Serializable;
 
 const GAMES: &str = r#"
     syntax = "proto2";

@@ -29,8 +29,8 @@ mod versions;
 #[path = "../cluster/mod.rs"]
 mod cluster;
 
-use shaketable_layers::tx::Database;
 use shaketable_sim::{client::SimDatabase, faults::FaultPlan};
+use shaketable_tx::Database;
 use std::future::Future;
 
 /// Runs `body` as a client of a calm, initially empty cluster.

@@ -2,10 +2,6 @@
 
 use super::{begin, on_cluster};
 use foundationdb_tuple::Subspace;
-use shaketable_layers::{
-    limits::TooLarge,
-    tx::{self, Isolation::Serializable, RangeOption, Transaction},
-};
 use shaketable_record::{
     error::Error,
     metadata::{
@@ -13,6 +9,7 @@ use shaketable_record::{
     },
 };
 use shaketable_sim::client::SimDatabase;
+use shaketable_tx::{self as tx, Isolation::Serializable, RangeOption, Transaction, limits::TooLarge};
 use std::sync::Arc;
 
 fn space() -> Subspace {

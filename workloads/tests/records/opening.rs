@@ -8,7 +8,6 @@ use crate::{
 };
 use foundationdb_tuple::Subspace;
 use prost_reflect::Value;
-use shaketable_layers::tx::{self, Transaction};
 use shaketable_record::{
     cursor::{Continuation, Limits, Spent, TupleRange},
     error::Error,
@@ -18,6 +17,7 @@ use shaketable_record::{
     value::Tuple,
 };
 use shaketable_sim::client::SimDatabase;
+use shaketable_tx::{self as tx, Transaction};
 use std::sync::Arc;
 
 const ADDED: &str = "by number";

@@ -2,9 +2,9 @@
 
 use super::{begin, on_cluster};
 use foundationdb_tuple::Subspace;
-use shaketable_layers::tx::{Error, Isolation::Serializable, Transaction};
 use shaketable_record::index::range_set::{FIRST, LAST, RangeSet};
 use shaketable_sim::seed::Seed;
+use shaketable_tx::{Error, Isolation::Serializable, Transaction};
 
 fn set() -> RangeSet {
     RangeSet::new(Subspace::from("ranges"))

@@ -2,10 +2,10 @@
 
 use super::{begin, on_cluster};
 use foundationdb_tuple::Subspace;
-use shaketable_layers::tx::Error;
-use shaketable_layers::tx::{Isolation::Serializable, Transaction};
 use shaketable_record::index::ranked_set::{Config, Hash, RankedSet};
 use shaketable_sim::{client::SimDatabase, seed::Seed};
+use shaketable_tx::Error;
+use shaketable_tx::{Isolation::Serializable, Transaction};
 
 fn set(config: Config) -> RankedSet {
     RankedSet::new(Subspace::from("ranks"), config)

@@ -6,7 +6,6 @@ use crate::{
     schema::{message, text},
 };
 use prost_reflect::Value;
-use shaketable_layers::tx::Isolation::Serializable;
 use shaketable_record::{
     cursor::{Continuation, CursorExt, Endpoint, Limits, Spent, TupleRange},
     error::Error,
@@ -22,6 +21,7 @@ use shaketable_record::{
     value::Tuple,
 };
 use shaketable_sim::{client::SimDatabase, seed::Seed};
+use shaketable_tx::Isolation::Serializable;
 use std::collections::{BTreeMap, BTreeSet};
 
 const RANKED: &str = r#"

@@ -5,7 +5,6 @@ use crate::{
     on_cluster,
     schema::{build, builder, meta_data, save, simple, with},
 };
-use shaketable_layers::tx::{Isolation::Serializable, Transaction};
 use shaketable_record::{
     error::Error,
     metadata::RecordMetaData,
@@ -13,6 +12,7 @@ use shaketable_record::{
     value::Tuple,
     version::RecordVersion,
 };
+use shaketable_tx::{Isolation::Serializable, Transaction};
 use std::sync::Arc;
 
 fn versioned() -> Arc<RecordMetaData> {

@@ -10,10 +10,6 @@ use crate::{
 };
 use prost::Message as _;
 use prost_reflect::{DynamicMessage, MapKey, ReflectMessage, Value};
-use shaketable_layers::{
-    limits::TooLarge,
-    tx::{self, Isolation::Serializable, Transaction},
-};
 use shaketable_record::{
     cursor::TupleRange,
     error::Error,
@@ -23,6 +19,7 @@ use shaketable_record::{
     store::{RecordContext, RecordExistenceCheck, SaveVersion},
     value::{IntoValue, Tuple},
 };
+use shaketable_tx::{self as tx, Isolation::Serializable, Transaction, limits::TooLarge};
 use std::sync::Arc;
 
 fn other(meta_data: &RecordMetaData, rec_no: i64, number: i32) -> DynamicMessage {

@@ -7,7 +7,6 @@ use crate::{
 };
 use bytes::Bytes;
 use prost_reflect::{DynamicMessage, Value};
-use shaketable_layers::tx::{Database, Transaction};
 use shaketable_record::{
     cursor::{
         BoxCursor, Continuation, Cursor, CursorExt, Endpoint, Limits, Next, Page, Spent, Stop, TupleRange,
@@ -19,6 +18,7 @@ use shaketable_record::{
     value::{Tuple, Value as Element},
 };
 use shaketable_sim::client::SimDatabase;
+use shaketable_tx::{Database, Transaction};
 use std::{sync::Arc, time::Duration};
 
 const BY_TEXT: &str = "MySimpleRecord$str_value_indexed";

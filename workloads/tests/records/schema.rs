@@ -5,13 +5,13 @@ use crate::{
     fixture::{Store, Tx, all, at, commit, keys, open},
 };
 use prost_reflect::{DynamicMessage, ReflectMessage, Value};
-use shaketable_layers::tx::{Isolation::Serializable, KeyValue, RangeOption, Transaction};
 use shaketable_record::{
     cursor::{Continuation, Limits, Spent, TupleRange},
     metadata::{Index, RecordMetaData, RecordMetaDataBuilder, compile, index_types},
     store::{RecordStoreBuilder, StoredRecord},
 };
 use shaketable_sim::client::SimDatabase;
+use shaketable_tx::{Isolation::Serializable, KeyValue, RangeOption, Transaction};
 use std::{collections::BTreeSet, sync::Arc};
 
 const RECORDS: &str = r#"

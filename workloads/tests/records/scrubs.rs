@@ -6,7 +6,6 @@ use crate::{
     schema::{message, text},
 };
 use prost_reflect::Value;
-use shaketable_layers::tx::{Error as FdbError, Isolation::Serializable, Transaction};
 use shaketable_record::{
     cursor::Continuation,
     error::Error,
@@ -21,6 +20,7 @@ use shaketable_record::{
     value::Tuple,
 };
 use shaketable_sim::client::SimDatabase;
+use shaketable_tx::{Error as FdbError, Isolation::Serializable, Transaction};
 use std::slice;
 
 const RECORDS: &str = r#"

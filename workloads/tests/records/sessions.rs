@@ -8,11 +8,7 @@ use crate::{
 };
 use foundationdb_tuple::Subspace;
 use prost_reflect::Value;
-use shaketable_layers::{
-    once::{self, Outcome, Session, Slots},
-    queue::{ItemId, Order, Queue},
-    tx::{self, Database, Isolation::Serializable, Transaction},
-};
+use shaketable_layers::queue::{ItemId, Order, Queue};
 use shaketable_record::{
     error::Error,
     store::{RecordContext, RecordStore},
@@ -23,6 +19,12 @@ use shaketable_sim::{
     faults::{FaultPlan, Profile},
     rt::SECOND,
     seed::Seed,
+};
+use shaketable_tx::{
+    self as tx, Database,
+    Isolation::Serializable,
+    Transaction,
+    once::{self, Outcome, Session, Slots},
 };
 
 async fn session(db: &SimDatabase) -> Session<SimDatabase> {

@@ -8,10 +8,6 @@ use crate::{
 };
 use prost::Message;
 use prost_reflect::{DynamicMessage, Value};
-use shaketable_layers::{
-    limits::TooLarge,
-    tx::{Isolation::Serializable, Transaction},
-};
 use shaketable_record::{
     cursor::{Continuation, CursorExt, Limits, Spent, TupleRange},
     error::Error,
@@ -19,6 +15,7 @@ use shaketable_record::{
     store::{OnTorn, Part},
     value::Tuple,
 };
+use shaketable_tx::{Isolation::Serializable, Transaction, limits::TooLarge};
 
 /// A record whose union message has this many bytes.
 fn of_size(meta_data: &RecordMetaData, rec_no: i64, bytes: usize) -> DynamicMessage {

@@ -6,7 +6,6 @@ use crate::{
     schema::{assert_indexes, build, builder, meta_data, save, simple, text, with},
 };
 use prost_reflect::Value;
-use shaketable_layers::tx::{self, Isolation::Serializable, Transaction};
 use shaketable_record::{
     cursor::{Continuation, Limits, Spent, TupleRange},
     error::Error,
@@ -16,6 +15,7 @@ use shaketable_record::{
     store::Part,
     value::Tuple,
 };
+use shaketable_tx::{self as tx, Isolation::Serializable, Transaction};
 
 const UNIQUE: &str = "MySimpleRecord$num_value_unique";
 

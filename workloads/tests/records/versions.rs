@@ -7,7 +7,6 @@ use crate::{
     schema::{message, text},
 };
 use prost_reflect::Value;
-use shaketable_layers::tx::{Database, Error as FdbError, Isolation::Serializable, RangeOption, Transaction};
 use shaketable_record::{
     cursor::{Endpoint, TupleRange},
     error::Error,
@@ -19,6 +18,7 @@ use shaketable_record::{
     version::RecordVersion,
 };
 use shaketable_sim::{client::SimDatabase, seed::Seed};
+use shaketable_tx::{Database, Error as FdbError, Isolation::Serializable, RangeOption, Transaction};
 use std::collections::BTreeMap;
 
 const RECORDS: &str = r#"

@@ -1,19 +1,16 @@
 //! The API of the layers: their folders, and the public functions that their sources declare.
 
-use shaketable_layers::points;
+use shaketable_tx::points;
 use std::{
     collections::{BTreeMap, BTreeSet},
     fs,
     path::{Path, PathBuf},
 };
 
-/// Folders of `layers/src` that are not layers: the contract, and the backend for a real cluster.
-const NO_LAYERS: [&str; 2] = ["tx", "fdb"];
-
 /// A public function as the sources declare it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Function {
-    /// Its layer: a folder of `layers/src`.
+    /// Its layer: a folder of `layers/src`, or `once`.
     pub layer: String,
     /// Its path: `layer::Type::function`, or `layer::function` if it does not belong to a type.
     pub path: String,
@@ -23,13 +20,15 @@ pub struct Function {
     pub takes_database: bool,
 }
 
-/// The layers, in order: their names and folders.
+/// The layers and the mechanism that they share, in order: their names and folders.
 pub fn layers() -> BTreeMap<String, PathBuf> {
-    let sources = Path::new(env!("CARGO_MANIFEST_DIR")).with_file_name("layers").join("src");
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let sources = root.with_file_name("layers").join("src");
     let folders = fs::read_dir(sources).expect("the layers").map(|entry| entry.expect("an entry").path());
-    let folders = folders.filter(|path| path.is_dir());
+    let once = root.with_file_name("tx").join("src/once");
+    let folders = folders.filter(|path| path.is_dir()).chain([once]);
     let named = folders.filter_map(|path| Some((path.file_name()?.to_str()?.to_owned(), path)));
-    named.filter(|(name, _)| !NO_LAYERS.contains(&&**name)).collect()
+    named.collect()
 }
 
 /// The names in `pub use ..` of a `mod.rs`, and its public submodules.
@@ -223,13 +222,13 @@ mod tests {
 fn paths_are_those_of_the_source() {
     for (noted, path) in [
         ("shaketable_layers::log::ops::Log::append", "log::Log::append"),
-        ("shaketable_layers::once::session::Session<D>::begin", "once::Session::begin"),
+        ("shaketable_tx::once::session::Session<D>::begin", "once::Session::begin"),
         (
             "shaketable_layers::blob::upload::<impl shaketable_layers::blob::ops::Blobs>::upload",
             "blob::Blobs::upload",
         ),
         ("shaketable_layers::index::ops::Table<R>::set", "index::Table::set"),
-        ("shaketable_layers::once::ops::check", "once::check"),
+        ("shaketable_tx::once::ops::check", "once::check"),
     ] {
         assert_eq!(short(noted), path);
     }

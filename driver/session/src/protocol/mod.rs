@@ -16,7 +16,7 @@ pub mod wire;
 use crate::{Action, Call, CallId, Command, DatabaseId, Reply, TransactionId};
 use bytes::Bytes;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
-use shaketable_layers::tx::{KeySelector, RangeOption, Result};
+use shaketable_tx::{KeySelector, RangeOption, Result};
 
 /// The version of the protocol. A change of a message, or of a type in it, is another version.
 pub const VERSION: u16 = 3;

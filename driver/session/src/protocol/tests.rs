@@ -2,7 +2,7 @@
 
 use super::*;
 use proptest::prelude::*;
-use shaketable_layers::tx::{Error, Isolation, KeyValue, MappedBatch, MappedRow, RangeBatch, StreamingMode};
+use shaketable_tx::{Error, Isolation, KeyValue, MappedBatch, MappedRow, RangeBatch, StreamingMode};
 use std::time::Duration;
 
 fn text(length: usize) -> Bytes {
@@ -19,7 +19,7 @@ fn requests(length: usize) -> Vec<Request> {
         Action::Clear(key.clone()),
         Action::ClearRange(key.clone(), key.clone()),
         Action::Atomic { key: key.clone(), operand: key.clone(), code: 2 },
-        Action::AddConflictRange(key.clone(), key.clone(), shaketable_layers::tx::ConflictRangeType::Write),
+        Action::AddConflictRange(key.clone(), key.clone(), shaketable_tx::ConflictRangeType::Write),
         Action::Reset,
         Action::Cancel,
         Action::Destroy,

@@ -30,7 +30,7 @@ use crate::{
     wall,
 };
 use parking_lot::{Condvar, Mutex};
-use shaketable_layers::tx::{Error, Result};
+use shaketable_tx::{Error, Result};
 use std::{
     collections::{BTreeMap, VecDeque},
     sync::{

@@ -6,8 +6,8 @@ use crate::{
     protocol::{Request, Response, decode, encode, outbox::Outbox},
 };
 use parking_lot::Mutex;
-use shaketable_layers::tx::{Error, RangeOption, Result, StreamingMode};
 use shaketable_sim::client::ReadVersions;
+use shaketable_tx::{Error, RangeOption, Result, StreamingMode};
 use std::{
     collections::{BTreeMap, BTreeSet},
     sync::Arc,

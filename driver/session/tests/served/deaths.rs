@@ -2,12 +2,12 @@
 
 use super::support::{Program, serve, settings, sleep};
 use bytes::Bytes;
-use shaketable_layers::tx::Error;
 use shaketable_session::{
     Action, Call, CallId, Command, DatabaseId, Reply, TransactionId,
     protocol::{Request, encode, greeting::Greeting},
 };
 use shaketable_sim::faults::{Family, Profile};
+use shaketable_tx::Error;
 use std::{
     io::{Read, Write},
     net::TcpStream,

@@ -2,9 +2,9 @@
 
 use super::support::{GONE, Program, serve, settings};
 use bytes::Bytes;
-use shaketable_layers::tx::Error;
 use shaketable_session::{Call, Reply, Session, address::Address, protocol::VERSION};
 use shaketable_sim::faults::Profile;
+use shaketable_tx::Error;
 use std::{
     io::{Read, Write},
     net::TcpListener,

@@ -5,7 +5,6 @@ use super::{
     support::{GONE, is_alone, memory, serve, settings},
 };
 use bytes::Bytes;
-use shaketable_layers::tx::{Error, Isolation, KeySelector, RangeOption, StreamingMode};
 use shaketable_session::{
     Action, Call, CallId, Command, DatabaseId, Reply, Session, TransactionId,
     protocol::{LONGEST_REQUEST, Request, Response, VERSION, decode, encode},
@@ -15,6 +14,7 @@ use shaketable_sim::{
     faults::Profile,
     seed::{Seed, Stream},
 };
+use shaketable_tx::{Error, Isolation, KeySelector, RangeOption, StreamingMode};
 use std::{
     io::{Read, Write},
     net::TcpStream,
@@ -71,11 +71,7 @@ fn ordinary() -> Vec<Request> {
         act(Action::Set(key.clone(), key.clone())),
         act(Action::Atomic { key: key.clone(), operand: key.clone(), code: 2 }),
         act(Action::ClearRange(key.clone(), Bytes::from_static(b"kez"))),
-        act(Action::AddConflictRange(
-            key.clone(),
-            key.clone(),
-            shaketable_layers::tx::ConflictRangeType::Read,
-        )),
+        act(Action::AddConflictRange(key.clone(), key.clone(), shaketable_tx::ConflictRangeType::Read)),
         call(1, Call::Get(key.clone(), Isolation::Serializable)),
         call(2, Call::GetKey(KeySelector::first_greater_than(key.clone()), snapshot)),
         call(3, Call::GetRange(range.clone(), 1, snapshot)),

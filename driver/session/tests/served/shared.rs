@@ -2,9 +2,9 @@
 
 use super::support::{Program, serve, serve_at, settings, sleep};
 use bytes::Bytes;
-use shaketable_layers::tx::{Error, Isolation, KeySelector, RangeOption, StreamingMode};
 use shaketable_session::{Action, Call, Command, Reply, Session};
 use shaketable_sim::faults::Profile;
+use shaketable_tx::{Error, Isolation, KeySelector, RangeOption, StreamingMode};
 use std::{thread, time::Duration};
 
 #[test]

@@ -1,7 +1,6 @@
 //! A server on a port of its own, and programs that are connected to it.
 
 use bytes::Bytes;
-use shaketable_layers::tx::{Error, Isolation, Result};
 use shaketable_session::{
     Action, Call, Command, DatabaseId, Host, Reply, Session, TransactionId,
     address::Address,
@@ -11,6 +10,7 @@ use shaketable_session::{
     settings::{Environment, Settings},
 };
 use shaketable_sim::{faults::Profile, seed::Seed};
+use shaketable_tx::{Error, Isolation, Result};
 use std::{
     sync::{
         Arc, Mutex,

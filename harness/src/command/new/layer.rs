@@ -8,9 +8,9 @@
 //! ```
 
 use foundationdb_tuple::Subspace;
-use shaketable_layers::tx::{self, Isolation, MutationType, RangeOption, Transaction};
+use shaketable_tx::{self as tx, Isolation, MutationType, RangeOption, Transaction};
 
-shaketable_layers::refusals! {
+shaketable_tx::refusals! {
     /// Why an operation was refused.
     pub enum Refusal {
         SoldOut = "there are not that many",

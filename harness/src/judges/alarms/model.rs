@@ -13,13 +13,13 @@ use crate::{
 use bytes::Bytes;
 use proptest::strategy::{BoxedStrategy, Just, Strategy};
 use serde::{Deserialize, Serialize};
-use shaketable_layers::tx::{self, Database, Error, Isolation, Transaction};
 use shaketable_sim::{
     history::{ClientId, Reported},
     proto::{KeyRange, Mutation, Version},
     rt::{Nanos, SECOND},
     seed::Stream,
 };
+use shaketable_tx::{self as tx, Database, Error, Isolation, Transaction};
 
 /// A workload with one register, whose operations have at most one effect if `ONE`.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]

@@ -8,12 +8,12 @@ use crate::{
     workload::Operation,
 };
 use bytes::Bytes;
-use shaketable_layers::tx::{Isolation, KeySelector};
 use shaketable_sim::{
     history::{Call, Reported},
     net::NodeId,
     proto::{KeyRange, LogEntry, LoggedTransaction, Mutation},
 };
+use shaketable_tx::{Isolation, KeySelector};
 use std::sync::Arc;
 
 /// Attempts 0 and 1 set `a` at versions 10 and 20, attempt 2 sets `b` at version 15, and attempt 3 does these calls at version

@@ -4,7 +4,7 @@ use super::{Continuation, Positions, Spent, TupleRange};
 use crate::{error::Error, store::RecordContext, version::RecordVersion};
 use bytes::Bytes;
 use foundationdb_tuple::Subspace;
-use shaketable_layers::tx::{Isolation, KeySelector, KeyValue, RangeOption, Transaction, key_after};
+use shaketable_tx::{Isolation, KeySelector, KeyValue, RangeOption, Transaction, key_after};
 use std::collections::VecDeque;
 
 /// Which rows are scanned, and from where.

@@ -1,7 +1,7 @@
 //! Limits on the work that the cursors of one call may do together.
 
 use super::Stop;
-use shaketable_layers::tx::Env;
+use shaketable_tx::Env;
 use std::{
     sync::{
         Arc,

@@ -22,7 +22,7 @@
 //!
 //! A save that is done again because the result of its commit was unknown changes a count or a sum once, since the record
 //! is then as it was saved; a plain retry loop counts it twice in `count_updates`, a
-//! [`Session`](shaketable_layers::once::Session) once.
+//! [`Session`](shaketable_tx::once::Session) once.
 //!
 //! # Conflicts
 //!
@@ -39,10 +39,7 @@ use crate::{
 };
 use foundationdb_tuple::Element;
 use futures::future::{BoxFuture, FutureExt, ready};
-use shaketable_layers::{
-    limits,
-    tx::{MutationType, Transaction},
-};
+use shaketable_tx::{MutationType, Transaction, limits};
 use std::collections::BTreeMap;
 
 /// The option with which the row of a count or a sum is removed when it gets zero: `"true"`.

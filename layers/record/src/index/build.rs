@@ -31,10 +31,7 @@ use crate::{
     store::{Part, RecordStore, StoredRecord},
     value::Tuple,
 };
-use shaketable_layers::{
-    reachable, sometimes,
-    tx::{ConflictRangeType, Isolation, Transaction},
-};
+use shaketable_tx::{ConflictRangeType, Isolation, Transaction, reachable, sometimes};
 
 /// The bytes of records that one batch reads, at most, besides the record with which they are reached.
 const BATCH_BYTES: usize = 1_000_000;

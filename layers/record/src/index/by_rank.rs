@@ -17,7 +17,7 @@ use crate::{
 };
 use foundationdb_tuple::Element;
 use futures::future::{BoxFuture, FutureExt};
-use shaketable_layers::tx::{Isolation::Serializable, Transaction};
+use shaketable_tx::{Isolation::Serializable, Transaction};
 use std::sync::Arc;
 
 /// The entries of a range of ranks.

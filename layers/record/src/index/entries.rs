@@ -10,10 +10,7 @@ use crate::{
 };
 use foundationdb_tuple::Subspace;
 use futures::future::{BoxFuture, FutureExt};
-use shaketable_layers::{
-    limits,
-    tx::{KeyValue, Transaction},
-};
+use shaketable_tx::{KeyValue, Transaction, limits};
 use std::collections::BTreeMap;
 
 /// An entry of an index, for one of a record's keys.

@@ -10,9 +10,9 @@ use crate::{
     store::{RecordStore, StoredRecord},
     value::Tuple,
 };
-use shaketable_layers::{
+use shaketable_tx::{
+    Isolation, Transaction,
     limits::{READ_LIMIT, TooLarge},
-    tx::{Isolation, Transaction},
 };
 use std::{collections::BTreeSet, sync::Arc};
 

@@ -8,7 +8,7 @@ use crate::{
     value::Tuple,
 };
 use futures::future::{BoxFuture, FutureExt};
-use shaketable_layers::tx::Transaction;
+use shaketable_tx::Transaction;
 
 /// The aggregates of a range of groups.
 pub(super) struct GroupCursor<T: Transaction> {

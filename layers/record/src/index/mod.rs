@@ -52,7 +52,7 @@ use crate::{
 };
 use foundationdb_tuple::Subspace;
 use futures::future::BoxFuture;
-use shaketable_layers::tx::Transaction;
+use shaketable_tx::Transaction;
 use std::sync::Arc;
 
 /// Whether an index is complete and up to date. Stored by the name of the index, as the number it has here.

@@ -10,10 +10,7 @@ use crate::{
     error::Error,
     store::{RecordContext, RecordStore, RecordStoreBuilder},
 };
-use shaketable_layers::{
-    sometimes,
-    tx::{Database, Error as FdbError, RetryError, RunError, Transaction},
-};
+use shaketable_tx::{Database, Error as FdbError, RetryError, RunError, Transaction, sometimes};
 use std::future::Future;
 
 /// What a build has done.

@@ -12,7 +12,7 @@
 use crate::{error::Error, value::Tuple};
 use bytes::Bytes;
 use foundationdb_tuple::{Element, Subspace};
-use shaketable_layers::tx::{ConflictRangeType, Isolation, RangeOption, Transaction, key_after};
+use shaketable_tx::{ConflictRangeType, Isolation, RangeOption, Transaction, key_after};
 
 /// The first key of the whole range.
 pub const FIRST: &[u8] = b"\x00";

@@ -43,7 +43,7 @@ use crate::{
 };
 use foundationdb_tuple::Subspace;
 use futures::future::{BoxFuture, FutureExt, ready};
-use shaketable_layers::tx::{Isolation, RangeOption, Transaction};
+use shaketable_tx::{Isolation, RangeOption, Transaction};
 use std::collections::BTreeSet;
 
 /// The option with which records with equal scores count separately.

@@ -11,7 +11,7 @@ use crate::{
     error::Error,
     metadata::{RecordMetaData, index_types},
 };
-use shaketable_layers::tx::Transaction;
+use shaketable_tx::Transaction;
 use std::{collections::BTreeMap, sync::Arc};
 
 /// The maintainers that a store uses, by the type of the index.

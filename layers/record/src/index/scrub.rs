@@ -26,10 +26,7 @@ use crate::{
     store::{Part, RecordStore, StoredRecord},
     value::Tuple,
 };
-use shaketable_layers::{
-    reachable,
-    tx::{Isolation, Transaction},
-};
+use shaketable_tx::{Isolation, Transaction, reachable};
 use std::collections::BTreeSet;
 
 /// What a scrub looks for.

@@ -12,10 +12,7 @@ use crate::{
     value::Tuple,
 };
 use foundationdb_tuple::{Element, Subspace};
-use shaketable_layers::{
-    sometimes,
-    tx::{Isolation, RangeOption, Transaction},
-};
+use shaketable_tx::{Isolation, RangeOption, Transaction, sometimes};
 use std::{collections::BTreeMap, fmt, sync::Arc};
 
 impl IndexState {
@@ -59,7 +56,7 @@ pub(crate) async fn read<T: Transaction>(tx: &T, states: &Subspace) -> Result<St
             _ => None,
         }
     };
-    let read = |row: &shaketable_layers::tx::KeyValue| {
+    let read = |row: &shaketable_tx::KeyValue| {
         state(&row.key, &row.value).ok_or_else(|| Error::foreign("the state of an index", &row.key))
     };
     rows.iter().map(read).collect()

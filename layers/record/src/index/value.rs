@@ -14,10 +14,7 @@ use crate::{
     value::Tuple,
 };
 use futures::future::{BoxFuture, FutureExt, try_join_all};
-use shaketable_layers::{
-    reachable,
-    tx::{Isolation, RangeOption, Transaction},
-};
+use shaketable_tx::{Isolation, RangeOption, Transaction, reachable};
 
 /// Maintains indexes of type [`VALUE`](crate::metadata::index_types::VALUE).
 #[derive(Clone, Copy, Debug, Default)]

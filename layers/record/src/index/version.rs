@@ -30,7 +30,7 @@ use crate::{
 };
 use foundationdb_tuple::VersionstampOffset;
 use futures::future::{BoxFuture, FutureExt, ready};
-use shaketable_layers::tx::Transaction;
+use shaketable_tx::Transaction;
 use std::collections::BTreeSet;
 
 /// Maintains indexes by version.

@@ -13,10 +13,7 @@ use super::{Extensions, MetaDataError, RecordMetaData, RecordMetaDataBuilder};
 use crate::{error::Error, value::Tuple};
 use foundationdb_tuple::{Element, Subspace};
 use futures::future::{BoxFuture, ready};
-use shaketable_layers::{
-    limits, reachable,
-    tx::{Isolation::Serializable, RangeOption, Transaction, VALUE_SIZE_LIMIT},
-};
+use shaketable_tx::{Isolation::Serializable, RangeOption, Transaction, VALUE_SIZE_LIMIT, limits, reachable};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// Where a record store gets its meta-data from, in each transaction.
@@ -43,7 +40,7 @@ impl<T: Transaction> MetaDataProvider<T> for MetaDataStore {
 /// saves another.
 ///
 /// ```
-/// use shaketable_layers::tx::{Database, Transaction};
+/// use shaketable_tx::{Database, Transaction};
 /// use shaketable_record::{error::Error, metadata::{MetaDataStore, RecordMetaData}};
 ///
 /// async fn add_index<D: Database>(db: &D, store: &MetaDataStore) -> Result<(), Error> {

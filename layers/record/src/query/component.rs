@@ -40,7 +40,7 @@ pub enum Operand {
     Key(KeyExpression),
 }
 
-/// A condition on records, nested at most [`MAX_DEPTH`](shaketable_layers::nesting::MAX_DEPTH) deep. It is true, false or unknown for each record; a query finds those for which it is true.
+/// A condition on records, nested at most [`MAX_DEPTH`](shaketable_tx::nesting::MAX_DEPTH) deep. It is true, false or unknown for each record; a query finds those for which it is true.
 #[derive(Clone, Debug, PartialEq)]
 pub enum QueryComponent {
     /// False if one is false; otherwise unknown if one is unknown. True if there are none.

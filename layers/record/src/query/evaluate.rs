@@ -9,7 +9,7 @@ use crate::{
     value::{IntoValue, Value},
 };
 use prost_reflect::{DynamicMessage, ReflectMessage, Value as ProtoValue};
-use shaketable_layers::nesting::MAX_DEPTH;
+use shaketable_tx::nesting::MAX_DEPTH;
 
 /// The ranks of a record's scores in each rank index that a condition compares with, `None` for a score that is not in the
 /// index.

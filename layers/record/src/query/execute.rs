@@ -21,10 +21,7 @@ use crate::{
     value::Value,
 };
 use futures::future::{BoxFuture, FutureExt};
-use shaketable_layers::{
-    sometimes,
-    tx::{Isolation, Transaction},
-};
+use shaketable_tx::{Isolation, Transaction, sometimes};
 use std::{collections::BTreeSet, sync::Arc};
 
 impl<T: Transaction> RecordStore<T> {

@@ -13,7 +13,7 @@ use crate::{
 };
 use foundationdb_tuple::Element;
 use prost_reflect::{FieldDescriptor, Kind, MessageDescriptor};
-use shaketable_layers::nesting::MAX_DEPTH;
+use shaketable_tx::nesting::MAX_DEPTH;
 use std::sync::Arc;
 
 /// A query that fits the meta-data.

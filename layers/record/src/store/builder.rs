@@ -8,10 +8,10 @@ use crate::{
 };
 use foundationdb_tuple::Subspace;
 use futures::future::try_join;
-use shaketable_layers::{
+use shaketable_tx::{
+    Database, RetryError, Transaction,
     once::{self, Answer, Outcome, Session},
     reachable,
-    tx::{Database, RetryError, Transaction},
 };
 use std::{future::Future, sync::Arc};
 

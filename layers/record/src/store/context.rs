@@ -4,7 +4,7 @@ use super::{Opened, stamped::Stamped};
 use crate::{error::Error, version::RecordVersion};
 use foundationdb_tuple::Subspace;
 use futures::future::BoxFuture;
-use shaketable_layers::tx::{Database, Transaction};
+use shaketable_tx::{Database, Transaction};
 use std::{
     collections::BTreeMap,
     ops::Bound,
@@ -15,7 +15,7 @@ use std::{
 ///
 /// [`open`](RecordContext::open) begins a transaction of its own, which [`commit`](RecordContext::commit) commits, once; a
 /// context that is dropped or closed without it is not committed. [`within`](RecordContext::within) uses the transaction
-/// of a retry loop, such as [`Session::apply`](shaketable_layers::once::Session::apply), which commits it.
+/// of a retry loop, such as [`Session::apply`](shaketable_tx::once::Session::apply), which commits it.
 /// A transaction must have one context only: a second one would give its records the same versions again.
 ///
 /// The entries of version indexes are given to the transaction as late as possible, because FoundationDB could not
@@ -24,7 +24,7 @@ use std::{
 /// the retry loop calls, unless the closure calls `flush` at its end.
 ///
 /// Operations on the stores of a context may run side by side: they take turns
-/// ([`Transaction::writing`](shaketable_layers::tx::Transaction::writing)), in the order in which their futures are first
+/// ([`Transaction::writing`](shaketable_tx::Transaction::writing)), in the order in which their futures are first
 /// polled, also with the calls of other layers in the transaction.
 pub struct RecordContext<T: Transaction> {
     /// A handle of the transaction, which may be part of a turn.
@@ -41,7 +41,7 @@ struct Inner<T: Transaction> {
 #[derive(Default)]
 struct State {
     closed: bool,
-    versionstamp: Option<BoxFuture<'static, shaketable_layers::tx::Result<[u8; 10]>>>,
+    versionstamp: Option<BoxFuture<'static, shaketable_tx::Result<[u8; 10]>>>,
     /// How many record versions this transaction has given.
     versions: u32,
     /// The versions that this transaction has written, by the key of their row: it cannot read them. `None` if it has
@@ -111,8 +111,8 @@ impl<T: Transaction> RecordContext<T> {
     }
 
     /// Commits, once; the context is then closed, whatever the result. If the result of the commit is unknown
-    /// ([`leaves_commit_unknown`](shaketable_layers::tx::Error::leaves_commit_unknown)), the changes may have been
-    /// made, or may still be: use a [`Session`](shaketable_layers::once::Session) where that matters.
+    /// ([`leaves_commit_unknown`](shaketable_tx::Error::leaves_commit_unknown)), the changes may have been
+    /// made, or may still be: use a [`Session`](shaketable_tx::once::Session) where that matters.
     ///
     /// Dropping the future: the commit may still happen.
     pub async fn commit(&self) -> Result<(), Error> {

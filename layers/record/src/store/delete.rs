@@ -7,7 +7,7 @@ use crate::{
     index::{IndexAt, IndexState},
     value::Tuple,
 };
-use shaketable_layers::tx::Transaction;
+use shaketable_tx::Transaction;
 
 impl<T: Transaction> RecordStore<T> {
     /// Deletes a record with its entries in indexes. Returns whether there was one. Fails with [`Error::Torn`] if the

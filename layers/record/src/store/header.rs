@@ -6,7 +6,7 @@
 use super::{Keyspace, Part};
 use crate::error::Error;
 use prost::Message;
-use shaketable_layers::tx::{Isolation, RangeOption, Transaction};
+use shaketable_tx::{Isolation, RangeOption, Transaction};
 
 /// The format of the rows: Java's number for stores that have records in rows of their own next to their versions,
 /// and the state of readable indexes with violations.

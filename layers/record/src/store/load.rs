@@ -9,7 +9,7 @@ use crate::{error::Error, value::Tuple, version::RecordVersion};
 use bytes::Bytes;
 use foundationdb_tuple::Element;
 use prost_reflect::ReflectMessage;
-use shaketable_layers::tx::{Isolation, RangeOption, StreamingMode, Transaction, key_after};
+use shaketable_tx::{Isolation, RangeOption, StreamingMode, Transaction, key_after};
 
 impl<T: Transaction> RecordStore<T> {
     /// The record with this primary key, as this transaction has left it. Fails with [`Error::Torn`] if its rows are not

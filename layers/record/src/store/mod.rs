@@ -32,7 +32,7 @@ use crate::{
     index::{Registry, state::States},
     metadata::RecordMetaData,
 };
-use shaketable_layers::tx::Transaction;
+use shaketable_tx::Transaction;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// A record store, open in one transaction.

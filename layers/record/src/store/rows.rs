@@ -4,10 +4,10 @@ use super::{RecordContext, StoredRecord, suffix};
 use crate::{error::Error, value::Tuple, version::RecordVersion};
 use bytes::{Bytes, BytesMut};
 use foundationdb_tuple::{Element, Subspace, VersionstampOffset};
-use shaketable_layers::{
+use shaketable_tx::{
+    MutationType, Transaction, VALUE_SIZE_LIMIT,
     limits::{self, TooLarge},
     reachable,
-    tx::{MutationType, Transaction, VALUE_SIZE_LIMIT},
 };
 
 /// The bytes of a record in each of its rows: more are split.

@@ -12,7 +12,7 @@ use crate::{
 use futures::future::try_join_all;
 use prost::Message;
 use prost_reflect::{DynamicMessage, ReflectMessage};
-use shaketable_layers::{reachable, tx::Transaction};
+use shaketable_tx::{Transaction, reachable};
 use std::{future::Future, sync::Arc};
 
 /// What a save requires of the record that has the primary key.

@@ -11,7 +11,7 @@ use crate::{
     value::Tuple,
 };
 use futures::future::{BoxFuture, FutureExt};
-use shaketable_layers::tx::Transaction;
+use shaketable_tx::Transaction;
 
 /// What a scan does with a record that cannot be read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -6,10 +6,7 @@
 //! the transaction as late as possible. Until then they can be removed, and ranges in which they will be can be read:
 //! in the transaction itself, FoundationDB refuses to read where it may put a versionstamped key.
 
-use shaketable_layers::{
-    reachable,
-    tx::{MutationType, Transaction},
-};
+use shaketable_tx::{MutationType, Transaction, reachable};
 use std::{
     collections::BTreeMap,
     ops::Bound::{Excluded, Included},

@@ -7,7 +7,7 @@ use crate::{
     index::{IndexAt, IndexState},
     metadata::Index,
 };
-use shaketable_layers::{reachable, sometimes, tx::Transaction};
+use shaketable_tx::{Transaction, reachable, sometimes};
 use std::sync::Arc;
 
 /// What becomes of an index that a store does not have yet, or has in an older form, when the store is opened. In a store

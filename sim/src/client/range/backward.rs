@@ -6,7 +6,7 @@ use crate::client::{
     segments::Segments,
     selector::{Selector, resolve},
 };
-use shaketable_layers::tx::Result;
+use shaketable_tx::Result;
 
 impl RangeRead {
     pub(super) fn backward(&mut self, known: Known<'_>) -> Result<Step> {

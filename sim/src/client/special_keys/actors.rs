@@ -2,7 +2,7 @@
 
 use super::{Reader, reader, special};
 use crate::proto::KeyRange;
-use shaketable_layers::tx::{KeyValue, Result};
+use shaketable_tx::{KeyValue, Result};
 use std::net::SocketAddr;
 
 impl Reader {

@@ -2,7 +2,7 @@
 
 use super::{Kind, Part, Reader, reader::row};
 use crate::system_keys::{self, Uid};
-use shaketable_layers::tx::KeyValue;
+use shaketable_tx::KeyValue;
 
 /// The path of the cluster file: a simulated client has no file, and the default name stands for it.
 pub(super) const CLUSTER_FILE: &str = "fdb.cluster";

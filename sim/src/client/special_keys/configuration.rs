@@ -10,7 +10,7 @@ use crate::{
     system_keys::{self, PROCESS_CLASSES, Uid, Value},
 };
 use bytes::Bytes;
-use shaketable_layers::tx::{KeyValue, Result};
+use shaketable_tx::{KeyValue, Result};
 use std::collections::BTreeMap;
 
 type Written = Vec<(KeyRange, Option<Bytes>)>;

@@ -13,7 +13,7 @@ use crate::{
     world::Class,
 };
 use bytes::Bytes;
-use shaketable_layers::tx::{KeyValue, Result, TransactionOption};
+use shaketable_tx::{KeyValue, Result, TransactionOption};
 use std::{
     collections::BTreeSet,
     net::{IpAddr, SocketAddr},

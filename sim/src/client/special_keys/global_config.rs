@@ -9,7 +9,7 @@ use crate::{
 };
 use bytes::Bytes;
 use foundationdb_tuple::{Element, unpack};
-use shaketable_layers::tx::{KeyValue, MutationType, Result};
+use shaketable_tx::{KeyValue, MutationType, Result};
 
 const VALUES: &[u8] = b"\xff/globalConfig/k/";
 const VALUES_END: &[u8] = b"\xff/globalConfig/k0";

@@ -11,7 +11,7 @@ use crate::{
     system_keys::{self, Uid},
 };
 use bytes::Bytes;
-use shaketable_layers::tx::{Error, KeyValue, MutationType, Result};
+use shaketable_tx::{Error, KeyValue, MutationType, Result};
 
 type Written = Vec<(KeyRange, Option<Bytes>)>;
 
@@ -86,7 +86,7 @@ impl Reader {
         let key = Bytes::from_static(system_keys::DATABASE_LOCKED);
         let found = self.get(&key).await?;
         let mut state = self.state();
-        let range = KeyRange::new(key.clone(), shaketable_layers::tx::key_after(&key));
+        let range = KeyRange::new(key.clone(), shaketable_tx::key_after(&key));
         match (asked, found) {
             (Some(asked), Some(found)) if uid_of(&found) != Some(asked) => {
                 return Err(Error::DATABASE_LOCKED);

@@ -11,7 +11,7 @@ use crate::{
     world::Class,
 };
 use serde_json::{Value, json};
-use shaketable_layers::tx::KeyValue;
+use shaketable_tx::KeyValue;
 
 /// For how long a client answers from what it knows about the cluster's health (`AGGREGATE_HEALTH_METRICS_MAX_STALENESS`,
 /// `DETAILED_HEALTH_METRICS_MAX_STALENESS`).

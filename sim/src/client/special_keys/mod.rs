@@ -27,7 +27,7 @@ use crate::proto::KeyRange;
 use bytes::Bytes;
 use futures::{FutureExt, future::BoxFuture};
 use reader::Reader;
-use shaketable_layers::tx::{Error, KeyValue, RangeBatch, RangeOption, Result, key_after};
+use shaketable_tx::{Error, KeyValue, RangeBatch, RangeOption, Result, key_after};
 use std::sync::Arc;
 
 pub use metrics::HealthCache;

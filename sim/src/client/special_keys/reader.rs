@@ -16,7 +16,7 @@ use crate::{
 };
 use bytes::Bytes;
 use parking_lot::MutexGuard;
-use shaketable_layers::tx::{KeyValue, Result, TransactionOption, strinc};
+use shaketable_tx::{KeyValue, Result, TransactionOption, strinc};
 use std::sync::Arc;
 
 /// Reads for a transaction, in the life `epoch`.

@@ -12,7 +12,7 @@ use crate::{
     world::{Class, World},
 };
 use serde_json::{Map, Value, json};
-use shaketable_layers::tx::KeyValue;
+use shaketable_tx::KeyValue;
 
 /// The version that the simulated processes say they have.
 const VERSION: &str = "7.4.0";

@@ -5,7 +5,7 @@ use crate::{
     client::{database::Client, transaction::State},
     system_keys::Uid,
 };
-use shaketable_layers::tx::{Error, KeyValue, Result};
+use shaketable_tx::{Error, KeyValue, Result};
 use std::sync::atomic::Ordering::Relaxed;
 
 const ID: &[u8] = b"transaction_id";

@@ -13,7 +13,7 @@ use crate::{
     proto::{CommitReply, KeyRange},
 };
 use bytes::Bytes;
-use shaketable_layers::tx::{KeyValue, Result};
+use shaketable_tx::{KeyValue, Result};
 
 impl State {
     fn read_conflicts(&self) -> RangeSet {

@@ -11,7 +11,7 @@ use crate::{
 };
 use bytes::Bytes;
 use serde_json::json;
-use shaketable_layers::tx::{Error, KeyValue, Result, key_after};
+use shaketable_tx::{Error, KeyValue, Result, key_after};
 use std::{
     collections::BTreeMap,
     ops::Bound::{Included, Unbounded},

@@ -13,13 +13,11 @@ use futures::{
 };
 use parking_lot::Mutex;
 use shaketable::{models::keyspace::Write, workload::Outcome};
-use shaketable_layers::{
+use shaketable_tx::{
+    ConflictRangeType, Database, Env, Error, Isolation, KeyValue, MutationType, RangeOption, Result,
+    Transaction, TransactionOption,
     once::{self, Check, PendingAnswer, Session},
     sometimes,
-    tx::{
-        ConflictRangeType, Database, Env, Error, Isolation, KeyValue, MutationType, RangeOption, Result,
-        Transaction, TransactionOption,
-    },
 };
 use std::{sync::Arc, time::Duration};
 

@@ -3,7 +3,7 @@
 use super::{Call, Range, Selector, Spot};
 use bytes::Bytes;
 use shaketable::models::keyspace::{Space, Write};
-use shaketable_layers::tx::{Isolation, KeySelector, MutationType, RangeOption, StreamingMode, key_after};
+use shaketable_tx::{Isolation, KeySelector, MutationType, RangeOption, StreamingMode, key_after};
 
 /// The number of keys of a region that calls name by number.
 pub(super) const KEYS: u8 = 16;

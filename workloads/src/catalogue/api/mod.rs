@@ -34,11 +34,8 @@ use shaketable::{
     sessions,
     workload::{Bug, Outcome, Step, Workload},
 };
-use shaketable_layers::{
-    once::Session,
-    tx::{Database, Error, Isolation, KeySelector, Result, Transaction},
-};
 use shaketable_sim::{config::ClusterBug, proto::Mutation, seed::Stream};
+use shaketable_tx::{Database, Error, Isolation, KeySelector, Result, Transaction, once::Session};
 use std::{ops::Range as Numbers, sync::Arc};
 
 /// The drawn configuration of a run.

@@ -6,7 +6,7 @@ use shaketable::{
     models::keyspace::{Space, View, Write, apply as make_permanent},
     workload::Step,
 };
-use shaketable_layers::tx::{Isolation, RangeOption, Result};
+use shaketable_tx::{Isolation, RangeOption, Result};
 
 /// The model, and the keys that operations name by number.
 #[derive(Clone)]
@@ -160,7 +160,7 @@ mod tests {
         super::{Before, Data, Range, Selector, Spot},
         *,
     };
-    use shaketable_layers::tx::StreamingMode;
+    use shaketable_tx::StreamingMode;
 
     fn own(n: u8) -> Spot {
         Spot { own: true, n }

@@ -7,7 +7,7 @@ use super::{
 use bytes::Bytes;
 use proptest::{collection::vec, prelude::*, strategy::Union};
 use serde::{Deserialize, Serialize};
-use shaketable_layers::tx::{ConflictRangeType, Isolation, MutationType, StreamingMode, TransactionOption};
+use shaketable_tx::{ConflictRangeType, Isolation, MutationType, StreamingMode, TransactionOption};
 
 /// One transaction.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

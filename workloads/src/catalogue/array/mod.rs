@@ -17,12 +17,9 @@ use shaketable::{
     strategies,
     workload::Bug,
 };
-use shaketable_layers::{
-    array::{self, Error},
-    limits,
-    tx::{self, Env, Isolation, Transaction},
-};
+use shaketable_layers::array::{self, Error};
 use shaketable_sim::seed::Stream;
+use shaketable_tx::{self as tx, Env, Isolation, Transaction, limits};
 use std::collections::BTreeMap;
 
 /// The indexes that are drawn in each dimension: on both sides of where an index needs another byte, and the

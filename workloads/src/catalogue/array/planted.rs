@@ -6,13 +6,11 @@ use foundationdb_tuple::Subspace;
 use shaketable::specimen::{
     Content, DEFERRED, KEPT_VERSION, NOT_AWAITED, REMEMBERED, RISKY_READ, UNRECORDED, UNWRITTEN,
 };
-use shaketable_layers::{
-    array::Error,
-    tx::{
-        self,
-        Isolation::{self, Serializable},
-        RangeOption, Transaction, VALUE_SIZE_LIMIT, key_after,
-    },
+use shaketable_layers::array::Error;
+use shaketable_tx::{
+    self as tx,
+    Isolation::{self, Serializable},
+    RangeOption, Transaction, VALUE_SIZE_LIMIT, key_after,
 };
 use std::collections::BTreeMap;
 

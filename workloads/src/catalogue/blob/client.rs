@@ -10,14 +10,11 @@ use crate::catalogue::shared::{fits, one_call};
 use bytes::Bytes;
 use foundationdb_tuple::{Bytes as TupleBytes, Subspace, unpack};
 use shaketable::specimen::Content;
-use shaketable_layers::{
-    always,
-    blob::{Blobs, Error, Generation},
-    tx::{
-        self,
-        Isolation::{self, Serializable, Snapshot},
-        RangeOption, Transaction, strinc,
-    },
+use shaketable_layers::blob::{Blobs, Error, Generation};
+use shaketable_tx::{
+    self as tx,
+    Isolation::{self, Serializable, Snapshot},
+    RangeOption, Transaction, always, strinc,
 };
 
 /// The layer with the chunk size of this kind of writers.

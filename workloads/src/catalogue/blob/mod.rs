@@ -31,15 +31,13 @@ use shaketable::{
     strategies::CONFUSED,
     workload::Bug,
 };
-use shaketable_layers::{
-    blob::Error,
-    tx::{
-        self, Env,
-        Isolation::{self, Serializable},
-        Transaction, VALUE_SIZE_LIMIT,
-    },
-};
+use shaketable_layers::blob::Error;
 use shaketable_sim::seed::Stream;
+use shaketable_tx::{
+    self as tx, Env,
+    Isolation::{self, Serializable},
+    Transaction, VALUE_SIZE_LIMIT,
+};
 use std::fmt::Debug;
 
 /// The drawn configuration of a run.

@@ -2,11 +2,8 @@
 
 use super::{Answer, Blob, Op, client::generation_to_ask, stored::places};
 use shaketable::specimen::{At, Content};
-use shaketable_layers::{
-    blob::{Error, Expect, Generation},
-    limits,
-    tx::VALUE_SIZE_LIMIT,
-};
+use shaketable_layers::blob::{Error, Expect, Generation};
+use shaketable_tx::{VALUE_SIZE_LIMIT, limits};
 use std::collections::BTreeMap;
 
 /// All blobs, by name.

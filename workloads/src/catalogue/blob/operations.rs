@@ -4,10 +4,8 @@ use super::{Blob, stored::places};
 use proptest::{prelude::*, sample::select};
 use serde::{Deserialize, Serialize};
 use shaketable::{real::key_room, specimen::Content};
-use shaketable_layers::{
-    blob::Generation,
-    tx::{KEY_SIZE_LIMIT, VALUE_SIZE_LIMIT},
-};
+use shaketable_layers::blob::Generation;
+use shaketable_tx::{KEY_SIZE_LIMIT, VALUE_SIZE_LIMIT};
 use std::{fmt::Debug, sync::LazyLock};
 
 /// One call.

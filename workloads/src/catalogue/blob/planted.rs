@@ -10,12 +10,10 @@ use crate::catalogue::shared;
 use bytes::Bytes;
 use foundationdb_tuple::{Bytes as TupleBytes, pack, unpack};
 use shaketable::specimen::{Content, INTERLEAVED, UNRECORDED};
-use shaketable_layers::{
-    blob::{Error, Generation},
-    tx::{
-        Isolation::{self, Serializable, Snapshot},
-        RangeOption, Transaction, strinc,
-    },
+use shaketable_layers::blob::{Error, Generation};
+use shaketable_tx::{
+    Isolation::{self, Serializable, Snapshot},
+    RangeOption, Transaction, strinc,
 };
 
 shaketable::planted_bugs! {

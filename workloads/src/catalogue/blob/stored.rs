@@ -4,10 +4,8 @@ use super::{Model, Stored};
 use crate::catalogue::shared;
 use bytes::Bytes;
 use foundationdb_tuple::{Bytes as TupleBytes, Subspace, unpack};
-use shaketable_layers::{
-    blob::Generation,
-    tx::{self, Transaction},
-};
+use shaketable_layers::blob::Generation;
+use shaketable_tx::{self as tx, Transaction};
 use std::collections::BTreeMap;
 
 pub(crate) fn space() -> Subspace {

@@ -10,14 +10,12 @@ use super::{
 use crate::catalogue::shared::{Timer, ended, in_turns, unexpected};
 use futures::FutureExt;
 use shaketable::{isolation, specimen::Recorded, workload::Outcome};
-use shaketable_layers::{
-    bulk::{BuildId, Error, Progress},
+use shaketable_layers::bulk::{BuildId, Error, Progress};
+use shaketable_tx::{
+    self as tx, Database,
+    Isolation::{Serializable, Snapshot},
+    KeyValue, RunError, Transaction,
     once::{self, Session, converging},
-    tx::{
-        self, Database,
-        Isolation::{Serializable, Snapshot},
-        KeyValue, RunError, Transaction,
-    },
 };
 use std::time::Duration;
 

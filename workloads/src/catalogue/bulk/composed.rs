@@ -8,10 +8,8 @@ use super::{
 use crate::catalogue::shared::one_call;
 use foundationdb_tuple::{Bytes as TupleBytes, Subspace};
 use shaketable::isolation;
-use shaketable_layers::{
-    bulk::{self, BuildId, Error, Job, Limits, Observed, Progress},
-    tx::{self, Database, Env, Isolation::Serializable, Transaction},
-};
+use shaketable_layers::bulk::{self, BuildId, Error, Job, Limits, Observed, Progress};
+use shaketable_tx::{self as tx, Database, Env, Isolation::Serializable, Transaction};
 use std::time::Duration;
 
 /// Performs a call about the job.

@@ -2,10 +2,8 @@
 
 use bytes::Bytes;
 use foundationdb_tuple::{Bytes as TupleBytes, Subspace, pack, unpack};
-use shaketable_layers::{
-    bulk::{self, BuildId, Error, Job},
-    tx::{self, Isolation::Serializable, KeyValue, MutationType, RangeOption, Transaction},
-};
+use shaketable_layers::bulk::{self, BuildId, Error, Job};
+use shaketable_tx::{self as tx, Isolation::Serializable, KeyValue, MutationType, RangeOption, Transaction};
 
 pub(super) fn rows() -> Subspace {
     Subspace::from("rows")

@@ -36,12 +36,9 @@ use shaketable::{
     specimen::Recorded,
     workload::{Bug, Outcome, Step, Workload},
 };
-use shaketable_layers::{
-    bulk::Limits,
-    once::Session,
-    tx::{self, Database, Isolation::Serializable, RangeOption, Transaction},
-};
+use shaketable_layers::bulk::Limits;
 use shaketable_sim::{proto::Mutation, seed::Stream};
+use shaketable_tx::{self as tx, Database, Isolation::Serializable, RangeOption, Transaction, once::Session};
 use std::{ops::Range, time::Duration};
 use stored::stored;
 

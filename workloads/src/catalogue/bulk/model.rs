@@ -7,8 +7,8 @@ use super::{
 };
 use foundationdb_tuple::{Bytes as TupleBytes, unpack};
 use shaketable::workload::Step;
-use shaketable_layers::tx;
 use shaketable_sim::proto::Mutation;
+use shaketable_tx as tx;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The sequential model.

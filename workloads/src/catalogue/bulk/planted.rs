@@ -16,14 +16,12 @@ use shaketable::{
     specimen::{INTERLEAVED, Recorded, UNRECORDED},
     workload::Outcome,
 };
-use shaketable_layers::{
-    bulk::{BuildId, Error, Progress},
+use shaketable_layers::bulk::{BuildId, Error, Progress};
+use shaketable_tx::{
+    Database,
+    Isolation::{Serializable, Snapshot},
+    MutationType, RangeOption, RunError, Transaction, key_after,
     once::{self, Session, converging},
-    tx::{
-        Database,
-        Isolation::{Serializable, Snapshot},
-        MutationType, RangeOption, RunError, Transaction, key_after,
-    },
 };
 use std::time::Duration;
 
@@ -495,7 +493,7 @@ async fn pages<D: Database>(
     let (space, (expected, most)) = (&space, workload.build());
     let mut found = Vec::new();
     loop {
-        let last: Option<Bytes> = found.last().map(|row: &shaketable_layers::tx::KeyValue| row.key.clone());
+        let last: Option<Bytes> = found.last().map(|row: &shaketable_tx::KeyValue| row.key.clone());
         let last = &last;
         let page = db.run(|tx, _| async move { rest(&tx, space, last.as_deref(), Some(most)).await }).await?;
         let ends = page.len() < most;

@@ -6,10 +6,8 @@ use super::{
 };
 use crate::catalogue::shared::{self, check_ended};
 use foundationdb_tuple::{Bytes as TupleBytes, unpack};
-use shaketable_layers::{
-    bulk::Progress,
-    tx::{self, Isolation::Serializable, KeyValue, Transaction},
-};
+use shaketable_layers::bulk::Progress;
+use shaketable_tx::{self as tx, Isolation::Serializable, KeyValue, Transaction};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Reads everything that is stored, as a model. The inner error describes a broken invariant.

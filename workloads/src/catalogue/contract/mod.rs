@@ -1,7 +1,7 @@
 //! `contract`: whatever has happened to the cluster, its clients keep FoundationDB's promises afterwards.
 //!
 //! Clients write while faults strike. After that, a quarter of the cases of the contract suite
-//! ([`shaketable_layers::tx::contract`]) is run on the healed cluster, whose shards and resolvers share the keys of every case.
+//! ([`shaketable_fidelity::contract`]) is run on the healed cluster, whose shards and resolvers share the keys of every case.
 //! Each seed draws which quarter. A real cluster is asked with the command `contract` instead: there a run has only a part of
 //! the keyspace, where some promises do not hold.
 
@@ -9,8 +9,9 @@ use bytes::Bytes;
 use proptest::{collection::vec, prelude::*};
 use serde::{Deserialize, Serialize};
 use shaketable::workload::{Outcome, Step, Workload};
-use shaketable_layers::tx::{Database, Error, Result, Transaction, contract, downcast};
+use shaketable_fidelity::contract;
 use shaketable_sim::{client::SimDatabase, config::ClusterBug, seed::Stream};
+use shaketable_tx::{Database, Error, Result, Transaction, downcast};
 use std::ops::Range;
 
 /// The prefix of the cases' keys.

@@ -23,16 +23,14 @@ use shaketable::{
     strategies,
     workload::{Bug, Outcome},
 };
-use shaketable_layers::{
-    counter::{self, Error, Part, SplitCounter},
-    once::Session,
-    tx::{
-        self, Database, Env,
-        Isolation::{self, Serializable},
-        Transaction,
-    },
-};
+use shaketable_layers::counter::{self, Error, Part, SplitCounter};
 use shaketable_sim::seed::Stream;
+use shaketable_tx::{
+    self as tx, Database, Env,
+    Isolation::{self, Serializable},
+    Transaction,
+    once::Session,
+};
 use std::collections::BTreeMap;
 
 /// A counter: its number, and whether it is split.

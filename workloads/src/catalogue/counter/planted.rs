@@ -9,14 +9,12 @@ use shaketable::{
     },
     workload::Outcome,
 };
-use shaketable_layers::{
-    counter::{Error, Part},
+use shaketable_layers::counter::{Error, Part};
+use shaketable_tx::{
+    Database,
+    Isolation::{Serializable, Snapshot},
+    MutationType, RangeOption, Transaction,
     once::Session,
-    tx::{
-        Database,
-        Isolation::{Serializable, Snapshot},
-        MutationType, RangeOption, Transaction,
-    },
 };
 
 shaketable::planted_bugs! {

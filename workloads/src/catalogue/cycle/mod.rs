@@ -21,8 +21,8 @@ use proptest::{
 };
 use serde::{Deserialize, Serialize};
 use shaketable::workload::{Bug, Outcome, Step, Workload};
-use shaketable_layers::tx::{Database, Error, Isolation, RangeOption, Result, Transaction};
 use shaketable_sim::seed::Stream;
+use shaketable_tx::{Database, Error, Isolation, RangeOption, Result, Transaction};
 use std::{ops::Range, sync::Arc};
 
 /// The drawn configuration of a run.

@@ -3,7 +3,7 @@
 use super::{follow, lead, rotate};
 use bytes::Bytes;
 use parking_lot::Mutex;
-use shaketable_layers::tx::{Database, Error, Isolation, Result, RunError};
+use shaketable_tx::{Database, Error, Isolation, Result, RunError};
 
 shaketable::planted_bugs! {
     SnapshotRead = "snapshot-read", "the last link is read at snapshot", "foundationdb-rs examples/class-scheduling.rs, generalized";

@@ -6,14 +6,11 @@ use shaketable::{
     isolation,
     specimen::{Content, Specimen},
 };
-use shaketable_layers::{
-    always,
-    directory::{self, CandidateSeed, Error},
-    tx::{
-        self, Env,
-        Isolation::{self, Serializable},
-        RangeOption, Transaction,
-    },
+use shaketable_layers::directory::{self, CandidateSeed, Error};
+use shaketable_tx::{
+    self as tx, Env,
+    Isolation::{self, Serializable},
+    RangeOption, Transaction, always,
 };
 
 /// The number of names on a page.

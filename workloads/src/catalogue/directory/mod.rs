@@ -32,16 +32,14 @@ use shaketable::{
     specimen::{self, At, Content, Specimen},
     workload::{Bug, Outcome},
 };
-use shaketable_layers::{
-    directory::{Directories, Error, Path},
-    once::{self, Session},
-    tx::{
-        self, Database, Env,
-        Isolation::{self, Serializable},
-        RangeOption, Transaction,
-    },
-};
+use shaketable_layers::directory::{Directories, Error, Path};
 use shaketable_sim::{proto::Mutation, seed::Stream};
+use shaketable_tx::{
+    self as tx, Database, Env,
+    Isolation::{self, Serializable},
+    RangeOption, Transaction,
+    once::{self, Session},
+};
 
 /// The drawn configuration of a run.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -196,7 +194,7 @@ impl Specimen for Directory {
                 _ if unchecked => put(&tx, handle, *key, *byte, *length),
                 Ok(()) => put(&tx, handle, *key, *byte, *length),
                 Err(Error::Stale(_)) => {
-                    shaketable_layers::reachable!("directory: a handle is stale");
+                    shaketable_tx::reachable!("directory: a handle is stale");
                     put(&tx, &all.open(&tx, names, b"").await?, *key, *byte, *length)
                 }
                 Err(e) => Err(e),

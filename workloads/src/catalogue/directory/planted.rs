@@ -8,13 +8,13 @@ use super::{
 use bytes::Bytes;
 use foundationdb_tuple::{pack, unpack};
 use shaketable::specimen::{INTERLEAVED, UNRECORDED};
-use shaketable_layers::{
-    directory::{self as layer, Allocator, CandidateSeed, Directories, Error, Node, VERSION},
-    tx::{
-        Env,
-        Isolation::{self, Serializable, Snapshot},
-        MutationType, RangeOption, RetryError, Transaction, TransactionOption, strinc,
-    },
+use shaketable_layers::directory::{
+    self as layer, Allocator, CandidateSeed, Directories, Error, Node, VERSION,
+};
+use shaketable_tx::{
+    Env,
+    Isolation::{self, Serializable, Snapshot},
+    MutationType, RangeOption, RetryError, Transaction, TransactionOption, strinc,
 };
 
 shaketable::planted_bugs! {

@@ -3,14 +3,11 @@
 use super::{Answer, Document, Op};
 use crate::catalogue::shared::one_call;
 use crate::models::json::{Json, Shown};
-use shaketable_layers::{
-    always,
-    document::{Documents, Error},
-    tx::{
-        Env,
-        Isolation::{self, Serializable},
-        Transaction,
-    },
+use shaketable_layers::document::{Documents, Error};
+use shaketable_tx::{
+    Env,
+    Isolation::{self, Serializable},
+    Transaction, always,
 };
 
 impl Document {

@@ -26,10 +26,9 @@ use shaketable::{
 use shaketable_layers::{
     document::{DOC_ID, Documents, Error, Id},
     hierarchy::Step,
-    once::Session,
-    tx::{self, Database, Env, Isolation, Transaction},
 };
 use shaketable_sim::seed::Stream;
+use shaketable_tx::{self as tx, Database, Env, Isolation, Transaction, once::Session};
 
 /// The drawn configuration of a run.
 #[derive(Clone, Debug, Serialize, Deserialize)]

@@ -11,8 +11,8 @@ use serde_json::Value;
 use shaketable_layers::{
     document::{DOC_ID, Error, Id, MAX_ID_BYTES},
     hierarchy::{self, Step, Tuple},
-    tx::{self, KeyValue, Transaction},
 };
+use shaketable_tx::{self as tx, KeyValue, Transaction};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Documents by id.

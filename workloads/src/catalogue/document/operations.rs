@@ -8,8 +8,8 @@ use serde_json::Value;
 use shaketable_layers::{
     document::{DOC_ID, Id, MAX_ID_BYTES},
     hierarchy::{self, Step},
-    tx,
 };
+use shaketable_tx::{self as tx};
 
 /// One call.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -13,12 +13,13 @@ use shaketable::{
 use shaketable_layers::{
     document::{DOC_ID, Error, Id},
     hierarchy::{EMPTY_OBJECT, Step, to_tuples},
+};
+use shaketable_tx::{
+    Database, Env,
+    Isolation::{self, Serializable, Snapshot},
+    RangeOption, Transaction,
     once::Session,
-    tx::{
-        Database, Env,
-        Isolation::{self, Serializable, Snapshot},
-        RangeOption, Transaction, strinc,
-    },
+    strinc,
 };
 
 shaketable::planted_bugs! {

@@ -30,15 +30,13 @@ use shaketable::{
     specimen::{At, Content, Specimen},
     workload::Bug,
 };
-use shaketable_layers::{
-    encoding::{Collation, Column, Distinguishes, Error, Ordered, Part},
-    tx::{
-        self, Env,
-        Isolation::{self, Serializable},
-        Transaction,
-    },
-};
+use shaketable_layers::encoding::{Collation, Column, Distinguishes, Error, Ordered, Part};
 use shaketable_sim::seed::Stream;
+use shaketable_tx::{
+    self as tx, Env,
+    Isolation::{self, Serializable},
+    Transaction,
+};
 
 /// The drawn configuration of a run.
 #[derive(Clone, Debug, Serialize, Deserialize)]

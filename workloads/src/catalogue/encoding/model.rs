@@ -7,10 +7,8 @@ use super::{
     space,
 };
 use shaketable::specimen::Content;
-use shaketable_layers::{
-    encoding::{Column, Error, Part, Row},
-    limits,
-};
+use shaketable_layers::encoding::{Column, Error, Part, Row};
+use shaketable_tx::limits;
 use std::cmp::Ordering;
 
 /// The expected content, in order.

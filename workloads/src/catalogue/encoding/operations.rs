@@ -8,7 +8,8 @@ use super::{
 use proptest::{collection::vec, prelude::*};
 use serde::{Deserialize, Serialize};
 use shaketable::specimen::Content;
-use shaketable_layers::{encoding::Part, tx::VALUE_SIZE_LIMIT};
+use shaketable_layers::encoding::Part;
+use shaketable_tx::VALUE_SIZE_LIMIT;
 
 /// One call. Keys and prefixes are numbers of parts in the columns' pools.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -11,13 +11,11 @@ use super::{
 };
 use bytes::Bytes;
 use shaketable::specimen::{Content, UNRECORDED};
-use shaketable_layers::{
-    encoding::{Column, Error, Ordered, Part, Row},
-    tx::{
-        self,
-        Isolation::{self, Serializable, Snapshot},
-        RangeOption, Transaction, strinc,
-    },
+use shaketable_layers::encoding::{Column, Error, Ordered, Part, Row};
+use shaketable_tx::{
+    self as tx,
+    Isolation::{self, Serializable, Snapshot},
+    RangeOption, Transaction, strinc,
 };
 
 shaketable::planted_bugs! {

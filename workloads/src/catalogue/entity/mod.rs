@@ -23,11 +23,9 @@ use shaketable::{
     specimen::{At, Content, Specimen},
     workload::Bug,
 };
-use shaketable_layers::{
-    entity::{Cardinality, Entities, Error},
-    tx::{self, Env, Isolation, Transaction},
-};
+use shaketable_layers::entity::{Cardinality, Entities, Error};
 use shaketable_sim::seed::Stream;
+use shaketable_tx::{self as tx, Env, Isolation, Transaction};
 
 /// The entities' subspace.
 fn space() -> Subspace {

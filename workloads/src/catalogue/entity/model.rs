@@ -5,8 +5,8 @@ use shaketable::specimen::Content;
 use shaketable_layers::{
     entity::{Cardinality, Direction, Error},
     id::Id,
-    limits, tx,
 };
+use shaketable_tx::{self as tx, limits};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Pairs by relationship: the primary and the foreign entity.

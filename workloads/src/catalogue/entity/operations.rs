@@ -8,8 +8,8 @@ use shaketable::{real::key_room, specimen::Content, strategies};
 use shaketable_layers::{
     entity::{Cardinality, Direction},
     id::Id,
-    tx,
 };
+use shaketable_tx::{self as tx};
 use std::collections::BTreeSet;
 
 /// One call. A value is a byte and the number of its repetitions.

@@ -5,10 +5,10 @@ use shaketable::specimen::{Content, INTERLEAVED, UNRECORDED};
 use shaketable_layers::{
     entity::{Cardinality, Direction, Error},
     id::Id,
-    tx::{
-        Isolation::{self, Serializable, Snapshot},
-        RangeOption, Transaction, strinc,
-    },
+};
+use shaketable_tx::{
+    Isolation::{self, Serializable, Snapshot},
+    RangeOption, Transaction, strinc,
 };
 
 shaketable::planted_bugs! {

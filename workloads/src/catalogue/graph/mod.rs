@@ -24,12 +24,9 @@ use shaketable::{
     specimen::{self, At, Specimen},
     workload::{Bug, Outcome},
 };
-use shaketable_layers::{
-    graph::{Error, Graph as Layer},
-    once::Session,
-    tx::{self, Database, Env, Isolation, Transaction},
-};
+use shaketable_layers::graph::{Error, Graph as Layer};
 use shaketable_sim::seed::Stream;
+use shaketable_tx::{self as tx, Database, Env, Isolation, Transaction, once::Session};
 
 /// The users' subspace.
 fn space() -> Subspace {

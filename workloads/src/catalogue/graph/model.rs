@@ -1,7 +1,8 @@
 //! The sequential model: edges; and how rows are read back as a model.
 
 use super::{Answer, Graph, Kind, Op, space};
-use shaketable_layers::{graph::Error, id::Id, limits, tx};
+use shaketable_layers::{graph::Error, id::Id};
+use shaketable_tx::{self as tx, limits};
 use std::collections::BTreeSet;
 
 /// The edges.

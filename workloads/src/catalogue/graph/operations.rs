@@ -5,7 +5,8 @@ use bytes::Bytes;
 use proptest::{option, prelude::*, sample::select};
 use serde::{Deserialize, Serialize};
 use shaketable::real::key_room;
-use shaketable_layers::{id::Id, tx};
+use shaketable_layers::id::Id;
+use shaketable_tx::{self as tx};
 use std::collections::BTreeSet;
 
 /// One call.

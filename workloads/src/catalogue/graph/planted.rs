@@ -7,11 +7,11 @@ use shaketable::specimen::{
 use shaketable_layers::{
     graph::{Error, Graph},
     id::Id,
-    tx::{
-        self, Database,
-        Isolation::{self, Serializable, Snapshot},
-        RangeOption, RetryError, Transaction,
-    },
+};
+use shaketable_tx::{
+    self as tx, Database,
+    Isolation::{self, Serializable, Snapshot},
+    RangeOption, RetryError, Transaction,
 };
 use std::{collections::BTreeSet, time::Duration};
 

@@ -19,16 +19,13 @@ use shaketable::{
     specimen::{At, Specimen},
     workload::Bug,
 };
-use shaketable_layers::{
-    always,
-    hierarchy::{self, Error, Step, from_json, from_tuples, to_tuples},
-    tx::{
-        self, Env,
-        Isolation::{self, Serializable},
-        Transaction,
-    },
-};
+use shaketable_layers::hierarchy::{self, Error, Step, from_json, from_tuples, to_tuples};
 use shaketable_sim::seed::Stream;
+use shaketable_tx::{
+    self as tx, Env,
+    Isolation::{self, Serializable},
+    Transaction, always,
+};
 
 /// The drawn configuration of a run.
 #[derive(Clone, Debug, Serialize, Deserialize)]

@@ -4,12 +4,10 @@ use super::{Answer, Op, layer, space};
 use crate::models::json::{Item, Shown, key, tuple};
 use serde_json::{Map, Value};
 use shaketable::specimen::{INTERLEAVED, UNRECORDED};
-use shaketable_layers::{
-    hierarchy::{EMPTY_ARRAY, EMPTY_OBJECT, Error, Step, Tuple, to_tuples},
-    tx::{
-        Isolation::{self, Serializable, Snapshot},
-        Transaction, strinc,
-    },
+use shaketable_layers::hierarchy::{EMPTY_ARRAY, EMPTY_OBJECT, Error, Step, Tuple, to_tuples};
+use shaketable_tx::{
+    Isolation::{self, Serializable, Snapshot},
+    Transaction, strinc,
 };
 
 shaketable::planted_bugs! {

@@ -7,10 +7,8 @@ use super::{
 };
 use crate::catalogue::shared;
 use foundationdb_tuple::Subspace;
-use shaketable_layers::{
-    index::{Error, users::User},
-    tx::{self, Isolation::Serializable, RangeOption, Transaction},
-};
+use shaketable_layers::index::{Error, users::User};
+use shaketable_tx::{self as tx, Isolation::Serializable, RangeOption, Transaction};
 use std::collections::BTreeMap;
 
 /// ```text

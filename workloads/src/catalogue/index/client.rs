@@ -11,8 +11,8 @@ use shaketable::specimen::Content;
 use shaketable_layers::{
     id::Id,
     index::{Error, Old, users::User},
-    tx::{Isolation::Serializable, Transaction},
 };
+use shaketable_tx::{Isolation::Serializable, Transaction};
 use std::fmt::Debug;
 
 /// The number of records on a page.

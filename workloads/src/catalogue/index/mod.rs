@@ -33,16 +33,14 @@ use shaketable::{
     strategies,
     workload::{Bug, Outcome},
 };
-use shaketable_layers::{
-    index::{Error, Old, users::User},
-    once::{self, Fate, OpId, Session},
-    tx::{
-        self, Database, Env,
-        Isolation::{self, Snapshot},
-        Transaction,
-    },
-};
+use shaketable_layers::index::{Error, Old, users::User};
 use shaketable_sim::seed::Stream;
+use shaketable_tx::{
+    self as tx, Database, Env,
+    Isolation::{self, Snapshot},
+    Transaction,
+    once::{self, Fate, OpId, Session},
+};
 use std::fmt::Debug;
 
 /// The drawn configuration of a run.

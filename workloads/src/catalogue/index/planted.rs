@@ -19,12 +19,12 @@ use shaketable::{
 use shaketable_layers::{
     id::Id,
     index::{Error, MAX_RECORD_BYTES, Record, users::User},
+};
+use shaketable_tx::{
+    self as tx, Database,
+    Isolation::{self, Serializable, Snapshot},
+    RangeOption, Transaction, VALUE_SIZE_LIMIT,
     once::Session,
-    tx::{
-        self, Database,
-        Isolation::{self, Serializable, Snapshot},
-        RangeOption, Transaction, VALUE_SIZE_LIMIT,
-    },
 };
 
 shaketable::planted_bugs! {

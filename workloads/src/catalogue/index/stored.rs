@@ -8,10 +8,8 @@ use super::{
 use crate::beside;
 use foundationdb_tuple::unpack;
 use shaketable::models::timeline::Timeline;
-use shaketable_layers::{
-    index::{Record, users::User},
-    tx::{self, Isolation::Serializable, RangeOption, Transaction},
-};
+use shaketable_layers::index::{Record, users::User};
+use shaketable_tx::{self as tx, Isolation::Serializable, RangeOption, Transaction};
 use std::collections::BTreeMap;
 
 impl Index {

@@ -11,9 +11,12 @@ use shaketable::{
 };
 use shaketable_layers::{
     leased_queue::{Claim, Error, Hold, LeasedQueue, MAX_VALUE_BYTES},
-    once::{self, Session},
     queue::{ItemId, Position},
-    tx::{self, Database, Isolation::Serializable},
+};
+use shaketable_tx::{
+    self as tx, Database,
+    Isolation::Serializable,
+    once::{self, Session},
 };
 
 fn refused(error: Error) -> Outcome<Answer> {

@@ -6,10 +6,10 @@ use shaketable::isolation;
 use shaketable_layers::{
     leased_queue::{Claim, Error, Hold, Lease},
     queue::ItemId,
-    tx::{
-        Isolation::{self, Serializable},
-        Transaction,
-    },
+};
+use shaketable_tx::{
+    Isolation::{self, Serializable},
+    Transaction,
 };
 
 /// Performs a call; `id` is the id of the item that it enqueues.

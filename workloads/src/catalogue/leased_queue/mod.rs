@@ -28,13 +28,9 @@ use shaketable::{
     specimen::Recorded,
     workload::{Bug, Outcome, Step, Workload},
 };
-use shaketable_layers::{
-    leased_queue::LeasedQueue,
-    once::Session,
-    queue::Position,
-    tx::{self, Database},
-};
+use shaketable_layers::{leased_queue::LeasedQueue, queue::Position};
 use shaketable_sim::seed::Stream;
+use shaketable_tx::{self as tx, Database, once::Session};
 use stage::stored;
 use std::{ops::Range, time::Duration};
 

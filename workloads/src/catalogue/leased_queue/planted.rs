@@ -15,13 +15,13 @@ use shaketable::{
 };
 use shaketable_layers::{
     leased_queue::{Claim, Error, Hold, Lease, Row},
-    once::{Answer as _, Outcome, Session},
     queue::{Item, ItemId, Position},
-    tx::{
-        Database,
-        Isolation::{self, Serializable, Snapshot},
-        KeyValue, RangeOption, RetryError, RunError, Transaction,
-    },
+};
+use shaketable_tx::{
+    Database,
+    Isolation::{self, Serializable, Snapshot},
+    KeyValue, RangeOption, RetryError, RunError, Transaction,
+    once::{Answer as _, Outcome, Session},
 };
 use std::{collections::BTreeSet, time::Duration};
 

@@ -3,11 +3,8 @@
 
 use super::{Act, Hand, Name, Told, leased, operations::name};
 use crate::catalogue::shared::rows;
-use shaketable_layers::{
-    leased_queue::Row,
-    queue::Position,
-    tx::{self, KeyValue, Transaction},
-};
+use shaketable_layers::{leased_queue::Row, queue::Position};
+use shaketable_tx::{self as tx, KeyValue, Transaction};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What is stored, as the rows describe it.

@@ -24,11 +24,9 @@ use shaketable::{
     specimen::{At, Content, Specimen},
     workload::Bug,
 };
-use shaketable_layers::{
-    list::{self, Error, List as Layer},
-    tx::{self, Database, Env, Isolation, Transaction},
-};
+use shaketable_layers::list::{self, Error, List as Layer};
 use shaketable_sim::seed::Stream;
+use shaketable_tx::{self as tx, Database, Env, Isolation, Transaction};
 use std::{collections::BTreeMap, ops::Range};
 
 /// The list's subspace.

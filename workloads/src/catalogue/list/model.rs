@@ -4,10 +4,9 @@ use super::{Answer, List, Op, space};
 use shaketable::specimen::Content;
 use shaketable_layers::{
     id::Id,
-    limits,
     list::{self, Error},
-    tx,
 };
+use shaketable_tx::{self as tx, limits};
 use std::collections::BTreeMap;
 
 /// A list: its nodes in order, and the content of each.

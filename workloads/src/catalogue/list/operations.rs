@@ -5,7 +5,8 @@ use bytes::Bytes;
 use proptest::{option, prelude::*, sample::select};
 use serde::{Deserialize, Serialize};
 use shaketable::{real::key_room, specimen::Content, strategies};
-use shaketable_layers::{id::Id, list, tx};
+use shaketable_layers::{id::Id, list};
+use shaketable_tx::{self as tx};
 
 /// One call. A value is a byte and the number of its repetitions.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

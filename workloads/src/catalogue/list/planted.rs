@@ -7,10 +7,10 @@ use shaketable::specimen::{Content, INTERLEAVED, UNRECORDED};
 use shaketable_layers::{
     id::Id,
     list::{Error, List},
-    tx::{
-        Isolation::{self, Serializable, Snapshot},
-        Transaction, strinc,
-    },
+};
+use shaketable_tx::{
+    Isolation::{self, Serializable, Snapshot},
+    Transaction, strinc,
 };
 
 shaketable::planted_bugs! {

@@ -8,14 +8,12 @@ use super::{
 };
 use crate::catalogue::shared::one_call;
 use shaketable::{specimen, workload::Outcome};
-use shaketable_layers::{
-    log::{self, Appended, Entry, Error, Position},
+use shaketable_layers::log::{self, Appended, Entry, Error, Position};
+use shaketable_tx::{
+    self as tx, Database, DatabaseOption,
+    Isolation::{self, Serializable, Snapshot},
+    RetryError, RunError, Transaction,
     once::{self, Fate, OpId, Session},
-    tx::{
-        self, Database, DatabaseOption,
-        Isolation::{self, Serializable, Snapshot},
-        RetryError, RunError, Transaction,
-    },
 };
 use std::time::Duration;
 

@@ -32,16 +32,14 @@ use shaketable::{
     specimen::{self, At, Specimen},
     workload::{Bug, Outcome},
 };
-use shaketable_layers::{
-    log::Error,
-    once::Session,
-    tx::{
-        self, Database, Env,
-        Isolation::{self, Serializable},
-        Transaction,
-    },
-};
+use shaketable_layers::log::Error;
 use shaketable_sim::seed::Stream;
+use shaketable_tx::{
+    self as tx, Database, Env,
+    Isolation::{self, Serializable},
+    Transaction,
+    once::Session,
+};
 
 /// The time limit of a few long waits, in milliseconds: longer than faults and late watches delay an answer.
 const LONG: u64 = 12_000;

@@ -7,8 +7,9 @@ use super::{
     space,
 };
 use shaketable::{judges::waiting::Wait, specimen::At};
-use shaketable_layers::{limits, log::Error, tx::VALUE_SIZE_LIMIT};
+use shaketable_layers::log::Error;
 use shaketable_sim::rt::MILLISECOND;
+use shaketable_tx::{VALUE_SIZE_LIMIT, limits};
 
 /// All entries that were ever appended, and how many of them are trimmed. Entries of a transaction that has not
 /// committed have a stamp of zeros.

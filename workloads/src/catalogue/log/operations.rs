@@ -5,7 +5,8 @@ use foundationdb_tuple::{Bytes as TupleBytes, pack, unpack};
 use proptest::prelude::*;
 use serde::{Deserialize, Serialize};
 use shaketable::specimen::Content;
-use shaketable_layers::{log::Entry, tx::VALUE_SIZE_LIMIT};
+use shaketable_layers::log::Entry;
+use shaketable_tx::VALUE_SIZE_LIMIT;
 
 /// One call.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

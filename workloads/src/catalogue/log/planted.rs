@@ -14,14 +14,11 @@ use futures::{
 use shaketable::specimen::{
     DEFERRED, INTERLEAVED, KEPT_VERSION, NOT_AWAITED, REMEMBERED, UNRECORDED, UNWRITTEN,
 };
-use shaketable_layers::{
-    limits,
-    log::{Entry, Error, Log, Position},
-    tx::{
-        Database,
-        Isolation::{self, Serializable, Snapshot},
-        MutationType, RangeOption, RunError, Transaction, VALUE_SIZE_LIMIT, key_after,
-    },
+use shaketable_layers::log::{Entry, Error, Log, Position};
+use shaketable_tx::{
+    Database,
+    Isolation::{self, Serializable, Snapshot},
+    MutationType, RangeOption, RunError, Transaction, VALUE_SIZE_LIMIT, key_after, limits,
 };
 use std::time::Duration;
 

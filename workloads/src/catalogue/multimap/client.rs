@@ -8,8 +8,8 @@ use crate::models::labels::label;
 use shaketable_layers::{
     label::Label,
     multimap::{self, Error, Multiset},
-    tx::{Isolation, Transaction},
 };
+use shaketable_tx::{Isolation, Transaction};
 
 /// Performs a call correctly, a look at this isolation.
 pub(super) async fn perform<T: Transaction>(tx: &T, op: &Op, isolation: Isolation) -> Result<Answer, Error> {

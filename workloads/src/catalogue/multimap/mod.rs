@@ -28,14 +28,14 @@ use shaketable::{
 use shaketable_layers::{
     label::Label,
     multimap::{self, Error, Multiset},
-    once::Session,
-    tx::{
-        self, Database, Env,
-        Isolation::{self, Serializable},
-        Transaction,
-    },
 };
 use shaketable_sim::seed::Stream;
+use shaketable_tx::{
+    self as tx, Database, Env,
+    Isolation::{self, Serializable},
+    Transaction,
+    once::Session,
+};
 
 /// The drawn configuration of a run.
 #[derive(Clone, Debug, Serialize, Deserialize)]

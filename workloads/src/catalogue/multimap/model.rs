@@ -6,7 +6,8 @@ use super::{
 };
 use crate::models::labels::label;
 use foundationdb_tuple::Subspace;
-use shaketable_layers::{label::Label, limits, multimap::Error};
+use shaketable_layers::{label::Label, multimap::Error};
+use shaketable_tx::limits;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The expected content.

@@ -6,7 +6,8 @@ use foundationdb_tuple::Subspace;
 use proptest::{option, prelude::*, sample::select};
 use serde::{Deserialize, Serialize};
 use shaketable::{real::key_room, specimen::Content};
-use shaketable_layers::{label::Label, tx};
+use shaketable_layers::label::Label;
+use shaketable_tx::{self as tx};
 
 /// One call.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -13,14 +13,14 @@ use shaketable::{
 };
 use shaketable_layers::{
     label::Label,
-    limits,
     multimap::{Error, Multimap, Multiset},
+};
+use shaketable_tx::{
+    Database,
+    Isolation::{self, Serializable, Snapshot},
+    KeyValue, MutationType, RangeOption, Transaction, limits,
     once::Session,
-    tx::{
-        Database,
-        Isolation::{self, Serializable, Snapshot},
-        KeyValue, MutationType, RangeOption, Transaction, strinc,
-    },
+    strinc,
 };
 
 shaketable::planted_bugs! {

@@ -6,10 +6,8 @@ use super::{
     queue,
 };
 use crate::catalogue::shared::{isolation, item_id, item_name, one_call, paged};
-use shaketable_layers::{
-    priority_queue::{self as layer, End, Error, Place},
-    tx::{Isolation::Snapshot, Transaction},
-};
+use shaketable_layers::priority_queue::{self as layer, End, Error, Place};
+use shaketable_tx::{Isolation::Snapshot, Transaction};
 
 /// The number of items on a page.
 const PAGE: usize = 3;

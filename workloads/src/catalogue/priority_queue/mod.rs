@@ -28,12 +28,14 @@ use shaketable::{
     workload::{Bug, Outcome},
 };
 use shaketable_layers::{
-    once::{self, Fate, OpId, Session},
     priority_queue::{Error, Place, PriorityQueue},
     queue::ItemId,
-    tx::{self, Database, Env, Isolation, Transaction},
 };
 use shaketable_sim::seed::Stream;
+use shaketable_tx::{
+    self as tx, Database, Env, Isolation, Transaction,
+    once::{self, Fate, OpId, Session},
+};
 use std::collections::BTreeSet;
 
 /// The drawn configuration of a run.

@@ -11,10 +11,10 @@ use shaketable::{
     specimen::{At, Content},
 };
 use shaketable_layers::{
-    limits,
     priority_queue::{End, Error, Place},
     queue::ItemId,
 };
+use shaketable_tx::limits;
 use std::collections::BTreeMap;
 
 /// The items, each at its place.

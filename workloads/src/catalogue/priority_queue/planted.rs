@@ -13,14 +13,14 @@ use shaketable::{
     workload::Outcome,
 };
 use shaketable_layers::{
-    once::{self, Session},
     priority_queue::{End, Error, Item, Place},
     queue::ItemId,
-    tx::{
-        Database,
-        Isolation::{Serializable, Snapshot},
-        KeyValue, RangeOption, RetryError, Transaction,
-    },
+};
+use shaketable_tx::{
+    Database,
+    Isolation::{Serializable, Snapshot},
+    KeyValue, RangeOption, RetryError, Transaction,
+    once::{self, Session},
 };
 
 shaketable::planted_bugs! {

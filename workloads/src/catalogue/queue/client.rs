@@ -7,10 +7,8 @@ use super::{
 };
 use crate::catalogue::shared::{isolation, item_id, one_call, paged};
 use foundationdb_tuple::Subspace;
-use shaketable_layers::{
-    queue::{self as layer, Error, ItemId, Order, Position},
-    tx::{self, Env, Transaction},
-};
+use shaketable_layers::queue::{self as layer, Error, ItemId, Order, Position};
+use shaketable_tx::{self as tx, Env, Transaction};
 
 /// The number of items on a page.
 const PAGE: usize = 3;

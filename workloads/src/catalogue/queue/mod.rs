@@ -26,17 +26,14 @@ use shaketable::{
     specimen::{self, At, Recorded, Specimen},
     workload::{Bug, Outcome},
 };
-use shaketable_layers::{
-    nesting,
-    once::{self, Fate, OpId, Session},
-    queue::{self as layer, Error, Order},
-    tx::{
-        self, Database, Env,
-        Isolation::{self, Snapshot},
-        Transaction,
-    },
-};
+use shaketable_layers::queue::{self as layer, Error, Order};
 use shaketable_sim::{proto::Mutation, seed::Stream};
+use shaketable_tx::{
+    self as tx, Database, Env,
+    Isolation::{self, Snapshot},
+    Transaction, nesting,
+    once::{self, Fate, OpId, Session},
+};
 
 /// The drawn configuration of a run.
 #[derive(Clone, Debug, Serialize, Deserialize)]

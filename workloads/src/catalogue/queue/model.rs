@@ -15,11 +15,8 @@ use shaketable::{
     models::timeline::Timeline,
     specimen::{At, Content},
 };
-use shaketable_layers::{
-    limits,
-    queue::{Error, ItemId, Order},
-    tx::{self, Transaction},
-};
+use shaketable_layers::queue::{Error, ItemId, Order};
+use shaketable_tx::{self as tx, Transaction, limits};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The place of an item in the model.

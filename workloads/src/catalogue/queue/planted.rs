@@ -12,17 +12,15 @@ use shaketable::{
     specimen::{self, INTERLEAVED, Recorded, ran},
     workload::Outcome,
 };
-use shaketable_layers::{
+use shaketable_layers::queue::{Error, Item, ItemId, MAX_VALUE_BYTES, Order};
+use shaketable_sim::proto::Mutation;
+use shaketable_tx::{
+    ConflictRangeType, Database, Env,
+    Isolation::{self, Serializable, Snapshot},
+    MutationType, RangeOption, RetryError, RunError, Transaction, key_after,
     limits::TooLarge,
     once::Session,
-    queue::{Error, Item, ItemId, MAX_VALUE_BYTES, Order},
-    tx::{
-        ConflictRangeType, Database, Env,
-        Isolation::{self, Serializable, Snapshot},
-        MutationType, RangeOption, RetryError, RunError, Transaction, key_after,
-    },
 };
-use shaketable_sim::proto::Mutation;
 
 shaketable::planted_bugs! {
     Interleaved = INTERLEAVED, "two dequeues that run side by side in one transaction return one item", "two futures in one transaction";

@@ -15,20 +15,17 @@ use foundationdb_tuple::Element;
 use futures::FutureExt;
 use prost_reflect::DynamicMessage;
 use shaketable::specimen::join;
-use shaketable_layers::{
-    always,
-    tx::{
-        Env,
-        Isolation::{Serializable, Snapshot},
-        Transaction,
-    },
-};
 use shaketable_record::{
     cursor::{BoxCursor, Continuation, CursorExt, Endpoint, Limits, Spent, TupleRange},
     error::Error,
     index::{IndexEntry, IndexScan, function::AggregateFunction},
     store::{RebuildPolicy, RecordContext, RecordStore, RecordStoreBuilder, SaveVersion, StoredRecord},
     version::RecordVersion,
+};
+use shaketable_tx::{
+    Env,
+    Isolation::{Serializable, Snapshot},
+    Transaction, always,
 };
 use std::{future::Future, time::Duration};
 

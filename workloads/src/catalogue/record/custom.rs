@@ -3,7 +3,6 @@
 use super::schema::BACKWARDS;
 use foundationdb_tuple::Element;
 use futures::future::{BoxFuture, FutureExt, ready};
-use shaketable_layers::tx::Transaction;
 use shaketable_record::{
     cursor::{BoxCursor, Continuation, Spent, TupleRange},
     error::Error,
@@ -12,6 +11,7 @@ use shaketable_record::{
     store::{Part, StoredRecord},
     value::Tuple,
 };
+use shaketable_tx::Transaction;
 use std::collections::BTreeSet;
 
 /// Maintains indexes whose last column is a text: its letters are reversed. A record without the text has no entry.

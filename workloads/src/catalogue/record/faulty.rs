@@ -3,7 +3,6 @@
 use super::{custom, planted::Planted, schema::BACKWARDS};
 use crate::catalogue::record_shared::faulty::{Change, Fault, Right, plant};
 use foundationdb_tuple::Element;
-use shaketable_layers::tx::{Isolation::Serializable, MutationType, RangeOption, Transaction};
 use shaketable_record::{
     error::Error,
     index::{EntryChanges, IndexAt, IndexMaintainer, IndexState, Registry, ValueIndex},
@@ -11,6 +10,7 @@ use shaketable_record::{
     store::{Part, StoredRecord},
     value::Tuple,
 };
+use shaketable_tx::{Isolation::Serializable, MutationType, RangeOption, Transaction};
 
 /// The maintainers of a store, all of them with the planted bug.
 pub(super) fn registry<T: Transaction>(planted: Option<Planted>) -> Registry<T> {

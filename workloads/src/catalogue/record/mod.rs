@@ -47,16 +47,15 @@ use shaketable::{
     specimen::{self, At, Recorded, Specimen, join},
     workload::{Bug, Outcome},
 };
-use shaketable_layers::{
-    always,
-    once::{self, Session},
-    tx::{self, Database, Env, Isolation, Transaction},
-};
 use shaketable_record::{
     error::Error,
     store::{RecordContext, RecordStore, describe_key, describe_value},
 };
 use shaketable_sim::seed::Stream;
+use shaketable_tx::{
+    self as tx, Database, Env, Isolation, Transaction, always,
+    once::{self, Session},
+};
 use std::{fmt::Debug, future::Future, ops::Range};
 
 /// How a context ends within a transaction that somebody else commits.

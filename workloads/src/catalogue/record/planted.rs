@@ -19,14 +19,11 @@ use shaketable::{
     weakened::{Span, weakened},
     workload::Outcome,
 };
-use shaketable_layers::{
-    once::Session,
-    tx::{Database, Env, Transaction},
-};
 use shaketable_record::{
     error::Error,
     store::{RecordContext, RecordStore, SaveVersion},
 };
+use shaketable_tx::{Database, Env, Transaction, once::Session};
 
 shaketable::planted_bugs! {
     Interleaved = INTERLEAVED, "two saves that run side by side in one transaction take one unique key", "two futures in one transaction";

@@ -10,8 +10,8 @@ use super::{
     schema::{packed, tuple},
 };
 use foundationdb_tuple::Element;
-use shaketable_layers::limits;
 use shaketable_record::error::Error;
+use shaketable_tx::limits;
 
 impl Records {
     /// Why a record is refused.

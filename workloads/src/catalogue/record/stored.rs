@@ -20,7 +20,7 @@ use crate::{
 use bytes::Bytes;
 use foundationdb_tuple::{Element, unpack};
 use prost::Message;
-use shaketable_layers::tx::{self, Transaction};
+use shaketable_tx::{self as tx, Transaction};
 use std::collections::BTreeMap;
 
 /// Rows below some subspace.

@@ -16,16 +16,15 @@ use crate::catalogue::{
 };
 use foundationdb_tuple::{pack, unpack};
 use shaketable::{sessions, specimen::Recorded, workload::Outcome};
-use shaketable_layers::{
-    limits,
-    once::{self, Session},
-    tx::{self, Database, DatabaseOption, RetryError, RunError, Transaction},
-};
 use shaketable_record::{
     error::Error,
     index::{BuildReport, IndexAt, IndexEntry, IndexState, ScrubReport, build::Batch, scrub::Scrub},
     store::{RecordContext, RecordExistenceCheck, RecordStore, SaveVersion},
     value::Tuple,
+};
+use shaketable_tx::{
+    self as tx, Database, DatabaseOption, RetryError, RunError, Transaction, limits,
+    once::{self, Session},
 };
 use std::collections::BTreeSet;
 

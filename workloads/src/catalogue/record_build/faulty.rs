@@ -1,13 +1,13 @@
 //! Faulty maintainers of indexes, for planted bugs.
 
 use crate::catalogue::record_shared::faulty::{self, Change, Right, plant};
-use shaketable_layers::tx::Transaction;
 use shaketable_record::{
     error::Error,
     index::{IndexAt, IndexState, Registry},
     metadata::{Index, index_types},
     store::Part,
 };
+use shaketable_tx::Transaction;
 
 /// What a maintainer does wrongly.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

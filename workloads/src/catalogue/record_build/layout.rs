@@ -3,12 +3,12 @@
 use super::plain::{Column, Definition, FIELDS, Kind, Record, Shape, TYPES};
 use crate::catalogue::shared;
 use foundationdb_tuple::{Bytes as TupleBytes, Subspace};
-use shaketable_layers::tx::{self, Transaction};
 use shaketable_record::{
     index::Registry,
     metadata::RecordMetaData,
     store::{RecordStore, RecordStoreBuilder},
 };
+use shaketable_tx::{self as tx, Transaction};
 use std::sync::{Arc, LazyLock};
 
 /// The indexes whose entries are damaged in some runs.

@@ -43,16 +43,16 @@ use shaketable::{
     sessions,
     workload::{Bug, Outcome, Step, Workload},
 };
-use shaketable_layers::{
-    once::{self, Fate, Session},
-    tx::{self, Database, RetryError},
-};
 use shaketable_record::{
     error::Error,
     index::scrub::Scrub,
     store::{RebuildPolicy, RecordContext, RecordStore, describe_key, describe_value},
 };
 use shaketable_sim::seed::Stream;
+use shaketable_tx::{
+    self as tx, Database, RetryError,
+    once::{self, Fate, Session},
+};
 use std::{collections::BTreeMap, ops::Range};
 
 /// The drawn configuration of a run.

@@ -10,10 +10,6 @@ use super::{
 use crate::catalogue::record_shared::layout::{header_key, part, state};
 use foundationdb_tuple::pack;
 use shaketable::{specimen::Recorded, weakened::weakened, workload::Outcome};
-use shaketable_layers::{
-    once::{self, Session},
-    tx::{Database, Isolation::Snapshot, RunError, Transaction},
-};
 use shaketable_record::{
     error::Error,
     index::{
@@ -23,6 +19,12 @@ use shaketable_record::{
     },
     store::{RecordContext, RecordStore},
     value::Tuple,
+};
+use shaketable_tx::{
+    Database,
+    Isolation::Snapshot,
+    RunError, Transaction,
+    once::{self, Session},
 };
 
 shaketable::planted_bugs! {

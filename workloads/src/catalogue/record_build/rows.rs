@@ -5,8 +5,8 @@ use crate::catalogue::record_shared::layout::{self, Header, part, state, suffix,
 use bytes::Bytes;
 use foundationdb_tuple::{Element, Subspace, unpack};
 use prost::Message;
-use shaketable_layers::tx::{self, KeyValue, Transaction};
 use shaketable_sim::proto::Mutation;
+use shaketable_tx::{self as tx, KeyValue, Transaction};
 use std::collections::BTreeMap;
 
 /// Rows of an index in one part, by the rest of their keys.

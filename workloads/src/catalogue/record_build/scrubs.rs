@@ -9,8 +9,8 @@ use super::{
 };
 use crate::catalogue::record_shared::layout::{part, state};
 use shaketable::workload::Outcome;
-use shaketable_layers::tx::{Database, RunError, Transaction};
 use shaketable_record::error::Error;
+use shaketable_tx::{Database, RunError, Transaction};
 use std::collections::BTreeSet;
 
 /// A scrub for missing entries that writes them, and nothing else.

@@ -13,16 +13,16 @@ use crate::catalogue::{
 };
 use foundationdb_tuple::{Element, pack};
 use shaketable::{sessions, specimen::Recorded, workload::Outcome};
-use shaketable_layers::{
-    once::{self, Session},
-    tx::{Database, RunError, Transaction},
-};
 use shaketable_record::{
     cursor::{Continuation, CursorExt, Limits, Spent, TupleRange},
     error::Error,
     metadata::{MetaDataProvider, MetaDataStore, RecordMetaData},
     store::{RecordContext, RecordStore, RecordStoreBuilder, StoredRecord},
     value::Tuple,
+};
+use shaketable_tx::{
+    Database, RunError, Transaction,
+    once::{self, Session},
 };
 use std::sync::Arc;
 

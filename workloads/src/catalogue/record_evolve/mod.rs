@@ -41,10 +41,6 @@ use shaketable::{
     sessions,
     workload::{Bug, Outcome, Step, Workload},
 };
-use shaketable_layers::{
-    once::{self, Fate, Session},
-    tx::{self, Database, Isolation::Serializable, Transaction},
-};
 use shaketable_record::{
     error::Error,
     index::scrub::Scrub,
@@ -52,6 +48,12 @@ use shaketable_record::{
     store::{RebuildPolicy, RecordContext},
 };
 use shaketable_sim::seed::Stream;
+use shaketable_tx::{
+    self as tx, Database,
+    Isolation::Serializable,
+    Transaction,
+    once::{self, Fate, Session},
+};
 use std::{collections::BTreeMap, ops::Range, sync::Arc};
 
 /// The drawn configuration of a run.

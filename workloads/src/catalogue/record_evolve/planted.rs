@@ -15,11 +15,11 @@ use crate::catalogue::{
 use foundationdb_tuple::pack;
 use prost::Message;
 use shaketable::{specimen::Recorded, weakened::weakened, workload::Outcome};
-use shaketable_layers::tx::{Database, Isolation::Serializable, KeyValue, Transaction};
 use shaketable_record::{
     error::Error,
     metadata::{Index, MetaDataProvider, RecordMetaData, RecordMetaDataBuilder},
 };
+use shaketable_tx::{Database, Isolation::Serializable, KeyValue, Transaction};
 use std::{collections::BTreeMap, sync::Arc};
 
 shaketable::planted_bugs! {

@@ -9,11 +9,6 @@ use super::{
 use crate::catalogue::shared::{ended, unexpected};
 use foundationdb_tuple::Element;
 use shaketable::{specimen::Recorded, workload::Outcome};
-use shaketable_layers::{
-    once::Session,
-    reachable,
-    tx::{Database, RunError, Transaction},
-};
 use shaketable_record::{
     cursor::{Continuation, CursorExt, Endpoint, Limits, Spent, TupleRange},
     error::Error,
@@ -22,6 +17,7 @@ use shaketable_record::{
     value::Tuple,
     version::RecordVersion,
 };
+use shaketable_tx::{Database, RunError, Transaction, once::Session, reachable};
 use std::{collections::BTreeMap, time::Duration};
 
 /// The state of a client.
@@ -259,7 +255,7 @@ impl Place {
 
 /// The outcome of a transaction for its client.
 pub(super) fn written_outcome(
-    written: shaketable_layers::once::Outcome<Recorded<Told>, Error>,
+    written: shaketable_tx::once::Outcome<Recorded<Told>, Error>,
 ) -> Outcome<Answer> {
     ended(written, |Recorded(told)| Answer::Written(told), |e| unexpected(&e, Outcome::Failed))
 }

@@ -39,9 +39,9 @@ use shaketable::{
     specimen::Recorded,
     workload::{Bug, Outcome, Step, Workload},
 };
-use shaketable_layers::tx::{self, Database, RetryError};
 use shaketable_record::{error::Error, index::Registry, store::RecordContext};
 use shaketable_sim::seed::Stream;
+use shaketable_tx::{self as tx, Database, RetryError};
 use std::{collections::BTreeMap, ops::Range};
 
 /// The drawn configuration of a run.

@@ -15,9 +15,6 @@ use shaketable::{
     weakened::{Span, weakened},
     workload::Outcome,
 };
-use shaketable_layers::tx::{
-    Database, Isolation::Serializable, RangeOption, RetryError, RunError, Transaction,
-};
 use shaketable_record::{
     cursor::{Continuation, CursorExt, Endpoint, Spent},
     error::Error,
@@ -27,6 +24,7 @@ use shaketable_record::{
     value::Tuple,
     version::RecordVersion,
 };
+use shaketable_tx::{Database, Isolation::Serializable, RangeOption, RetryError, RunError, Transaction};
 use std::{slice, sync::Arc};
 
 shaketable::planted_bugs! {

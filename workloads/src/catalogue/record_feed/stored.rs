@@ -13,7 +13,7 @@ use crate::{
     },
 };
 use foundationdb_tuple::{Subspace, Versionstamp, pack};
-use shaketable_layers::tx::{self, Transaction};
+use shaketable_tx::{self as tx, Transaction};
 use std::collections::BTreeMap;
 
 /// The numbers under which the indexes are stored.

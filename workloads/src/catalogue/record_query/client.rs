@@ -6,10 +6,6 @@ use super::{
 };
 use foundationdb_tuple::Element;
 use prost_reflect::{DynamicMessage, prost::Message};
-use shaketable_layers::{
-    always, points,
-    tx::{Database, RunError, Transaction},
-};
 use shaketable_record::{
     cursor::{Continuation, CursorExt, Limits, Stop},
     error::Error,
@@ -23,6 +19,7 @@ use shaketable_record::{
     version::RecordVersion,
 };
 use shaketable_sim::trace::hash_bytes;
+use shaketable_tx::{Database, RunError, Transaction, always, points};
 use std::{collections::BTreeSet, time::Duration};
 
 /// After this number of pages the rest is read as one page.

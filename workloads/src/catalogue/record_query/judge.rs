@@ -7,12 +7,12 @@ use super::{
     operations::{End, Found, Page, Row},
 };
 use prost_reflect::prost::Message;
-use shaketable_layers::{reachable, sometimes};
 use shaketable_record::{
     expression::KeyExpression,
     query::{QueryComponent, RecordQuery},
     value::Tuple,
 };
+use shaketable_tx::{reachable, sometimes};
 
 /// The records at a version.
 pub type At<'a> = &'a dyn Fn(i64) -> Model<'a>;

@@ -48,10 +48,6 @@ use shaketable::{
     specimen::Recorded,
     workload::{Bug, Outcome, Step, Workload},
 };
-use shaketable_layers::{
-    once::{self, Session},
-    tx::{self, Database, RetryError, Transaction},
-};
 use shaketable_record::{
     error::Error,
     query::{RecordQuery, RecordQueryPlan},
@@ -62,6 +58,10 @@ use shaketable_record::{
     version::RecordVersion,
 };
 use shaketable_sim::seed::{Seed, Stream};
+use shaketable_tx::{
+    self as tx, Database, RetryError, Transaction,
+    once::{self, Session},
+};
 use std::ops::Range;
 
 /// The drawn configuration of a run.

@@ -6,7 +6,6 @@ use super::{
     operations::{Change, Row},
 };
 use foundationdb_tuple::Element;
-use shaketable_layers::tx::Transaction;
 use shaketable_record::{
     cursor::{Continuation, Cursor, CursorExt, Limits, Next, Page, Stop},
     error::Error,
@@ -20,6 +19,7 @@ use shaketable_record::{
     store::{Part, RecordStore},
     value::Value,
 };
+use shaketable_tx::Transaction;
 
 shaketable::planted_bugs! {
     FilterLost = "filter-lost", "what an index does not decide is not checked on the records", "a residual condition that is dropped";

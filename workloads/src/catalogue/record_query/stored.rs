@@ -15,12 +15,12 @@ use crate::catalogue::{
 };
 use foundationdb_tuple::{Element, Subspace};
 use prost_reflect::{DynamicMessage, ReflectMessage, Value as ProtoValue};
-use shaketable_layers::tx::{self, KeyValue, Transaction};
 use shaketable_record::{
     index::IndexState,
     value::{IntoValue, Tuple, Value},
     version::RecordVersion,
 };
+use shaketable_tx::{self as tx, KeyValue, Transaction};
 use std::collections::{BTreeMap, BTreeSet};
 
 impl Queries {

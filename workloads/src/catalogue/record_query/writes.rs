@@ -1,12 +1,12 @@
 //! How a client saves and deletes records and changes the states of indexes, on a store that is open.
 
 use super::{Answer, Change, Op, Queries, model::Model, planted};
-use shaketable_layers::tx::Transaction;
 use shaketable_record::{
     error::Error,
     index::{IndexState, build::Batch},
     store::RecordStore,
 };
+use shaketable_tx::Transaction;
 
 impl Queries {
     /// Performs a write on a store that is open.

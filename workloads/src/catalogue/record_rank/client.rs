@@ -5,7 +5,6 @@ use crate::catalogue::{
     record_shared::columns::{Col, tuple},
     shared::isolation,
 };
-use shaketable_layers::tx::Transaction;
 use shaketable_record::{
     cursor::{Continuation, CursorExt, Endpoint, Limits, Spent, TupleRange},
     error::Error,
@@ -17,6 +16,7 @@ use shaketable_record::{
     store::{RecordExistenceCheck, RecordStore, SaveVersion},
     value::Tuple,
 };
+use shaketable_tx::Transaction;
 use std::ops::Bound;
 
 /// Performs a call correctly.

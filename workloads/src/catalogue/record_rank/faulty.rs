@@ -5,16 +5,16 @@ use crate::catalogue::record_shared::{
     columns::{Col, tuple},
     faulty::{Change, Fault, Right, plant},
 };
-use shaketable_layers::tx::{
-    Isolation::{self, Serializable, Snapshot},
-    MutationType, RangeOption, Transaction,
-};
 use shaketable_record::{
     error::Error,
     index::{IndexAt, IndexMaintainer, Registry, ValueIndex, ranked_set::RankedSet},
     metadata::index_types,
     store::StoredRecord,
     value::Tuple,
+};
+use shaketable_tx::{
+    Isolation::{self, Serializable, Snapshot},
+    MutationType, RangeOption, Transaction,
 };
 use std::collections::BTreeSet;
 

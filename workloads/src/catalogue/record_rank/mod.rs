@@ -38,16 +38,13 @@ use shaketable::{
     specimen::{self, At, Specimen},
     workload::{Bug, Outcome},
 };
-use shaketable_layers::{
-    once::Session,
-    tx::{self, Database, Env, Isolation, RetryError, Transaction},
-};
 use shaketable_record::{
     error::Error,
     index::Registry,
     store::{RecordContext, RecordStore, describe_key, describe_value},
 };
 use shaketable_sim::seed::Stream;
+use shaketable_tx::{self as tx, Database, Env, Isolation, RetryError, Transaction, once::Session};
 use std::ops::Range;
 
 /// The drawn configuration of a run.

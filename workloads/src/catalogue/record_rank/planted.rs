@@ -9,10 +9,6 @@ use shaketable::{
     specimen::{self, INTERLEAVED, KEPT_VERSION, Recorded, UNRECORDED, UNWRITTEN},
     workload::Outcome,
 };
-use shaketable_layers::{
-    once::Session,
-    tx::{Database, Isolation::Serializable, Transaction},
-};
 use shaketable_record::{
     cursor::{Continuation, CursorExt, Limits, Spent, TupleRange},
     error::Error,
@@ -22,6 +18,7 @@ use shaketable_record::{
     },
     store::{Part, RecordContext, RecordStore},
 };
+use shaketable_tx::{Database, Isolation::Serializable, Transaction, once::Session};
 use std::{ops::Bound, slice};
 
 shaketable::planted_bugs! {

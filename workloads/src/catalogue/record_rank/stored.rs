@@ -11,7 +11,7 @@ use crate::{
 };
 use foundationdb_tuple::Subspace;
 use shaketable::models::timeline::Timeline;
-use shaketable_layers::tx::{self, Transaction};
+use shaketable_tx::{self as tx, Transaction};
 use std::collections::BTreeMap;
 
 /// The entries of a board.

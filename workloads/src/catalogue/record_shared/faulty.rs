@@ -1,7 +1,6 @@
 //! Maintainers of indexes with planted bugs: each one wraps a right one, and does some of it wrongly.
 
 use futures::future::{BoxFuture, FutureExt};
-use shaketable_layers::tx::Transaction;
 use shaketable_record::{
     cursor::{BoxCursor, Continuation, Spent, TupleRange},
     error::Error,
@@ -10,6 +9,7 @@ use shaketable_record::{
     store::StoredRecord,
     value::Tuple,
 };
+use shaketable_tx::Transaction;
 use std::sync::Arc;
 
 /// The maintainer that is wrapped.

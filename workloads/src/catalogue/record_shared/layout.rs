@@ -2,7 +2,7 @@
 
 use foundationdb_tuple::{Subspace, Versionstamp, unpack};
 use prost::Message;
-use shaketable_layers::tx::{self, Isolation::Serializable, KeyValue, RangeOption, Transaction};
+use shaketable_tx::{self as tx, Isolation::Serializable, KeyValue, RangeOption, Transaction};
 
 /// The parts of a store.
 pub(crate) mod part {

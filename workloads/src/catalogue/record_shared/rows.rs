@@ -4,7 +4,7 @@
 use super::layout::{self, Header, text};
 use foundationdb_tuple::Subspace;
 use prost::Message;
-use shaketable_layers::tx::{self, Transaction};
+use shaketable_tx::{self as tx, Transaction};
 use std::collections::BTreeMap;
 
 /// Rows: keys with their values.

@@ -4,10 +4,8 @@ use super::{Answer, Op, Signups, operations::student};
 use crate::catalogue::shared::one_call;
 use foundationdb_tuple::{Subspace, pack};
 use shaketable::specimen::Content;
-use shaketable_layers::{
-    scheduling::{self, Error, Scheduling},
-    tx::{Isolation::Serializable, KeyValue, Transaction},
-};
+use shaketable_layers::scheduling::{self, Error, Scheduling};
+use shaketable_tx::{Isolation::Serializable, KeyValue, Transaction};
 
 pub(super) fn scheduling() -> Scheduling {
     Scheduling::new(&Subspace::from("scheduling"))

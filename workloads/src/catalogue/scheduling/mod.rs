@@ -26,16 +26,14 @@ use shaketable::{
     specimen::{self, At, Content, Specimen},
     workload::{Bug, Outcome},
 };
-use shaketable_layers::{
-    once::Session,
-    scheduling::{Error, MAX_CLASSES, catalogue, keys::unpack_seats},
-    tx::{
-        self, Database, Env,
-        Isolation::{self, Serializable},
-        KeyValue, RetryError, Transaction,
-    },
-};
+use shaketable_layers::scheduling::{Error, MAX_CLASSES, catalogue, keys::unpack_seats};
 use shaketable_sim::seed::Stream;
+use shaketable_tx::{
+    self as tx, Database, Env,
+    Isolation::{self, Serializable},
+    KeyValue, RetryError, Transaction,
+    once::Session,
+};
 use std::collections::BTreeMap;
 
 /// The drawn configuration of a run.

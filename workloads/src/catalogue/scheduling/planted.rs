@@ -12,17 +12,16 @@ use shaketable::{
     specimen::{self, INTERLEAVED, Recorded, Specimen, ran, told},
     workload::Outcome,
 };
-use shaketable_layers::{
+use shaketable_layers::scheduling::{
+    Change, Error, MAX_CLASSES, Refusal,
+    keys::{check_name, pack_seats, unpack_seats},
+};
+use shaketable_tx::{
+    Database, Env,
+    Isolation::{self, Serializable, Snapshot},
+    KeyValue, RangeOption, RetryError, Transaction, TransactionOption,
     once::{self, Session},
-    scheduling::{
-        Change, Error, MAX_CLASSES, Refusal,
-        keys::{check_name, pack_seats, unpack_seats},
-    },
-    tx::{
-        Database, Env,
-        Isolation::{self, Serializable, Snapshot},
-        KeyValue, RangeOption, RetryError, Transaction, TransactionOption, strinc,
-    },
+    strinc,
 };
 use std::future::Future;
 

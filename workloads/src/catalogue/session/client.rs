@@ -8,10 +8,11 @@ use super::{
 };
 use crate::catalogue::shared;
 use shaketable::{sessions::slots, workload::Outcome};
-use shaketable_layers::{
-    always,
+use shaketable_tx::{
+    self as tx, Database,
+    Isolation::Serializable,
+    RetryError, Transaction, always,
     once::{self, Error, OpId, Session, converging, resolve},
-    tx::{self, Database, Isolation::Serializable, RetryError, Transaction},
 };
 use std::time::Duration;
 

@@ -30,8 +30,8 @@ use shaketable::{
     sessions::{self, slots},
     workload::{Bug, Outcome, Step, Workload},
 };
-use shaketable_layers::tx::{self, Database, DatabaseOption, Isolation::Serializable, Transaction};
 use shaketable_sim::{proto::Mutation, seed::Stream};
+use shaketable_tx::{self as tx, Database, DatabaseOption, Isolation::Serializable, Transaction};
 use slot::Slot;
 use std::ops::Range;
 

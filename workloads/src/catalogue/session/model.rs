@@ -11,7 +11,7 @@ use super::{
 use crate::catalogue::shared::{Call, key};
 use bytes::Bytes;
 use shaketable::{judges::Keyspace, sessions::slots, workload::Step};
-use shaketable_layers::once::{Error, OpId};
+use shaketable_tx::once::{Error, OpId};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The model: what is stored, and what became of the operations.

@@ -4,7 +4,7 @@ use super::Sessions;
 use foundationdb_tuple::Versionstamp;
 use proptest::{collection::vec, prelude::*};
 use serde::{Deserialize, Serialize};
-use shaketable_layers::once::{Fate, OpId, Packed};
+use shaketable_tx::once::{Fate, OpId, Packed};
 
 /// One operation. Those that add contain the number to add.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -13,13 +13,11 @@ use foundationdb_tuple::Versionstamp;
 use futures::future::join;
 use parking_lot::Mutex;
 use shaketable::{sessions::slots, workload::Outcome};
-use shaketable_layers::{
+use shaketable_tx::{
+    Database, Error,
+    Isolation::{Serializable, Snapshot},
+    MutationType, RetryError, Transaction,
     once::{self, Answer as _, OpId, Packed, Session},
-    tx::{
-        Database, Error,
-        Isolation::{Serializable, Snapshot},
-        MutationType, RetryError, Transaction,
-    },
 };
 use std::time::Duration;
 

@@ -3,9 +3,11 @@
 use super::operations::Told;
 use bytes::Bytes;
 use foundationdb_tuple::{Subspace, Versionstamp, pack};
-use shaketable_layers::{
+use shaketable_tx::{
+    self as tx,
+    Isolation::Serializable,
+    MutationType, RetryError, Transaction,
     once::{Error, Packed},
-    tx::{self, Isolation::Serializable, MutationType, RetryError, Transaction},
 };
 
 /// Why an addition is not performed.

@@ -5,7 +5,7 @@ use super::{
     operations::{Told, told},
 };
 use bytes::Bytes;
-use shaketable_layers::once::{self, OpId};
+use shaketable_tx::once::{self, OpId};
 
 /// The content of a slot, by its documented layout.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]

@@ -10,9 +10,11 @@ use super::{
 use futures::future::join;
 use parking_lot::Mutex;
 use shaketable::{sessions, workload::Outcome};
-use shaketable_layers::{
+use shaketable_tx::{
+    Attempt, Database,
+    Isolation::Serializable,
+    RetryError, RunError, Transaction, TransactionOption,
     once::{self, Check, Error, OpId, PendingAnswer, Session, check, record},
-    tx::{Attempt, Database, Isolation::Serializable, RetryError, RunError, Transaction, TransactionOption},
 };
 use std::time::Duration;
 

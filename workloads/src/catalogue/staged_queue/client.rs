@@ -18,10 +18,14 @@ use shaketable::{
     workload::Outcome,
 };
 use shaketable_layers::{
-    once::{self, Session},
     queue::{Item, ItemId},
     staged_queue::{Error, MAX_VALUE_BYTES, Request, RequestState, Served},
-    tx::{self, Database, Isolation::Serializable, RetryError, Transaction},
+};
+use shaketable_tx::{
+    self as tx, Database,
+    Isolation::Serializable,
+    RetryError, Transaction,
+    once::{self, Session},
 };
 use std::time::Duration;
 

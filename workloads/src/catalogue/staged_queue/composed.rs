@@ -7,8 +7,8 @@ use shaketable::isolation;
 use shaketable_layers::{
     queue::{Item, ItemId},
     staged_queue::{Error, Request, RequestState, Taken},
-    tx::{Env, Transaction},
 };
+use shaketable_tx::{Env, Transaction};
 
 /// The name of an item, for use inside a transaction.
 fn named(item: Option<Item>) -> Result<Option<Name>, Error> {

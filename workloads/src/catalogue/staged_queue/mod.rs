@@ -29,12 +29,9 @@ use shaketable::{
     specimen::Recorded,
     workload::{Bug, Outcome, Step, Workload},
 };
-use shaketable_layers::{
-    queue::Position,
-    staged_queue::StagedQueue,
-    tx::{self, Database},
-};
+use shaketable_layers::{queue::Position, staged_queue::StagedQueue};
 use shaketable_sim::seed::Stream;
+use shaketable_tx::{self as tx, Database};
 use stage::{Stage, stored};
 use std::{collections::BTreeMap, ops::Range};
 

@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 use shaketable_layers::{
     queue::{Item, ItemId},
     staged_queue::MAX_VALUE_BYTES,
-    tx::Env,
 };
+use shaketable_tx::Env;
 use std::{ops::Range, time::Duration};
 
 /// One operation.

@@ -11,15 +11,14 @@ use foundationdb_tuple::{Bytes as TupleBytes, Subspace};
 use futures::future::{Either, select};
 use shaketable::{isolation, sessions::known, specimen::INTERLEAVED, workload::Outcome};
 use shaketable_layers::{
-    limits,
-    once::{Answer as _, Fate, Session},
     queue::{Item, ItemId, Position},
     staged_queue::{Error, MAX_VALUE_BYTES, Request, RequestState, Row, Taken},
-    tx::{
-        ConflictRangeType, Database,
-        Isolation::{self, Serializable, Snapshot},
-        KeyValue, RangeOption, RetryError, RunError, Transaction, key_after,
-    },
+};
+use shaketable_tx::{
+    ConflictRangeType, Database,
+    Isolation::{self, Serializable, Snapshot},
+    KeyValue, RangeOption, RetryError, RunError, Transaction, key_after, limits,
+    once::{Answer as _, Fate, Session},
 };
 use std::{collections::BTreeSet, pin::pin, time::Duration};
 

@@ -6,9 +6,9 @@ use crate::catalogue::shared::rows;
 use shaketable_layers::{
     queue::{ItemId, Position},
     staged_queue::{Error, Request, Row},
-    tx::{self, KeyValue, Transaction},
 };
 use shaketable_sim::proto::Version;
+use shaketable_tx::{self as tx, KeyValue, Transaction};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What is stored, as the rows describe it.

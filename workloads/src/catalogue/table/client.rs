@@ -7,12 +7,10 @@ use super::{
 };
 use crate::models::labels::label;
 use shaketable::specimen::Content;
-use shaketable_layers::{
-    table::{Cells, Error, Grid, Line, Order},
-    tx::{
-        Isolation::{self, Serializable},
-        Transaction,
-    },
+use shaketable_layers::table::{Cells, Error, Grid, Line, Order};
+use shaketable_tx::{
+    Isolation::{self, Serializable},
+    Transaction,
 };
 
 /// Performs a call correctly: with the functions for rows and columns if the table has two dimensions.

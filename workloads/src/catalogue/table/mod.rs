@@ -30,13 +30,9 @@ use shaketable::{
     specimen::{self, At, Content, Specimen},
     workload::{Bug, Outcome},
 };
-use shaketable_layers::{
-    label::Label,
-    once::Session,
-    table::Error,
-    tx::{self, Database, Env, Isolation, Transaction},
-};
+use shaketable_layers::{label::Label, table::Error};
 use shaketable_sim::seed::Stream;
+use shaketable_tx::{self as tx, Database, Env, Isolation, Transaction, once::Session};
 
 /// The drawn configuration of a run.
 #[derive(Clone, Debug, Serialize, Deserialize)]

@@ -6,7 +6,8 @@ use super::{
 };
 use crate::models::labels::{Which, label};
 use shaketable::specimen::Content;
-use shaketable_layers::{label::Label, limits, table::Error};
+use shaketable_layers::{label::Label, table::Error};
+use shaketable_tx::limits;
 use std::collections::BTreeMap;
 
 /// The expected content.

@@ -11,7 +11,8 @@ use proptest::{
 };
 use serde::{Deserialize, Serialize};
 use shaketable::specimen::Content;
-use shaketable_layers::{label::Label, tx::VALUE_SIZE_LIMIT};
+use shaketable_layers::label::Label;
+use shaketable_tx::VALUE_SIZE_LIMIT;
 
 /// One call.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

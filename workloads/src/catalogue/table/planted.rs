@@ -13,14 +13,13 @@ use shaketable::{
 };
 use shaketable_layers::{
     label::Label,
-    limits,
-    once::Session,
     table::{Cells, Error},
-    tx::{
-        Database,
-        Isolation::{self, Serializable, Snapshot},
-        RangeOption, Transaction, VALUE_SIZE_LIMIT,
-    },
+};
+use shaketable_tx::{
+    Database,
+    Isolation::{self, Serializable, Snapshot},
+    RangeOption, Transaction, VALUE_SIZE_LIMIT, limits,
+    once::Session,
 };
 
 shaketable::planted_bugs! {
@@ -156,7 +155,7 @@ pub async fn perform<T: Transaction>(
         (Planted::FirstBatch, Op::Slice(fixed)) if matches!(fixed[..], [(0, _)]) && row_axes[0] == 0 => {
             let row = by_row.subspace(&(label(fixed[0].1),)).range();
             let batch = tx.get_range(&RangeOption::from(row), 1, Serializable).await?;
-            let cell = |row: shaketable_layers::tx::KeyValue| {
+            let cell = |row: shaketable_tx::KeyValue| {
                 let labels: Vec<Label> = by_row.unpack(&row.key).unwrap_or_default();
                 (labels, row.value)
             };

@@ -10,14 +10,12 @@ use shaketable::{
     specimen::{Content, Recorded, Specimen},
     workload::Outcome,
 };
-use shaketable_layers::{
-    blob::{Error, Expect, Generation, Pages, UploadId},
+use shaketable_layers::blob::{Error, Expect, Generation, Pages, UploadId};
+use shaketable_tx::{
+    Database, Env,
+    Isolation::{Serializable, Snapshot},
+    RunError, Transaction,
     once::{self, Session, converging},
-    tx::{
-        Database, Env,
-        Isolation::{Serializable, Snapshot},
-        RunError, Transaction,
-    },
 };
 use std::time::Duration;
 

@@ -37,12 +37,9 @@ use shaketable::{
     sessions,
     workload::{Bug, Outcome, Step, Workload},
 };
-use shaketable_layers::{
-    blob::{Blobs, Expect, UploadId},
-    once::Session,
-    tx::{self, Database, Isolation::Serializable, RangeOption, Transaction},
-};
+use shaketable_layers::blob::{Blobs, Expect, UploadId};
 use shaketable_sim::{config::ClusterBug, proto::Mutation, seed::Stream};
+use shaketable_tx::{self as tx, Database, Isolation::Serializable, RangeOption, Transaction, once::Session};
 use std::{ops::Range, time::Duration};
 
 /// The drawn configuration of a run.

@@ -9,14 +9,12 @@ use crate::catalogue::blob;
 use bytes::Bytes;
 use foundationdb_tuple::{Bytes as TupleBytes, Subspace, pack, unpack};
 use shaketable::{isolation, specimen::UNRECORDED, workload::Outcome};
-use shaketable_layers::{
-    blob::{Error, Expect, Generation, UploadId},
+use shaketable_layers::blob::{Error, Expect, Generation, UploadId};
+use shaketable_tx::{
+    Database,
+    Isolation::{Serializable, Snapshot},
+    RangeOption, RetryError, RunError, Transaction,
     once::{self, converging},
-    tx::{
-        Database,
-        Isolation::{Serializable, Snapshot},
-        RangeOption, RetryError, RunError, Transaction,
-    },
 };
 
 shaketable::planted_bugs! {

@@ -12,10 +12,9 @@ use shaketable::{
     specimen::Recorded,
     workload::Outcome,
 };
-use shaketable_layers::{
-    blob::{Blobs, Error, Expect, UploadId},
-    once::converging,
-    tx::{self, Database, Env, Isolation::Serializable, RetryError, Transaction},
+use shaketable_layers::blob::{Blobs, Error, Expect, UploadId};
+use shaketable_tx::{
+    self as tx, Database, Env, Isolation::Serializable, RetryError, Transaction, once::converging,
 };
 use std::{collections::BTreeMap, time::Duration};
 

@@ -22,12 +22,9 @@ use shaketable::{
     specimen::{self, At, Content, Specimen},
     workload::{Bug, Outcome},
 };
-use shaketable_layers::{
-    once::Session,
-    tx::{self, Database, Env, Isolation, Transaction},
-    vector::{self, Error, Matrix},
-};
+use shaketable_layers::vector::{self, Error, Matrix};
 use shaketable_sim::seed::Stream;
+use shaketable_tx::{self as tx, Database, Env, Isolation, Transaction, once::Session};
 
 /// The subspace of the matrix.
 fn space() -> Subspace {

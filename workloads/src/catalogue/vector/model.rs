@@ -2,10 +2,8 @@
 
 use super::{Answer, Call, Op, Vector, space};
 use shaketable::specimen::Content;
-use shaketable_layers::{
-    limits, tx,
-    vector::{Error, MAX_SCAN, MAX_VALUE_BYTES},
-};
+use shaketable_layers::vector::{Error, MAX_SCAN, MAX_VALUE_BYTES};
+use shaketable_tx::{self as tx, limits};
 use std::collections::BTreeMap;
 
 /// Rows that have elements.

@@ -10,14 +10,12 @@ use shaketable::{
     },
     workload::Outcome,
 };
-use shaketable_layers::{
+use shaketable_layers::vector::Error;
+use shaketable_tx::{
+    Database,
+    Isolation::{self, Serializable, Snapshot},
+    RangeOption, Transaction, TransactionOption,
     once::Session,
-    tx::{
-        Database,
-        Isolation::{self, Serializable, Snapshot},
-        RangeOption, Transaction, TransactionOption,
-    },
-    vector::Error,
 };
 
 shaketable::planted_bugs! {
@@ -72,7 +70,7 @@ pub async fn perform<T: Transaction>(
         (Planted::ScanChildren, Call::Scan(start @ 0.., None)) => {
             let below = row.subspace(&(*start,)).range();
             let rows = tx.get_range_all(RangeOption::from(below), Serializable).await;
-            let contents = |row: &shaketable_layers::tx::KeyValue| Content::from(&row.value);
+            let contents = |row: &shaketable_tx::KeyValue| Content::from(&row.value);
             rows.map(|rows| Answer::Scan(rows.iter().map(contents).collect())).map_err(Error::Fdb)
         }
         (Planted::NegativeIndex, Call::Set(index @ ..0, byte, length)) => {

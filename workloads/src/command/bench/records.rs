@@ -9,7 +9,6 @@ use shaketable::{
         interrupt::Interrupt,
     },
 };
-use shaketable_layers::tx::{AnyDatabase, Database, Isolation::Snapshot};
 use shaketable_record::{
     index::{
         IndexAt,
@@ -21,6 +20,7 @@ use shaketable_record::{
     store::{Part, RecordStoreBuilder},
 };
 use shaketable_reports::{Figure, text};
+use shaketable_tx::{AnyDatabase, Database, Isolation::Snapshot};
 use std::{future::Future, sync::Arc};
 
 const RECORDS: &str = r#"

@@ -6,7 +6,6 @@ mod scores;
 
 use foundationdb_tuple::Subspace;
 use prost_reflect::DynamicMessage;
-use shaketable_layers::tx::Database;
 use shaketable_record::{
     cursor::{Continuation, CursorExt, Limits, Page, Stop},
     metadata::{Index, RecordMetaData, RecordMetaDataBuilder, compile},
@@ -14,6 +13,7 @@ use shaketable_record::{
     store::{RecordContext, RecordStore, RecordStoreBuilder},
 };
 use shaketable_sim::client::SimDatabase;
+use shaketable_tx::Database;
 
 type Tx = <SimDatabase as Database>::Transaction;
 type Store = RecordStore<Tx>;

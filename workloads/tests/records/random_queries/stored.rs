@@ -3,13 +3,13 @@
 use super::pure::chosen;
 use crate::on_cluster;
 use foundationdb_tuple::Subspace;
-use shaketable_layers::tx::Database;
 use shaketable_record::{
     error::Error,
     query::plan_query,
     store::{RecordContext, RecordStore, RecordStoreBuilder},
 };
 use shaketable_sim::seed::{Seed, Stream};
+use shaketable_tx::Database;
 use shaketable_workloads::catalogue::record_query::{
     Answer, Pages, Question, Size, Way,
     generate::Maker,

@@ -11,12 +11,12 @@ use crate::{
     },
     workload::Outcome,
 };
-use shaketable_layers::tx::{Error, Isolation};
 use shaketable_sim::{
     history::{AttemptId, Call, Reported},
     proto::{KeyRange, Mutation},
     rt::SECOND,
 };
+use shaketable_tx::{Error, Isolation};
 
 impl Run {
     /// What an attempt reads.

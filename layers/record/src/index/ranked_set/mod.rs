@@ -38,10 +38,10 @@ use crate::{error::Error, value::Tuple};
 use config::FAN;
 use foundationdb_tuple::{Element, Subspace};
 use futures::{TryStreamExt, future::try_join_all};
-use shaketable_layers::{
+use shaketable_tx::{
+    ConflictRangeType, Isolation, MutationType, RangeOption, StreamingMode, Transaction, key_after,
     limits::{self, TooLarge},
     reachable,
-    tx::{ConflictRangeType, Isolation, MutationType, RangeOption, StreamingMode, Transaction, key_after},
 };
 use std::pin::pin;
 

@@ -6,7 +6,7 @@ use crate::{
     error::Error,
 };
 use futures::future::{BoxFuture, FutureExt};
-use shaketable_layers::sometimes;
+use shaketable_tx::sometimes;
 use std::collections::BTreeSet;
 
 /// The rows of records that have not been given before. The position after a row is after all following rows of

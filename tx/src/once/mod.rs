@@ -70,9 +70,8 @@ mod keys;
 mod ops;
 mod session;
 
-pub use answer::{Answer, Packed};
-pub use answer::{decode_headed, encode_headed};
+pub use answer::{Answer, Packed, decode_headed, encode_headed};
 pub use error::Error;
 pub use keys::{MAX_ANSWER_BYTES, OpId, Slots};
 pub use ops::{Check, Fate, PendingAnswer, Permit, check, record, resolve};
-pub use session::{Outcome, Session, converging};
+pub use session::{Outcome, Session, Unfinished, converging};

@@ -205,7 +205,8 @@ impl<D: Database> Session<D> {
     }
 
     /// [`apply`](Session::apply) for one step of a multi-step operation: when the step begins, it is noted as
-    /// [unfinished](Session::unfinished), replacing the entry with the same name and note.
+    /// [unfinished](Session::unfinished), replacing the entry with the same name and note. If the future is dropped, the step
+    /// is applied once or not at all, and [`unfinished`](Session::unfinished) returns its fate.
     pub fn apply_step<F, Fut, A, E>(
         &mut self,
         of: Bytes,
@@ -218,6 +219,7 @@ impl<D: Database> Session<D> {
         A: Answer,
         E: RetryError + From<Error> + Send,
     {
+        crate::called!();
         async move {
             let op = match self.begin().await {
                 Ok(op) => op,
@@ -388,6 +390,7 @@ impl<D: Database> Session<D> {
         of: &Bytes,
         note: Option<&Bytes>,
     ) -> impl Future<Output = Result<Option<Unfinished>, Error>> + Send {
+        crate::called!();
         async move {
             let is_it = |u: &Unfinished| u.of == *of && note.is_none_or(|note| u.note == *note);
             let Some(at) = self.unfinished.iter().position(is_it) else { return Ok(None) };
@@ -400,6 +403,7 @@ impl<D: Database> Session<D> {
 
     /// The first step of the unfinished operation with this name and, if one is given, this note.
     pub fn begun(&self, of: &Bytes, note: Option<&Bytes>) -> Option<OpId> {
+        crate::called!();
         let mut unfinished = self.unfinished.iter();
         unfinished.find(|u| u.of == *of && note.is_none_or(|note| u.note == *note)).map(|u| u.begun)
     }
@@ -407,6 +411,7 @@ impl<D: Database> Session<D> {
     /// Notes the state of an operation between two of its transactions, replacing the entry with the same
     /// name and the note `before`. Does nothing if there is no such entry.
     pub fn note_state(&mut self, of: &Bytes, before: &Bytes, note: Bytes) {
+        crate::called!();
         if let Some(begun) = self.finish(of, before) {
             self.unfinished.push(Unfinished { of: of.clone(), note, begun, step: None, fate: None });
         }
@@ -414,6 +419,7 @@ impl<D: Database> Session<D> {
 
     /// Removes the unfinished entry with this name and note, and returns its first step.
     pub fn finish(&mut self, of: &Bytes, note: &Bytes) -> Option<OpId> {
+        crate::called!();
         let at = self.unfinished.iter().position(|u| u.of == *of && u.note == *note)?;
         Some(self.unfinished.remove(at).begun)
     }

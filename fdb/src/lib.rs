@@ -14,8 +14,8 @@
 //!
 //! # What it does not do
 //!
-//! * The C client's network can be started only once in a process: a second [`Network::start`] fails. No
-//!   transaction may be in use when the [`Network`] is dropped.
+//! * The C client's network can be started only once in a process: a second `Network::start` fails. No
+//!   transaction may be in use when the `Network` is dropped.
 //! * It has no executor. Its futures are woken by the client's network thread and can run on any executor.
 //!
 //! ```no_run

@@ -158,7 +158,7 @@ impl<D: Database> Session<D> {
 
     /// The pending operation if its future was dropped, or if it was [begun](Session::begin) and never
     /// [concluded](Session::conclude): no other operation begins until its fate has been requested. A dequeue
-    /// of several transactions ([`StagedQueue::dequeue`](crate::staged_queue::StagedQueue::dequeue)) does not
+    /// of several transactions (`StagedQueue::dequeue` of the layers) does not
     /// count: the next dequeue continues it.
     pub fn unresolved(&self) -> Option<OpId> {
         crate::called!();

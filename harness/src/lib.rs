@@ -2,46 +2,35 @@
 //!
 #![doc = include_str!("guide.md")]
 
-mod macros;
-
-pub mod advice;
-pub mod calm;
 #[cfg(feature = "command")]
 pub mod command;
-pub mod determinism;
-pub mod entry;
-pub mod erased;
-pub mod explore;
-pub mod finding;
-#[cfg(any(feature = "embedded", feature = "fdb-client"))]
-pub mod foundationdb;
-pub mod invariants;
-pub mod isolation;
-pub mod judges;
-mod kinds;
-pub mod models;
-pub mod panics;
-mod pass_on;
-pub mod plan;
-mod pool;
+mod describe;
+pub mod judge;
 pub mod prelude;
-pub mod real;
-pub mod regressions;
-pub mod runner;
-pub mod seeds;
-pub mod sessions;
-pub mod shake;
-pub mod shrink;
-pub mod specimen;
-#[cfg(feature = "state-machine")]
-pub mod state_machine;
-pub mod strategies;
-pub mod weakened;
-pub mod workload;
+mod run;
+mod search;
+mod tell;
 
-pub use invariants::{Guarded, Invariants};
-pub use shake::Shake;
-pub use workload::{Bug, Outcome, Step, Workload};
+#[cfg(any(feature = "embedded", feature = "fdb-client"))]
+pub use describe::foundationdb;
+#[cfg(feature = "state-machine")]
+pub use describe::state_machine;
+pub use describe::{
+    erased,
+    invariants::{self, Guarded, Invariants},
+    isolation, models, sessions, specimen, strategies,
+    unfit::{self, Unfit},
+    waiting, weakened,
+    workload::{self, Bug, Outcome, Step, Workload},
+};
+pub use judge::{finding, panics};
+pub use run::{calm, plan, real, regressions, runner};
+pub use search::{
+    determinism, entry, explore, seeds,
+    shake::{self, Shake},
+    shrink,
+};
+pub use tell::advice;
 
 /// What this crate's macros name.
 #[doc(hidden)]

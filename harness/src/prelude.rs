@@ -1,10 +1,17 @@
 //! The names that a workload uses: the transaction contract, the kinds of workloads, and the way to run them.
 
 pub use crate::{
-    Bug, Guarded, Invariants, Outcome, Shake, Step, Workload,
-    judges::waiting::Wait,
-    planted_bugs, sessions,
-    specimen::{At, Mounted, Specimen},
+    describe::invariants::Guarded,
+    describe::invariants::Invariants,
+    describe::sessions,
+    describe::specimen::{At, Mounted, Specimen},
+    describe::waiting::Wait,
+    describe::workload::Bug,
+    describe::workload::Outcome,
+    describe::workload::Step,
+    describe::workload::Workload,
+    planted_bugs,
+    search::shake::Shake,
 };
 pub use bytes::Bytes;
 pub use proptest::{

@@ -90,6 +90,67 @@ fn crates_depend_in_one_direction() {
     }
 }
 
+/// The rooms of the harness, which are folders of its sources: each one uses those before it.
+const ROOMS: [&str; 6] = ["describe", "judge", "run", "search", "tell", "command"];
+
+/// The modules of its own crate that the code of a source names, from the crate's root; without its tests.
+fn named_modules(text: &str) -> Vec<String> {
+    let text = text.split("\n#[cfg(test)]\nmod ").next().unwrap_or(text);
+    let code: Vec<&str> = text.lines().filter(|line| !line.trim_start().starts_with("//")).collect();
+    let code = code.join("\n");
+    let word = |text: &str| text.chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect::<String>();
+    let mut found = Vec::new();
+    for (at, _) in code.match_indices("crate::").filter(|(at, _)| !code[..*at].ends_with('$')) {
+        let path = &code[at + "crate::".len()..];
+        let Some(list) = path.strip_prefix('{') else {
+            found.push(word(path));
+            continue;
+        };
+        let (mut depth, mut begins) = (0, true);
+        for (at, c) in list.char_indices() {
+            match c {
+                '{' => depth += 1,
+                '}' if depth == 0 => break,
+                '}' => depth -= 1,
+                ',' if depth == 0 => begins = true,
+                c if begins && !c.is_whitespace() => {
+                    found.push(word(&list[at..]));
+                    begins = false;
+                }
+                _ => {}
+            }
+        }
+    }
+    found
+}
+
+#[test]
+fn modules_are_found_in_source() {
+    let text = "// crate::no\nuse crate::{\n    a::{b, c::{d, e}},\n    f,\n};\nfn g() { crate::h::i(); $crate::j!() }\n";
+    assert_eq!(named_modules(text), ["a", "f", "h"]);
+}
+
+#[test]
+fn rooms_of_the_harness_use_those_below() {
+    let sources = root().join("harness/src");
+    for (level, room) in ROOMS.iter().enumerate() {
+        let files = rust_files(&sources.join(room));
+        assert!(!files.is_empty(), "harness has no {room}");
+        for file in files {
+            for named in named_modules(&read(&file)) {
+                let below = ROOMS[..=level].contains(&&*named);
+                // A crate that `shaketable new` writes.
+                let own = file.starts_with(sources.join("command/new"));
+                assert!(
+                    below || own,
+                    "{} names {named}: rooms use {ROOMS:?} from left to right",
+                    file.display()
+                );
+            }
+        }
+    }
+}
+
 #[test]
 fn every_module_says_first_what_it_is_for() {
     for name in CRATES {

@@ -11,9 +11,9 @@ use super::{
     run::{processors, settle},
 };
 use crate::{
-    advice::{self, Asked},
-    entry::Entry,
-    plan::Demands,
+    run::plan::Demands,
+    search::entry::Entry,
+    tell::advice::{self, Asked},
 };
 use shaketable_reports::{AdviceReport, Body, Conclusion, Ending, WorkloadAdvice, text};
 use shaketable_sim::faults::Profile;
@@ -113,7 +113,7 @@ fn perform(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{command::fake::fake, finding::Verdict};
+    use crate::{command::fake::fake, judge::finding::Verdict};
 
     fn arguments(jobs: usize) -> AdviseArguments {
         AdviseArguments {

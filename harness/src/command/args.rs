@@ -10,7 +10,7 @@ use super::{
     regressions::RegressionsCommand,
     serve, with,
 };
-use crate::{plan::Demands, seeds};
+use crate::{run::plan::Demands, search::seeds};
 use clap::{Args, Parser, Subcommand, ValueEnum, error::ErrorKind};
 use shaketable_reports::Conclusion;
 use shaketable_session::{address::Address, topology::Topology};

@@ -1,8 +1,8 @@
 //! The backend of runs: simulated clusters, or a real cluster.
 
 use super::{Refusal, program, refuse, run::processors};
-use crate::entry::Entry;
-use crate::{plan::Demands, runner::RunResult};
+use crate::search::entry::Entry;
+use crate::{run::plan::Demands, run::runner::RunResult};
 use clap::{Args, ValueEnum};
 use shaketable_sim::{faults::Profile, seed::Seed};
 use std::path::PathBuf;
@@ -135,12 +135,12 @@ pub mod real {
 
     use super::BackendArguments;
     use crate::command::{Refusal, interrupt::Interrupt, output, refuse, report};
-    use crate::entry::Entry;
+    use crate::search::entry::Entry;
     use crate::{
-        finding::{Finding, Kind},
-        plan::Demands,
-        real::{Conditions, RunError, Site},
-        runner::RunResult,
+        judge::finding::{Finding, Kind},
+        run::plan::Demands,
+        run::real::{Conditions, RunError, Site},
+        run::runner::RunResult,
     };
     use futures::{
         executor::block_on,

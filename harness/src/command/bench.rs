@@ -15,10 +15,10 @@ use super::{
 pub use cost::thread_cpu;
 
 use crate::{
-    finding::Verdict,
-    plan::Plan,
-    pool::{self, Update},
-    runner,
+    judge::finding::Verdict,
+    run::plan::Plan,
+    run::pool::{self, Update},
+    run::runner,
 };
 use shaketable_reports::{BenchReport, Body, Conclusion, Figure, SweepReport, text};
 

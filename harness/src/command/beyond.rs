@@ -6,7 +6,7 @@ use super::{
     caught,
     interrupt::Interrupt,
 };
-use crate::{entry::Entry, plan::Demands, real};
+use crate::{run::plan::Demands, run::real, search::entry::Entry};
 use shaketable_sim::faults::Family;
 use std::ops::Range;
 
@@ -48,7 +48,7 @@ pub(super) fn takes(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{command::fake::fake, finding::Verdict};
+    use crate::{command::fake::fake, judge::finding::Verdict};
 
     /// What the fake workload `ends` takes to show its first bug.
     fn taken(ends: fn(u64, &Demands) -> Verdict) -> Option<String> {

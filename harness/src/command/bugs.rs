@@ -16,11 +16,11 @@ use super::{
     run::settle,
 };
 use crate::{
-    entry::Entry,
-    finding::Verdict,
-    plan::Demands,
-    pool::{self, Update},
-    workload::Bug,
+    describe::workload::Bug,
+    judge::finding::Verdict,
+    run::plan::Demands,
+    run::pool::{self, Update},
+    search::entry::Entry,
 };
 use shaketable_reports::{Body, BugReport, BugsReport, Conclusion, Ending, text};
 use shaketable_sim::{config::ClusterBug, seed::Seed};

@@ -7,10 +7,10 @@ use super::{
     shrink::{BUDGET, Limits, REPLAYS},
 };
 use crate::{
-    entry::Entry,
-    plan::Demands,
-    runner::RunResult,
-    shrink::{self, Claim},
+    run::plan::Demands,
+    run::runner::RunResult,
+    search::entry::Entry,
+    search::shrink::{self, Claim},
 };
 use shaketable_reports::{Catch, Shrunk};
 use shaketable_sim::seed::Seed;

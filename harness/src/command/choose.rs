@@ -2,8 +2,8 @@
 //! Unknown names are refused in one line, with the most similar name if there is one.
 
 use super::{Refusal, program, refuse};
-use crate::entry::Entry;
-use crate::plan::Demands;
+use crate::run::plan::Demands;
+use crate::search::entry::Entry;
 use shaketable_sim::{
     config::ClusterBug,
     faults::{Family, Profile},

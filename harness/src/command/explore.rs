@@ -15,10 +15,10 @@ use super::{
     run::{processors, settle},
 };
 use crate::{
-    entry::Entry,
-    explore::{Exploration, Failure, Found, Part, Subject},
-    finding::Accused,
-    plan::Demands,
+    judge::finding::Accused,
+    run::plan::Demands,
+    search::entry::Entry,
+    search::explore::{Exploration, Failure, Found, Part, Subject},
 };
 use shaketable_reports::{
     Body, Catch, Conclusion, Ending, ExploreReport, ExploredFailure, ExploredPart, ExploredWorkload, text,
@@ -224,7 +224,7 @@ fn write(piece: &Piece<'_>, failure: &Failure, path: &Path) -> Result<String, Re
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{command::fake::fake, finding::Verdict};
+    use crate::{command::fake::fake, judge::finding::Verdict};
 
     fn arguments(bugs: bool) -> ExploreArguments {
         ExploreArguments {

@@ -1,15 +1,14 @@
 //! A workload for tests that needs no cluster: a function of the seed determines how its runs end.
 
-use crate::entry::{Entry, Head};
-use crate::explore::Subject;
-use crate::shrink::Sketch;
+use crate::run::plan::Sketch;
+use crate::search::entry::{Entry, Head};
+use crate::search::explore::Subject;
 use crate::{
-    Bug,
-    advice::Traffic,
-    finding::{Finding, Kind, Verdict},
-    plan::{self, Demands, PlanError},
-    runner::RunResult,
-    shrink::{Progress, Shrunk, Size},
+    describe::workload::Bug,
+    judge::finding::{Finding, Kind, Verdict},
+    run::plan::{self, Demands, PlanError},
+    run::runner::{Observation, Observer, RunResult},
+    search::shrink::{Progress, Shrunk, Size},
 };
 use serde::Deserialize;
 use serde_json::json;
@@ -95,18 +94,18 @@ impl Entry for Fake {
             ..RunResult::default()
         }
     }
-    fn observe(&self, seed: Seed, demands: &Demands) -> RunResult {
-        let traffic = Some(Traffic::of(&History::default(), &[Vec::new()]));
-        RunResult { traffic, ..self.run(seed, demands, false) }
+    fn observe(&self, seed: Seed, demands: &Demands, observer: Observer<'_>) -> RunResult {
+        observer(&Observation { history: &History::default(), done: &[Vec::new()] });
+        self.run(seed, demands, false)
     }
     fn run_on(
         &self,
-        _open: crate::real::Open<'_>,
-        _site: &crate::real::Site,
+        _open: crate::run::real::Open<'_>,
+        _site: &crate::run::real::Site,
         seed: Seed,
         demands: &Demands,
-        _conditions: crate::real::Conditions<'_>,
-    ) -> Result<RunResult, crate::real::RunError> {
+        _conditions: crate::run::real::Conditions<'_>,
+    ) -> Result<RunResult, crate::run::real::RunError> {
         Ok(self.run(seed, demands, false))
     }
     fn plan(&self, seed: Seed, demands: &Demands) -> String {
@@ -145,7 +144,7 @@ impl Entry for Fake {
             before: size(9),
             after: size(1),
             replays: 1,
-            schedule: crate::shrink::Schedule::Even,
+            schedule: crate::search::shrink::Schedule::Even,
             is_minimal,
         };
         Ok(Some(shrunk).filter(|shrunk| shrunk.result.verdict() != Verdict::Passed))
@@ -234,7 +233,7 @@ impl Subject for FakeSubject {
             ..RunResult::default()
         }
     }
-    fn observe(&self, sketch: &Sketch) -> RunResult {
+    fn observe(&self, sketch: &Sketch, _observer: Observer<'_>) -> RunResult {
         self.run(sketch, false)
     }
     fn repro(&self, _sketch: &Sketch) -> String {

@@ -6,7 +6,7 @@ use super::{
     choose::{self, CLUSTER},
     output, program, refuse,
 };
-use crate::entry::Entry;
+use crate::search::entry::Entry;
 use shaketable_reports::{Conclusion, text};
 use shaketable_sim::{config::ClusterBug, faults};
 

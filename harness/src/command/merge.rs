@@ -11,7 +11,7 @@ use super::{
     run::{FAILURES_KEPT, settle},
     saved::Saved,
 };
-use crate::{judges::vacuous, plan::Demands};
+use crate::{judge::vacuous, run::plan::Demands};
 use shaketable_reports::{Body, Conclusion, Cost, Ending, SweepReport, WorkloadReport, text};
 use shaketable_sim::faults::{Family, Profile};
 use std::collections::{BTreeMap, BTreeSet};
@@ -222,7 +222,7 @@ fn whole(
     sum.ran = ran;
     let delivered = |family: Family| sum.faults_delivered.get(family.name()).copied().unwrap_or(0);
     let outcomes = sum.outcomes.iter().map(|(kind, of_kind)| (&**kind, of_kind));
-    sum.vacuous = vacuous::judge(&sum.counters, outcomes, delivered, demands, sum.runs);
+    sum.vacuous = vacuous::judge(&sum.counters, outcomes, delivered, demands.map(Demands::faults), sum.runs);
     sum.points = report::points(&[], &points);
     if require_points {
         sum.missed_points = report::unreached(&sum.points);

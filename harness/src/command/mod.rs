@@ -5,7 +5,7 @@
 //!
 //! The command does not judge runs. It selects the runs, distributes them over threads, adds up their results and
 //! passes them to `shaketable_reports`. Each subcommand is one file. They share [`choose`] (names and values from
-//! the user), [`pool`](crate::pool) (threads), [`progress`], [`output`] (files and the terminal), [`cost`] and
+//! the user), [`pool`](crate::run::pool) (threads), [`progress`], [`output`] (files and the terminal), [`cost`] and
 //! [`interrupt`].
 
 mod advise;
@@ -39,7 +39,7 @@ mod serve;
 mod shrink;
 mod with;
 
-use crate::entry::Entry;
+use crate::search::entry::Entry;
 pub use args::EXIT_CODES;
 use args::{Arguments, Command, ReportCommand};
 use clap::{CommandFactory, FromArgMatches, Subcommand};

@@ -12,10 +12,10 @@ use super::{
     run::settle,
 };
 use crate::{
-    entry::Entry,
-    panics::print_panics,
-    plan::{self, PlanError},
-    runner::RunResult,
+    judge::panics::print_panics,
+    run::plan::{self, PlanError},
+    run::runner::RunResult,
+    search::entry::Entry,
 };
 use shaketable_reports::{Body, Conclusion, RunReport, text};
 use shaketable_sim::seed::Seed;

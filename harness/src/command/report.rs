@@ -2,9 +2,9 @@
 
 use super::{backend::Backend, choose};
 use crate::{
-    finding::{self, deciding},
-    plan::Demands,
-    runner::RunResult,
+    judge::finding::{self, deciding},
+    run::plan::Demands,
+    run::runner::RunResult,
 };
 use shaketable_reports::{FindingReport, RunReport, Verdict, run};
 use std::{borrow::Cow, collections::BTreeMap};
@@ -139,7 +139,7 @@ pub fn unreached(points: &[run::PointReport]) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::finding::{Finding, Kind};
+    use crate::judge::finding::{Finding, Kind};
     use shaketable_sim::{
         config::ClusterBug,
         faults::{Family, Profile},

@@ -1,7 +1,7 @@
 //! Continues a sweep that ended early: its report is read, and the seeds that it ran are not run again.
 
 use super::{Refusal, choose, program, refuse, saved::Saved};
-use crate::plan::Demands;
+use crate::run::plan::Demands;
 use shaketable_reports::{SweepReport, WorkloadReport};
 use std::{collections::BTreeMap, ops::Range, path::Path};
 

@@ -15,15 +15,15 @@ use super::{
     resume::{Earlier, Ran, Share},
     shrink::{self, Limits},
 };
-use crate::entry::Entry;
+use crate::search::entry::Entry;
 use crate::{
-    determinism,
-    finding::{self, Finding, Kind},
-    judges::vacuous,
-    plan::Demands,
-    pool::{self, Update},
-    runner::RunResult,
-    seeds,
+    judge::finding::{self, Finding, Kind},
+    judge::vacuous,
+    run::plan::Demands,
+    run::pool::{self, Update},
+    run::runner::RunResult,
+    search::determinism,
+    search::seeds,
 };
 use shaketable_reports::{Body, Conclusion, Ending, RunReport, SweepReport, WorkloadReport, text};
 use shaketable_sim::{faults::Family, seed::Seed};
@@ -522,7 +522,7 @@ impl Tally {
         self.failing.sort_unstable();
         let delivered =
             |family: Family| self.report.faults_delivered.get(family.name()).copied().unwrap_or(0);
-        let demands = simulated.then_some(demands);
+        let demands = simulated.then(|| demands.faults());
         let outcomes = self.report.outcomes.iter().map(|(kind, of_kind)| (&**kind, of_kind));
         let vacuous = vacuous::judge(&self.report.counters, outcomes, delivered, demands, self.report.runs);
         WorkloadReport {
@@ -541,7 +541,7 @@ impl Tally {
 mod tests {
     use super::*;
     use crate::command::fake::{fake, nondeterministic};
-    use crate::finding::Verdict;
+    use crate::judge::finding::Verdict;
 
     fn sweep(seeds: Range<u64>, shard: Option<(u64, u64)>) -> Sweep {
         let entries = vec![fake("one", |_, _| Verdict::Passed), fake("two", |_, _| Verdict::Passed)];

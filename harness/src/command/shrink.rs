@@ -15,7 +15,9 @@ use super::{
     report::{self, Origin, quoted},
     run::{FOLDER, settle},
 };
-use crate::{entry::Entry, finding::deciding, plan::PlanError, shrink::Shrunk};
+use crate::{
+    describe::strict::PlanError, judge::finding::deciding, search::entry::Entry, search::shrink::Shrunk,
+};
 use shaketable_reports::{Body, Conclusion, ShrunkRun, text};
 use shaketable_sim::seed::Seed;
 use std::{

@@ -3,12 +3,7 @@
 use bytes::Bytes;
 use foundationdb_tuple::{Subspace, Versionstamp};
 use futures::{FutureExt, future::BoxFuture};
-use shaketable::{
-    judges::{Keyspace, Unfit},
-    sessions::slots,
-    specimen,
-    workload::Outcome,
-};
+use shaketable::{Unfit, judge::Keyspace, sessions::slots, specimen, workload::Outcome};
 use shaketable_layers::queue::{ItemId, Position};
 use shaketable_sim::{proto::Mutation, trace::hash_bytes};
 use shaketable_tx::{

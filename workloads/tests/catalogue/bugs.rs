@@ -4,7 +4,7 @@
 use shaketable::entry::Entry;
 use shaketable::{
     finding::{Kind, Verdict},
-    judges::Judge,
+    judge::Judge,
     plan::Demands,
 };
 use shaketable_sim::{config::ClusterBug, seed::Seed};

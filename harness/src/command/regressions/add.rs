@@ -9,11 +9,11 @@ use crate::{
         refuse,
         shrink::{Limits, REPLAYS},
     },
-    entry::Entry,
-    finding::Verdict,
-    plan::{Demands, PlanError},
-    regressions::{self, Kept},
-    seeds,
+    judge::finding::Verdict,
+    run::plan::{Demands, PlanError},
+    run::regressions::{self, Kept},
+    search::entry::Entry,
+    search::seeds,
 };
 use shaketable_reports::{
     Body, Conclusion, Regression, RunReport, json,

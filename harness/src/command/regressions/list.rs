@@ -3,7 +3,7 @@
 use super::{FOLDER, arguments::RegressionsListArguments, select};
 use crate::{
     command::{Refusal, output},
-    regressions::Kept,
+    run::regressions::Kept,
 };
 use shaketable_reports::{
     Conclusion,

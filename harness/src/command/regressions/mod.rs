@@ -15,10 +15,10 @@ use super::{
     report::{Origin, verdict},
 };
 use crate::{
-    entry::Entry,
-    pool::{self, Update},
-    regressions::{self, FOLDER, Kept, Outcome},
-    runner::RunResult,
+    run::pool::{self, Update},
+    run::regressions::{self, FOLDER, Kept, Outcome},
+    run::runner::RunResult,
+    search::entry::Entry,
 };
 pub use arguments::RegressionsCommand;
 use shaketable_reports::{Conclusion, Regression, RegressionReport, Replayed};

@@ -3,7 +3,7 @@
 use super::{Folder, replay};
 use crate::{
     command::{Refusal, args::RunArguments, choose, refuse, run::Sweep},
-    entry::Entry,
+    search::entry::Entry,
 };
 use shaketable_reports::RegressionReport;
 use std::path::PathBuf;

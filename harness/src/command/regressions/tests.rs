@@ -11,8 +11,8 @@ use crate::{
         resume::{Earlier, Ran},
         run::Sweep,
     },
-    finding::Verdict,
-    plan::Demands,
+    judge::finding::Verdict,
+    run::plan::Demands,
 };
 use shaketable_reports::{SweepReport, text};
 use shaketable_sim::seed::Seed;

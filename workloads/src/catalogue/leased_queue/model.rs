@@ -5,7 +5,7 @@
 
 use super::{Act, Answer, End, Hand, Leased, Name, Op, leased, stage::Stage};
 use crate::catalogue::shared::{Call, added, apply_below, key_values, stamp_in};
-use shaketable::{judges::Keyspace, workload::Step};
+use shaketable::{judge::Keyspace, workload::Step};
 use shaketable_layers::{leased_queue::Error, queue::Position};
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -28,8 +28,8 @@ use planted::{BUGS, Planted};
 use proptest::prelude::*;
 use serde::{Deserialize, Serialize};
 use shaketable::{
-    judges::waiting::Wait,
     specimen::{self, At, Specimen},
+    waiting::Wait,
     workload::{Bug, Outcome},
 };
 use shaketable_layers::log::Error;

@@ -6,7 +6,7 @@ use super::{
     operations::{TURN, item, value},
     space,
 };
-use shaketable::{judges::waiting::Wait, specimen::At};
+use shaketable::{specimen::At, waiting::Wait};
 use shaketable_layers::log::Error;
 use shaketable_sim::rt::MILLISECOND;
 use shaketable_tx::{VALUE_SIZE_LIMIT, limits};

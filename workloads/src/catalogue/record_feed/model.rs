@@ -6,7 +6,7 @@ use super::{
     schema::{Content, Feed, STORES, Version},
 };
 use crate::catalogue::shared::Call;
-use shaketable::{judges::Unfit, workload::Step};
+use shaketable::{Unfit, workload::Step};
 use std::collections::BTreeMap;
 
 /// The first bytes of a version that is not complete.

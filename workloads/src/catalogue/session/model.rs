@@ -10,7 +10,7 @@ use super::{
 };
 use crate::catalogue::shared::{Call, key};
 use bytes::Bytes;
-use shaketable::{judges::Keyspace, sessions::slots, workload::Step};
+use shaketable::{judge::Keyspace, sessions::slots, workload::Step};
 use shaketable_tx::once::{Error, OpId};
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -11,10 +11,7 @@ use super::{
     staged,
 };
 use crate::catalogue::shared::{Call, added, apply_below, key_values, stamp_in};
-use shaketable::{
-    judges::{Keyspace, waiting::Wait},
-    workload::Step,
-};
+use shaketable::{judge::Keyspace, waiting::Wait, workload::Step};
 use shaketable_layers::{queue::ItemId, staged_queue::Request};
 use shaketable_sim::proto::Version;
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,0 +1,339 @@
+//! Workloads with operations and invariants, and without a model.
+//!
+//! [`invariants!`](macro@crate::describe::invariants) defines one from a few functions. Each operation runs in one
+//! transaction, exactly once, through a session. The invariants are read on the running cluster, at the end, and
+//! at versions rebuilt from the log ([`audits`](crate::judge::audits)). Without a model answers are not compared:
+//! an operation may return a wrong answer unnoticed as long as the invariants hold. A
+//! [`Specimen`](crate::describe::specimen::Specimen) has a model.
+
+use crate::{
+    describe::sessions::{self, slots},
+    describe::specimen::UNRECORDED,
+    describe::workload::{Bug, Outcome, Step, Workload},
+};
+use bytes::Bytes;
+use proptest::{
+    collection::vec,
+    strategy::{BoxedStrategy, Strategy},
+};
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
+use shaketable_sim::seed::Stream;
+use shaketable_tx::{
+    self as tx, Database, RetryError, Transaction,
+    once::{self, Session},
+};
+use std::{
+    fmt::{self, Debug, Display, Formatter},
+    marker::PhantomData,
+    ops::Range,
+};
+
+/// A layer with operations and invariants.
+pub trait Invariants: Clone + Debug + Send + Sync + 'static {
+    /// One operation: plain data.
+    type Op: Clone + Debug + Serialize + DeserializeOwned + Send + Sync + 'static;
+    /// Why the layer refuses an operation.
+    type Error: RetryError + From<once::Error> + Display + Debug + Send + 'static;
+
+    /// The name on the command line.
+    const NAME: &'static str;
+    /// A description of what it shakes, in one line.
+    const ABOUT: &'static str;
+    /// The number of clients of a run is drawn from this range.
+    const CLIENTS: Range<u64> = 2..9;
+    /// The maximum number of operations per client is drawn from this range.
+    const OPERATIONS: Range<u64> = 8..40;
+
+    /// The strategy of one operation.
+    fn operation() -> BoxedStrategy<Self::Op>;
+
+    /// Fills the empty database in one transaction, before any fault.
+    fn setup<T: Transaction>(tx: &T) -> impl Future<Output = Result<(), Self::Error>> + Send {
+        let _ = tx;
+        async { Ok(()) }
+    }
+
+    /// Does an operation in a transaction.
+    fn perform<T: Transaction>(tx: &T, op: &Self::Op)
+    -> impl Future<Output = Result<(), Self::Error>> + Send;
+
+    /// Checks the invariants, which must hold at every version. The inner error describes the one that does not.
+    fn holds<T: Transaction>(tx: &T) -> impl Future<Output = Result<Result<(), String>, Self::Error>> + Send;
+}
+
+/// The result of the body of an invariant: a `bool`, or a `Result` whose error describes what is wrong.
+pub trait Verdict {
+    /// The verdict on the invariant with this name.
+    fn on(self, name: &str) -> Result<(), String>;
+}
+
+impl Verdict for bool {
+    fn on(self, name: &str) -> Result<(), String> {
+        if self { Ok(()) } else { Err(format!("{name}: does not hold")) }
+    }
+}
+
+impl Verdict for Result<(), String> {
+    fn on(self, name: &str) -> Result<(), String> {
+        self.map_err(|why| format!("{name}: {why}"))
+    }
+}
+
+/// Operations and invariants as a workload. Its only planted bug retries operations without recording earlier
+/// attempts.
+#[derive(Clone, Serialize, Deserialize)]
+#[serde(bound = "")]
+pub struct Guarded<I> {
+    clients: usize,
+    operations: Range<usize>,
+    /// The timeout that clients set on their database, in milliseconds.
+    timeout: Option<i32>,
+    unrecorded: bool,
+    #[serde(skip)]
+    layer: PhantomData<fn() -> I>,
+}
+
+impl<I> Debug for Guarded<I> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let mut shown = f.debug_struct("Guarded");
+        shown.field("clients", &self.clients).field("operations", &self.operations);
+        shown.field("timeout", &self.timeout).field("unrecorded", &self.unrecorded).finish()
+    }
+}
+
+/// The answer of an operation.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum Answer {
+    /// It was done.
+    Done,
+    /// The layer refused it with this message.
+    Refused(String),
+}
+
+fn refused<E: RetryError + Display>(error: &E) -> Outcome<Answer> {
+    error.fdb().map_or_else(|| Outcome::Answered(Answer::Refused(error.to_string())), Outcome::Failed)
+}
+
+/// Checks the invariants in a transaction.
+async fn audit<I: Invariants, T: Transaction>(tx: &T) -> tx::Result<Result<(), String>> {
+    match I::holds(tx).await {
+        Ok(verdict) => Ok(verdict),
+        Err(error) => error.fdb().map_or_else(|| Ok(Err(error.to_string())), Err),
+    }
+}
+
+impl<I: Invariants> Workload for Guarded<I> {
+    type Op = I::Op;
+    type Answer = Answer;
+    type Session<D: Database> = Session<D>;
+    type Model = ();
+
+    const NAME: &'static str = I::NAME;
+    const ABOUT: &'static str = I::ABOUT;
+
+    fn bugs() -> &'static [Bug] {
+        &[Bug {
+            name: UNRECORDED,
+            about: "operations are retried after an unknown result without a record of the first attempt",
+            source: "the retry loop of every binding",
+        }]
+    }
+
+    fn draw(rng: &mut Stream, bug: Option<&str>) -> Self {
+        let most = rng.range(I::OPERATIONS) as usize;
+        Guarded {
+            clients: rng.range(I::CLIENTS) as usize,
+            operations: most / 2..most + 1,
+            timeout: sessions::draw_timeout(rng),
+            unrecorded: bug == Some(UNRECORDED),
+            layer: PhantomData,
+        }
+    }
+
+    fn clients(&self) -> usize {
+        self.clients
+    }
+
+    fn keys(&self) -> Vec<Bytes> {
+        (0..self.clients as u64).map(|client| slots().key(client)).collect()
+    }
+
+    fn operations(&self, _: usize) -> BoxedStrategy<Vec<I::Op>> {
+        vec(I::operation(), self.operations.clone()).boxed()
+    }
+
+    async fn setup<D: Database>(&self, db: &D) -> tx::Result<()> {
+        let filled = db.run(|tx, _| async move { I::setup(&tx).await }).await;
+        sessions::set_up(filled)
+    }
+
+    async fn open<D: Database>(&self, db: &D, client: usize) -> tx::Result<Session<D>> {
+        sessions::open(db, client, self.timeout).await
+    }
+
+    async fn resolve_dropped<D: Database>(&self, session: &mut Session<D>) {
+        sessions::resolve_dropped(session, self.timeout).await;
+    }
+
+    async fn apply_planted<D: Database>(
+        &self,
+        session: &mut Session<D>,
+        op: &I::Op,
+    ) -> Option<Outcome<Answer>> {
+        if !self.unrecorded {
+            return None;
+        }
+        let ran = session.database().run(|tx, _| async move { I::perform(&tx, op).await }).await;
+        Some(match ran {
+            Ok(()) => Outcome::Answered(Answer::Done),
+            Err(e) => match e.error.fdb() {
+                Some(error) if e.maybe_committed => Outcome::Unknown(error),
+                _ => refused(&e.error),
+            },
+        })
+    }
+
+    async fn apply<D: Database>(&self, session: &mut Session<D>, op: &I::Op) -> Outcome<Answer> {
+        match session.apply(|tx| async move { I::perform(&tx, op).await }).await {
+            once::Outcome::Applied(()) => Outcome::Answered(Answer::Done),
+            once::Outcome::Refused(e) => refused(&e),
+            once::Outcome::Unknown(_) => Outcome::Unknown(tx::Error::COMMIT_UNKNOWN_RESULT),
+        }
+    }
+
+    async fn resolve<D: Database>(
+        &self,
+        session: &mut Session<D>,
+        _: &I::Op,
+        error: tx::Error,
+    ) -> Outcome<Answer> {
+        sessions::resolve_unknown(session, self.timeout, error, async |session, pending| {
+            Ok(session.resolve(pending).await?.map(|()| Outcome::Answered(Answer::Done)))
+        })
+        .await
+    }
+
+    fn model(&self) {}
+
+    fn step(&self, (): &mut (), step: &Step<'_, Self>) -> Result<(), String> {
+        match (step.answer, step.committed) {
+            (Some(Answer::Refused(why)), true) => Err(format!("was refused and committed: {why}")),
+            // A session writes at least the record of the operation.
+            (Some(Answer::Done), false) if !self.unrecorded => {
+                Err("answered, but nothing was committed".to_owned())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    async fn audit<D: Database>(&self, tx: &D::Transaction) -> tx::Result<Result<(), String>> {
+        audit::<I, _>(tx).await
+    }
+
+    async fn check<D: Database>(&self, db: &D, (): &()) -> tx::Result<Result<(), String>> {
+        db.run(|tx, _| async move { audit::<I, _>(&tx).await }).await.map_err(|e| e.error)
+    }
+}
+
+/// Defines a workload from operations and invariants.
+///
+/// The parts are the name of its type and the error of the layer; an optional `setup` of the empty database; the
+/// operations with their arguments, each drawn by a proptest strategy (a range of numbers needs a type, as in
+/// `0..5u32`); and the invariants, whose bodies evaluate to `Ok` of a `bool`, or of a `Result<(), String>` whose
+/// error describes what is wrong. All bodies are `async` and may use `?`.
+///
+/// ```
+/// use shaketable::prelude::*;
+///
+/// shaketable_tx::refusals! {
+///     /// Why a step was refused.
+///     pub enum Refusal { TooMuch = "that is too much" }
+/// }
+///
+/// shaketable::invariants! {
+///     /// Two counters that move together.
+///     Twins: Refusal;
+///
+///     fn step(tx, by: i64 = 1..10i64) {
+///         if by == 9 {
+///             return Err(Refusal::TooMuch);
+///         }
+///         for twin in [b"a", b"b"] {
+///             tx.atomic_op(twin, &by.to_le_bytes(), MutationType::Add);
+///         }
+///         Ok(())
+///     }
+///
+///     invariant "they are equal" (tx) {
+///         Ok(tx.get(b"a", Serializable).await? == tx.get(b"b", Serializable).await?)
+///     }
+/// }
+///
+/// Shake::<Guarded<Twins>>::new().seeds(0..3).run();
+/// ```
+#[macro_export]
+macro_rules! invariants {
+    (
+        $(#[doc = $about:literal])+
+        $vis:vis $layer:ident: $error:ty;
+        $(setup($setup_tx:ident) $setup:block)?
+        $(fn $op:ident($tx:ident $(, $arg:ident: $type:ty = $strategy:expr)* $(,)?) $body:block)+
+        $(invariant $name:literal ($audit_tx:ident) $audit:block)+
+    ) => {
+        $(#[doc = $about])+
+        #[derive(Clone, Debug)]
+        $vis struct $layer;
+
+        const _: () = {
+            use $crate::__private::{BoxedStrategy, Just, Strategy, Transaction, Union, serde};
+
+            #[allow(non_camel_case_types)]
+            #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
+            #[serde(crate = "serde")]
+            pub enum Op {
+                $($op { $($arg: $type),* }),+
+            }
+
+            $(async fn $op<T: Transaction>($tx: &T $(, $arg: $type)*) -> ::std::result::Result<(), $error> $body)+
+
+            impl $crate::Invariants for $layer {
+                type Op = Op;
+                type Error = $error;
+
+                const NAME: &'static str = stringify!($layer);
+                const ABOUT: &'static str = [$($about),+][0].trim_ascii();
+
+                fn operation() -> BoxedStrategy<Op> {
+                    Union::new([$(
+                        (Just(()), $($strategy),*)
+                            .prop_map(|((), $($arg),*)| Op::$op { $($arg),* })
+                            .boxed()
+                    ),+])
+                    .boxed()
+                }
+
+                $(async fn setup<T: Transaction>($setup_tx: &T) -> ::std::result::Result<(), $error> $setup)?
+
+                async fn perform<T: Transaction>(tx: &T, op: &Op) -> ::std::result::Result<(), $error> {
+                    match op.clone() {
+                        $(Op::$op { $($arg),* } => $op(tx $(, $arg)*).await),+
+                    }
+                }
+
+                async fn holds<T: Transaction>(
+                    tx: &T,
+                ) -> ::std::result::Result<::std::result::Result<(), String>, $error> {
+                    $({
+                        async fn holds<T: Transaction>(
+                            $audit_tx: &T,
+                        ) -> ::std::result::Result<impl $crate::invariants::Verdict, $error> $audit
+                        if let Err(broken) = $crate::invariants::Verdict::on(holds(tx).await?, $name) {
+                            return Ok(Err(broken));
+                        }
+                    })+
+                    Ok(Ok(()))
+                }
+            }
+        };
+    };
+}

@@ -1,0 +1,22 @@
+//! How a layer is described: its operations, what must hold, and how a client calls it. Everything else uses these
+//! descriptions; they know nothing of runs.
+
+pub mod erased;
+#[cfg(any(feature = "embedded", feature = "fdb-client"))]
+pub mod foundationdb;
+pub mod invariants;
+pub mod isolation;
+pub(crate) mod kinds;
+mod macros;
+pub mod models;
+pub(crate) mod pass_on;
+pub mod sessions;
+pub mod specimen;
+#[cfg(feature = "state-machine")]
+pub mod state_machine;
+pub mod strategies;
+pub(crate) mod strict;
+pub mod unfit;
+pub mod waiting;
+pub mod weakened;
+pub mod workload;

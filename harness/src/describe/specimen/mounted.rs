@@ -1,0 +1,252 @@
+//! The workload of a specimen.
+
+use super::{
+    Answer, At, Specimen,
+    perform::{Reads, apply_all, ran_all, told, without_session},
+    planted::{BugState, Planted, UNRECORDED},
+};
+use crate::{
+    describe::sessions::{self, slots},
+    describe::unfit::Unfit,
+    describe::workload::{Bug, Outcome, Step, Workload},
+};
+use bytes::Bytes;
+use proptest::strategy::{BoxedStrategy, Strategy};
+use serde::{Deserialize, Serialize};
+use shaketable_sim::{proto::Mutation, seed::Stream};
+use shaketable_tx::{self as tx, Database, once::Session};
+use std::ops::Range;
+
+/// The maximum number of calls in a transaction of some runs.
+const MANY: Range<u64> = 7..13;
+
+/// A specimen as a workload.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(bound = "")]
+pub struct Mounted<S: Specimen> {
+    pub(super) specimen: S,
+    clients: usize,
+    transactions: Range<usize>,
+    together: Range<usize>,
+    /// The timeout that clients set on their database, in milliseconds.
+    timeout: Option<i32>,
+    /// Whether clients use plain transactions instead of a session: an unknown commit result is then not resolved.
+    bare: bool,
+    planted: Option<Planted>,
+}
+
+/// The state of a client of a specimen.
+pub struct Client<D: Database, S: Specimen> {
+    pub(super) session: Session<D>,
+    pub(super) bug_state: BugState<S>,
+}
+
+impl<S: Specimen> Mounted<S> {
+    /// The model after a transaction, and the expected answer.
+    fn expect(&self, model: &S::Model, ops: &[S::Op], at: &At) -> (S::Model, Answer<S::Answer>) {
+        let mut after = model.clone();
+        let mut answers = Vec::with_capacity(ops.len());
+        for op in ops {
+            match self.specimen.replay(&mut after, op, at) {
+                Ok(answer) => answers.push(answer),
+                Err(refusal) => return (model.clone(), Answer::Refused(refusal.to_string())),
+            }
+        }
+        (after, Answer::Done(answers))
+    }
+}
+
+impl<S: Specimen> Workload for Mounted<S> {
+    type Op = Vec<S::Op>;
+    type Answer = Answer<S::Answer>;
+    type Session<D: Database> = Client<D, S>;
+    type Model = S::Model;
+
+    const NAME: &'static str = S::NAME;
+    const ABOUT: &'static str = S::ABOUT;
+
+    fn bugs() -> &'static [Bug] {
+        S::bugs()
+    }
+
+    fn points() -> &'static [&'static str] {
+        S::points()
+    }
+
+    fn draw(rng: &mut Stream, bug: Option<&str>) -> Self {
+        let most = rng.range(S::TRANSACTIONS) as usize;
+        // Some transactions have more calls than any constant of a layer expects.
+        let together = match S::TOGETHER.end > 2 && rng.chance(0.15) {
+            true => rng.range(MANY),
+            false => rng.range(S::TOGETHER),
+        } as usize;
+        Mounted {
+            clients: rng.range(S::CLIENTS) as usize,
+            transactions: most / 2..most + 1,
+            together: 1..together + 1,
+            timeout: sessions::draw_timeout(rng),
+            bare: rng.chance(0.1) && bug != Some(UNRECORDED),
+            planted: bug.and_then(Planted::named),
+            specimen: S::draw(rng, bug),
+        }
+    }
+
+    fn clients(&self) -> usize {
+        self.clients
+    }
+
+    fn keys(&self) -> Vec<Bytes> {
+        let slots = (0..self.clients as u64).map(|client| slots().key(client));
+        slots.chain(self.specimen.keys()).collect()
+    }
+
+    fn operations(&self, client: usize) -> BoxedStrategy<Vec<Vec<S::Op>>> {
+        let drawn = self.specimen.transactions(client, self.transactions.clone(), self.together.clone());
+        let numbered = move |mut list: Vec<Vec<S::Op>>| {
+            for (number, op) in list.iter_mut().flatten().enumerate() {
+                S::number(op, client, number);
+            }
+            list
+        };
+        drawn.prop_map(numbered).boxed()
+    }
+
+    fn is_conflict_free(&self, ops: &Vec<S::Op>) -> bool {
+        ops.iter().all(|op| self.specimen.is_conflict_free(op))
+    }
+
+    fn rare_kinds() -> &'static [&'static str] {
+        S::rare_kinds()
+    }
+
+    fn describe_key(&self, key: &[u8]) -> Option<String> {
+        self.specimen.describe_key(key)
+    }
+
+    fn describe_value(&self, key: &[u8], value: &[u8]) -> Option<String> {
+        self.specimen.describe_value(key, value)
+    }
+
+    async fn setup<D: Database>(&self, db: &D) -> tx::Result<()> {
+        self.specimen.setup(db).await
+    }
+
+    async fn open<D: Database>(&self, db: &D, client: usize) -> tx::Result<Client<D, S>> {
+        let session = sessions::open(db, client, self.timeout).await?;
+        Ok(Client { session, bug_state: BugState::default() })
+    }
+
+    async fn resolve_dropped<D: Database>(&self, client: &mut Client<D, S>) {
+        sessions::resolve_dropped(&mut client.session, self.timeout).await;
+    }
+
+    async fn apply_planted<D: Database>(
+        &self,
+        client: &mut Client<D, S>,
+        ops: &Vec<S::Op>,
+    ) -> Option<Outcome<Self::Answer>> {
+        match self.specimen.apply_planted(&mut client.session, ops).await {
+            Some(outcome) => Some(outcome),
+            None => self.perform_planted(self.planted?, client, ops).await,
+        }
+    }
+
+    async fn apply<D: Database>(
+        &self,
+        Client { session, .. }: &mut Client<D, S>,
+        ops: &Vec<S::Op>,
+    ) -> Outcome<Self::Answer> {
+        let specimen = &self.specimen;
+        if ops.iter().all(S::is_read_only) {
+            return ran_all(specimen, session.database(), ops, Reads::Fresh).await;
+        }
+        if self.bare {
+            return without_session(specimen, session.database(), ops).await;
+        }
+        told(apply_all(specimen, session, ops).await)
+    }
+
+    async fn resolve<D: Database>(
+        &self,
+        client: &mut Client<D, S>,
+        ops: &Vec<S::Op>,
+        error: tx::Error,
+    ) -> Outcome<Self::Answer> {
+        sessions::resolve_unknown(&mut client.session, self.timeout, error, async |session, pending| {
+            let fate = self.specimen.resolve(session, ops, pending).await?;
+            Ok(fate.map(|answers| Outcome::Answered(Answer::Done(answers))))
+        })
+        .await
+    }
+
+    fn is_effect(&self, mutations: &[Mutation]) -> bool {
+        self.specimen.is_effect(mutations)
+    }
+
+    fn model(&self) -> S::Model {
+        self.specimen.model()
+    }
+
+    fn step(&self, model: &mut S::Model, step: &Step<'_, Self>) -> Result<(), String> {
+        let refusal = match step.answer {
+            Some(Answer::Refused(message)) => Some(&message[..]),
+            _ => None,
+        };
+        let at =
+            At { stamp: step.stamp, read_version: step.read_version, called: step.known_at_call(), refusal };
+        if !step.committed && step.answer.is_none() {
+            return Ok(());
+        }
+        let (mut after, mut expected) = self.expect(model, step.op, &at);
+        if let Answer::Done(expected) = &mut expected {
+            let answers = match step.answer {
+                Some(Answer::Done(answers)) => Some(&answers[..]),
+                _ => None,
+            };
+            self.specimen.choose(&mut after, expected, answers, step.mutations);
+        }
+        if let Some(answer) = step.answer
+            && *answer != expected
+        {
+            let (found, expected) = (format!("{answer:?}"), format!("{expected:?}"));
+            let message = format!("answered {found} where the model answers {expected}");
+            return Err(Unfit::new(message, expected, found).told());
+        }
+        if let ([op], Answer::Done(answers), Some(_)) = (&step.op[..], &expected, step.answer)
+            && let Some(wait) = self.specimen.wait(&after, op, &answers[0], &at)
+        {
+            step.waited(wait)?;
+        }
+        let read_only = step.op.iter().all(S::is_read_only);
+        match (&expected, step.committed) {
+            // A call that changes nothing need not commit anything.
+            (Answer::Done(_), false) if !read_only && after != *model => {
+                Err("answered, but nothing was committed".into())
+            }
+            (Answer::Done(_), true) if read_only => Err("committed a write".into()),
+            (Answer::Refused(why), true) => Err(format!("committed where the model refuses: {why}")),
+            _ => {
+                *model = after;
+                Ok(())
+            }
+        }
+    }
+
+    async fn audit<D: Database>(&self, tx: &D::Transaction) -> tx::Result<Result<(), String>> {
+        Ok(self.specimen.read_model(tx).await?.map(|_| ()))
+    }
+
+    async fn check<D: Database>(&self, db: &D, model: &S::Model) -> tx::Result<Result<(), String>> {
+        let specimen = &self.specimen;
+        let stored =
+            db.run(|tx, _| async move { specimen.read_model(&tx).await }).await.map_err(|e| e.error)?;
+        Ok(stored.and_then(|stored| match stored == *model {
+            true => Ok(()),
+            false => {
+                let (found, expected) = (format!("{stored:?}"), format!("{model:?}"));
+                let message = format!("the database holds {found}, should hold {expected}");
+                Err(Unfit::new(message, expected, found).told())
+            }
+        }))
+    }
+}

@@ -1,0 +1,185 @@
+//! Waits: an operation that waits returns soon after its answer became possible, and reports that nothing came
+//! only after its time limit.
+//!
+//! This is not a separate judge, because only the workload can determine what an operation waits for. A workload
+//! describes each [`Wait`] when it steps its model, and passes it to
+//! [`Step::waited`](crate::describe::workload::Step::waited).
+
+use super::unfit::{Cause, Unfit};
+use shaketable_sim::{
+    history::History,
+    judges::Timeline,
+    proto::Version,
+    rt::{Nanos, SECOND},
+};
+use std::cell::Cell;
+
+/// How late an answer may be on a cluster without faults, nanoseconds. It takes a watch, a read version and a read
+/// for each page, all of which take milliseconds.
+const PROMPT: Nanos = SECOND;
+
+/// How much later an answer may be after faults have ended, nanoseconds: a watch may have been delayed while they
+/// were on.
+const LATE: Nanos = 5 * SECOND;
+
+/// What an operation waited for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Wait {
+    /// The time limit after which the operation returns that nothing came, nanoseconds.
+    pub patience: Nanos,
+    /// The version whose commit made the answer possible; `None` if the answer is that nothing came.
+    pub found: Option<Version>,
+}
+
+/// When versions were known to be committed, and when faults were on.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Timing {
+    timeline: Timeline,
+    /// The start and the end of the time in which faults were on.
+    faulty: Option<(Nanos, Nanos)>,
+    /// The waits that were judged.
+    judged: Cell<u64>,
+}
+
+impl Timing {
+    /// The timing of a run.
+    pub(crate) fn of(history: &History, timeline: Timeline) -> Timing {
+        Timing { timeline, faulty: history.faulty, judged: Cell::new(0) }
+    }
+
+    /// When versions were known to be committed.
+    pub(crate) fn timeline(&self) -> &Timeline {
+        &self.timeline
+    }
+
+    /// How many waits were judged.
+    pub(crate) fn judged(&self) -> u64 {
+        self.judged.get()
+    }
+
+    /// The highest version that was known to be committed before this time.
+    pub(crate) fn known_at(&self, now: Nanos) -> Version {
+        self.timeline.known_before(now).map_or(0, |decided| decided.version)
+    }
+
+    /// The deadline of an answer that was possible from the time `possible` on.
+    fn deadline(&self, possible: Nanos) -> Nanos {
+        let prompt = possible.saturating_add(PROMPT);
+        match self.faulty {
+            Some((from, until)) if prompt > from => prompt.max(until.saturating_add(LATE + PROMPT)),
+            _ => prompt,
+        }
+    }
+
+    /// Judges a wait of an operation that was called and returned at these times. `read_version` is set if the
+    /// operation only read. The error is an [`Unfit`] that was told.
+    pub(crate) fn judge(
+        &self,
+        called: Nanos,
+        returned: Nanos,
+        read_version: Option<Version>,
+        wait: Wait,
+    ) -> Result<(), String> {
+        self.judged.set(self.judged.get() + 1);
+        let seconds = |nanos: Nanos| nanos as f64 / 1e9;
+        let Some(found) = wait.found else {
+            let end = called.saturating_add(wait.patience);
+            if returned < end {
+                let waited = format!("{:.3} s", seconds(returned.saturating_sub(called)));
+                let patience = format!("{:.3} s", seconds(wait.patience));
+                let message =
+                    format!("answered after {waited} that nothing came, but was to wait for {patience}");
+                return Err(Unfit::new(message, patience, waited).because_of(Cause::Time).told());
+            }
+            let known = self.known_at(end);
+            return match read_version {
+                Some(read_version) if read_version < known => {
+                    let message = format!(
+                        "answered that nothing came, with read version {read_version}, but version {known} was known \
+                         to be committed before the time limit of {:.3} s",
+                        seconds(wait.patience)
+                    );
+                    let expected = format!("a read version of at least {known}");
+                    let found = format!("read version {read_version}");
+                    Err(Unfit::new(message, expected, found).because_of(Cause::Commit(known)).told())
+                }
+                _ => Ok(()),
+            };
+        };
+        let Some(known) = self.timeline.decided_since(found) else { return Ok(()) };
+        let possible = known.max(called);
+        let deadline = self.deadline(possible);
+        if returned > deadline {
+            let message = format!(
+                "answered {:.3} s after the commit of version {found} had made the answer possible",
+                seconds(returned - possible)
+            );
+            let expected = format!("an answer by {:.3} s", seconds(deadline));
+            let answered = format!("an answer at {:.3} s", seconds(returned));
+            return Err(Unfit::new(message, expected, answered).because_of(Cause::Commit(found)).told());
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::judge::KnownCommit;
+
+    /// Version 10 is known after one second, version 20 after two seconds.
+    fn timing(faulty: Option<(Nanos, Nanos)>) -> Timing {
+        let known = [(SECOND, 10), (2 * SECOND, 20)];
+        let known = known.map(|(at, version)| (at, KnownCommit { version, by: None }));
+        let history = History { faulty, ..History::default() };
+        Timing::of(&history, Timeline::known(known.into_iter()))
+    }
+
+    fn found(version: Version) -> Wait {
+        Wait { patience: 3 * SECOND, found: Some(version) }
+    }
+
+    const NOTHING: Wait = Wait { patience: 3 * SECOND, found: None };
+
+    #[test]
+    fn an_answer_comes_soon_after_it_was_possible() {
+        let calm = timing(None);
+        // It is possible once the version or a later one is known, and not before the call.
+        for (called, version, possible) in [(0, 10, 1), (0, 11, 2), (3, 5, 3)] {
+            let deadline = possible * SECOND + PROMPT;
+            let judge = |returned| calm.judge(called * SECOND, returned, None, found(version));
+            assert_eq!(judge(deadline), Ok(()));
+            assert!(judge(deadline + 1).is_err());
+        }
+        assert_eq!(calm.judge(0, 60 * SECOND, None, found(21)), Ok(()), "the commit was not known");
+    }
+
+    #[test]
+    fn faults_extend_the_deadline_until_they_end_and_late_watches_have_fired() {
+        let judge =
+            |faulty, called, returned| timing(faulty).judge(called * SECOND, returned, None, found(10));
+        let faulty = Some((0, 4 * SECOND));
+        assert_eq!(judge(faulty, 0, 4 * SECOND + LATE + PROMPT), Ok(()));
+        assert!(judge(faulty, 0, 4 * SECOND + LATE + PROMPT + 1).is_err());
+        assert!(judge(faulty, 20, 20 * SECOND + PROMPT + 1).is_err());
+        assert!(judge(Some((3 * SECOND, 4 * SECOND)), 0, 3 * SECOND).is_err(), "before the faults");
+        let at_once = SECOND + PROMPT;
+        assert!(judge(Some((at_once, 4 * SECOND)), 0, at_once + 1).is_err(), "they begin at the deadline");
+        assert_eq!(judge(Some((0, Nanos::MAX)), 0, 60 * SECOND), Ok(()), "their end is not known");
+    }
+
+    #[test]
+    fn nothing_may_be_reported_after_the_time_limit_and_from_a_read_after_that() {
+        let judge = |returned, read_version| timing(None).judge(0, returned, Some(read_version), NOTHING);
+        assert_eq!(judge(3 * SECOND, 20), Ok(()));
+        assert_eq!(
+            judge(2 * SECOND, 20).unwrap_err(),
+            "answered after 2.000 s that nothing came, but was to wait for 3.000 s"
+        );
+        assert!(judge(3 * SECOND - 1, 20).is_err());
+        assert!(judge(3 * SECOND, 19).is_err());
+        let early = Wait { patience: SECOND / 2, ..NOTHING };
+        assert_eq!(timing(None).judge(SECOND, 2 * SECOND, Some(10), early), Ok(()));
+        assert!(timing(None).judge(SECOND, 2 * SECOND, Some(9), early).is_err());
+    }
+}

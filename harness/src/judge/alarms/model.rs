@@ -1,0 +1,454 @@
+//! Tests of the judges of a workload, with sound and broken histories of a register.
+
+mod witness;
+
+use super::{Story, set};
+use crate::{
+    describe::erased::{AnyValue, AnyWorkload, forgotten},
+    describe::workload::Operation,
+    describe::workload::{Outcome, Step, Workload},
+    describe::{unfit::Unfit, waiting::Wait},
+    judge::finding::{Finding, Kind, Objection, Witness},
+    judge::{Truth, audits, conflict_free, model},
+};
+use bytes::Bytes;
+use proptest::strategy::{BoxedStrategy, Just, Strategy};
+use serde::{Deserialize, Serialize};
+use shaketable_sim::{
+    history::{ClientId, Reported},
+    proto::{KeyRange, Mutation, Version},
+    rt::{Nanos, SECOND},
+    seed::Stream,
+};
+use shaketable_tx::{self as tx, Database, Error, Isolation, Transaction};
+
+/// A workload with one register, whose operations have at most one effect if `ONE`.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+struct Register<const ONE: bool = true> {
+    /// Whether reads may be stale.
+    stale: bool,
+    /// Whether effects may commit after the return.
+    late: bool,
+    /// Whether writes promise not to conflict.
+    conflict_free: bool,
+    /// Whether reads wait for the last write.
+    waits: bool,
+    /// Whether a read writes its answer into the model, also where it does not fit.
+    notes: bool,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+enum Op {
+    Set(String),
+    Get,
+}
+
+impl<const ONE: bool> Workload for Register<ONE> {
+    type Op = Op;
+    /// The value read.
+    type Answer = Option<String>;
+    type Session<D: Database> = ();
+    /// Its value, and the versionstamp of its last write.
+    type Model = (Option<String>, Option<[u8; 10]>);
+
+    const NAME: &'static str = "register";
+    const ABOUT: &'static str = "one register";
+    const ONE_EFFECT: bool = ONE;
+
+    fn draw(_: &mut Stream, _: Option<&str>) -> Self {
+        Register::default()
+    }
+    fn clients(&self) -> usize {
+        2
+    }
+    fn keys(&self) -> Vec<Bytes> {
+        Vec::new()
+    }
+    fn operations(&self, _: usize) -> BoxedStrategy<Vec<Op>> {
+        Just(Vec::new()).boxed()
+    }
+    fn is_conflict_free(&self, op: &Op) -> bool {
+        self.conflict_free && matches!(op, Op::Set(_))
+    }
+    fn may_read_stale(&self, _: &Op) -> bool {
+        self.stale
+    }
+    fn may_land_late(&self, _: &Option<String>) -> bool {
+        self.late
+    }
+    async fn open<D: Database>(&self, _: &D, _: usize) -> tx::Result<()> {
+        Ok(())
+    }
+    async fn apply<D: Database>(&self, _: &mut (), _: &Op) -> Outcome<Option<String>> {
+        Outcome::Answered(None)
+    }
+    fn model(&self) -> Self::Model {
+        (None, None)
+    }
+    fn step(&self, (model, stamp): &mut Self::Model, step: &Step<'_, Self>) -> Result<(), String> {
+        match (step.op, step.answer) {
+            (Op::Set(value), _) if step.committed => {
+                assert_eq!(step.mutations.len(), 1);
+                (*model, *stamp) = (Some(value.clone()), step.stamp);
+            }
+            (Op::Get, Some(read)) if self.notes && read != model => {
+                model.clone_from(read);
+                return Err("it is something else".to_owned());
+            }
+            (Op::Get, Some(read)) if read != model => {
+                let (found, expected) = (format!("{read:?}"), format!("{model:?}"));
+                let message = format!("read {found} where the model has {expected}");
+                return Err(Unfit::new(message, expected, found).told());
+            }
+            (Op::Set(_), Some(_)) => return Err("nothing was committed".into()),
+            (Op::Get, Some(_)) if self.waits => {
+                let written = stamp.map(|[a, b, c, d, e, f, g, h, ..]| [a, b, c, d, e, f, g, h]);
+                step.waited(Wait { patience: 5 * SECOND, found: written.map(Version::from_be_bytes) })?;
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+    async fn audit<D: Database>(&self, tx: &D::Transaction) -> tx::Result<Result<(), String>> {
+        let broken = tx.get(b"broken", Isolation::Serializable).await?;
+        Ok(broken.map_or(Ok(()), |_| Err("it is broken".into())))
+    }
+    async fn check<D: Database>(&self, _: &D, _: &Self::Model) -> tx::Result<Result<(), String>> {
+        Ok(Ok(()))
+    }
+}
+
+/// A history of the register with two clients.
+#[derive(Default)]
+struct Run {
+    workload: Register,
+    story: Story,
+    plan: [Vec<AnyValue>; 2],
+    operations: [Vec<Operation<AnyValue>>; 2],
+}
+
+impl Run {
+    fn any(&self) -> AnyWorkload {
+        AnyWorkload::new(self.workload)
+    }
+
+    fn operation(&mut self, client: usize, op: Op, (called, returned): (Nanos, Nanos)) -> &mut Self {
+        self.plan[client].push(AnyValue::new(op));
+        self.operations[client].push(Operation { called, returned, outcome: None });
+        self.answers(client, None)
+    }
+
+    fn ends(&mut self, client: usize, outcome: Outcome<Option<String>>) -> &mut Self {
+        self.operations[client].last_mut().expect("an operation").outcome = Some(forgotten(outcome));
+        self
+    }
+
+    fn answers(&mut self, client: usize, read: Option<&str>) -> &mut Self {
+        self.ends(client, Outcome::Answered(read.map(str::to_owned)))
+    }
+
+    /// Adds an attempt of the client's last operation with this read version. `committed` is the version at which
+    /// its write committed, and the time at which that was durable.
+    fn attempt(
+        &mut self,
+        client: usize,
+        read: Version,
+        committed: Option<(Version, Nanos)>,
+        ended: Nanos,
+    ) -> &mut Self {
+        let operation = self.plan[client].len() - 1;
+        let value = match self.plan[client][operation].get() {
+            Some(Op::Set(value)) => value.clone(),
+            _ => "by a get".to_owned(),
+        };
+        let (id, attempt) = self.story.attempt(read, Vec::new());
+        (attempt.client, attempt.operation) = (ClientId(client as u16), Some(operation as u32));
+        attempt.ended = ended;
+        if let Some((version, durable)) = committed {
+            attempt.reported = Reported::Committed { version, batch_index: 0 };
+            attempt.commit_sent = Some(0);
+            self.story.log_at(
+                version,
+                vec![(Some(id), 0, vec![Mutation::Set("register".into(), value.into())])],
+                durable,
+            );
+        }
+        self
+    }
+
+    /// Adds a set that commits at `version` and is called, durable and answered at these times.
+    fn set(&mut self, client: usize, value: &str, version: Version, [called, durable, returned]: [Nanos; 3]) {
+        let op = Op::Set(value.to_owned());
+        self.operation(client, op, (called, returned)).attempt(
+            client,
+            version - 1,
+            Some((version, durable)),
+            returned,
+        );
+    }
+
+    fn get(&mut self, client: usize, read: Option<&str>, at: Option<Version>, when: (Nanos, Nanos)) {
+        self.operation(client, Op::Get, when).answers(client, read);
+        if let Some(version) = at {
+            self.attempt(client, version, None, when.1);
+        }
+    }
+
+    fn objection(&self) -> Result<<Register as Workload>::Model, Box<Objection>> {
+        let truth = Truth::of(&self.story.history);
+        let judged = model::judge(&self.any(), &self.plan, &self.operations, &self.story.history, &truth);
+        let model = judged.0.map_err(|unfit| match unfit {
+            model::Mismatch::Layer(why) => why,
+            model::Mismatch::Model(why) => panic!("{}", why.message),
+        });
+        model.map(|model| model.get::<<Register as Workload>::Model>().expect("its model").clone())
+    }
+
+    fn judge(&self) -> Result<<Register as Workload>::Model, String> {
+        self.objection().map_err(|objection| objection.message)
+    }
+
+    /// The witness of the finding.
+    fn witness(&self) -> Witness {
+        let objection = self.objection().expect_err("the history is broken");
+        Finding::of(Kind::Model, *objection).witness
+    }
+
+    fn is_rejected(&self, why: &str) {
+        let finding = self.judge().expect_err("the history is broken");
+        assert!(finding.contains(why), "{finding}");
+    }
+}
+
+#[test]
+fn reads_of_the_written_values_are_accepted() {
+    let mut run = Run::default();
+    run.set(0, "a", 10, [100, 150, 200]);
+    run.get(1, Some("a"), Some(10), (300, 400));
+    run.set(0, "b", 20, [410, 450, 500]);
+    run.get(1, Some("b"), Some(20), (600, 700));
+    let (value, stamp) = run.judge().expect("sound");
+    assert_eq!(value.as_deref(), Some("b"));
+    assert_eq!(stamp, Some([0, 0, 0, 0, 0, 0, 0, 20, 0, 0]));
+}
+
+#[test]
+fn a_read_of_another_value_is_rejected_at_every_place() {
+    for at in [Some(10), None] {
+        let mut run = Run::default();
+        run.set(0, "a", 10, [100, 150, 200]);
+        run.get(1, Some("b"), at, (300, 400));
+        run.is_rejected("read Some(\"b\") where the model has Some(\"a\")");
+    }
+}
+
+#[test]
+fn an_answer_without_a_transaction_has_a_place_between_call_and_return() {
+    let during = |called, returned, read| {
+        let mut run = Run::default();
+        run.set(0, "a", 10, [100, 150, 200]);
+        run.set(0, "b", 20, [300, 350, 400]);
+        run.set(0, "c", 30, [500, 550, 600]);
+        run.get(1, Some(read), None, (called, returned));
+        run
+    };
+    // The writes are acknowledged at 400 and 600, and visible to others from 350 and 550 on.
+    for (called, returned, read) in [(390, 560, "a"), (390, 560, "b"), (390, 560, "c"), (401, 540, "b")] {
+        during(called, returned, read).judge().unwrap_or_else(|why| panic!("{called} {returned}: {why}"));
+    }
+    during(401, 560, "a").is_rejected("neither read nor wrote");
+    during(390, 549, "c").is_rejected("neither read nor wrote");
+}
+
+#[test]
+fn a_read_sees_what_was_acknowledged_before_its_call() {
+    let mut run = Run::default();
+    run.set(0, "a", 10, [100, 150, 200]);
+    run.set(0, "b", 20, [300, 350, 400]);
+    run.get(1, Some("a"), Some(15), (401, 500));
+    run.is_rejected("read at version 15, but version 20 (attempt 1) was known to be committed");
+    run.workload.stale = true;
+    assert!(run.judge().is_ok());
+    // A read that was called before the acknowledgement may be older.
+    let mut run = Run::default();
+    run.set(0, "a", 10, [100, 150, 200]);
+    run.set(0, "b", 20, [300, 350, 400]);
+    run.get(1, Some("a"), Some(15), (400, 500));
+    assert!(run.judge().is_ok());
+}
+
+#[test]
+fn an_operation_may_answer_from_any_attempt_that_is_recent_enough() {
+    // Two attempts, of which the first one misses what was acknowledged before the call.
+    let mut run = Run::default();
+    run.set(0, "a", 10, [100, 150, 200]);
+    run.get(1, Some("a"), Some(5), (201, 300));
+    run.attempt(1, 10, None, 290);
+    assert!(run.judge().is_ok());
+    run.answers(1, None);
+    run.is_rejected("read None where the model has Some(\"a\")");
+}
+
+#[test]
+fn a_version_that_an_answer_shows_is_known_to_be_committed() {
+    // The client of the set receives no result. Then one read sees the value, and a later one does not.
+    let run = |late: bool, called: Nanos| {
+        let mut run = Run { workload: Register { late, ..Register::default() }, ..Run::default() };
+        run.operation(0, Op::Set("a".to_owned()), (100, 900));
+        run.attempt(0, 9, Some((10, 150)), 900);
+        run.ends(0, Outcome::Unknown(Error::OPERATION_CANCELLED));
+        let attempt = run.story.history.attempts[0].as_mut().expect("an attempt");
+        attempt.reported = Reported::Nothing;
+        run.get(1, Some("a"), Some(10), (200, 300));
+        run.get(1, None, Some(8), (called, 500));
+        run
+    };
+    run(false, 301).is_rejected("but version 10 was known to be committed");
+    assert!(run(false, 300).judge().is_ok());
+    assert!(run(true, 301).judge().is_ok());
+}
+
+#[test]
+fn an_effect_is_durable_when_it_is_acknowledged_and_counts_once() {
+    let mut run = Run::default();
+    run.set(0, "a", 10, [100, 201, 200]);
+    run.is_rejected("it committed at version 10, and was answered");
+    run.workload.late = true;
+    assert!(run.judge().is_ok());
+    let mut run = Run::default();
+    run.set(0, "a", 10, [100, 200, 200]);
+    assert!(run.judge().is_ok());
+    // The next version is not durable when the first operation returns.
+    run.set(1, "b", 11, [100, 900, 1_000]);
+    assert!(run.judge().is_ok());
+    run.attempt(0, 19, Some((20, 200)), 200);
+    run.is_rejected("took effect 2 times: at versions 10, 20");
+}
+
+#[test]
+fn a_failed_operation_has_no_effect_and_an_answered_one_has_its_effect() {
+    let mut run = Run::default();
+    run.set(0, "a", 10, [100, 150, 200]);
+    run.ends(0, Outcome::Failed(Error::NOT_COMMITTED));
+    run.is_rejected("without an effect, but it committed at version 10");
+    let mut run = Run::default();
+    run.operation(0, Op::Set("a".to_owned()), (100, 200));
+    run.is_rejected("nothing was committed");
+    run.ends(0, Outcome::Failed(Error::NOT_COMMITTED));
+    assert!(run.judge().is_ok());
+    run.ends(0, Outcome::Unknown(Error::COMMIT_UNKNOWN_RESULT));
+    assert!(run.judge().is_ok());
+}
+
+#[test]
+fn operations_that_promise_not_to_conflict_read_nothing_that_others_write() {
+    let verdict = |conflict_free: bool, client: u16, read: (&'static str, &'static str)| {
+        let workload = Register { conflict_free, ..Register::default() };
+        let mut run = Run { workload, ..Run::default() };
+        run.set(0, "a", 10, [100, 150, 200]);
+        run.set(1, "b", 20, [100, 150, 200]);
+        let mine = usize::from(client);
+        let attempt = run.story.history.attempts[mine].as_mut().expect("an attempt");
+        attempt.read_ranges = vec![KeyRange::new(read.0, read.1)];
+        let truth = Truth::of(&run.story.history);
+        conflict_free::judge(&run.any(), &run.plan, &run.story.history, &truth)
+    };
+    for client in [0, 1] {
+        assert!(verdict(true, client, ("r", "s")).unwrap_err().message.contains("they can conflict"));
+        assert_eq!(verdict(false, client, ("r", "s")), Ok(()));
+        assert_eq!(verdict(true, client, ("s", "t")), Ok(()));
+        assert_eq!(verdict(true, client, ("a", "register")), Ok(()));
+    }
+    // A client may read what it writes itself.
+    let mut run = Run { workload: Register { conflict_free: true, ..Register::default() }, ..Run::default() };
+    run.set(0, "a", 10, [100, 150, 200]);
+    run.story.history.attempts[0].as_mut().expect("an attempt").read_ranges = vec![KeyRange::new("r", "s")];
+    let truth = Truth::of(&run.story.history);
+    assert_eq!(conflict_free::judge(&run.any(), &run.plan, &run.story.history, &truth), Ok(()));
+}
+
+#[test]
+fn an_audit_reports_the_first_version_that_breaks_an_invariant() {
+    let audit = |broken: std::ops::Range<Version>, from: Version| {
+        let mut story = Story::default();
+        for version in 1..=200 {
+            let clear = Mutation::ClearRange(KeyRange::new("broken", "broken\0"));
+            let state = if broken.contains(&version) { set("broken", "") } else { clear };
+            story.log(version * 10, vec![(None, 0, vec![set("a", "1")]), (None, 1, vec![state])]);
+        }
+        let judged = audits::judge(
+            &AnyWorkload::new(<Register>::default()),
+            &story.history,
+            &Truth::of(&story.history),
+            from,
+        );
+        (judged.0, judged.1.map_err(|broken| broken.objection.message))
+    };
+    assert_eq!(audit(0..0, 0), (41, Ok(())));
+    assert_eq!(audit(0..0, 1_990), (2, Ok(())));
+    assert_eq!(audit(0..0, 2_000), (1, Ok(())));
+    // The invariant is broken from this version on, which need not be an audited one.
+    for first in [1, 2, 77, 199, 200] {
+        let why = audit(first..201, 0).1.unwrap_err();
+        assert_eq!(why, format!("from version {}: it is broken", first * 10));
+    }
+    // Versions before the first audit may break the invariant.
+    assert_eq!(audit(1..9, 95).1, Ok(()));
+    assert!(audit(1..10, 95).1.unwrap_err().contains("it is broken"));
+}
+
+#[test]
+fn judged_waits_are_counted() {
+    for (waits, judged) in [(false, 0), (true, 1)] {
+        let mut run = Run { workload: Register { waits, ..Register::default() }, ..Run::default() };
+        run.get(1, None, Some(10), (0, 6 * SECOND));
+        let truth = Truth::of(&run.story.history);
+        let judge = model::judge(&run.any(), &run.plan, &run.operations, &run.story.history, &truth);
+        assert_eq!((judge.0.is_ok(), judge.1), (true, judged));
+    }
+}
+
+/// The judge of a workload whose operations may have several effects.
+#[test]
+fn all_effects_are_durable_when_the_operation_is_answered() {
+    let judged = |second: Nanos, late: bool| {
+        let mut run = Run::default();
+        run.set(0, "a", 10, [100, 150, 200]);
+        run.attempt(0, 19, Some((20, second)), 200);
+        let truth = Truth::of(&run.story.history);
+        let workload = Register::<false> { late, ..Register::default() };
+        model::judge(&AnyWorkload::new(workload), &run.plan, &run.operations, &run.story.history, &truth).0
+    };
+    assert!(judged(200, false).is_ok() && judged(201, true).is_ok());
+    let Err(model::Mismatch::Layer(objection)) = judged(201, false) else { panic!("the second is late") };
+    assert!(objection.message.contains("it committed at version 20, and was answered"), "{objection:?}");
+}
+
+#[test]
+fn the_highest_read_version_that_an_answer_had_received_is_known() {
+    // The first attempt of the first read reads at version 5, the second one at version 9.
+    let run = |retried_until: Nanos, called: Nanos| {
+        let mut run = Run::default();
+        run.get(0, None, Some(5), (100, 200));
+        run.attempt(0, 9, None, retried_until);
+        run.get(1, None, Some(8), (called, 400));
+        run
+    };
+    run(190, 201).is_rejected("but version 9 was known to be committed");
+    assert!(run(190, 200).judge().is_ok());
+    assert!(run(201, 201).judge().is_ok(), "it did not have it when it returned");
+    let mut risky = run(190, 201);
+    risky.story.history.attempts[1].as_mut().expect("an attempt").fresh = false;
+    assert!(risky.judge().is_ok(), "a version that the client chose shows nothing");
+}
+
+#[test]
+fn what_a_read_that_does_not_fit_changes_in_the_model_is_undone() {
+    let mut run = Run { workload: Register { notes: true, ..Register::default() }, ..Run::default() };
+    run.get(0, Some("a"), Some(5), (100, 500));
+    run.attempt(0, 10, None, 450);
+    run.set(1, "a", 10, [100, 150, 200]);
+    // It does not fit at version 5, where nobody may read what it noted.
+    run.get(1, None, Some(6), (100, 500));
+    assert!(run.judge().is_ok(), "{:?}", run.judge());
+}

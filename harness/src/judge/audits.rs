@@ -1,0 +1,118 @@
+//! Audits: the invariants of the workload hold at every version.
+//!
+//! They are read on the cluster during the run and at its end, and afterwards in states rebuilt from the log, so
+//! that the first version that breaks an invariant can be reported.
+
+use super::{Keyspace, Snapshot, Truth, witness::breaks};
+use crate::{describe::erased::AnyWorkload, judge::finding::Objection};
+use futures::FutureExt;
+use shaketable_sim::{
+    history::History,
+    proto::{KeyRange, LogEntry, LoggedTransaction, Version},
+};
+use shaketable_tx::AnyTransaction;
+use std::sync::Arc;
+
+/// The maximum number of intervals between audited versions. Once an audit fails, every version of the last
+/// interval is audited.
+const MOST_VERSIONS: usize = 40;
+
+/// A broken invariant.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Broken {
+    /// The version from which on it is broken.
+    pub since: Version,
+    /// What is broken, and by which transaction.
+    pub objection: Objection,
+}
+
+/// Audits the states from version `from` on. Returns the number of audits, and the broken invariant as the error.
+pub fn judge(
+    workload: &AnyWorkload,
+    history: &History,
+    truth: &Truth,
+    from: Version,
+) -> (u64, Result<(), Box<Broken>>) {
+    let writes: Vec<_> = truth.entries.iter().filter(|e| !e.transactions.is_empty()).collect();
+    let first = writes.partition_point(|e| e.version <= from);
+    let database = Snapshot::new(Keyspace::default());
+    let tx = AnyTransaction::new(database.clone());
+    let advance = |database: &Snapshot, entries: &[&Arc<LogEntry>]| {
+        database.change(|state| {
+            let mutations = entries.iter().flat_map(|e| &e.transactions).flat_map(|tx| &tx.mutations);
+            mutations.for_each(|mutation| state.apply(mutation, None));
+        });
+    };
+    advance(&database, &writes[..first]);
+    let stride = writes[first..].len().div_ceil(MOST_VERSIONS).max(1);
+    let mut audited = 0;
+    let mut done = first;
+    loop {
+        audited += 1;
+        if let Err(broken) = audit(workload, &tx) {
+            let earliest = first_broken(workload, &writes[..done], done.saturating_sub(stride).max(first));
+            let broken = match earliest {
+                Some(first) => first.objection(history, truth),
+                // The setup broke it.
+                None => {
+                    Broken { since: from, objection: Objection { message: broken, ..Objection::default() } }
+                }
+            };
+            return (audited, Err(Box::new(broken)));
+        }
+        if done == writes.len() {
+            return (audited, Ok(()));
+        }
+        let next = (done + stride).min(writes.len());
+        advance(&database, &writes[done..next]);
+        done = next;
+    }
+}
+
+/// The first transaction that breaks an invariant.
+struct First<'a> {
+    version: Version,
+    tx: &'a LoggedTransaction,
+    /// What the audit says.
+    broken: String,
+    /// What it read.
+    reads: Vec<KeyRange>,
+}
+
+impl First<'_> {
+    fn objection(self, history: &History, truth: &Truth) -> Broken {
+        let by = self.tx.attempt.map_or_else(String::new, |a| format!(", written by attempt {}", a.0));
+        let message = format!("from version {}{by}: {}", self.version, self.broken);
+        let place = (self.version, u32::from(self.tx.batch_index));
+        let witness = breaks(history, truth, place, self.tx.attempt, &self.reads);
+        Broken { since: self.version, objection: Objection { message, witness } }
+    }
+}
+
+/// The first of the transactions after the first `sound` versions that breaks an invariant.
+fn first_broken<'a>(workload: &AnyWorkload, writes: &[&'a Arc<LogEntry>], sound: usize) -> Option<First<'a>> {
+    let mut state = Keyspace::default();
+    for entry in &writes[..sound] {
+        entry.transactions.iter().flat_map(|tx| &tx.mutations).for_each(|m| state.apply(m, None));
+    }
+    let database = Snapshot::new(state);
+    let snapshot = AnyTransaction::new(database.clone());
+    for entry in &writes[sound..] {
+        for tx in &entry.transactions {
+            database.change(|state| tx.mutations.iter().for_each(|m| state.apply(m, None)));
+            database.record_reads();
+            if let Err(broken) = audit(workload, &snapshot) {
+                return Some(First { version: entry.version, tx, broken, reads: database.record_reads() });
+            }
+        }
+    }
+    None
+}
+
+fn audit(workload: &AnyWorkload, snapshot: &AnyTransaction) -> Result<(), String> {
+    match workload.audit(snapshot).now_or_never() {
+        Some(Ok(verdict)) => verdict,
+        Some(Err(error)) => Err(format!("the audit failed: {error}")),
+        None => Err("the audit waits for something other than a read of its transaction".to_owned()),
+    }
+}

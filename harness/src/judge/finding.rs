@@ -1,0 +1,237 @@
+//! Findings: what went wrong in a run, and the verdict that follows from it.
+
+use crate::describe::erased::AnyValue;
+use crate::describe::kinds;
+use serde::{Deserialize, Serialize};
+use shaketable_sim::judges::{Judge, truncated};
+pub use shaketable_sim::judges::{Objection, Witness};
+use std::fmt;
+
+macro_rules! kinds {
+    ($($(#[doc = $doc:literal])* $kind:ident = $name:literal by $accused:ident,)*) => {
+        /// The kind of a finding, named after the judge or the part of the runner that reports it.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum Kind { $($(#[doc = $doc])* $kind,)* }
+
+        impl Kind {
+            /// All kinds.
+            pub const ALL: &[Kind] = &[$(Kind::$kind),*];
+
+            /// The name in reports.
+            pub fn name(self) -> &'static str {
+                match self { $(Kind::$kind => $name),* }
+            }
+
+            /// What a finding of this kind accuses.
+            pub fn accused(self) -> Accused {
+                match self { $(Kind::$kind => Accused::$accused),* }
+            }
+        }
+    };
+}
+
+kinds! {
+    /// Committed transactions are not equivalent to a serial order.
+    Serializable = "serializable" by Harness,
+    /// A transaction does not see a commit that was acknowledged before it began.
+    RealTime = "real-time" by Harness,
+    /// Acknowledged data is lost, or the final keyspace differs from the replay of the log.
+    Durable = "durable" by Harness,
+    /// Replicas of a shard differ.
+    Convergent = "convergent" by Harness,
+    /// The workload cannot be set up on a calm cluster.
+    Setup = "setup" by Harness,
+    /// Storage servers do not catch up on a healed cluster.
+    Settle = "settle" by Harness,
+    /// Two runs of one seed are not identical.
+    Determinism = "determinism" by Harness,
+    /// The simulator panicked.
+    HarnessPanic = "panic" by Harness,
+    /// The workload's sequential model panicked.
+    WorkloadModel = "workload's model" by Harness,
+    /// The real cluster was lost.
+    Lost = "cluster" by Harness,
+    /// An answer or an effect contradicts the sequential model.
+    Model = "model" by Layer,
+    /// An answer contradicts the promises of the layer, whatever other clients did.
+    Answer = "answer" by Layer,
+    /// An invariant is broken.
+    Audit = "audit" by Layer,
+    /// The final database differs from the final model.
+    Check = "check" by Layer,
+    /// Operations that promise not to conflict can conflict.
+    ConflictFree = "conflict-free" by Layer,
+    /// An `always!` claim in the code of a layer or a workload does not hold.
+    Always = "always" by Layer,
+    /// An operation fails or stays unknown, and nothing in its run explains it.
+    Unexplained = "unexplained" by Layer,
+    /// A layer or a workload panicked.
+    Panic = "panic" by Layer,
+    /// An operation does not finish after faults have ended.
+    Live = "live" by Layer,
+}
+
+impl From<Judge> for Kind {
+    fn from(judge: Judge) -> Kind {
+        match judge {
+            Judge::Serializable => Kind::Serializable,
+            Judge::RealTime => Kind::RealTime,
+            Judge::Durable => Kind::Durable,
+            Judge::Convergent => Kind::Convergent,
+        }
+    }
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// What a finding accuses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Accused {
+    /// The layer, or the workload that shakes it.
+    Layer,
+    /// The simulator, the real cluster, or the workload's own setup or model.
+    Harness,
+}
+
+/// One thing that went wrong in a run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finding {
+    /// The kind.
+    pub kind: Kind,
+    /// The details. A message of more than 2,000 characters is truncated, with a note of how many are missing.
+    pub message: String,
+    /// What contradicts the claim.
+    pub witness: Witness,
+    /// The operations of the witness as the plan has them.
+    pub(crate) called: Vec<Called>,
+}
+
+/// An operation that a finding names.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Called {
+    /// How messages show it.
+    pub(crate) shown: String,
+    /// The kinds of its calls, in their order.
+    pub(crate) kinds: Vec<&'static str>,
+}
+
+impl Finding {
+    /// Creates a finding without a witness, and truncates its message if necessary.
+    pub fn new(kind: Kind, message: impl Into<String>) -> Finding {
+        let (witness, called) = Default::default();
+        Finding { kind, message: truncated(message.into()), witness, called }
+    }
+
+    /// The finding of a judge.
+    pub fn of(kind: Kind, objection: Objection) -> Finding {
+        Finding::new(kind, objection.message).with(objection.witness)
+    }
+
+    /// The finding with what contradicts the claim: the first [`MOST`](Witness::MOST) of each, in ascending order.
+    pub fn with(self, witness: Witness) -> Finding {
+        Finding { witness: witness.settled(), ..self }
+    }
+
+    /// Notes how the plan has the operations of the witness.
+    pub(crate) fn calls(&mut self, planned: &[Vec<AnyValue>]) {
+        let of = |(client, index): &(usize, usize)| planned.get(*client)?.get(*index);
+        let called = |op| Called { shown: format!("{op:?}"), kinds: kinds::of(op) };
+        self.called = self.witness.operations.iter().filter_map(of).map(called).collect();
+    }
+
+    /// The verdict on a run of which this is the only finding.
+    pub fn verdict(&self) -> Verdict {
+        match (self.kind.accused(), self.kind) {
+            (Accused::Harness, _) => Verdict::Harness,
+            (Accused::Layer, Kind::Live) => Verdict::Stuck,
+            (Accused::Layer, _) => Verdict::Violated,
+        }
+    }
+}
+
+/// How a run ended, in the order of severity.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, PartialOrd, Ord)]
+#[serde(rename_all = "kebab-case")]
+pub enum Verdict {
+    /// There are no findings.
+    #[default]
+    Passed,
+    /// An operation did not finish after faults had ended.
+    Stuck,
+    /// The layer, or the workload that shakes it, broke a promise.
+    Violated,
+    /// The simulator, the real cluster, or the workload's own setup or model failed.
+    Harness,
+}
+
+impl Verdict {
+    /// The verdict on a run with these findings. The most severe one decides.
+    pub fn of(findings: &[Finding]) -> Verdict {
+        findings.iter().map(Finding::verdict).max().unwrap_or_default()
+    }
+}
+
+/// The finding that decides the verdict: the first of the most severe ones.
+pub fn deciding(findings: &[Finding]) -> Option<&Finding> {
+    let verdict = Verdict::of(findings);
+    findings.iter().find(|finding| finding.verdict() == verdict)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use shaketable_sim::history::AttemptId;
+
+    #[test]
+    fn the_most_severe_finding_decides() {
+        let found = |kinds: &[Kind]| -> Vec<Finding> {
+            kinds.iter().map(|kind| Finding::new(*kind, kind.name())).collect()
+        };
+        let decided = |kinds: &[Kind]| {
+            let findings = found(kinds);
+            (Verdict::of(&findings), deciding(&findings).map(|finding| finding.kind))
+        };
+        assert_eq!(decided(&[]), (Verdict::Passed, None));
+        assert_eq!(decided(&[Kind::Live]), (Verdict::Stuck, Some(Kind::Live)));
+        assert_eq!(decided(&[Kind::Live, Kind::Audit]), (Verdict::Violated, Some(Kind::Audit)));
+        assert_eq!(decided(&[Kind::Panic, Kind::Audit]), (Verdict::Violated, Some(Kind::Panic)));
+        assert_eq!(
+            decided(&[Kind::Live, Kind::Audit, Kind::Durable]),
+            (Verdict::Harness, Some(Kind::Durable))
+        );
+    }
+
+    #[test]
+    fn names_of_kinds_are_unique_except_panic() {
+        let names: Vec<&str> = Kind::ALL.iter().map(|kind| kind.name()).collect();
+        let mut once = names.clone();
+        once.sort_unstable();
+        once.dedup();
+        // "panic" is the name of two kinds: a panic of the layer, and a panic of the simulator.
+        assert_eq!(once.len() + 1, names.len(), "{names:?}");
+        assert_eq!(Kind::Lost.name(), shaketable_reports::run::LOST);
+    }
+
+    #[test]
+    fn a_long_message_is_truncated() {
+        let long = "ä".repeat(2_003);
+        let message = Finding::new(Kind::Model, long).message;
+        assert_eq!(message, format!("{}… (3 characters more)", "ä".repeat(2_000)));
+        assert_eq!(Finding::new(Kind::Model, "ä".repeat(2_000)).message.chars().count(), 2_000);
+    }
+
+    #[test]
+    fn a_witness_keeps_what_is_named_first_in_order() {
+        let named = (0..30u32).rev().flat_map(|id| [AttemptId(id), AttemptId(id)]).collect();
+        let long = "x".repeat(2_001);
+        let witness = Witness { attempts: named, found: Some(long), ..Witness::operation(1, 2) };
+        let witness = Finding::new(Kind::Model, "it").with(witness).witness;
+        assert_eq!(witness.attempts, (10..30).map(AttemptId).collect::<Vec<_>>());
+        assert_eq!(witness.operations, [(1, 2)]);
+        assert!(witness.found.is_some_and(|found| found.ends_with("x… (1 characters more)")));
+    }
+}

@@ -1,0 +1,28 @@
+//! The judges: each one makes one claim about the recorded data of a run.
+//!
+//! Those of [`shaketable_sim::judges`] check the simulated cluster itself on every seed: [`serializable`], [`real_time`],
+//! [`durable`] and [`convergent`]. Their findings accuse the harness and never the layer. The others check the workload:
+//! [`model`], [`audits`], [`conflict_free`], [`live`] and [`unexplained`]. [`vacuous`] judges all runs of a sweep together.
+
+#[cfg(test)]
+pub(crate) mod alarms;
+pub mod audits;
+pub mod conflict_free;
+pub mod finding;
+pub mod live;
+mod misfit;
+pub mod model;
+pub mod panics;
+mod snapshot;
+pub mod unexplained;
+pub mod vacuous;
+mod witness;
+
+pub(crate) use misfit::of as of_operation;
+pub(crate) use shaketable_sim::judges::writes;
+pub use shaketable_sim::judges::{
+    Evidence, Judge, Judgement, Keyspace, KnownCommit, Replica, Timeline, Truth, convergent, durable,
+    real_time, serializable, show,
+};
+pub use snapshot::Snapshot;
+pub(crate) use witness::observed;

@@ -1,0 +1,8 @@
+//! One run: the plan that a seed draws, and how it is performed, on a simulated cluster or on a real one.
+
+pub mod calm;
+pub mod plan;
+pub(crate) mod pool;
+pub mod real;
+pub mod regressions;
+pub mod runner;

@@ -1,0 +1,370 @@
+//! A separate keyspace within a database: every stored key begins with a prefix, which the application does not
+//! see.
+//!
+//! The application uses keys from `""` to `"\xff"` as on an empty cluster, and touches no key outside of the
+//! prefix: options that permit writes to system keys are refused. Special keys and system keys are read without
+//! the prefix.
+//!
+//! Four things differ from an empty cluster:
+//!
+//! * The maximum key length is shorter by the length of the prefix.
+//! * A range that begins at a selector with an offset of 0 or less, or ends at one with an offset of more than 1,
+//!   is read in two steps, because such a selector could leave the prefix. The second step begins only when the
+//!   future is polled.
+//! * Conflict ranges of selectors that do leave the prefix extend beyond it, so that writes of other applications
+//!   can conflict.
+//! * Mapped ranges are refused with 2108, because a mapper creates keys without the prefix.
+
+use crate::describe::pass_on::pass_on;
+use bytes::{BufMut, Bytes, BytesMut};
+use futures::{
+    FutureExt,
+    future::{BoxFuture, Either},
+};
+use shaketable_tx::{
+    ConflictRangeType, Database, DatabaseOption, Env, Error, Isolation, KeySelector, KeyValue, MutationType,
+    RangeBatch, RangeOption, Result, Transaction, TransactionOption, Turns, strinc,
+};
+use std::{future::Future, time::Duration};
+
+/// The end of the user keys and the begin of the system keys.
+const END: &[u8] = b"\xff";
+
+/// The keys with a prefix.
+#[derive(Clone, Debug)]
+pub struct Space {
+    prefix: Bytes,
+    end: Bytes,
+}
+
+/// A database within a prefix of another database.
+#[derive(Clone)]
+pub struct Prefixed<D> {
+    inner: D,
+    space: Space,
+}
+
+/// A transaction of a [`Prefixed`] database.
+#[derive(Clone)]
+pub struct PrefixedTransaction<T> {
+    inner: T,
+    space: Space,
+}
+
+impl Space {
+    /// The keys that begin with `prefix`; `None` if the prefix is empty or is a system key.
+    pub fn new(prefix: impl Into<Bytes>) -> Option<Space> {
+        let prefix = prefix.into();
+        let end = strinc(&prefix)?;
+        (!prefix.is_empty() && &prefix[..] < END).then_some(Space { prefix, end })
+    }
+
+    /// The keys that continue with `name` after the prefix.
+    pub fn below(&self, name: &str) -> Space {
+        let prefix: Bytes = [&self.prefix, name.as_bytes()].concat().into();
+        // The longer prefix has an end, as the shorter one has.
+        let end = strinc(&prefix).unwrap_or_else(|| self.end.clone());
+        Space { prefix, end }
+    }
+
+    /// The prefix.
+    pub fn prefix(&self) -> &Bytes {
+        &self.prefix
+    }
+
+    /// The begin and the end of the range of all keys.
+    pub fn range(&self) -> (Bytes, Bytes) {
+        (self.prefix.clone(), self.end.clone())
+    }
+
+    /// The options to read all keys.
+    pub fn all(&self) -> RangeOption {
+        RangeOption::new(self.prefix.clone(), self.end.clone())
+    }
+
+    /// The stored form of a key. System keys are unchanged.
+    fn key(&self, key: &[u8]) -> Bytes {
+        match key < END {
+            true => [&self.prefix, key].concat().into(),
+            false => Bytes::copy_from_slice(key),
+        }
+    }
+
+    /// The stored form of a bound of a range. The end of all user keys becomes the end of the prefix.
+    fn bound(&self, key: &[u8]) -> Bytes {
+        if key == END { self.end.clone() } else { self.key(key) }
+    }
+
+    /// The stored form of the two bounds of a range. A range that begins at a user key and ends in the system keys
+    /// is replaced by an empty range at its end, which the client refuses or which has no effect.
+    fn part(&self, begin: &[u8], end: &[u8]) -> (Bytes, Bytes) {
+        match (begin < END, end > END) {
+            (true, true) => (Bytes::copy_from_slice(end), Bytes::copy_from_slice(end)),
+            _ => (self.bound(begin), self.bound(end)),
+        }
+    }
+
+    fn selector(&self, selector: &KeySelector) -> KeySelector {
+        KeySelector::new(self.bound(&selector.key), selector.or_equal, selector.offset)
+    }
+
+    /// The key without its prefix. A stored key before the prefix becomes `""`, and one after it `"\xff"`.
+    pub fn seen(&self, key: Bytes) -> Bytes {
+        if key.starts_with(&self.prefix) {
+            key.slice(self.prefix.len()..)
+        } else if key < self.prefix {
+            Bytes::new()
+        } else {
+            Bytes::from_static(END)
+        }
+    }
+
+    /// The stored form of a key that ends with the offset of its versionstamp. A key with an invalid offset is
+    /// unchanged, so that the client refuses it.
+    fn stamped(&self, key: &[u8]) -> Bytes {
+        let stored = || {
+            let (name, offset) = key.split_last_chunk::<4>()?;
+            let offset = i32::from_le_bytes(*offset);
+            let moved = offset.checked_add(self.prefix.len().try_into().ok()?)?;
+            if offset < 0 || name >= END {
+                return None;
+            }
+            let mut stored = BytesMut::from(&self.prefix[..]);
+            stored.put_slice(name);
+            stored.put_i32_le(moved);
+            Some(stored.freeze())
+        };
+        stored().unwrap_or_else(|| Bytes::copy_from_slice(key))
+    }
+}
+
+impl<D: Database> Prefixed<D> {
+    /// The keys of `inner` in `space` as a database.
+    pub fn new(inner: D, space: Space) -> Prefixed<D> {
+        Prefixed { inner, space }
+    }
+}
+
+impl<T> PrefixedTransaction<T> {
+    /// The underlying transaction, which uses stored keys.
+    pub fn stored(&self) -> &T {
+        &self.inner
+    }
+}
+
+impl<D: Database> Database for Prefixed<D> {
+    type Transaction = PrefixedTransaction<D::Transaction>;
+
+    fn create_transaction(&self) -> Result<Self::Transaction> {
+        Ok(PrefixedTransaction { inner: self.inner.create_transaction()?, space: self.space.clone() })
+    }
+
+    fn set_option(&self, option: DatabaseOption) -> Result<()> {
+        self.inner.set_option(option)
+    }
+
+    fn env(&self) -> &Env {
+        self.inner.env()
+    }
+}
+
+/// Whether a selector may resolve to a key outside of the prefix of its key: before it for the begin of a range,
+/// and after it for the end.
+fn may_leave(selector: &KeySelector, forwards: bool) -> bool {
+    selector.key < END && if forwards { selector.offset > 1 } else { selector.offset < 1 }
+}
+
+impl<T: Transaction> Transaction for PrefixedTransaction<T> {
+    pass_on! { <T> inner: turns }
+
+    fn with_turns(&self, turns: Turns) -> Self {
+        PrefixedTransaction { inner: self.inner.with_turns(turns), ..self.clone() }
+    }
+
+    fn get(
+        &self,
+        key: &[u8],
+        isolation: Isolation,
+    ) -> impl Future<Output = Result<Option<Bytes>>> + Send + use<T> {
+        self.inner.get(&self.space.key(key), isolation)
+    }
+
+    fn get_key(
+        &self,
+        selector: &KeySelector,
+        isolation: Isolation,
+    ) -> impl Future<Output = Result<Bytes>> + Send + use<T> {
+        let is_system = &selector.key[..] > END;
+        let read = self.inner.get_key(&self.space.selector(selector), isolation);
+        let space = self.space.clone();
+        async move { read.await.map(|key| if is_system { key } else { space.seen(key) }) }
+    }
+
+    fn get_range(
+        &self,
+        range: &RangeOption,
+        iteration: usize,
+        isolation: Isolation,
+    ) -> impl Future<Output = Result<RangeBatch>> + Send + use<T> {
+        let is_system = &range.begin.key[..] > END || &range.end.key[..] > END;
+        let stored = match is_system {
+            true => range.clone(),
+            false => RangeOption {
+                begin: self.space.selector(&range.begin),
+                end: self.space.selector(&range.end),
+                ..range.clone()
+            },
+        };
+        let leaves = (may_leave(&range.begin, false), may_leave(&range.end, true));
+        let read = if !is_system && (leaves.0 || leaves.1) {
+            let (this, range) = (self.clone(), range.clone());
+            let in_two_steps = async move {
+                let mut stored = stored;
+                for (at, selector, leaves) in
+                    [(&mut stored.begin, &range.begin, leaves.0), (&mut stored.end, &range.end, leaves.1)]
+                {
+                    if leaves {
+                        let key = this.get_key(selector, isolation).await?;
+                        *at = KeySelector::first_greater_or_equal(this.space.bound(&key));
+                    }
+                }
+                this.inner.get_range(&stored, iteration, isolation).await
+            };
+            Either::Left(in_two_steps.boxed())
+        } else {
+            Either::Right(self.inner.get_range(&stored, iteration, isolation))
+        };
+        let space = self.space.clone();
+        async move {
+            let batch = read.await?;
+            if is_system {
+                return Ok(batch);
+            }
+            let seen = |row: KeyValue| KeyValue { key: space.seen(row.key), value: row.value };
+            Ok(RangeBatch { rows: batch.rows.into_iter().map(seen).collect(), more: batch.more })
+        }
+    }
+
+    fn set(&self, key: &[u8], value: &[u8]) {
+        self.inner.set(&self.space.key(key), value);
+    }
+
+    fn clear(&self, key: &[u8]) {
+        self.inner.clear(&self.space.key(key));
+    }
+
+    fn clear_range(&self, begin: &[u8], end: &[u8]) {
+        let (begin, end) = self.space.part(begin, end);
+        self.inner.clear_range(&begin, &end);
+    }
+
+    fn atomic_op(&self, key: &[u8], operand: &[u8], op: MutationType) {
+        let key = match op {
+            MutationType::SetVersionstampedKey => self.space.stamped(key),
+            _ => self.space.key(key),
+        };
+        self.inner.atomic_op(&key, operand, op);
+    }
+
+    fn add_conflict_range(&self, begin: &[u8], end: &[u8], kind: ConflictRangeType) -> Result<()> {
+        let (begin, end) = self.space.part(begin, end);
+        self.inner.add_conflict_range(&begin, &end, kind)
+    }
+
+    fn watch(&self, key: &[u8]) -> BoxFuture<'static, Result<()>> {
+        self.inner.watch(&self.space.key(key))
+    }
+
+    fn get_estimated_range_size_bytes(
+        &self,
+        begin: &[u8],
+        end: &[u8],
+    ) -> impl Future<Output = Result<i64>> + Send + use<T> {
+        let (begin, end) = self.space.part(begin, end);
+        self.inner.get_estimated_range_size_bytes(&begin, &end)
+    }
+
+    fn get_range_split_points(
+        &self,
+        begin: &[u8],
+        end: &[u8],
+        chunk_size: i64,
+    ) -> impl Future<Output = Result<Vec<Bytes>>> + Send + use<T> {
+        let (begin, end) = self.space.part(begin, end);
+        let read = self.inner.get_range_split_points(&begin, &end, chunk_size);
+        let space = self.space.clone();
+        async move { Ok(read.await?.into_iter().map(|point| space.seen(point)).collect()) }
+    }
+
+    fn get_addresses_for_key(&self, key: &[u8]) -> impl Future<Output = Result<Vec<String>>> + Send + use<T> {
+        self.inner.get_addresses_for_key(&self.space.key(key))
+    }
+
+    /// Refuses access to system keys and raw access, which would permit keys outside of the prefix.
+    fn set_option(&self, option: TransactionOption) -> Result<()> {
+        match option {
+            TransactionOption::AccessSystemKeys | TransactionOption::RawAccess => Err(Error::INVALID_OPTION),
+            option => self.inner.set_option(option),
+        }
+    }
+
+    pass_on! {
+        <T> inner:
+            get_read_version, set_read_version, get_committed_version, get_versionstamp,
+            get_approximate_size, get_tag_throttled_duration, get_total_cost, commit, on_error,
+            reset, cancel
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn space() -> Space {
+        Space::new("run/7/").expect("a prefix with an end")
+    }
+
+    #[test]
+    fn keys_are_stored_with_the_prefix_and_read_without_it() {
+        let space = space();
+        for key in [&b""[..], b"a", b"\xfe\xff", b"\0"] {
+            let stored = space.key(key);
+            assert!(stored.starts_with(b"run/7/"));
+            assert_eq!(space.seen(stored), key);
+        }
+        assert_eq!(space.seen("run/6".into()), "");
+        // `0` is the character after `/`.
+        assert_eq!(space.seen("run/70".into()), END);
+        assert_eq!(space.seen("run0".into()), END);
+    }
+
+    #[test]
+    fn no_range_extends_beyond_the_prefix() {
+        let space = space();
+        let within = |begin: &[u8], end: &[u8]| {
+            let (begin, end) = space.part(begin, end);
+            begin >= end || (b"run/7/"[..] <= begin[..] && end[..] <= b"run/70"[..])
+        };
+        assert!(within(b"", END));
+        assert!(within(b"a", b"b"));
+        assert!(within(b"a", b"\xff\x02"));
+        assert!(within(b"", b"\xff\xff\xff"));
+    }
+
+    #[test]
+    fn a_versionstamp_offset_is_moved_by_the_prefix() {
+        let space = space();
+        let moved = space.stamped(b"ab##########\x02\0\0\0");
+        assert_eq!(&moved[..], b"run/7/ab##########\x08\0\0\0");
+        for wrong in [&b"abc"[..], b"ab\xff\xff\xff\xff", b"ab\xff\xff\xff\x7f", b"\xffa\0\0\0\0"] {
+            assert_eq!(space.stamped(wrong), wrong, "unchanged, so that the client refuses it");
+        }
+    }
+
+    #[test]
+    fn an_invalid_prefix_is_refused() {
+        for wrong in [&b""[..], b"\xff", b"\xff\xff", b"\xff\x02"] {
+            assert!(Space::new(wrong).is_none());
+        }
+    }
+}

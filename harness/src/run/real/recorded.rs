@@ -1,0 +1,598 @@
+//! A client of a real cluster that records the history.
+//!
+//! Every call is recorded as the simulated client records it. Each transaction that writes also writes an entry
+//! into a log: a key with its versionstamp and the number of the attempt. The log shows whether an attempt with an
+//! unknown outcome committed, and at which version. From both, [`SharedHistory::history`] makes a history like that of a
+//! simulated run.
+//!
+//! The futures of the database are boxed: those of a layer contain them many times, and the stacks of threads are
+//! small.
+
+use super::prefixed::{Prefixed, PrefixedTransaction, Space};
+use crate::describe::pass_on::pass_on;
+use bytes::Bytes;
+use futures::{FutureExt, future::BoxFuture};
+use parking_lot::Mutex;
+use shaketable_sim::{
+    atomic,
+    history::{Attempt, AttemptId, Call, ClientId, History, OwnWrites, OwnWritesByCall, Reported},
+    proto::{Generation, KeyRange, LogEntry, LoggedTransaction, Mutation, Version},
+    rt::Nanos,
+};
+use shaketable_tx::{
+    ConflictRangeType, Database, DatabaseOption, Env, Error, Isolation, KeySelector, MutationType,
+    RangeBatch, RangeOption, Result, Transaction, TransactionOption, Turns,
+};
+use std::{collections::BTreeMap, future::Future, sync::Arc, time::Duration};
+
+/// The history recorded by all clients of a run.
+#[derive(Default)]
+pub struct SharedHistory(Mutex<History>);
+
+impl SharedHistory {
+    /// A version that includes everything that was acknowledged: the highest one of an acknowledged commit, or of a
+    /// transaction that only read. A retry may find that the commit with an unknown result before it took effect.
+    pub fn latest_commit(&self) -> Version {
+        let version = |attempt: &Attempt| match attempt.reported {
+            Reported::Committed { version, .. } => version,
+            Reported::ReadOnly => attempt.read_version.unwrap_or(0),
+            _ => 0,
+        };
+        self.0.lock().attempts.iter().flatten().map(version).max().unwrap_or(0)
+    }
+
+    /// Whether a commit may still take effect: see [`History::commits_may_land`].
+    pub fn commits_may_land(&self) -> bool {
+        self.0.lock().commits_may_land()
+    }
+
+    /// The history. `log` shows what committed: it has the versionstamp and the attempt of each entry.
+    pub fn history(&self, log: &[([u8; 10], AttemptId)]) -> History {
+        let mut seen = self.0.lock();
+        // A real cluster may be slow at any time.
+        let faulty = Some((0, Nanos::MAX));
+        let attempts = std::mem::take(&mut seen.attempts);
+        let mut history = History { attempts, faulty, ..History::default() };
+        let mut versions: BTreeMap<Version, Vec<LoggedTransaction>> = BTreeMap::new();
+        for (stamp, attempt) in log {
+            let (version, batch_index) = place(stamp);
+            let calls = history.attempts.get(attempt.0 as usize).and_then(Option::as_ref);
+            let mutations =
+                calls.into_iter().flat_map(|attempt| &attempt.calls).filter_map(|call| match call {
+                    Call::Write(mutation) => Some(atomic::stamped(mutation, stamp)),
+                    _ => None,
+                });
+            let mutations = mutations.collect();
+            let transaction = LoggedTransaction { attempt: Some(*attempt), batch_index, mutations };
+            versions.entry(version).or_default().push(transaction);
+        }
+        let mut previous = 0;
+        for (version, mut transactions) in versions {
+            transactions.sort_by_key(|tx| tx.batch_index);
+            let entry = LogEntry { previous, version, known_committed: version, transactions };
+            history.logged.insert((Generation::default(), version), Arc::new(entry));
+            previous = version;
+        }
+        history
+    }
+}
+
+/// The commit version and the batch index of a versionstamp.
+fn place(stamp: &[u8; 10]) -> (Version, u16) {
+    let [a, b, c, d, e, f, g, h, i, j] = *stamp;
+    (Version::from_be_bytes([a, b, c, d, e, f, g, h]), u16::from_be_bytes([i, j]))
+}
+
+/// The log in which a run's transactions record that they committed.
+#[derive(Clone, Debug)]
+pub struct Log(Space);
+
+impl Log {
+    /// Creates a log in a space that is not used for anything else.
+    pub fn new(space: Space) -> Log {
+        Log(space)
+    }
+
+    /// The keys of its entries.
+    pub fn space(&self) -> &Space {
+        &self.0
+    }
+
+    /// The versionstamped key of an attempt's entry: the prefix, ten zero bytes for the versionstamp, the
+    /// attempt's number as four bytes (big-endian), and the offset of the versionstamp.
+    fn key(&self, attempt: AttemptId) -> Vec<u8> {
+        let prefix = self.0.prefix();
+        let mut key = prefix.to_vec();
+        key.extend_from_slice(&[0; 10]);
+        key.extend_from_slice(&attempt.0.to_be_bytes());
+        key.extend_from_slice(&(prefix.len() as u32).to_le_bytes());
+        key
+    }
+
+    /// The versionstamp and the attempt of an entry; `None` if the key is not an entry of this log.
+    pub fn entry(&self, key: &[u8]) -> Option<([u8; 10], AttemptId)> {
+        let (stamp, attempt) = key.strip_prefix(&self.0.prefix()[..])?.split_first_chunk()?;
+        Some((*stamp, AttemptId(u32::from_be_bytes(attempt.try_into().ok()?))))
+    }
+}
+
+/// The database of a client, which records its calls.
+#[derive(Clone)]
+pub struct Recorded<D>(Arc<Shared<D>>);
+
+struct Shared<D> {
+    inner: Prefixed<D>,
+    client: ClientId,
+    log: Log,
+    history: Arc<SharedHistory>,
+    operation: Mutex<Option<u32>>,
+}
+
+impl<D: Database> Recorded<D> {
+    /// The database of one client of a run.
+    pub fn new(
+        inner: D,
+        space: Space,
+        log: Log,
+        client: ClientId,
+        history: Arc<SharedHistory>,
+    ) -> Recorded<D> {
+        let inner = Prefixed::new(inner, space);
+        Recorded(Arc::new(Shared { inner, client, log, history, operation: Mutex::new(None) }))
+    }
+
+    /// Sets the operation to which transactions created from now on belong.
+    pub fn set_operation(&self, operation: Option<u32>) {
+        *self.0.operation.lock() = operation;
+    }
+}
+
+impl<D: Database> Database for Recorded<D> {
+    type Transaction = RecordedTransaction<D>;
+
+    fn create_transaction(&self) -> Result<RecordedTransaction<D>> {
+        let inner = self.0.inner.create_transaction()?;
+        let operation = *self.0.operation.lock();
+        let record = Record::new(operation, self.0.client, self.0.history.clone());
+        Ok(RecordedTransaction { inner, shared: self.0.clone(), record: Arc::new(Mutex::new(record)) })
+    }
+
+    fn set_option(&self, option: DatabaseOption) -> Result<()> {
+        self.0.inner.set_option(option)
+    }
+
+    fn env(&self) -> &Env {
+        self.0.inner.env()
+    }
+}
+
+/// The current attempt. It is added to the history when it ends in any way.
+struct Record {
+    history: Arc<SharedHistory>,
+    client: ClientId,
+    operation: Option<u32>,
+    /// The number of the attempt within its transaction, so that a late reply is not recorded in the next attempt.
+    number: u32,
+    id: Option<AttemptId>,
+    calls: Vec<Call>,
+    version_requested: Option<Nanos>,
+    /// Whether `on_error` is in progress: the client may have begun the next attempt already, before its recorder knows.
+    is_ending: bool,
+    /// When something was first called since then, which the client may have taken for the next attempt.
+    called_meanwhile: Option<Nanos>,
+    fresh: bool,
+    read_version: Option<Version>,
+    own_writes: OwnWritesByCall,
+    /// What the next read sees of them.
+    seen: OwnWrites,
+    snapshot_read_your_writes: i32,
+    waives_conflicts: bool,
+    commit_sent: Option<Nanos>,
+    outcome_is_final: bool,
+    reported: Reported,
+    ended: Nanos,
+}
+
+impl Record {
+    fn new(operation: Option<u32>, client: ClientId, history: Arc<SharedHistory>) -> Record {
+        Record {
+            history,
+            client,
+            operation,
+            number: 0,
+            id: None,
+            calls: Vec::new(),
+            version_requested: None,
+            is_ending: false,
+            called_meanwhile: None,
+            fresh: true,
+            read_version: None,
+            own_writes: OwnWritesByCall::default(),
+            seen: OwnWrites::default(),
+            snapshot_read_your_writes: 0,
+            waives_conflicts: false,
+            commit_sent: None,
+            outcome_is_final: true,
+            reported: Reported::Nothing,
+            ended: 0,
+        }
+    }
+
+    /// Adds this attempt to the history and begins the next one.
+    fn next(&mut self) {
+        let mut next = Record::new(self.operation, self.client, self.history.clone());
+        next.number = self.number + 1;
+        next.version_requested = self.called_meanwhile;
+        drop(std::mem::replace(self, next));
+    }
+
+    /// A call follows for which the client may request the read version. The request is not earlier than this, and may
+    /// be later: a verdict about its order holds at whatever time this thread proceeds.
+    fn version_is_needed(&mut self, now: Nanos) {
+        self.version_requested.get_or_insert(now);
+        if self.is_ending {
+            self.called_meanwhile.get_or_insert(now);
+        }
+    }
+
+    fn id(&mut self) -> AttemptId {
+        let history = &self.history;
+        *self.id.get_or_insert_with(|| history.0.lock().reserve())
+    }
+
+    fn writes(&self) -> bool {
+        self.calls.iter().any(|call| matches!(call, Call::Write(_)))
+    }
+}
+
+impl Drop for Record {
+    fn drop(&mut self) {
+        if self.calls.is_empty() && self.read_version.is_none() && self.commit_sent.is_none() {
+            return;
+        }
+        let id = self.id();
+        let attempt = Attempt {
+            client: self.client,
+            operation: self.operation,
+            version_requested: self.version_requested.unwrap_or(0),
+            read_version: self.read_version,
+            fresh: self.fresh && self.version_requested.is_some(),
+            own_writes: std::mem::take(&mut self.own_writes),
+            calls: std::mem::take(&mut self.calls),
+            round_trips: 0,
+            watches: Vec::new(),
+            commit_sent: self.commit_sent,
+            outcome_is_final: self.outcome_is_final,
+            // The C client does not expose them.
+            read_ranges: Vec::new(),
+            write_ranges: self.waives_conflicts.then(Vec::new),
+            reported: self.reported,
+            ended: self.ended,
+        };
+        self.history.0.lock().record(id, attempt);
+    }
+}
+
+/// A transaction that records its calls.
+pub struct RecordedTransaction<D: Database> {
+    inner: PrefixedTransaction<D::Transaction>,
+    shared: Arc<Shared<D>>,
+    record: Arc<Mutex<Record>>,
+}
+
+impl<D: Database> Clone for RecordedTransaction<D> {
+    fn clone(&self) -> Self {
+        RecordedTransaction {
+            inner: self.inner.clone(),
+            shared: self.shared.clone(),
+            record: self.record.clone(),
+        }
+    }
+}
+
+impl<D: Database> RecordedTransaction<D> {
+    fn now(&self) -> Nanos {
+        self.shared.inner.env().now().as_nanos() as Nanos
+    }
+
+    /// Records a call. Returns the number of the attempt and the index of the call, for [`replied`](Self::replied).
+    fn call(&self, call: Call) -> (u32, usize) {
+        let now = self.now();
+        let mut record = self.record.lock();
+        if !matches!(call, Call::Write(_)) {
+            record.version_is_needed(now);
+        }
+        let (number, seen) = (record.calls.len(), record.seen);
+        record.own_writes.note(number, seen);
+        record.calls.push(call);
+        (record.number, record.calls.len() - 1)
+    }
+
+    /// Notes that a call follows for which the client may request the read version.
+    fn needs_version(&self) {
+        let now = self.now();
+        self.record.lock().version_is_needed(now);
+    }
+
+    /// Records the reply to a call, and the read version of the attempt. A reply that is late, because its attempt has
+    /// ended, asks for nothing: the request would be that of the next attempt.
+    async fn replied(&self, (number, at): (u32, usize), note: impl FnOnce(&mut Call)) {
+        let is_late = || {
+            let record = self.record.lock();
+            record.number != number || record.is_ending
+        };
+        if is_late() {
+            return;
+        }
+        let version = self.inner.get_read_version().boxed().await.ok();
+        let mut record = self.record.lock();
+        if record.number == number {
+            record.read_version = record.read_version.or(version);
+            record.calls.get_mut(at).map(note);
+        }
+    }
+
+    fn write(&self, mutation: Mutation) {
+        self.call(Call::Write(mutation));
+    }
+}
+
+impl<D: Database> Transaction for RecordedTransaction<D> {
+    pass_on! { <D> inner: turns }
+
+    fn with_turns(&self, turns: Turns) -> Self {
+        RecordedTransaction { inner: self.inner.with_turns(turns), ..self.clone() }
+    }
+
+    fn get(
+        &self,
+        key: &[u8],
+        isolation: Isolation,
+    ) -> impl Future<Output = Result<Option<Bytes>>> + Send + use<D> {
+        let call = self.call(Call::Get { key: Bytes::copy_from_slice(key), isolation, answer: None });
+        let (read, this) = (self.inner.get(key, isolation).boxed(), self.clone());
+        async move {
+            let value = read.await?;
+            this.replied(call, |call| {
+                if let Call::Get { answer, .. } = call {
+                    *answer = Some(value.clone());
+                }
+            })
+            .await;
+            Ok(value)
+        }
+    }
+
+    fn get_key(
+        &self,
+        selector: &KeySelector,
+        isolation: Isolation,
+    ) -> impl Future<Output = Result<Bytes>> + Send + use<D> {
+        let call = self.call(Call::GetKey { selector: selector.clone(), isolation, answer: None });
+        let (read, this) = (self.inner.get_key(selector, isolation).boxed(), self.clone());
+        async move {
+            let key = read.await?;
+            this.replied(call, |call| {
+                if let Call::GetKey { answer, .. } = call {
+                    *answer = Some(key.clone());
+                }
+            })
+            .await;
+            Ok(key)
+        }
+    }
+
+    fn get_range(
+        &self,
+        range: &RangeOption,
+        iteration: usize,
+        isolation: Isolation,
+    ) -> impl Future<Output = Result<RangeBatch>> + Send + use<D> {
+        let call = self.call(Call::GetRange {
+            begin: range.begin.clone(),
+            end: range.end.clone(),
+            limit: range.limit.unwrap_or(0),
+            reverse: range.reverse,
+            isolation,
+            answer: None,
+        });
+        let (read, this) = (self.inner.get_range(range, iteration, isolation).boxed(), self.clone());
+        async move {
+            let batch = read.await?;
+            this.replied(call, |call| {
+                if let Call::GetRange { answer, .. } = call {
+                    *answer = Some((batch.rows.as_slice().into(), batch.more));
+                }
+            })
+            .await;
+            Ok(batch)
+        }
+    }
+
+    fn set(&self, key: &[u8], value: &[u8]) {
+        self.write(Mutation::Set(Bytes::copy_from_slice(key), Bytes::copy_from_slice(value)));
+        self.inner.set(key, value);
+    }
+
+    fn clear(&self, key: &[u8]) {
+        self.write(Mutation::ClearRange(KeyRange::new(
+            Bytes::copy_from_slice(key),
+            shaketable_tx::key_after(key),
+        )));
+        self.inner.clear(key);
+    }
+
+    fn clear_range(&self, begin: &[u8], end: &[u8]) {
+        if begin < end {
+            let (begin, end) = (Bytes::copy_from_slice(begin), Bytes::copy_from_slice(end));
+            self.write(Mutation::ClearRange(KeyRange::new(begin, end)));
+        }
+        self.inner.clear_range(begin, end);
+    }
+
+    fn atomic_op(&self, key: &[u8], operand: &[u8], op: MutationType) {
+        self.write(Mutation::Atomic(Bytes::copy_from_slice(key), Bytes::copy_from_slice(operand), op));
+        self.inner.atomic_op(key, operand, op);
+    }
+
+    fn get_read_version(&self) -> impl Future<Output = Result<i64>> + Send + use<D> {
+        self.needs_version();
+        let number = self.record.lock().number;
+        let (read, this) = (self.inner.get_read_version(), self.clone());
+        async move {
+            let version = read.await?;
+            let mut record = this.record.lock();
+            if record.number == number {
+                record.read_version.get_or_insert(version);
+            }
+            Ok(version)
+        }
+    }
+
+    fn set_read_version(&self, version: i64) {
+        let mut record = self.record.lock();
+        record.fresh = false;
+        record.read_version.get_or_insert(version);
+        self.inner.set_read_version(version);
+    }
+
+    fn set_option(&self, option: TransactionOption) -> Result<()> {
+        self.inner.set_option(option.clone())?;
+        let mut record = self.record.lock();
+        match option {
+            TransactionOption::ReadYourWritesDisable => record.seen.read = false,
+            TransactionOption::SnapshotRywEnable => record.snapshot_read_your_writes += 1,
+            TransactionOption::SnapshotRywDisable => record.snapshot_read_your_writes -= 1,
+            TransactionOption::BypassUnreadable => record.seen.unreadable = true,
+            TransactionOption::CausalReadRisky | TransactionOption::UseGrvCache => record.fresh = false,
+            TransactionOption::CausalWriteRisky => record.outcome_is_final = false,
+            TransactionOption::NextWriteNoWriteConflictRange => record.waives_conflicts = true,
+            _ => {}
+        }
+        record.seen.snapshot_read = record.snapshot_read_your_writes >= 0;
+        Ok(())
+    }
+
+    /// Adds the attempt's entry in the log to the transaction, if it writes anything, and commits.
+    fn commit(&self) -> impl Future<Output = Result<()>> + Send + use<D> {
+        let now = self.now();
+        let mut record = self.record.lock();
+        let number = record.number;
+        let (writes, first) = (record.writes(), record.commit_sent.is_none());
+        let mut stamp = None;
+        if record.version_requested.is_none() {
+            // The client requests one that need not include what was acknowledged before (`NativeAPI.actor.cpp`).
+            record.fresh = false;
+        }
+        record.version_is_needed(now);
+        if first {
+            record.commit_sent = Some(now);
+            if writes {
+                let key = self.shared.log.key(record.id());
+                self.inner.stored().atomic_op(&key, b"", MutationType::SetVersionstampedKey);
+                stamp = Some(self.inner.get_versionstamp());
+            }
+        }
+        drop(record);
+        let (commit, this) = (self.inner.commit().boxed(), self.clone());
+        async move {
+            let committed = commit.await;
+            let reported = match (&committed, stamp) {
+                (Err(error), _) => Reported::Failed(*error),
+                (Ok(()), None) => Reported::ReadOnly,
+                (Ok(()), Some(stamp)) => match stamp.await {
+                    Ok(stamp) => {
+                        let (version, batch_index) = place(&stamp);
+                        Reported::Committed { version, batch_index }
+                    }
+                    Err(error) => Reported::Failed(error),
+                },
+            };
+            let mut record = this.record.lock();
+            if first && record.number == number {
+                (record.reported, record.ended) = (reported, this.now());
+            }
+            committed
+        }
+    }
+
+    fn on_error(&self, error: Error) -> impl Future<Output = Result<()>> + Send + use<D> {
+        let number = {
+            let mut record = self.record.lock();
+            record.is_ending = true;
+            record.number
+        };
+        let (retried, this) = (self.inner.on_error(error).boxed(), self.clone());
+        async move {
+            let retried = retried.await;
+            let mut record = this.record.lock();
+            if record.number == number {
+                match retried {
+                    Ok(()) => record.next(),
+                    Err(_) => record.is_ending = false,
+                }
+            }
+            retried
+        }
+    }
+
+    fn reset(&self) {
+        self.record.lock().next();
+        self.inner.reset();
+    }
+
+    fn watch(&self, key: &[u8]) -> BoxFuture<'static, Result<()>> {
+        self.needs_version();
+        self.inner.watch(key)
+    }
+
+    fn get_estimated_range_size_bytes(
+        &self,
+        begin: &[u8],
+        end: &[u8],
+    ) -> impl Future<Output = Result<i64>> + Send + use<D> {
+        self.needs_version();
+        self.inner.get_estimated_range_size_bytes(begin, end)
+    }
+
+    fn get_range_split_points(
+        &self,
+        begin: &[u8],
+        end: &[u8],
+        chunk_size: i64,
+    ) -> impl Future<Output = Result<Vec<Bytes>>> + Send + use<D> {
+        self.needs_version();
+        self.inner.get_range_split_points(begin, end, chunk_size)
+    }
+
+    fn get_addresses_for_key(&self, key: &[u8]) -> impl Future<Output = Result<Vec<String>>> + Send + use<D> {
+        self.needs_version();
+        self.inner.get_addresses_for_key(key)
+    }
+
+    pass_on! {
+        <D> inner:
+            add_conflict_range, get_committed_version, get_versionstamp, get_approximate_size,
+            get_tag_throttled_duration, get_total_cost, cancel
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_log_key_has_the_version_and_the_attempt_of_a_commit() {
+        let log = Log::new(Space::new("run/log/").expect("a prefix"));
+        let key = log.key(AttemptId(0x01020304));
+        let stamped = atomic::stamped(
+            &Mutation::Atomic(key.into(), Bytes::new(), MutationType::SetVersionstampedKey),
+            &[0, 0, 0, 0, 0, 0, 0, 9, 0, 7],
+        );
+        let Mutation::Set(key, _) = stamped else { panic!("{stamped:?}") };
+        let (stamp, attempt) = log.entry(&key).expect("an entry of the log");
+        assert_eq!((place(&stamp), attempt), ((9, 7), AttemptId(0x01020304)));
+        assert_eq!(log.entry(b"run/log/short"), None);
+        assert_eq!(log.entry(b"other"), None);
+    }
+}

@@ -1,0 +1,129 @@
+//! The four acts of a run, on any [`Testbed`]: *setup*, *hurt*, *heal* and *check*.
+
+use super::{
+    Act, Job, Participants, RunResult, Testbed,
+    count::{count, outcomes},
+    judging::{Judged, differs, judge},
+    performed::performed,
+    testbed::{CHECKER, SETTER},
+};
+use crate::{
+    describe::erased::{AnyModel, AnyValue},
+    describe::workload::Operation,
+    judge::finding::{Finding, Kind, Verdict},
+    judge::{self, Replica},
+    run::plan::Plan,
+};
+use shaketable_reports::Counters;
+use shaketable_tx::AnyDatabase;
+use std::sync::Arc;
+
+/// Performs a plan on a fresh testbed. The result does not include the claims of layers and workloads yet.
+pub(crate) async fn perform<T: Testbed>(plan: &Plan, testbed: T) -> Result<RunResult, T::Lost> {
+    // Setup. The workload writes its initial data on a calm cluster, without clients and without faults. Every
+    // later version must satisfy the invariants.
+    let mut findings = set_up(plan, &testbed).await?;
+    let set_up_at = testbed.latest_commit();
+
+    // Hurt. The clients do their operations, the auditor reads the invariants, and faults strike. The act ends
+    // when all clients are done or the plan's time has elapsed.
+    testbed.begin(Act::Hurt);
+    let participants = Participants::of(plan);
+    testbed.start(&participants)?;
+    testbed.wait(&participants, plan.hurt).await?;
+
+    // Heal. Faults stop, and everything that they broke works again. Every client must now finish within a time
+    // limit; a client that does not is stuck.
+    testbed.begin(Act::Heal);
+    testbed.wait(&participants, testbed.bound()).await?;
+
+    // Check. No client is running and no commit can take effect any more, so the database is final. The judges
+    // read the history, and the final check compares the database with the model.
+    testbed.begin(Act::Check);
+    let late = !participants.are_done();
+    testbed.quiesce(late).await?;
+    let (operations, dropped) = (participants.operations(), participants.ended());
+    findings.extend(participants.findings());
+    if late {
+        findings.push(stuck(plan, &operations, &testbed));
+    }
+    let replicas = final_state(&testbed, &mut findings).await?;
+    let (mut audited, broken) = {
+        let mut audits = participants.audits.lock();
+        (audits.evaluated, audits.broken.take())
+    };
+    let broken_at = broken.as_ref().map(|broken| broken.version);
+    findings.extend(broken.map(|broken| Finding::new(Kind::Audit, broken.message())));
+    let judged = testbed.history(|history| {
+        judge(plan, history, (&operations, &dropped), &replicas, set_up_at, findings, broken_at)
+    });
+    let Judged { mut findings, audited: rebuilt, waits, model } = judged;
+    findings.retain(|finding| T::HAS_EVERY_ERROR || finding.kind != Kind::Unexplained);
+    audited += rebuilt;
+    if let Some(model) = model {
+        findings.extend(final_check(plan, &testbed, model, &findings).await?);
+    }
+    findings.iter_mut().for_each(|finding| finding.calls(&plan.operations));
+    let (counters, performed) =
+        testbed.history(|history| (count(history, &operations, audited), performed(history, &operations)));
+    let counters = Counters { waits, ..counters };
+    let outcomes = outcomes(plan, &operations);
+    let result = RunResult { findings, counters, outcomes, performed, ..RunResult::default() };
+    Ok(testbed.close(plan, &operations, &replicas, result).await)
+}
+
+async fn set_up<T: Testbed>(plan: &Plan, testbed: &T) -> Result<Vec<Finding>, T::Lost> {
+    let workload = plan.configuration.clone();
+    let setup = move |db: AnyDatabase| {
+        let workload = workload.clone();
+        async move { workload.setup(&db).await }
+    };
+    Ok(match testbed.undisturbed(SETTER, "setting up", setup).await? {
+        Job::Done(()) => Vec::new(),
+        Job::Failed(error) => vec![Finding::new(Kind::Setup, format!("failed on a calm cluster: {error}"))],
+        Job::Panicked(message) => vec![Finding::new(Kind::Panic, format!("in setup: {message}"))],
+        Job::TooLong => vec![Finding::new(Kind::Setup, "does not finish on a calm cluster")],
+    })
+}
+
+/// The finding about clients that are not done.
+fn stuck<T: Testbed>(plan: &Plan, operations: &[Vec<Operation<AnyValue>>], testbed: &T) -> Finding {
+    let waits = judge::live::judge(operations, &plan.operations, testbed.now());
+    match waits {
+        Err(objection) => Finding::of(Kind::Live, *objection),
+        Ok(()) => Finding::new(Kind::Live, "a client did not finish"),
+    }
+}
+
+/// The final contents of the cluster's replicas. They are empty if the cluster does not settle, which is a finding.
+async fn final_state<T: Testbed>(testbed: &T, findings: &mut Vec<Finding>) -> Result<Vec<Replica>, T::Lost> {
+    Ok(testbed.final_state().await?.unwrap_or_else(|why| {
+        findings.push(Finding::new(Kind::Settle, why));
+        Vec::new()
+    }))
+}
+
+/// Compares the final database with the final model. Does nothing if the cluster failed or a client is stuck: the
+/// comparison would only report the same problem again.
+async fn final_check<T: Testbed>(
+    plan: &Plan,
+    testbed: &T,
+    model: AnyModel,
+    findings: &[Finding],
+) -> Result<Option<Finding>, T::Lost> {
+    if findings.iter().any(|finding| matches!(finding.verdict(), Verdict::Harness | Verdict::Stuck)) {
+        return Ok(None);
+    }
+    let (workload, model) = (plan.configuration.clone(), Arc::new(model));
+    let check = move |db: AnyDatabase| {
+        let (workload, model) = (workload.clone(), model.clone());
+        async move { workload.check(&db, &model).await }
+    };
+    Ok(match testbed.undisturbed(CHECKER, "checking", check).await? {
+        Job::Done(Ok(())) => None,
+        Job::Done(Err(why)) => Some(testbed.history(|history| differs(why, history))),
+        Job::Failed(error) => Some(Finding::new(Kind::Check, format!("cannot read the database: {error}"))),
+        Job::Panicked(message) => Some(Finding::new(Kind::Panic, format!("in the final check: {message}"))),
+        Job::TooLong => Some(Finding::new(Kind::Live, "the final check does not finish")),
+    })
+}

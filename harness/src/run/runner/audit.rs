@@ -1,0 +1,69 @@
+//! The auditor of a run: it reads the invariants repeatedly while the clients work.
+
+use super::Host;
+use crate::{describe::erased::AnyWorkload, judge::panics};
+use futures::FutureExt;
+use parking_lot::Mutex;
+use shaketable_sim::{
+    proto::Version,
+    rt::{MILLISECOND, Nanos},
+    trace::Kind,
+};
+use shaketable_tx::{Database, DatabaseOption, Transaction};
+use std::{panic::AssertUnwindSafe, sync::Arc};
+
+/// The pause between two audits, nanoseconds.
+const AUDIT_PAUSE: Nanos = 100 * MILLISECOND;
+
+/// The results of the auditor.
+#[derive(Default)]
+pub(crate) struct Audits {
+    /// The number of audits evaluated.
+    pub(crate) evaluated: u64,
+    /// The first broken invariant.
+    pub(crate) broken: Option<Broken>,
+}
+
+/// A broken invariant.
+pub(crate) struct Broken {
+    /// The version at which it is broken.
+    pub(crate) version: Version,
+    why: String,
+}
+
+impl Broken {
+    /// The message of the finding.
+    pub(crate) fn message(&self) -> String {
+        format!("at version {}: {}", self.version, self.why)
+    }
+}
+
+/// Audits the cluster repeatedly until an invariant is broken.
+pub(crate) async fn audit<H: Host>(host: H, workload: AnyWorkload, audits: Arc<Mutex<Audits>>) {
+    let db = host.database();
+    // If the auditor cannot read, it skips this audit and continues with the next one.
+    if db.set_option(DatabaseOption::TransactionRetryLimit(20)).is_err() {
+        return;
+    }
+    while audits.lock().broken.is_none() {
+        host.sleep(AUDIT_PAUSE).await;
+        let Ok(tx) = db.create_transaction() else { return };
+        let verdict = loop {
+            match AssertUnwindSafe(workload.audit(&tx)).catch_unwind().await {
+                Ok(Ok(verdict)) => break Some(verdict),
+                Err(panic) => break Some(Err(format!("the audit panicked: {}", panics::message(&*panic)))),
+                Ok(Err(error)) => {
+                    if tx.on_error(error).await.is_err() {
+                        break None;
+                    }
+                }
+            }
+        };
+        let Some(verdict) = verdict else { continue };
+        let version = tx.get_read_version().await.unwrap_or_default();
+        host.event(Kind::Audit, version as u64, u64::from(verdict.is_err()));
+        let mut audits = audits.lock();
+        audits.evaluated += 1;
+        audits.broken = verdict.err().map(|why| Broken { version, why });
+    }
+}

@@ -1,0 +1,217 @@
+//! A client of a run. It opens a session and does its operations one after another. It drops some of them before
+//! they finish, and continues. A client that dies is restarted and continues with its next operation.
+
+use super::{Audits, Host};
+use crate::{
+    describe::erased::{AnySession, AnyValue, AnyWorkload},
+    describe::sessions,
+    describe::workload::{Operation, Outcome},
+    judge::finding::{Finding, Kind, Witness},
+    judge::panics,
+    run::plan::Plan,
+};
+use futures::{
+    FutureExt,
+    future::{Either, select},
+};
+use parking_lot::Mutex;
+use shaketable_sim::{
+    faults::Cut,
+    rt::{MILLISECOND, Nanos},
+    seed::Stream,
+    trace,
+};
+use shaketable_tx::{Error, points};
+use std::{any::Any, collections::BTreeSet, panic::AssertUnwindSafe, pin::pin, sync::Arc};
+
+/// The state of a client that survives its death.
+pub(crate) struct Progress {
+    pub(crate) operations: Vec<Operation<AnyValue>>,
+    pub(crate) findings: Vec<Finding>,
+    /// The indices of the operations that did not end by themselves: they were dropped, their client died, or they panicked.
+    pub(crate) ended: BTreeSet<usize>,
+    /// Whether the client has finished.
+    pub(crate) done: bool,
+    pace: Stream,
+}
+
+/// A client: its planned operations and its progress.
+pub(crate) struct Client {
+    pub(crate) workload: AnyWorkload,
+    pub(crate) number: usize,
+    planned: Vec<AnyValue>,
+    /// The mean pause before an operation, nanoseconds.
+    pause: Nanos,
+    pub(crate) progress: Mutex<Progress>,
+}
+
+/// The clients and the auditor of a run.
+pub(crate) struct Participants {
+    pub(crate) workload: AnyWorkload,
+    pub(crate) clients: Vec<Arc<Client>>,
+    /// The results of the auditor so far.
+    pub(crate) audits: Arc<Mutex<Audits>>,
+}
+
+impl Participants {
+    /// The participants of a plan. None of them has started.
+    pub(crate) fn of(plan: &Plan) -> Participants {
+        let seed = plan.run_seed();
+        let client = |(number, planned): (usize, &Vec<AnyValue>)| {
+            let pace = seed.stream(&format!("pace-{number}"));
+            let progress = Progress {
+                operations: Vec::new(),
+                findings: Vec::new(),
+                ended: BTreeSet::new(),
+                done: false,
+                pace,
+            };
+            Arc::new(Client {
+                workload: plan.configuration.clone(),
+                number,
+                planned: planned.clone(),
+                pause: plan.pause,
+                progress: Mutex::new(progress),
+            })
+        };
+        let clients = plan.operations.iter().enumerate().map(client).collect();
+        Participants { workload: plan.configuration.clone(), clients, audits: Arc::default() }
+    }
+
+    /// Whether every client has finished.
+    pub(crate) fn are_done(&self) -> bool {
+        self.clients.iter().all(|client| client.progress.lock().done)
+    }
+
+    /// The operations of each client so far.
+    pub(crate) fn operations(&self) -> Vec<Vec<Operation<AnyValue>>> {
+        self.clients.iter().map(|client| client.progress.lock().operations.clone()).collect()
+    }
+
+    /// The operations that did not end by themselves: client and index.
+    pub(crate) fn ended(&self) -> BTreeSet<(usize, usize)> {
+        let of = |client: &Arc<Client>| {
+            let number = client.number;
+            client.progress.lock().ended.iter().map(|index| (number, *index)).collect::<Vec<_>>()
+        };
+        self.clients.iter().flat_map(of).collect()
+    }
+
+    /// The findings of the clients so far.
+    pub(crate) fn findings(&self) -> Vec<Finding> {
+        self.clients.iter().flat_map(|client| client.progress.lock().findings.clone()).collect()
+    }
+}
+
+/// Runs a client on a host, from its start or restart until it has finished or dies.
+pub(crate) async fn run_client<H: Host>(host: H, client: Arc<Client>) {
+    end_abandoned_operation(&host, &client);
+    while !client.progress.lock().done {
+        let Some(mut session) = open(&host, &client).await else { return };
+        loop {
+            let index = client.progress.lock().operations.len();
+            let Some(op) = client.planned.get(index) else {
+                client.progress.lock().done = true;
+                return;
+            };
+            if client.pause > 0 {
+                let pause = client.progress.lock().pace.below(2 * client.pause);
+                host.sleep(pause).await;
+            }
+            let called = host.now();
+            host.event(trace::Kind::Call, index as u64, 0);
+            client.progress.lock().operations.push(Operation { called, returned: called, outcome: None });
+            host.set_operation(Some(index as u32));
+            let operation = client.workload.perform(&mut session, op);
+            let done = points::in_operation((client.number, index), operation);
+            let done = cut_short(&host, AssertUnwindSafe(done).catch_unwind()).await;
+            host.set_operation(None);
+            let Some(outcome) = done else {
+                host.was_cut();
+                client.progress.lock().ended.insert(index);
+                end_operation(&host, &client, Ok(Outcome::Unknown(Error::OPERATION_CANCELLED)));
+                continue;
+            };
+            let outcome = match outcome {
+                Ok(Outcome::Unknown(error)) => {
+                    let resolved = client.workload.resolve(&mut session, op, error);
+                    AssertUnwindSafe(resolved).catch_unwind().await
+                }
+                other => other,
+            };
+            let survived = outcome.is_ok();
+            end_operation(&host, &client, outcome);
+            if !survived {
+                // A panic may leave the session in any state: open another one.
+                break;
+            }
+        }
+    }
+}
+
+/// Waits for an operation. Returns `None` if the host dropped it before it finished.
+async fn cut_short<T>(host: &impl Host, operation: impl Future<Output = T>) -> Option<T> {
+    match host.cut() {
+        None => Some(operation.await),
+        Some(Cut::Polls(most)) => sessions::polled(most, operation).await,
+        Some(Cut::After(time)) => match select(pin!(operation), pin!(host.sleep(time))).await {
+            Either::Left((done, _)) => Some(done),
+            Either::Right(_) => None,
+        },
+    }
+}
+
+/// Marks the operation that was in progress when the client died as having an unknown outcome.
+fn end_abandoned_operation(host: &impl Host, client: &Client) {
+    let progress = &mut *client.progress.lock();
+    if let Some(op) = progress.operations.last_mut()
+        && op.outcome.is_none()
+    {
+        op.returned = host.now();
+        op.outcome = Some(Outcome::Unknown(Error::OPERATION_CANCELLED));
+        progress.ended.insert(progress.operations.len() - 1);
+    }
+}
+
+async fn open<H: Host>(host: &H, client: &Client) -> Option<AnySession> {
+    loop {
+        let opened = client.workload.open(host.database(), client.number);
+        let opened = AssertUnwindSafe(opened).catch_unwind().await;
+        match opened {
+            Ok(Ok(session)) => return Some(session),
+            Ok(Err(_)) => host.sleep(10 * MILLISECOND).await,
+            Err(panic) => {
+                let mut progress = client.progress.lock();
+                progress.findings.push(Finding::new(Kind::Panic, panics::message(&*panic)));
+                progress.done = true;
+                return None;
+            }
+        }
+    }
+}
+
+fn end_operation(host: &impl Host, client: &Client, outcome: Result<Outcome<AnyValue>, Box<dyn Any + Send>>) {
+    let mut progress = client.progress.lock();
+    let index = progress.operations.len() - 1;
+    let name = || format!("operation {index} of client {} ({:?})", client.number, client.planned[index]);
+    let finding = |kind, message| Finding::new(kind, message).with(Witness::operation(client.number, index));
+    let outcome = match outcome {
+        Ok(Outcome::Violated(why)) => {
+            let message = format!("{}: {why}", name());
+            progress.findings.push(finding(Kind::Answer, message.clone()));
+            Outcome::Violated(message)
+        }
+        Ok(outcome) => outcome,
+        Err(panic) => {
+            let message = format!("{} panicked: {}", name(), panics::message(&*panic));
+            progress.findings.push(finding(Kind::Panic, message));
+            progress.ended.insert(index);
+            Outcome::Unknown(Error::OPERATION_CANCELLED)
+        }
+    };
+    let answer = trace::hash_bytes(0, format!("{outcome:?}").as_bytes());
+    let op = &mut progress.operations[index];
+    op.returned = host.now();
+    op.outcome = Some(outcome);
+    host.event(trace::Kind::Return, index as u64, answer);
+}

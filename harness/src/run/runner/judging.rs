@@ -1,0 +1,240 @@
+//! Calls the judges with the recorded data of a run.
+
+use super::testbed::{AUDITOR, CHECKER};
+use crate::{
+    describe::erased::{AnyModel, AnyValue},
+    describe::unfit::Unfit,
+    describe::workload::Operation,
+    judge::finding::{Finding, Kind},
+    judge::panics,
+    judge::{self, Evidence, Judge, Replica, Truth, audits::Broken, model::Mismatch},
+    run::plan::Plan,
+};
+use shaketable_sim::{history::History, proto::Version};
+use std::{collections::BTreeSet, panic::AssertUnwindSafe};
+
+/// The results of the judges.
+pub(super) struct Judged {
+    /// All findings so far.
+    pub(super) findings: Vec<Finding>,
+    /// The number of versions audited.
+    pub(super) audited: u64,
+    /// The number of waits judged.
+    pub(super) waits: u64,
+    /// The sequential model after the last operation, if every answer fits.
+    pub(super) model: Option<AnyModel>,
+}
+
+/// The operations of each client, and those that did not end by themselves: client and operation.
+type Performed<'a> = (&'a [Vec<Operation<AnyValue>>], &'a BTreeSet<(usize, usize)>);
+
+/// Judges a run. Audits start at `set_up_at`, the version of the last commit of the setup. `findings` are those of the
+/// run so far, and `broken_at` is the version of the failing audit among them: the history completes their witnesses.
+pub(super) fn judge(
+    plan: &Plan,
+    history: &History,
+    (operations, dropped): Performed<'_>,
+    replicas: &[Replica],
+    set_up_at: Version,
+    mut findings: Vec<Finding>,
+    broken_at: Option<Version>,
+) -> Judged {
+    let truth = Truth::of(history);
+    let evidence = Evidence { history, truth: &truth, replicas };
+    let so_far = findings.len();
+    for judge in Judge::ALL {
+        findings.extend(judge.judge(&evidence).err().map(|objection| Finding::of(judge.into(), *objection)));
+    }
+    let (workload, plan) = (&plan.configuration, &plan.operations);
+    let model = caught(|| judge::model::judge(workload, plan, operations, history, &truth), &mut findings);
+    let (model, waits) = model.unzip();
+    let conflicts = caught(|| judge::conflict_free::judge(workload, plan, history, &truth), &mut findings);
+    findings.extend(conflicts.and_then(Result::err).map(|why| Finding::of(Kind::ConflictFree, *why)));
+    let audits = caught(|| judge::audits::judge(workload, history, &truth, set_up_at), &mut findings);
+    let (audited, audits) = audits.unwrap_or((0, Ok(())));
+    let rebuilt = audits.err();
+    complete(&mut findings[..so_far], broken_at, rebuilt.as_deref(), history, &truth);
+    findings.extend(rebuilt.map(|broken| Finding::of(Kind::Audit, broken.objection)));
+    let model = match model {
+        Some(Ok(model)) => Some(model),
+        Some(Err(unfit)) => {
+            findings.push(match unfit {
+                Mismatch::Layer(why) => Finding::of(Kind::Model, *why),
+                Mismatch::Model(why) => Finding::of(Kind::WorkloadModel, *why),
+            });
+            None
+        }
+        None => None,
+    };
+    let describe =
+        |(client, index): (usize, usize)| judge::model::describe((client, index), &plan[client][index]);
+    let given_up = |(client, index): (usize, usize)| {
+        dropped.contains(&(client, index)) || workload.is_given_up(&plan[client][index])
+    };
+    let unexplained = judge::unexplained::judge(operations, given_up, history, describe);
+    findings.extend(unexplained.err().map(|why| Finding::of(Kind::Unexplained, *why)));
+    Judged { findings, audited, waits: waits.unwrap_or_default(), model }
+}
+
+/// Completes the witnesses of findings that were made before the history was known: who should have woken the operations that
+/// wait, and who broke what the auditor of the cluster found broken.
+fn complete(
+    findings: &mut [Finding],
+    broken_at: Option<Version>,
+    rebuilt: Option<&Broken>,
+    history: &History,
+    truth: &Truth,
+) {
+    for finding in findings {
+        let witness = match (finding.kind, broken_at, rebuilt) {
+            (Kind::Live, ..) => judge::live::with_wakers(finding.witness.clone(), history, truth),
+            // In the rebuilt states the transaction that broke it is known.
+            (Kind::Audit, Some(version), Some(rebuilt)) if rebuilt.since <= version => {
+                rebuilt.objection.witness.clone()
+            }
+            (Kind::Audit, Some(version), _) => judge::observed(history, truth, AUDITOR, Some(version)),
+            _ => continue,
+        };
+        *finding = finding.clone().with(witness);
+    }
+}
+
+/// The finding of a final database that differs from the model.
+pub(super) fn differs(why: String, history: &History) -> Finding {
+    let (truth, unfit) = (Truth::of(history), Unfit::of(&why));
+    let mut witness = match unfit.as_ref().and_then(|unfit| unfit.operation) {
+        Some(operation) => judge::of_operation(history, &truth, operation),
+        None => judge::observed(history, &truth, CHECKER, None),
+    };
+    if let Some((expected, found)) = unfit.and_then(|unfit| unfit.sides) {
+        (witness.expected, witness.found) = (Some(expected), Some(found));
+    }
+    Finding::new(Kind::Check, why).with(witness)
+}
+
+/// Runs the workload's part of a judge. A panic in it is a finding about the workload.
+fn caught<T>(judge: impl FnOnce() -> T, findings: &mut Vec<Finding>) -> Option<T> {
+    match std::panic::catch_unwind(AssertUnwindSafe(judge)) {
+        Ok(judged) => Some(judged),
+        Err(panic) => {
+            findings.push(Finding::new(Kind::Panic, panics::message(&*panic)));
+            None
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        judge::alarms::Story,
+        judge::finding::{Objection, Witness},
+    };
+    use bytes::Bytes;
+    use shaketable_sim::{
+        history::{AttemptId, Call, ClientId},
+        proto::{KeyRange, Mutation},
+    };
+    use shaketable_tx::{Isolation, KeySelector};
+
+    fn write(key: &'static str) -> Vec<Mutation> {
+        vec![Mutation::Set(key.into(), "1".into())]
+    }
+
+    /// Attempts 0, 1 and 2 set `a`, `b` and `a`, the setup sets `c`, `d` and `d2`, and attempt 4 clears `d` and `d2`. Then the final
+    /// check reads `a`, `b`, `c` and the keys from `d` on, and the auditor reads `a` at version 15 and `b` at version 20.
+    fn story() -> Story {
+        let mut story = Story::default();
+        let get = |key: &'static str| Call::Get {
+            key: key.into(),
+            isolation: Isolation::Serializable,
+            answer: Some(None),
+        };
+        let ids = [0, 1, 2, 3, 4].map(|_| story.attempt(0, Vec::new()).0);
+        story.history.attempts[3].as_mut().expect("an attempt").operation = None;
+        let clear = Mutation::ClearRange(KeyRange::new("d", "e"));
+        let writes =
+            [write("a"), write("b"), write("a"), [write("c"), write("d"), write("d2")].concat(), vec![clear]];
+        for (number, (id, mutations)) in ids.into_iter().zip(writes).enumerate() {
+            story.log(10 * number as Version + 10, vec![(Some(id), 0, mutations)]);
+        }
+        let range = Call::GetRange {
+            begin: KeySelector::first_greater_or_equal("d"),
+            end: KeySelector::first_greater_or_equal("z"),
+            limit: 0,
+            reverse: false,
+            isolation: Isolation::Serializable,
+            answer: Some((Vec::new().into(), false)),
+        };
+        for (client, version, calls) in [
+            (CHECKER, 60, vec![get("b"), get("a"), get("c"), range]),
+            (AUDITOR, 15, vec![get("a")]),
+            (AUDITOR, 20, vec![get("b")]),
+        ] {
+            let attempt = story.attempt(version, calls).1;
+            (attempt.client, attempt.operation) = (client, None);
+        }
+        story
+    }
+
+    fn witness(attempts: &[u32], keys: &[&'static str]) -> Witness {
+        Witness {
+            attempts: attempts.iter().copied().map(AttemptId).collect(),
+            keys: keys.iter().copied().map(Bytes::from).collect(),
+            ..Witness::default()
+        }
+    }
+
+    #[test]
+    fn a_different_database_names_who_wrote_last_what_the_check_read() {
+        let found = differs("it differs".to_owned(), &story().history).witness;
+        // Of the keys that were cleared, which the check did not find, the first one stands for all.
+        assert_eq!(found, witness(&[1, 2, 4], &["a", "b", "d"]));
+        let unfit = Unfit::new("1 is not 2".to_owned(), "2".to_owned(), "1".to_owned());
+        let found = differs(unfit.told(), &story().history).witness;
+        assert_eq!((found.expected, found.found), (Some("2".to_owned()), Some("1".to_owned())));
+        // The check names an operation: the first one, whose second attempt does not commit, or one that has no effect.
+        let mut story = story();
+        let (_, second) = story.attempt(10, Vec::new());
+        (second.client, second.operation) = (ClientId(0), Some(0));
+        let (_, lost) = story.attempt(10, write("z").into_iter().map(Call::Write).collect());
+        (lost.client, lost.operation) = (ClientId(3), Some(7));
+        for (key, attempts, keys) in [((0, 0), &[0], &["a"]), ((3, 7), &[9], &["z"])] {
+            let unfit = Unfit::of_operation(key.0, key.1, "it does not fit".to_owned());
+            let found = differs(unfit.told(), &story.history).witness;
+            assert_eq!(found, Witness { operations: vec![key], ..witness(attempts, keys) });
+        }
+    }
+
+    #[test]
+    fn a_failing_audit_of_the_cluster_names_who_broke_the_invariant() {
+        let story = story();
+        let truth = Truth::of(&story.history);
+        let of = |broken_at, rebuilt: Option<Version>| {
+            let objection = Objection { message: "it".to_owned(), witness: witness(&[9], &["z"]) };
+            let rebuilt = rebuilt.map(|since| Broken { since, objection });
+            let mut findings = [Finding::new(Kind::Audit, "it"), Finding::new(Kind::Panic, "it")];
+            complete(&mut findings, Some(broken_at), rebuilt.as_ref(), &story.history, &truth);
+            assert_eq!(findings[1].witness, Witness::default());
+            findings[0].witness.clone()
+        };
+        assert_eq!(of(20, Some(20)), witness(&[9], &["z"]));
+        // The rebuilt states are sound up to there.
+        assert_eq!(of(20, Some(21)), witness(&[1], &["b"]));
+        assert_eq!(of(15, None), witness(&[0], &["a"]));
+    }
+
+    #[test]
+    fn an_operation_that_waits_is_completed_with_who_should_have_woken_it() {
+        let mut story = story();
+        let (_, waits) = story.attempt(10, Vec::new());
+        (waits.client, waits.operation) = (ClientId(7), Some(3));
+        let get = Call::Get { key: "b".into(), isolation: Isolation::Snapshot, answer: Some(None) };
+        waits.calls = vec![get];
+        let truth = Truth::of(&story.history);
+        let mut findings = [Finding::new(Kind::Live, "it").with(Witness::operation(7, 3))];
+        complete(&mut findings, None, None, &story.history, &truth);
+        let woken = Witness { operations: vec![(7, 3)], ..witness(&[1], &["b"]) };
+        assert_eq!(findings[0].witness, woken);
+    }
+}

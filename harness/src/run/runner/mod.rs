@@ -1,0 +1,31 @@
+//! Performs a plan in four acts ([`acts`]): *setup*, *hurt* (clients work, faults strike, audits read the
+//! invariants), *heal* (faults end and every pending operation must finish) and *check*. The acts are the same on
+//! a simulated cluster ([`simulated`]) and on a real one ([`real`](crate::run::real)).
+
+mod acts;
+mod audit;
+mod client;
+mod count;
+mod host;
+mod judging;
+mod observation;
+mod performed;
+mod result;
+mod run_history;
+mod simulated;
+mod supervise;
+mod testbed;
+mod transcript;
+mod watchdog;
+
+pub(crate) use acts::perform;
+pub(crate) use audit::{Audits, audit};
+pub(crate) use client::{Client, Participants, run_client};
+pub(crate) use host::Host;
+pub use observation::{Done, Observation, Observer, kind};
+pub use performed::Performed;
+pub use result::RunResult;
+pub use simulated::{observe, run};
+pub(crate) use supervise::supervised;
+pub(crate) use testbed::{AUDITOR, Act, Job, SETTER, Testbed};
+pub(crate) use transcript::{element, written};

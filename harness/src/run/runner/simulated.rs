@@ -1,0 +1,287 @@
+//! A simulated cluster as the testbed of a run.
+
+use super::{
+    Participants, RunResult,
+    acts::perform,
+    audit::audit,
+    client::run_client,
+    host::Machine,
+    observation::{Observation, Observer, done},
+    run_history::{Recorded, run_history, witness},
+    supervise::supervised,
+    testbed::{AUDITOR, Act, Job, Testbed},
+    transcript::transcript,
+    watchdog,
+};
+use crate::{
+    describe::erased::AnyValue,
+    describe::workload::Operation,
+    judge::panics,
+    judge::{self, Replica},
+    run::plan::Plan,
+    run::pool,
+};
+use futures::FutureExt;
+use parking_lot::Mutex;
+use shaketable_sim::{
+    client::SimDatabase,
+    cluster::Cluster,
+    faults::{self, FaultPlan},
+    history::{ClientId, History},
+    net::NodeId,
+    proto::Version,
+    rt::{self, MILLISECOND, Nanos, SECOND},
+    trace::{Kind, hash_bytes},
+    world::{Class, World},
+};
+use shaketable_tx::{AnyDatabase, Error};
+use std::{convert::Infallible, panic::AssertUnwindSafe, sync::Arc};
+
+/// How often a waiting act checks whether it is over, nanoseconds.
+const POLL_INTERVAL: Nanos = 10 * MILLISECOND;
+
+/// The node number of the run itself in the event stream.
+const SUPERVISOR: NodeId = NodeId(0);
+
+/// What a result has in addition.
+#[derive(Clone, Copy)]
+enum Keep<'a> {
+    Nothing,
+    /// The transcript, the story and every event.
+    Trace,
+    /// Nothing, but somebody observes it.
+    Observed(Observer<'a>),
+}
+
+/// Performs a plan on a simulated cluster. With `keep_trace` the result has the transcript and every event. Never
+/// panics: a panic of the simulated cluster is a finding.
+pub fn run(plan: &Plan, keep_trace: bool) -> RunResult {
+    run_and_keep(plan, if keep_trace { Keep::Trace } else { Keep::Nothing })
+}
+
+/// Like [`run`], and `observer` sees the run at its end.
+pub fn observe(plan: &Plan, observer: Observer<'_>) -> RunResult {
+    run_and_keep(plan, Keep::Observed(observer))
+}
+
+fn run_and_keep(plan: &Plan, keep: Keep<'_>) -> RunResult {
+    let simulated = || {
+        let run = async {
+            let testbed = Simulated::start(plan, keep).await;
+            perform(plan, testbed).await
+        };
+        rt::simulate(plan.run_seed(), run)
+    };
+    let name = format!("{} with seed {} (replay {0} {1})", plan.workload, plan.seed);
+    let mut result = match watchdog::watched(name, || pool::alone(|| supervised(simulated))) {
+        Ok(result) => result,
+        Err(never) => match never {},
+    };
+    if let Some(history) = &mut result.history {
+        history.witness = witness(&result.findings, &plan.configuration);
+    }
+    result
+}
+
+struct Simulated<'a> {
+    faults: &'a FaultPlan,
+    keep: Keep<'a>,
+    world: Arc<World>,
+    cluster: Cluster,
+    /// When faults began to strike.
+    hurt_since: Mutex<Nanos>,
+    auditor: Mutex<Option<NodeId>>,
+}
+
+impl<'a> Simulated<'a> {
+    /// A cluster that has just been started. The setup act begins with it.
+    async fn start(plan: &'a Plan, keep: Keep<'a>) -> Simulated<'a> {
+        let keep_trace = matches!(keep, Keep::Trace);
+        let world = World::new(plan.run_seed(), plan.cluster.clone(), &plan.faults, keep_trace);
+        world.event(SUPERVISOR, Kind::Act, Act::Setup as u64, 0);
+        let cluster = Cluster::start(world.clone()).await;
+        Simulated {
+            faults: &plan.faults,
+            keep,
+            world,
+            cluster,
+            hurt_since: Mutex::default(),
+            auditor: Mutex::default(),
+        }
+    }
+}
+
+impl Testbed for Simulated<'_> {
+    type Lost = Infallible;
+
+    const HAS_EVERY_ERROR: bool = true;
+
+    fn now(&self) -> Nanos {
+        self.world.clock.now()
+    }
+
+    fn begin(&self, act: Act) {
+        let world = &self.world;
+        world.event(SUPERVISOR, Kind::Act, act as u64, 0);
+        match act {
+            Act::Setup | Act::Hurt | Act::Check => {}
+            Act::Heal => {
+                world.faults.switch(false);
+                faults::heal(world);
+                let is_calm = *self.faults == FaultPlan::default();
+                let faulty = (*self.hurt_since.lock(), world.clock.now());
+                world.history.lock().faulty = (!is_calm).then_some(faulty);
+            }
+        }
+    }
+
+    async fn undisturbed<T, F>(
+        &self,
+        client: ClientId,
+        doing: &'static str,
+        job: impl Fn(AnyDatabase) -> F + Send + Sync + 'static,
+    ) -> Result<Job<T>, Infallible>
+    where
+        T: Send + 'static,
+        F: Future<Output = Result<T, Error>> + 'static,
+    {
+        let (answer, job) = (Arc::new(Mutex::new(None)), Arc::new(job));
+        let (slot, controller) = (answer.clone(), self.cluster.controller());
+        self.world.add_machine(Class::Observer, doing, move |world, node| {
+            let (slot, job) = (slot.clone(), job.clone());
+            async move {
+                let db = SimDatabase::new(world, node, client, controller);
+                let job = AssertUnwindSafe(job(AnyDatabase::new(db)));
+                *slot.lock() = Some(match job.catch_unwind().await {
+                    Ok(Ok(done)) => Job::Done(done),
+                    Ok(Err(error)) => Job::Failed(error),
+                    Err(panic) => Job::Panicked(panics::message(&*panic)),
+                });
+            }
+        });
+        let bound = self.world.clock.now() + judge::live::BOUND;
+        while self.world.clock.now() < bound {
+            self.world.clock.sleep(MILLISECOND).await;
+            if let Some(done) = answer.lock().take() {
+                return Ok(done);
+            }
+        }
+        Ok(Job::TooLong)
+    }
+
+    fn latest_commit(&self) -> Version {
+        self.world.history.lock().logged.values().map(|e| e.version).max().unwrap_or(0)
+    }
+
+    fn start(&self, participants: &Participants) -> Result<(), Infallible> {
+        let controller = self.cluster.controller();
+        for client in &participants.clients {
+            let (name, client) = (format!("client-{}", client.number), client.clone());
+            self.world.add_machine(Class::Client, &name, move |world, node| {
+                let client = client.clone();
+                async move {
+                    // Created on the machine, so that its death ends the tasks of the database.
+                    let id = ClientId(client.number as u16);
+                    let db = SimDatabase::new(world.clone(), node, id, controller);
+                    run_client(Machine::new(world, node, db), client).await;
+                }
+            });
+        }
+        let (workload, audits) = (participants.workload.clone(), participants.audits.clone());
+        let auditor = self.world.add_machine(Class::Client, "auditor", move |world, node| {
+            let (workload, audits) = (workload.clone(), audits.clone());
+            async move {
+                let db = SimDatabase::new(world.clone(), node, AUDITOR, controller);
+                audit(Machine::new(world, node, db), workload, audits).await;
+            }
+        });
+        *self.auditor.lock() = Some(auditor);
+        self.world.faults.switch(true);
+        faults::begin(&self.world, self.faults);
+        *self.hurt_since.lock() = self.world.clock.now();
+        Ok(())
+    }
+
+    async fn wait(&self, participants: &Participants, duration: Nanos) -> Result<(), Infallible> {
+        for _ in 0..duration.div_ceil(POLL_INTERVAL) {
+            if participants.are_done() {
+                break;
+            }
+            self.world.clock.sleep(POLL_INTERVAL).await;
+        }
+        Ok(())
+    }
+
+    fn bound(&self) -> Nanos {
+        judge::live::BOUND
+    }
+
+    async fn quiesce(&self, late: bool) -> Result<(), Infallible> {
+        let auditor = self.auditor.lock().take();
+        // Clients that are done have no transaction in progress.
+        let ended = if late { self.world.machines(Class::Client) } else { auditor.into_iter().collect() };
+        ended.into_iter().for_each(|node| self.world.kill(node));
+        let may_land = self.world.history.lock().commits_may_land();
+        if may_land {
+            let config = &self.world.config;
+            let window = config.window as u64 * SECOND / config.versions_per_second.max(1) as u64;
+            self.world.clock.sleep(window + SECOND).await;
+        }
+        Ok(())
+    }
+
+    async fn final_state(&self) -> Result<Result<Vec<Replica>, String>, Infallible> {
+        let settled = self.world.clock.timeout(judge::live::BOUND, self.cluster.settle()).await;
+        Ok(settled
+            .map(|()| self.cluster.final_state())
+            .ok_or_else(|| "the storage servers do not catch up on a healed cluster".to_owned()))
+    }
+
+    fn history<T>(&self, read: impl FnOnce(&History) -> T) -> T {
+        read(&self.world.history.lock())
+    }
+
+    async fn close(
+        self,
+        plan: &Plan,
+        operations: &[Vec<Operation<AnyValue>>],
+        replicas: &[Replica],
+        mut result: RunResult,
+    ) -> RunResult {
+        let world = &self.world;
+        let rows = replicas.iter().flat_map(|replica| &replica.rows);
+        let keyspace = rows.fold(0, |hash, (key, value)| hash_bytes(hash_bytes(hash, key), value));
+        let keys = replicas.iter().map(|replica| replica.rows.len() as u64).sum();
+        world.event(SUPERVISOR, Kind::Keyspace, keyspace, keys);
+        // Generation 0 is the state from which the first generation recovers.
+        let generations = world.history.lock().ended.keys().filter(|generation| **generation > 0).count();
+        result.counters.recoveries = generations as u64;
+        result.faults = world.faults.delivered();
+        result.decisions = world.faults.decisions();
+        result.requests = world.faults.requests();
+        result.counters.faults = result.faults.values().sum();
+        (result.event_hash, result.events) = world.trace.hash();
+        result.virtual_time = world.clock.now();
+        result.trace = world.trace.take();
+        let machine = |node| world.name(node);
+        match self.keep {
+            Keep::Nothing => {}
+            Keep::Trace => {
+                let history = world.history.lock();
+                result.transcript = transcript(plan, operations, &history, &result.trace, &machine);
+                let recorded = Recorded {
+                    history: &history,
+                    events: &result.trace,
+                    ended: result.virtual_time,
+                    machine: &machine,
+                };
+                result.history = Some(Box::new(run_history(plan, operations, &recorded)));
+            }
+            Keep::Observed(observer) => {
+                observer(&Observation { history: &world.history.lock(), done: &done(plan, operations) });
+            }
+        }
+        self.cluster.shutdown().await;
+        result
+    }
+}

@@ -1,0 +1,135 @@
+//! Workloads without their types, for the command and for other tools that take any workload.
+
+use crate::run::real;
+use crate::{
+    describe::workload::{Bug, Workload},
+    run::plan::{Demands, Plan, PlanError},
+    run::runner::Observer,
+    run::runner::{self, RunResult},
+    search::explore::{Few, Subject},
+    search::shrink::{Progress, Shrunk, shrink_plan},
+};
+use shaketable_sim::{config::ClusterBug, seed::Seed};
+use std::marker::PhantomData;
+
+/// A workload of any type.
+pub trait Entry: Send + Sync {
+    /// Its name on the command line.
+    fn name(&self) -> &'static str;
+    /// A description of what it shakes, in one line.
+    fn about(&self) -> &'static str;
+    /// Its planted bugs.
+    fn bugs(&self) -> &'static [Bug];
+    /// The bugs planted in the cluster that it shows, in addition to those that every workload shows.
+    fn cluster_bugs(&self) -> &'static [ClusterBug] {
+        &[]
+    }
+    /// The claims that its sweep must reach.
+    fn points(&self) -> &'static [&'static str];
+    /// Draws the plan of a seed and performs it.
+    fn run(&self, seed: Seed, demands: &Demands, keep_trace: bool) -> RunResult;
+    /// Draws the plan of a seed and performs it. `observer` sees the run at its end.
+    fn observe(&self, seed: Seed, demands: &Demands, observer: Observer<'_>) -> RunResult;
+    /// Draws the plan of a seed and performs it on a real cluster.
+    fn run_on(
+        &self,
+        open: real::Open<'_>,
+        site: &real::Site,
+        seed: Seed,
+        demands: &Demands,
+        conditions: real::Conditions<'_>,
+    ) -> Result<RunResult, real::RunError>;
+    /// The plan of a seed as a repro file.
+    fn plan(&self, seed: Seed, demands: &Demands) -> String;
+    /// A summary of the plan of a seed, in a few lines.
+    fn summary(&self, seed: Seed, demands: &Demands) -> String;
+    /// Reads the head of a repro file.
+    fn head(&self, repro: &str) -> Result<Head, PlanError>;
+    /// Shrinks the plan of a repro file. `goes_on` is called after each run, and ends the search with `false`. `None` if
+    /// the run passes.
+    fn shrink(
+        &self,
+        repro: &str,
+        goes_on: &mut dyn FnMut(&Progress) -> bool,
+    ) -> Result<Option<Shrunk>, PlanError>;
+    /// Performs the plan of a repro file.
+    fn replay(&self, repro: &str, keep_trace: bool) -> Result<RunResult, PlanError>;
+    /// The plan of a seed, to be explored. Of the demands, only the planted bugs count.
+    fn few(&self, seed: Seed, demands: &Demands) -> Box<dyn Subject>;
+}
+
+/// The head of a repro file.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Head {
+    /// The seed from which it was drawn.
+    pub seed: u64,
+    /// The demands with which it was drawn.
+    pub demands: Demands,
+    /// A summary of its plan, in a few lines.
+    pub summary: String,
+}
+
+/// The entry of the workload `W`.
+struct Of<W>(PhantomData<fn() -> W>);
+
+/// Returns the entry of a workload.
+pub fn entry<W: Workload>() -> Box<dyn Entry> {
+    Box::new(Of::<W>(PhantomData))
+}
+
+impl<W: Workload> Entry for Of<W> {
+    fn name(&self) -> &'static str {
+        W::NAME
+    }
+    fn about(&self) -> &'static str {
+        W::ABOUT
+    }
+    fn bugs(&self) -> &'static [Bug] {
+        W::bugs()
+    }
+    fn cluster_bugs(&self) -> &'static [ClusterBug] {
+        W::cluster_bugs()
+    }
+    fn points(&self) -> &'static [&'static str] {
+        W::points()
+    }
+    fn run(&self, seed: Seed, demands: &Demands, keep_trace: bool) -> RunResult {
+        runner::run(&Plan::draw::<W>(seed, demands), keep_trace)
+    }
+    fn observe(&self, seed: Seed, demands: &Demands, observer: Observer<'_>) -> RunResult {
+        runner::observe(&Plan::draw::<W>(seed, demands), observer)
+    }
+    fn run_on(
+        &self,
+        open: real::Open<'_>,
+        site: &real::Site,
+        seed: Seed,
+        demands: &Demands,
+        conditions: real::Conditions<'_>,
+    ) -> Result<RunResult, real::RunError> {
+        real::run(&site.drawn(|| Plan::draw::<W>(seed, demands)), open, site, conditions)
+    }
+    fn plan(&self, seed: Seed, demands: &Demands) -> String {
+        Plan::draw::<W>(seed, demands).to_json()
+    }
+    fn summary(&self, seed: Seed, demands: &Demands) -> String {
+        Plan::draw::<W>(seed, demands).summary()
+    }
+    fn head(&self, repro: &str) -> Result<Head, PlanError> {
+        let plan = Plan::from_json::<W>(repro)?;
+        Ok(Head { seed: plan.seed, summary: plan.summary(), demands: plan.demands })
+    }
+    fn shrink(
+        &self,
+        repro: &str,
+        goes_on: &mut dyn FnMut(&Progress) -> bool,
+    ) -> Result<Option<Shrunk>, PlanError> {
+        Ok(shrink_plan(Plan::from_json::<W>(repro)?, goes_on))
+    }
+    fn replay(&self, repro: &str, keep_trace: bool) -> Result<RunResult, PlanError> {
+        Ok(runner::run(&Plan::from_json::<W>(repro)?, keep_trace))
+    }
+    fn few(&self, seed: Seed, demands: &Demands) -> Box<dyn Subject> {
+        Few::drawn(|demands| Plan::draw::<W>(seed, demands), demands)
+    }
+}

@@ -1,0 +1,3 @@
+//! What runs tell about a layer beside their findings.
+
+pub mod advice;

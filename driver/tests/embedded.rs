@@ -10,7 +10,7 @@ use fdb_c::{
     embedded,
 };
 use parking_lot::Mutex;
-use shaketable_sim::{client::SimDatabase, history::ClientId, rt::MILLISECOND};
+use shaketable_sim::{client::SimDatabase, ids::ClientId, rt::MILLISECOND};
 use shaketable_tx::{Database, Isolation, Transaction};
 use simulated::{Future, Handle, Job, Open, run};
 use std::{ffi::c_int, thread};

@@ -3,6 +3,7 @@
 //! into the workspace's folder and with its flags, so that much of what they depend on is there.
 
 use std::{
+    ffi::OsStr,
     fs,
     path::{Path, PathBuf},
     process::{Command, Output},
@@ -208,32 +209,37 @@ fn a_new_crate_passes_its_tests_and_catches_its_planted_bugs() {
     printed(&ledger, &["build", "--locked"]);
     let _ = fs::remove_dir_all(&place);
     fs::create_dir_all(&place).expect("a folder for the test");
-    let sources = PLACE.clone();
     // As the README has it, with another name.
-    assert!(include_str!("../../README.md").contains("examples/ledger/Cargo.toml -- new my-layer --path ."));
-    let new = |name: &str, sources: &Path| {
+    assert!(include_str!("../../README.md").contains("examples/ledger/Cargo.toml -- new my-layer "));
+    let new = |name: &str, path: Option<&Path>| {
         let program = target().join("debug").join(format!("ledger{}", std::env::consts::EXE_SUFFIX));
-        let ran =
-            Command::new(program).current_dir(&place).args(["new", name, "--path"]).arg(sources).output();
+        let path = path.map(|path| [OsStr::new("--path"), path.as_os_str()]);
+        let ran = Command::new(program)
+            .current_dir(&place)
+            .args(["new", name])
+            .args(path.iter().flatten())
+            .output();
         let ran = ran.expect("the ledger's command runs");
         (ran.status.code(), String::from_utf8_lossy(&ran.stderr).into_owned())
     };
-    for (name, sources, why) in [
-        ("fn", &*sources, "a keyword of Rust"),
-        ("my-stock", &place, "it has no harness/Cargo.toml"),
-        ("my/stock", &sources, "is no name for a crate"),
+    for (name, path, why) in [
+        ("fn", None, "a keyword of Rust"),
+        ("my-stock", Some(&*place), "it has no harness/Cargo.toml"),
+        ("my/stock", None, "is no name for a crate"),
     ] {
-        let (code, error) = new(name, sources);
+        let (code, error) = new(name, path);
         assert_eq!((code, error.lines().count()), (Some(2), 1), "{error}");
         assert!(error.contains(why), "{error}");
         assert!(names(&place).is_empty(), "{:?}", names(&place));
     }
-    assert_eq!(new("my-stock", &sources), (Some(0), String::new()));
+    assert_eq!(new("my-stock", None), (Some(0), String::new()));
 
     let crate_ = place.join("my-stock");
     assert_eq!(names(&place), ["my-stock"]);
     assert_eq!(names(&crate_), [".cargo", ".github", ".gitignore", "Cargo.toml", "src"]);
     let read = |file: PathBuf| fs::read_to_string(file).expect("a file");
+    let manifest = read(crate_.join("Cargo.toml"));
+    assert!(manifest.contains("shaketable = { path = \"../../harness\" }"), "{manifest}");
     let flags = "rustflags = [\"--cfg\", \"madsim\"]\n";
     for example in ["ledger", "mailbox", "tickets"] {
         let config = read(root().join("examples").join(example).join(".cargo/config.toml"));
@@ -253,7 +259,7 @@ fn a_new_crate_passes_its_tests_and_catches_its_planted_bugs() {
     assert!(caught.contains("all 2 planted bugs were caught"), "{caught}");
 
     let before = read(crate_.join("Cargo.toml"));
-    let (code, error) = new("my-stock", &sources);
+    let (code, error) = new("my-stock", None);
     assert_eq!((code, &*error), (Some(2), "ledger: my-stock exists already\n"));
     assert_eq!(read(crate_.join("Cargo.toml")), before);
 }
@@ -267,7 +273,7 @@ fn the_examples_and_a_new_crate_build_from_the_packages() {
     let _ = fs::remove_dir_all(&place);
     fs::create_dir_all(&place).expect("a folder for the test");
     let program = target().join("debug").join(format!("ledger{}", std::env::consts::EXE_SUFFIX));
-    let ran = Command::new(program).current_dir(&place).args(["new", "my-stock"]).status();
+    let ran = Command::new(program).current_dir(&place).args(["new", "my-stock", "--released"]).status();
     assert!(ran.expect("the ledger's command runs").success());
     let crate_ = place.join("my-stock");
     let manifest = fs::read_to_string(crate_.join("Cargo.toml")).expect("a manifest");

@@ -3,8 +3,8 @@
 use crate::{
     controller::{self, Assets, ControllerDisk},
     data_distribution,
+    ids::{Endpoint, NodeId},
     log::LogDisk,
-    net::{Endpoint, NodeId},
     proto::Message,
     storage::{self, Replica, StorageDisk},
     worker,

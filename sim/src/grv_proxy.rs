@@ -80,7 +80,7 @@ pub async fn serve(world: Arc<World>, inbox: Inbox, system: Arc<TransactionSyste
 
 async fn read_version(
     world: &World,
-    node: crate::net::NodeId,
+    node: crate::ids::NodeId,
     system: &TransactionSystem,
     risky: bool,
 ) -> Result<ReadVersionReply, Broken> {

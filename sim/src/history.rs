@@ -6,21 +6,14 @@
 //! reported to clients.
 
 use crate::{
-    net::NodeId,
-    proto::{Generation, KeyRange, LogEntry, Mutation, Version},
+    ids::{AttemptId, ClientId},
+    ids::{Generation, NodeId},
+    proto::{KeyRange, LogEntry, Mutation, Version},
     rt::Nanos,
 };
 use bytes::Bytes;
 use shaketable_tx::{Error, Isolation, KeySelector, KeyValue};
 use std::{collections::BTreeMap, sync::Arc};
-
-/// An attempt's number in the history, dense from 0.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct AttemptId(pub u32);
-
-/// A client's number, dense from 0.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
-pub struct ClientId(pub u16);
 
 /// A call of the transaction contract, as seen by the application.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -42,6 +42,7 @@ mod grv_proxy;
 pub mod history;
 #[cfg(madsim)]
 mod idempotency;
+pub mod ids;
 #[cfg(madsim)]
 pub mod judges;
 #[cfg(madsim)]

@@ -8,6 +8,7 @@
 //! determine whether the request was executed.
 
 use crate::{
+    ids::{Endpoint, NodeId},
     proto::Message,
     rt::{Clock, MILLISECOND, Nanos},
     seed::Stream,
@@ -23,20 +24,6 @@ use std::{
     sync::Arc,
     task::{Context, Poll, Waker},
 };
-
-/// The number of a machine, dense from 0 (the supervisor).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct NodeId(pub u16);
-
-/// The destination of messages: an inbox on a machine. A newly recruited role gets a new token, so that
-/// messages for its predecessor break instead of reaching it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Endpoint {
-    /// The machine.
-    pub node: NodeId,
-    /// The inbox; never reused in a run.
-    pub token: u32,
-}
 
 /// The request may or may not have been delivered and executed (`request_maybe_delivered`, `broken_promise`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

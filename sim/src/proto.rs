@@ -3,8 +3,8 @@
 //! A request carries the promise of its reply, so that dropping an unanswered request breaks the promise.
 
 use crate::{
-    history::AttemptId,
-    net::{Endpoint, NodeId, ReplyTo},
+    ids::{AttemptId, Endpoint, Generation, NodeId},
+    net::ReplyTo,
 };
 use bytes::Bytes;
 use shaketable_tx::{Error, KeySelector, KeyValue, MutationType};
@@ -12,9 +12,6 @@ use std::{collections::BTreeMap, sync::Arc};
 
 /// A version; advances by about a million per second.
 pub type Version = i64;
-
-/// A generation of the transaction system; each recovery starts a new one.
-pub type Generation = u64;
 
 /// A half-open range of keys.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

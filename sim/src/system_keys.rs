@@ -6,7 +6,7 @@
 
 use crate::{
     data_distribution::Shard,
-    net::NodeId,
+    ids::NodeId,
     proto::{KeyRange, Mutation, Version},
     seed::Seed,
     world::{Class, World},

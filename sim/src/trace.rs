@@ -3,7 +3,7 @@
 //! Two runs of one seed must produce the same stream. An event consists of four numbers, so that hashing is
 //! cheap; its [`Kind`] defines their meaning.
 
-use crate::{net::NodeId, rt::Nanos};
+use crate::{ids::NodeId, rt::Nanos};
 use parking_lot::Mutex;
 use std::fmt;
 

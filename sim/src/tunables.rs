@@ -4,7 +4,7 @@
 //! All parameters are plain numbers that roles read where they need them and faults set; they have their
 //! default values unless a fault is active.
 
-use crate::{net::NodeId, proto::Version, rt::Nanos};
+use crate::{ids::NodeId, proto::Version, rt::Nanos};
 use parking_lot::Mutex;
 use std::sync::{
     Arc,

@@ -2,9 +2,10 @@
 
 use crate::{
     commit_proxy, grv_proxy,
+    ids::{Endpoint, Generation},
     log::{self, LogDisk},
-    net::{Endpoint, ReplyTo},
-    proto::{Generation, LOG, LogSeed, Message, Role},
+    net::ReplyTo,
+    proto::{LOG, LogSeed, Message, Role},
     resolver,
     rt::{self, Task},
     sequencer,

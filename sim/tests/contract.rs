@@ -8,7 +8,7 @@ use shaketable_sim::{
     cluster::Cluster,
     config::ClusterConfig,
     faults::FaultPlan,
-    history::ClientId,
+    ids::ClientId,
     rt,
     rt::SECOND,
     seed::Seed,

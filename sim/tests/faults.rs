@@ -6,7 +6,7 @@ use shaketable_sim::{
     cluster::Cluster,
     config::ClusterConfig,
     faults::{self, Dosage, Family, FaultPlan, Strike, catalogue},
-    history::ClientId,
+    ids::ClientId,
     rt::{self, MILLISECOND, SECOND},
     seed::{Seed, Stream},
     world::{Class, World},

@@ -6,7 +6,8 @@ use shaketable_sim::{
     cluster::Cluster,
     config::{ClusterBug, ClusterConfig},
     faults::FaultPlan,
-    net::{Broken, NodeId},
+    ids::NodeId,
+    net::Broken,
     proto::*,
     rt::{self, MILLISECOND, SECOND},
     seed::Seed,
@@ -20,7 +21,7 @@ struct Raw {
     world: Arc<World>,
     node: NodeId,
     info: Arc<ClientInfo>,
-    controller: shaketable_sim::net::Endpoint,
+    controller: shaketable_sim::ids::Endpoint,
 }
 
 impl Raw {

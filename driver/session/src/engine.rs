@@ -23,8 +23,7 @@ use shaketable_sim::{
     cluster::Cluster,
     config::ClusterConfig,
     faults::Family,
-    history::ClientId,
-    net::NodeId,
+    ids::{ClientId, NodeId},
     rt::{self, Alarm, MILLISECOND, Nanos},
     world::{Class, World},
 };

@@ -6,7 +6,8 @@ use crate::{
 };
 use shaketable_sim::{
     faults::Family,
-    history::{Attempt, AttemptId, Call, History, Reported},
+    history::{Attempt, Call, History, Reported},
+    ids::AttemptId,
     proto::{KeyRange, Mutation},
     rt::{MILLISECOND, Nanos},
     trace::Event,

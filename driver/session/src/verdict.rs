@@ -7,7 +7,8 @@ use crate::report::Tally;
 use shaketable_sim::{
     cluster::Cluster,
     faults,
-    history::{Attempt, AttemptId},
+    history::Attempt,
+    ids::AttemptId,
     judges::{Ongoing, Replica},
     proto::Version,
     rt::{Nanos, SECOND},

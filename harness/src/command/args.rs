@@ -463,9 +463,12 @@ pub struct NewArguments {
     /// The name of the crate and of its folder
     #[arg(value_name = "NAME")]
     pub name: String,
-    /// Depend on the sources of shaketable in this folder instead of released versions
+    /// The folder of shaketable's sources [default: those that this program was built from]
     #[arg(long, value_name = "DIR")]
     pub path: Option<PathBuf>,
+    /// Depend on released versions instead of sources
+    #[arg(long, conflicts_with = "path")]
+    pub released: bool,
 }
 
 #[derive(Clone, Debug, Args)]

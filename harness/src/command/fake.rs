@@ -16,7 +16,8 @@ use shaketable_reports::Counters;
 use shaketable_sim::{
     config::ClusterConfig,
     faults::{Family, FaultPlan, Request, Requests, Step},
-    history::{ClientId, History},
+    history::History,
+    ids::ClientId,
     seed::Seed,
 };
 use std::{

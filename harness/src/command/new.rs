@@ -5,7 +5,10 @@
 
 use super::{Refusal, args::NewArguments, output, refuse};
 use shaketable_reports::Conclusion;
-use std::{fs, io, path::Path};
+use std::{
+    fs, io,
+    path::{Component, Path, PathBuf},
+};
 
 /// Where each file is written, and what it is.
 const FILES: &[(&str, &str)] = &[
@@ -66,27 +69,49 @@ fn why_not(name: &str) -> Option<String> {
     TAKEN.iter().find(like_taken).map(|taken| format!("{taken} has another meaning there"))
 }
 
-/// What a manifest depends on: a package's folder below the given one, or its released version.
-fn dependency(path: Option<&Path>, folder: &str) -> Result<String, Refusal> {
-    let place = match path {
-        None => format!("version = \"{}\"", env!("CARGO_PKG_VERSION")),
-        Some(path) => {
-            let place = path.join(folder);
-            if !place.join("Cargo.toml").is_file() {
-                refuse!(
-                    "{} is not the folder of shaketable's sources: it has no {folder}/Cargo.toml",
-                    path.display()
-                );
-            }
-            match fs::canonicalize(&place).map(|place| place.to_str().map(str::to_owned)) {
-                // A basic string of TOML has the escapes of JSON.
-                Ok(Some(place)) => format!("path = {}", serde_json::Value::from(place)),
-                Ok(None) => refuse!("{} cannot be written in a manifest: it is not UTF-8", place.display()),
-                Err(error) => refuse!("cannot read {}: {error}", place.display()),
-            }
-        }
+/// The folders of the packages that a new crate depends on.
+const PACKAGES: [&str; 2] = ["harness", "tx"];
+
+/// Whether this program was built from a package of a registry.
+fn is_released() -> bool {
+    // Where cargo unpacks them.
+    env!("CARGO_MANIFEST_DIR").replace('\\', "/").contains("/registry/src/")
+}
+
+/// The folder of the sources that this program was built from, if they are still there.
+fn own_sources() -> Option<PathBuf> {
+    let sources = Path::new(env!("CARGO_MANIFEST_DIR")).parent()?;
+    PACKAGES.iter().all(|package| sources.join(package).join("Cargo.toml").is_file()).then(|| sources.into())
+}
+
+/// The way from one folder to another one, both of which are absolute.
+fn way(from: &Path, to: &Path) -> PathBuf {
+    let same = from.components().zip(to.components()).take_while(|(one, other)| one == other).count();
+    let up = from.components().skip(same).map(|_| Component::ParentDir);
+    up.chain(to.components().skip(same)).collect()
+}
+
+/// What a manifest depends on: a package in the folder of the sources, by the way from the crate's folder, so that both can
+/// be moved together; or its released version.
+fn dependency(crate_: &Path, sources: Option<&Path>, package: &str) -> Result<String, Refusal> {
+    let Some(sources) = sources else {
+        return Ok(format!("{{ version = \"{}\" }}", env!("CARGO_PKG_VERSION")));
     };
-    Ok(format!("{{ {place} }}"))
+    let place = sources.join(package);
+    if !place.join("Cargo.toml").is_file() {
+        refuse!(
+            "{} is not the folder of shaketable's sources: it has no {package}/Cargo.toml",
+            sources.display()
+        );
+    }
+    match fs::canonicalize(&place) {
+        // A basic string of TOML has the escapes of JSON.
+        Ok(place) => match way(crate_, &place).to_str() {
+            Some(way) => Ok(format!("{{ path = {} }}", serde_json::Value::from(way))),
+            None => refuse!("{} cannot be written in a manifest: it is not UTF-8", place.display()),
+        },
+        Err(error) => refuse!("cannot read {}: {error}", place.display()),
+    }
 }
 
 /// Writes the crate.
@@ -95,9 +120,23 @@ pub fn new(arguments: &NewArguments) -> Result<Conclusion, Refusal> {
     if let Some(why) = why_not(name) {
         refuse!("{name:?} is no name for a crate: {why}");
     }
-    let path = arguments.path.as_deref();
-    let shaketable = dependency(path, "harness")?;
-    let tx = dependency(path, "tx")?;
+    let here = match std::env::current_dir() {
+        Ok(here) => here,
+        Err(error) => refuse!("cannot read the working directory: {error}"),
+    };
+    let sources = match (&arguments.path, arguments.released) {
+        (None, true) => None,
+        (None, false) if is_released() => None,
+        (None, false) => match own_sources() {
+            Some(sources) => Some(sources),
+            None => refuse!(
+                "the sources that this program was built from are gone: name their folder with --path, or --released"
+            ),
+        },
+        (path, _) => path.clone(),
+    };
+    let [shaketable, tx] = PACKAGES.map(|package| dependency(&here.join(name), sources.as_deref(), package));
+    let (shaketable, tx) = (shaketable?, tx?);
     let filled = |file: &str| {
         file.replace("{{name}}", name)
             .replace("{{crate}}", &name.replace('-', "_"))
@@ -182,9 +221,19 @@ mod tests {
     }
 
     #[test]
-    fn without_a_path_it_depends_on_released_versions() {
+    fn a_crate_names_sources_by_the_way_to_them_or_a_released_version() {
         let version = env!("CARGO_PKG_VERSION");
-        assert_eq!(dependency(None, "harness"), Ok(format!("{{ version = \"{version}\" }}")));
-        assert!(dependency(Some(Path::new("nowhere")), "harness").is_err());
+        let crate_ = Path::new("/work/layers/stock");
+        assert_eq!(dependency(crate_, None, "tx"), Ok(format!("{{ version = \"{version}\" }}")));
+        assert!(dependency(crate_, Some(Path::new("nowhere")), "tx").is_err());
+        for (sources, from_there) in [
+            ("/work/shaketable/tx", "../../shaketable/tx"),
+            ("/work/layers/stock/shaketable/tx", "shaketable/tx"),
+            ("/srv/tx", "../../../srv/tx"),
+        ] {
+            assert_eq!(way(crate_, Path::new(sources)), Path::new(from_there));
+        }
+        let named = dependency(crate_, own_sources().as_deref(), "tx").expect("the sources are here");
+        assert!(named.starts_with("{ path = \"..") && named.ends_with("/tx\" }"), "{named}");
     }
 }

@@ -12,8 +12,8 @@ use crate::{
 };
 use bytes::Bytes;
 use shaketable_sim::{
-    history::{Attempt, AttemptId, Call, ClientId, History, OwnWrites, OwnWritesByCall, Reported},
-    net::NodeId,
+    history::{Attempt, Call, History, OwnWrites, OwnWritesByCall, Reported},
+    ids::{AttemptId, ClientId, NodeId},
     proto::{KeyRange, LogEntry, LoggedTransaction, Mutation, Version},
     rt::Nanos,
 };

@@ -10,7 +10,8 @@ use crate::{
 };
 use bytes::Bytes;
 use shaketable_sim::{
-    history::{AttemptId, History},
+    history::History,
+    ids::AttemptId,
     proto::{KeyRange, Mutation},
 };
 use shaketable_tx::key_after;

@@ -184,7 +184,7 @@ pub fn deciding(findings: &[Finding]) -> Option<&Finding> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use shaketable_sim::history::AttemptId;
+    use shaketable_sim::ids::AttemptId;
 
     #[test]
     fn the_most_severe_finding_decides() {

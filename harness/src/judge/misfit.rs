@@ -14,7 +14,8 @@ use crate::{
 };
 use bytes::Bytes;
 use shaketable_sim::{
-    history::{Attempt, AttemptId, History},
+    history::{Attempt, History},
+    ids::AttemptId,
     proto::Version,
 };
 

@@ -29,7 +29,8 @@ use crate::{
     judge::panics,
 };
 use shaketable_sim::{
-    history::{AttemptId, History},
+    history::History,
+    ids::AttemptId,
     proto::{Mutation, Version},
     rt::Nanos,
 };

@@ -6,7 +6,8 @@ use super::{
 };
 use crate::judge::finding::Witness;
 use shaketable_sim::{
-    history::{AttemptId, ClientId, History},
+    history::History,
+    ids::{AttemptId, ClientId},
     proto::{KeyRange, Version},
 };
 

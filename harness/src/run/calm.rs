@@ -7,7 +7,7 @@ use shaketable_sim::{
     cluster::Cluster,
     config::ClusterConfig,
     faults::FaultPlan,
-    history::ClientId,
+    ids::ClientId,
     rt::{self, MILLISECOND},
     seed::Seed,
     world::{Class, World},

@@ -205,7 +205,7 @@ pub fn replay(
 mod tests {
     use super::*;
     use serde_json::json;
-    use shaketable_sim::history::ClientId;
+    use shaketable_sim::ids::ClientId;
 
     fn plan() -> Value {
         json!({

@@ -40,7 +40,7 @@ fn first_difference(one: &[Event], other: &[Event]) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use shaketable_sim::{net::NodeId, trace::Kind};
+    use shaketable_sim::{ids::NodeId, trace::Kind};
 
     #[test]
     fn the_first_difference_is_named() {

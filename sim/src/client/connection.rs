@@ -5,8 +5,8 @@ use super::{landings::Landings, locations::Locations, proxies::Proxies};
 use crate::{
     config::ClusterBug,
     faults::{Family, Occurrence, Request, Turn},
-    history::ClientId,
-    net::{Broken, Call, Endpoint, NodeId, ReplyTo},
+    ids::{ClientId, Endpoint, NodeId},
+    net::{Broken, Call, ReplyTo},
     proto::{
         ClientInfo, CommitData, CommitReply, KeyRange, Location, Message, Priority, ReadVersionReply,
         Version, WRONG_SHARD_SERVER,

@@ -11,8 +11,7 @@ use super::{
 use crate::{
     config::ClusterBug,
     faults::Cut,
-    history::ClientId,
-    net::{Endpoint, NodeId},
+    ids::{ClientId, Endpoint, NodeId},
     rt::{self, Nanos},
     trace::Kind,
     world::World,

@@ -2,8 +2,8 @@
 
 use super::wakers::Wakers;
 use crate::{
-    net::{Endpoint, NodeId},
-    proto::{ClientInfo, Generation, Message},
+    ids::{Endpoint, Generation, NodeId},
+    proto::{ClientInfo, Message},
     rt::{self, Clock, MILLISECOND, SECOND},
     world::World,
 };

@@ -2,7 +2,8 @@
 
 use super::{database::Client, sizes::TRANSACTION_SIZE_LIMIT};
 use crate::{
-    history::{Attempt, AttemptId, Call, OwnWrites, OwnWritesByCall, Reported},
+    history::{Attempt, Call, OwnWrites, OwnWritesByCall, Reported},
+    ids::AttemptId,
     proto::{KeyRange, Mutation, Version},
     rt::Nanos,
     trace::Kind,

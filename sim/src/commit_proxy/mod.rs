@@ -15,7 +15,8 @@ use crate::{
     config::ClusterBug,
     data_distribution,
     database_lock::effect,
-    net::{Broken, Inbox, NodeId, ReplyTo},
+    ids::NodeId,
+    net::{Broken, Inbox, ReplyTo},
     proto::{
         CommitData, CommitReply, LogEntry, LoggedTransaction, Message, Resolution, TransactionSystem, Version,
     },

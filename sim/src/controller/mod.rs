@@ -7,8 +7,9 @@ mod state;
 pub use state::ControllerDisk;
 
 use crate::{
-    net::{Call, Endpoint, Inbox, NodeId, ReplyTo},
-    proto::{ClientInfo, Generation, LogSystem, Message},
+    ids::{Endpoint, Generation, NodeId},
+    net::{Call, Inbox, ReplyTo},
+    proto::{ClientInfo, LogSystem, Message},
     rt::{Alarm, MILLISECOND, Nanos},
     world::World,
 };

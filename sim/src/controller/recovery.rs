@@ -12,10 +12,11 @@ use super::{
 };
 use crate::{
     config::ClusterBug,
-    net::{Broken, Endpoint, ReplyTo},
+    ids::{Endpoint, Generation},
+    net::{Broken, ReplyTo},
     proto::{
-        ClientInfo, CommitData, CommitReply, Generation, LogSeed, LogSystem, Message, Mutation, Role,
-        TransactionSystem, Version,
+        ClientInfo, CommitData, CommitReply, LogSeed, LogSystem, Message, Mutation, Role, TransactionSystem,
+        Version,
     },
     rt::Nanos,
     system_keys,

@@ -1,8 +1,8 @@
 //! The content of the controller's disk, and the decisions of a recovery.
 
 use crate::{
-    net::Endpoint,
-    proto::{Generation, KeyRange, LockedLog, LogSeed, Role, Version},
+    ids::{Endpoint, Generation},
+    proto::{KeyRange, LockedLog, LogSeed, Role, Version},
 };
 use bytes::Bytes;
 use parking_lot::Mutex;
@@ -86,7 +86,7 @@ pub fn assign(
 mod tests {
     use super::*;
     use crate::{
-        net::NodeId,
+        ids::NodeId,
         proto::{LogEntry, LoggedTransaction},
     };
     use std::sync::Arc;

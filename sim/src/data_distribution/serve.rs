@@ -7,7 +7,8 @@
 use super::Shard;
 use crate::{
     client::Proxies,
-    net::{Broken, Call, Endpoint, NodeId, ReplyTo},
+    ids::{Endpoint, NodeId},
+    net::{Broken, Call, ReplyTo},
     proto::{CommitData, CommitReply, KeyRange, Message, Mutation},
     rt::{MILLISECOND, Nanos},
     system_keys,

@@ -6,7 +6,7 @@
 //! from the plan.
 
 use super::Family;
-use crate::history::ClientId;
+use crate::ids::ClientId;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 

@@ -2,7 +2,7 @@
 
 use super::{FaultPlan, Strike, catalogue, order};
 use crate::{
-    net::NodeId,
+    ids::NodeId,
     rt::Nanos,
     trace::Kind,
     world::{Class, World},

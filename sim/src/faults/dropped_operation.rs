@@ -5,7 +5,7 @@
 //! be cut, and where, and counts the cut if the operation had not ended by then.
 
 use super::{Dosage, Family, FaultFamily, Faults, draws};
-use crate::{history::ClientId, rt::Nanos};
+use crate::{ids::ClientId, rt::Nanos};
 
 /// The family.
 pub struct DroppedOperation;

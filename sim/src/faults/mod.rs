@@ -41,7 +41,7 @@ pub(crate) use order::Turn;
 pub use order::{COMEBACK, Death, LONGEST_HOLD, Request, Requests, Step};
 
 use crate::{
-    history::ClientId,
+    ids::ClientId,
     rt::Nanos,
     seed::{Seed, Stream},
 };

@@ -13,8 +13,7 @@
 
 use super::{Family, FaultPlan};
 use crate::{
-    history::ClientId,
-    net::NodeId,
+    ids::{ClientId, NodeId},
     rt::{MILLISECOND, Nanos, SECOND},
     trace::Kind,
     world::World,

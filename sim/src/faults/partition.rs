@@ -1,7 +1,7 @@
 //! Some machines cannot reach the others.
 
 use super::{Dosage, Family, FaultFamily, Strike, victims};
-use crate::{net::NodeId, seed::Seed, world::World};
+use crate::{ids::NodeId, seed::Seed, world::World};
 use std::sync::Arc;
 
 /// The family. The amount is the fraction of machines on the smaller side.

@@ -2,7 +2,7 @@
 
 use super::Strike;
 use crate::{
-    net::NodeId,
+    ids::NodeId,
     world::{Class, World},
 };
 

@@ -30,11 +30,7 @@ impl FaultFamily for WindowEdge {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{
-        faults::{Faults, tests::rated},
-        history::ClientId,
-        seed::Seed,
-    };
+    use crate::{faults::Faults, faults::tests::rated, ids::ClientId, seed::Seed};
 
     #[test]
     fn commits_at_the_edge_of_the_window_are_limited_per_run() {

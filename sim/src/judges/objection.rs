@@ -1,6 +1,6 @@
 //! What a judge objects to, and its witness: what contradicts the claim.
 
-use crate::history::AttemptId;
+use crate::ids::AttemptId;
 use bytes::Bytes;
 use std::collections::BTreeSet;
 

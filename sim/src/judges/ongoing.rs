@@ -9,7 +9,8 @@ use super::{
     real_time, serializable::Replay,
 };
 use crate::{
-    history::{Attempt, AttemptId, History},
+    history::{Attempt, History},
+    ids::AttemptId,
     proto::Version,
     rt::Nanos,
 };

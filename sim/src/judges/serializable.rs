@@ -11,7 +11,8 @@ use super::{
 };
 use super::{Objection, Witness};
 use crate::{
-    history::{Attempt, AttemptId, Call},
+    history::{Attempt, Call},
+    ids::AttemptId,
     proto::{KeyRange, LogEntry, LoggedTransaction, Mutation, Version},
 };
 use bytes::Bytes;

@@ -4,11 +4,7 @@
 //! is what was acknowledged before the call; the upper bound is what was durable before the return.
 
 use super::Truth;
-use crate::{
-    history::{AttemptId, History},
-    proto::Version,
-    rt::Nanos,
-};
+use crate::{history::History, ids::AttemptId, proto::Version, rt::Nanos};
 use std::collections::BTreeMap;
 
 /// A version that a client knew to be committed.

@@ -1,7 +1,8 @@
 //! What committed: the entries of the logs that were valid at the end of their generation.
 
 use crate::{
-    history::{AttemptId, History, Reported},
+    history::{History, Reported},
+    ids::AttemptId,
     proto::{LogEntry, Version},
     rt::Nanos,
 };

@@ -5,7 +5,8 @@
 use super::Truth;
 use super::{SESSIONS, Witness};
 use crate::{
-    history::{Attempt, AttemptId, Call, History},
+    history::{Attempt, Call, History},
+    ids::AttemptId,
     proto::{KeyRange, Mutation, Version},
 };
 use bytes::Bytes;

@@ -11,8 +11,9 @@ pub use state::{LogDisk, Queue};
 
 use crate::{
     config::ClusterBug,
-    net::{Endpoint, Inbox},
-    proto::{Generation, LogEntry, Message, Version},
+    ids::{Endpoint, Generation},
+    net::Inbox,
+    proto::{LogEntry, Message, Version},
     rt::Alarm,
     trace::Kind,
     world::World,

@@ -1,6 +1,9 @@
 //! The state of a log: entries that are being written to the disk, and the disk.
 
-use crate::proto::{Generation, LockedLog, LogEntry, LogSeed, Version};
+use crate::{
+    ids::Generation,
+    proto::{LockedLog, LogEntry, LogSeed, Version},
+};
 use parking_lot::Mutex;
 use std::{
     collections::{BTreeMap, VecDeque},

@@ -6,7 +6,8 @@
 //! distributor, once the rows are durable: only then may a source drop them.
 
 use crate::{
-    net::{Endpoint, NodeId, ReplyTo},
+    ids::{Endpoint, NodeId},
+    net::ReplyTo,
     proto::{KeyRange, Message, Version},
     rt::{MILLISECOND, Nanos, SECOND},
     world::World,

@@ -19,7 +19,7 @@ pub use replicas::{Replica, replicas, settle};
 use crate::{
     config::ClusterBug,
     data_distribution::ShardMap,
-    net::Endpoint,
+    ids::Endpoint,
     proto::{KeyRange, Version},
     world::{Class, World},
 };

@@ -4,8 +4,8 @@
 //! its death, or lost messages, are detected as silence or as a gap.
 
 use crate::{
-    net::Endpoint,
-    proto::{Generation, LogEntry, LogSystem, Version},
+    ids::{Endpoint, Generation},
+    proto::{LogEntry, LogSystem, Version},
     rt::{MILLISECOND, Nanos},
 };
 use std::{collections::VecDeque, sync::Arc};
@@ -110,7 +110,7 @@ impl Pull {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::net::NodeId;
+    use crate::ids::NodeId;
     use std::collections::BTreeMap;
 
     fn system(generation: Generation, ends: &[(Generation, Version)]) -> Arc<LogSystem> {

@@ -10,7 +10,8 @@ use super::{
 };
 use crate::{
     config::ClusterBug,
-    net::{Call, Endpoint},
+    ids::Endpoint,
+    net::Call,
     proto::{LogEntry, LogSystem, Message, Version},
     rt::{Alarm, MILLISECOND, Nanos},
     seed::Stream,

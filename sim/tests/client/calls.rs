@@ -2,7 +2,7 @@
 
 use super::*;
 use futures::{FutureExt, StreamExt, TryFutureExt, stream::FuturesUnordered};
-use shaketable_sim::{client::ReadVersions, net::Endpoint};
+use shaketable_sim::{client::ReadVersions, ids::Endpoint};
 use shaketable_tx::ConflictRangeType;
 
 /// The number of calls that programs make in one transaction.

@@ -15,7 +15,8 @@ use bytes::Bytes;
 use proptest::strategy::{BoxedStrategy, Just, Strategy};
 use serde::{Deserialize, Serialize};
 use shaketable_sim::{
-    history::{ClientId, Reported},
+    history::Reported,
+    ids::ClientId,
     proto::{KeyRange, Mutation, Version},
     rt::{Nanos, SECOND},
     seed::Stream,

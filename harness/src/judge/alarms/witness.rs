@@ -10,7 +10,7 @@ use crate::{
 use bytes::Bytes;
 use shaketable_sim::{
     history::{Call, Reported},
-    net::NodeId,
+    ids::NodeId,
     proto::{KeyRange, LogEntry, LoggedTransaction, Mutation},
 };
 use shaketable_tx::{Isolation, KeySelector};

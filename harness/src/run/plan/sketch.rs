@@ -6,7 +6,7 @@ use shaketable_reports::Size;
 use shaketable_sim::{
     config::ClusterConfig,
     faults::{Death, Decision, FaultPlan, Step, Strike},
-    history::ClientId,
+    ids::ClientId,
     rt::Nanos,
 };
 

@@ -21,7 +21,7 @@ use futures::{
 use proptest::strategy::{BoxedStrategy, Just, Strategy};
 use serde::{Deserialize, Serialize};
 use shaketable_sim::{
-    history::ClientId,
+    ids::ClientId,
     seed::{Seed, Stream},
 };
 use shaketable_tx::{

@@ -15,8 +15,9 @@ use futures::{FutureExt, future::BoxFuture};
 use parking_lot::Mutex;
 use shaketable_sim::{
     atomic,
-    history::{Attempt, AttemptId, Call, ClientId, History, OwnWrites, OwnWritesByCall, Reported},
-    proto::{Generation, KeyRange, LogEntry, LoggedTransaction, Mutation, Version},
+    history::{Attempt, Call, History, OwnWrites, OwnWritesByCall, Reported},
+    ids::{AttemptId, ClientId, Generation},
+    proto::{KeyRange, LogEntry, LoggedTransaction, Mutation, Version},
     rt::Nanos,
 };
 use shaketable_tx::{

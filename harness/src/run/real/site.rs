@@ -3,7 +3,7 @@
 
 use super::{prefixed::Space, recorded::Log, room::Below};
 use bytes::Bytes;
-use shaketable_sim::history::AttemptId;
+use shaketable_sim::ids::AttemptId;
 use shaketable_tx::{Database, Error, Isolation, KeyValue, RetryError, RunError, StreamingMode, Transaction};
 
 /// The prefix of a run.

@@ -24,7 +24,8 @@ use futures::{
 use parking_lot::Mutex;
 use shaketable_sim::{
     faults::{Family, FaultPlan, Strike},
-    history::{ClientId, History},
+    history::History,
+    ids::ClientId,
     proto::{KeyRange, Version},
     rt::{MILLISECOND, Nanos},
     trace::Kind,

@@ -7,7 +7,10 @@ use crate::{
     run::plan::Plan,
 };
 use shaketable_reports::{Counters, Outcomes};
-use shaketable_sim::history::{AttemptId, ClientId, History, Reported};
+use shaketable_sim::{
+    history::{History, Reported},
+    ids::{AttemptId, ClientId},
+};
 use shaketable_tx::Error;
 use std::collections::BTreeMap;
 
@@ -82,7 +85,7 @@ mod tests {
     use super::*;
     use crate::judge::alarms::Story;
     use shaketable_sim::{
-        history::ClientId,
+        ids::ClientId,
         proto::{Mutation, Version},
     };
 

@@ -3,7 +3,7 @@
 use shaketable_sim::{
     client::SimDatabase,
     faults::{Cut, Family},
-    net::NodeId,
+    ids::NodeId,
     rt::Nanos,
     trace::Kind,
     world::World,

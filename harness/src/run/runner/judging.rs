@@ -132,7 +132,8 @@ mod tests {
     };
     use bytes::Bytes;
     use shaketable_sim::{
-        history::{AttemptId, Call, ClientId},
+        history::Call,
+        ids::{AttemptId, ClientId},
         proto::{KeyRange, Mutation},
     };
     use shaketable_tx::{Isolation, KeySelector};

@@ -43,7 +43,7 @@ pub(super) fn performed(history: &History, operations: &[Vec<Operation<AnyValue>
 mod tests {
     use super::*;
     use crate::judge::alarms::Story;
-    use shaketable_sim::history::ClientId;
+    use shaketable_sim::ids::ClientId;
     use shaketable_tx::Error;
 
     #[test]

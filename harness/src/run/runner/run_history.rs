@@ -20,8 +20,8 @@ use shaketable_reports::{
 };
 use shaketable_sim::{
     faults::Family,
-    history::{Attempt, AttemptId, Call, History, Reported},
-    net::NodeId,
+    history::{Attempt, Call, History, Reported},
+    ids::{AttemptId, NodeId},
     proto::{KeyRange, Mutation, Version},
     rt::Nanos,
     trace::{Event, Kind},
@@ -457,7 +457,7 @@ mod tests {
         judge::alarms::Story,
         judge::finding::{Kind as Accuser, Witness},
     };
-    use shaketable_sim::history::ClientId;
+    use shaketable_sim::ids::ClientId;
     use shaketable_tx::{KeySelector, KeyValue};
 
     /// A layer that names one key.

@@ -3,11 +3,7 @@
 
 use super::{Participants, RunResult};
 use crate::{describe::erased::AnyValue, describe::workload::Operation, judge::Replica, run::plan::Plan};
-use shaketable_sim::{
-    history::{ClientId, History},
-    proto::Version,
-    rt::Nanos,
-};
+use shaketable_sim::{history::History, ids::ClientId, proto::Version, rt::Nanos};
 use shaketable_tx::{AnyDatabase, Error};
 use std::future::Future;
 

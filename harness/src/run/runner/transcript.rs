@@ -12,8 +12,8 @@ use bytes::{Buf, Bytes};
 use foundationdb_tuple::Element;
 use shaketable_sim::{
     faults::Family,
-    history::{Attempt, AttemptId, Call, ClientId, History, Reported},
-    net::NodeId,
+    history::{Attempt, Call, History, Reported},
+    ids::{AttemptId, ClientId, NodeId},
     proto::{KeyRange, LoggedTransaction, Mutation, Version},
     rt::Nanos,
     trace::{Event, Kind},

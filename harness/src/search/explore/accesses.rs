@@ -179,7 +179,7 @@ fn meetings(some: &[KeyRange], others: &[KeyRange]) -> usize {
 mod tests {
     use super::*;
     use crate::judge::alarms::Story;
-    use shaketable_sim::history::ClientId;
+    use shaketable_sim::ids::ClientId;
     use shaketable_tx::Isolation;
 
     fn get(key: &'static str) -> Call {

@@ -4,7 +4,7 @@ use super::outcome::Outcome;
 use crate::run::plan::Sketch;
 use shaketable_sim::{
     faults::{Request, Step},
-    history::ClientId,
+    ids::ClientId,
 };
 use std::fmt;
 

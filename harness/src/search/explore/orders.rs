@@ -3,7 +3,7 @@
 use super::case::{Case, Part};
 use shaketable_sim::{
     faults::{Request, Step},
-    history::ClientId,
+    ids::ClientId,
 };
 
 /// The transactions of an operation whose requests are put in an order.

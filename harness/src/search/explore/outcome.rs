@@ -7,7 +7,7 @@ use super::{
 use crate::{run::plan::Sketch, run::runner::RunResult};
 use shaketable_sim::{
     faults::{Cut, Death, Decision, Family, Request, Step, draws},
-    history::ClientId,
+    ids::ClientId,
     rt::{MILLISECOND, SECOND},
     seed::Seed,
 };

@@ -7,7 +7,7 @@ use super::{
     orders::serial,
 };
 use crate::run::runner::kind;
-use shaketable_sim::{faults::Step, history::ClientId};
+use shaketable_sim::{faults::Step, ids::ClientId};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The operations of a client before the explored ones, which are done one after another and make the data.

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use shaketable_sim::{
     config::ClusterConfig,
     faults::{Decision, Family, FaultPlan, Profile, Request, Step},
-    history::ClientId,
+    ids::ClientId,
     seed::Seed,
     trace::hash_bytes,
 };

@@ -7,7 +7,8 @@ use bytes::Bytes;
 use foundationdb_tuple::pack;
 use shaketable_reports::{AdviceEntry, Severity};
 use shaketable_sim::{
-    history::{Attempt, Call, ClientId, Reported},
+    history::{Attempt, Call, Reported},
+    ids::ClientId,
     proto::{KeyRange, Mutation},
     rt::{MILLISECOND, Nanos},
 };

@@ -10,7 +10,8 @@ use crate::{
 };
 use shaketable_reports::{AdviceEntry, WorkloadAdvice};
 use shaketable_sim::{
-    history::{Attempt, AttemptId, History, Reported},
+    history::{Attempt, History, Reported},
+    ids::AttemptId,
     proto::Mutation,
     rt::Nanos,
 };

@@ -7,7 +7,7 @@ use super::{
 };
 use crate::{
     client::keys::single_key,
-    net::NodeId,
+    ids::NodeId,
     proto::KeyRange,
     system_keys::{self, CONFIGURATION},
     world::Class,

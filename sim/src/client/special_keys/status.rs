@@ -6,7 +6,7 @@
 use super::{Kind, Reader, cluster::CLUSTER_FILE, part, reader::row};
 use crate::{
     client::database::Client,
-    net::NodeId,
+    ids::NodeId,
     rt::SECOND,
     system_keys::{self, Uid},
     world::{Class, World},

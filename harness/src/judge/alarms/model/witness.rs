@@ -12,7 +12,8 @@ use crate::{
     },
 };
 use shaketable_sim::{
-    history::{AttemptId, Call, Reported},
+    history::{Call, Reported},
+    ids::AttemptId,
     proto::{KeyRange, Mutation},
     rt::SECOND,
 };

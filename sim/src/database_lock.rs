@@ -4,16 +4,16 @@
 //! proxy what others have changed at earlier versions; here the proxies share a record. A proxy announces a change before
 //! it asks the resolvers, whose replies are in the order of versions, so that no later batch overtakes it.
 
-use crate::{
-    proto::{Mutation, Version},
-    system_keys::DATABASE_LOCKED,
-};
+use crate::proto::{Mutation, Version};
 use parking_lot::Mutex;
 use std::{
     collections::BTreeSet,
     future::poll_fn,
     task::{Poll, Waker},
 };
+
+/// Who has locked the database.
+pub const DATABASE_LOCKED: &[u8] = b"\xff/dbLocked";
 
 /// The record of changes.
 #[derive(Debug, Default)]

@@ -59,6 +59,7 @@ pub mod rt;
 pub mod seed;
 #[cfg(madsim)]
 mod sequencer;
+mod shards;
 #[cfg(madsim)]
 pub mod storage;
 #[cfg(madsim)]

@@ -5,10 +5,10 @@
 //! rows like any other, read at a version, and replayed by the judges.
 
 use crate::{
-    data_distribution::Shard,
     ids::NodeId,
     proto::{KeyRange, Mutation, Version},
     seed::Seed,
+    shards::Shard,
     world::{Class, World},
 };
 use bytes::Bytes;
@@ -18,8 +18,6 @@ use std::fmt;
 pub const CONFIGURATION: &[u8] = b"\xff/conf/";
 /// The connection string.
 pub const COORDINATORS: &[u8] = b"\xff/coordinators";
-/// Who has locked the database.
-pub const DATABASE_LOCKED: &[u8] = b"\xff/dbLocked";
 /// The servers of each shard.
 pub const KEY_SERVERS: &[u8] = b"\xff/keyServers/";
 /// The storage servers.

@@ -2,7 +2,6 @@
 
 use crate::{
     config::{ClusterBug, ClusterConfig},
-    data_distribution::{Shard, ShardMap},
     database_lock::DatabaseLock,
     faults::{FaultPlan, Faults},
     history::History,
@@ -10,6 +9,7 @@ use crate::{
     net::Net,
     rt::{self, Clock, Machine, Nanos},
     seed::Seed,
+    shards::{Shard, ShardMap},
     storage::StorageDisk,
     trace::{Kind, Trace},
     tunables::Tunables,

@@ -1,9 +1,7 @@
 //! Data distribution: the assignment of shards to storage servers, and moving shards between them.
 
-mod map;
 mod serve;
 
-pub use map::{Shard, ShardMap};
 pub use serve::add;
 
 use crate::{

@@ -4,13 +4,13 @@
 //! repeats requests that may have been sent before. The order of the steps protects the data: the new team
 //! has the shard durably, then the database says so, then clients are directed to it, then the old team drops it.
 
-use super::Shard;
 use crate::{
     client::Proxies,
     ids::{Endpoint, NodeId},
     net::{Broken, Call, ReplyTo},
     proto::{CommitData, CommitReply, KeyRange, Message, Mutation},
     rt::{MILLISECOND, Nanos},
+    shards::Shard,
     system_keys,
     trace::Kind,
     world::{Class, World},

@@ -18,9 +18,9 @@ pub use replicas::{Replica, replicas, settle};
 
 use crate::{
     config::ClusterBug,
-    data_distribution::ShardMap,
     ids::Endpoint,
     proto::{KeyRange, Version},
+    shards::ShardMap,
     world::{Class, World},
 };
 use parking_lot::Mutex;

@@ -7,6 +7,7 @@ use super::{
 };
 use crate::{
     client::keys::USER_END,
+    database_lock,
     proto::{KeyRange, Mutation, Version},
     system_keys::{self, Uid},
 };
@@ -66,7 +67,7 @@ impl Reader {
     pub(super) async fn lock_holder(&self) -> Result<Vec<KeyValue>> {
         let part = part(Kind::Lock);
         self.lock_aware();
-        let holder = self.get(system_keys::DATABASE_LOCKED).await?.and_then(|value| uid_of(&value));
+        let holder = self.get(database_lock::DATABASE_LOCKED).await?.and_then(|value| uid_of(&value));
         let rows = holder.map(|uid| row(part, uid.to_string())).into_iter().collect();
         Ok(self.with_own_writes(part, rows))
     }
@@ -83,7 +84,7 @@ impl Reader {
             },
         };
         self.lock_aware();
-        let key = Bytes::from_static(system_keys::DATABASE_LOCKED);
+        let key = Bytes::from_static(database_lock::DATABASE_LOCKED);
         let found = self.get(&key).await?;
         let mut state = self.state();
         let range = KeyRange::new(key.clone(), shaketable_tx::key_after(&key));

@@ -3,12 +3,13 @@
 use super::{
     Refusal,
     args::AdviseArguments,
-    choose, cost,
+    choose,
+    conclude::{processors, settle},
+    cost,
     interrupt::Interrupt,
     output::{self, Outputs, Target},
     program,
     progress::Progress,
-    run::{processors, settle},
 };
 use crate::{
     run::plan::Demands,

@@ -7,15 +7,40 @@ use super::{
     failures::{self, FailuresArguments},
     files::Files,
     output,
-    regressions::RegressionsCommand,
-    serve, with,
 };
+mod regressions;
+
+pub use regressions::*;
+
 use crate::{run::plan::Demands, search::seeds};
 use clap::{Args, Parser, Subcommand, ValueEnum, error::ErrorKind};
 use shaketable_reports::Conclusion;
 use shaketable_session::{address::Address, topology::Topology};
 use shaketable_sim::faults::Profile;
 use std::{ffi::OsString, ops::Range, path::PathBuf, time::Duration};
+
+/// The exit codes, for the end of the help page.
+pub const SERVE_EXIT_CODES: &str = "\
+Exit codes:
+  0  it served until Ctrl-C, SIGTERM or SIGHUP
+  2  bad usage, an address in use, a file that cannot be written (one line on stderr)
+  3  the simulated cluster failed, or its judges object to what it did";
+
+/// The exit codes, for the end of the help page.
+pub const WITH_EXIT_CODES: &str = "\
+Exit codes:
+  0  the command succeeded with every seed
+  1  the command failed with a seed: its exit code was not 0, a signal ended it, or it took
+     longer than --timeout
+  2  bad usage, no library, or a command that cannot be started (one line on stderr)
+  3  the simulated cluster failed, or its own judges found that it broke FoundationDB's
+     promises; do not rely on what else the run shows
+  4  no run used the simulated cluster: the command does not load the library
+  130, 143, 129
+     interrupted (Ctrl-C, SIGTERM, SIGHUP); the command is ended as well";
+
+/// The runs and the CPU time after which a search ends, unless told otherwise.
+pub const REPLAYS: u64 = 1_000;
 
 /// The exit codes, for the end of a help page.
 pub const EXIT_CODES: &str = "\
@@ -81,13 +106,13 @@ pub(super) enum Command<Extra: Subcommand> {
     /// through their cluster file or SHAKETABLE_SERVER. When it is ready it prints one line; at the end, the
     /// report of the run. Calls arrive in an order that the seed does not determine, unless one program alone
     /// calls from one thread.
-    #[command(after_help = serve::EXIT_CODES)]
+    #[command(after_help = SERVE_EXIT_CODES)]
     Serve(ServeArguments),
     /// Run a program that uses FoundationDB's C library on simulated clusters, a seed each
     ///
     /// The program finds the library of the package shaketable-driver in place of FoundationDB's. Its output
     /// is shown if it fails, with the report of the simulated cluster and the line that runs it again.
-    #[command(after_help = with::EXIT_CODES)]
+    #[command(after_help = WITH_EXIT_CODES)]
     With(WithArguments),
     /// Print the completions for a shell
     Completions(CompletionsArguments),
@@ -260,7 +285,7 @@ pub struct ShrinkArguments {
     #[arg(long, value_name = "TIME", value_parser = choose::duration, default_value = "10s")]
     pub shrink_budget: Duration,
     /// End with the smallest plan so far after this many runs
-    #[arg(long, value_name = "N", value_parser = choose::at_least_one, default_value_t = super::shrink::REPLAYS)]
+    #[arg(long, value_name = "N", value_parser = choose::at_least_one, default_value_t = REPLAYS)]
     pub replays: u64,
     /// Write the shrunk plan to this file [default: in target/shaketable]
     #[arg(long, short, value_name = "REPRO-FILE")]

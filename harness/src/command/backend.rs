@@ -1,6 +1,6 @@
 //! The backend of runs: simulated clusters, or a real cluster.
 
-use super::{Refusal, program, refuse, run::processors};
+use super::{Refusal, conclude::processors, program, refuse};
 use crate::search::entry::Entry;
 use crate::{run::plan::Demands, run::runner::RunResult};
 use clap::{Args, ValueEnum};

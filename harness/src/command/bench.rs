@@ -5,12 +5,14 @@
 use super::{
     Refusal,
     args::BenchArguments,
-    choose, cost,
+    choose,
+    conclude::processors,
+    cost,
     interrupt::Interrupt,
     output::{self, Target},
     program,
     progress::Progress,
-    run::{SEEDS, Sweep, processors},
+    run::{SEEDS, Sweep},
 };
 pub use cost::thread_cpu;
 

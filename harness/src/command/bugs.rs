@@ -6,6 +6,7 @@ use super::{
     backend::Backend,
     beyond, caught,
     choose::{self, CLUSTER},
+    conclude::settle,
     cost,
     interrupt::Interrupt,
     output::{self, Outputs, Watch},
@@ -13,7 +14,6 @@ use super::{
     progress::Progress,
     refuse,
     report::{self, Origin},
-    run::settle,
 };
 use crate::{
     describe::workload::Bug,

@@ -1,10 +1,11 @@
 //! The run that caught a planted bug, and what remains of it when it is shrunk.
 
 use super::{
+    args::REPLAYS,
     cost,
     interrupt::Interrupt,
     report::{self, Origin},
-    shrink::{BUDGET, Limits, REPLAYS},
+    shrink::{BUDGET, Limits},
 };
 use crate::{
     run::plan::Demands,

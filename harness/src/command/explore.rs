@@ -5,14 +5,15 @@ use super::{
     Refusal,
     args::ExploreArguments,
     bugs::{self, Planted},
-    caught, choose, cost,
+    caught, choose,
+    conclude::{FOLDER, processors, settle},
+    cost,
     interrupt::Interrupt,
     output::{self, Target},
     program,
     progress::Progress,
     refuse,
     report::Origin,
-    run::{processors, settle},
 };
 use crate::{
     judge::finding::Accused,
@@ -33,9 +34,6 @@ const BUDGET: Duration = Duration::from_secs(30);
 const BUDGET_OF_A_BUG: Duration = Duration::from_secs(10);
 /// The most seeds with drawn faults for a planted bug that was not found.
 const SEEDS_OF_A_BUG: u64 = 500;
-/// The folder of the plans that fail.
-const FOLDER: &str = "target/shaketable";
-
 /// What is explored: a workload with these demands.
 struct Piece<'a> {
     entry: &'a dyn Entry,

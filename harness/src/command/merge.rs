@@ -5,10 +5,11 @@ use super::{
     Refusal,
     args::MergeArguments,
     choose,
+    conclude::settle,
     output::Outputs,
     refuse, report,
     resume::{Ran, Share},
-    run::{FAILURES_KEPT, settle},
+    run::FAILURES_KEPT,
     saved::Saved,
 };
 use crate::{judge::vacuous, run::plan::Demands};

@@ -5,11 +5,11 @@ use super::{
     args::{ReplayArguments, Shaking, Trace},
     backend::Backend,
     choose,
+    conclude::settle,
     interrupt::Interrupt,
     output::{self, Outputs, Target},
     program, refuse,
     report::Origin,
-    run::settle,
 };
 use crate::{
     judge::panics::print_panics,

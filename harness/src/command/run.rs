@@ -2,9 +2,11 @@
 
 use super::{
     Refusal, advise,
-    args::{RunArguments, Shaking},
+    args::{REPLAYS, RunArguments, Shaking},
     backend::{Backend, BackendArguments},
-    choose, cost, failures,
+    choose,
+    conclude::{FOLDER, settle},
+    cost, failures,
     interrupt::Interrupt,
     output::{self, Outputs, Watch},
     program,
@@ -39,9 +41,6 @@ use std::{
 pub const SEEDS: u64 = 200;
 /// The number of failures per workload that are kept in full.
 pub const FAILURES_KEPT: usize = 10;
-/// The folder of the report of the command without a subcommand.
-pub const FOLDER: &str = "target/shaketable";
-
 /// A sweep.
 pub struct Sweep {
     /// The workloads.
@@ -153,35 +152,9 @@ pub fn run(arguments: &RunArguments) -> Result<Conclusion, Refusal> {
     settle(outcome, written, interrupted)
 }
 
-/// How a command ends. An interrupt takes precedence over the outcome; a failure takes precedence over a report that
-/// could not be written, which is then only printed as an error.
-pub fn settle(
-    outcome: Conclusion,
-    written: Result<(), Refusal>,
-    interrupted: Option<Refusal>,
-) -> Result<Conclusion, Refusal> {
-    let ended = match interrupted {
-        Some(refusal) => Err(refusal),
-        None => Ok(outcome),
-    };
-    match (ended, written) {
-        (Ok(Conclusion::Passed | Conclusion::Vacuous), Err(refusal)) => Err(refusal),
-        (ended, Err(refusal)) => {
-            output::print_error(&format!("{}: {refusal}", program().name));
-            ended
-        }
-        (ended, Ok(())) => ended,
-    }
-}
-
 /// The CPU time for which failures are shrunk, if they are.
 fn shrink_budget(arguments: &RunArguments) -> Option<Duration> {
     (!arguments.no_shrink).then_some(arguments.shrink_budget)
-}
-
-/// The number of logical processors of the machine.
-pub fn processors() -> usize {
-    std::thread::available_parallelism().map_or(1, usize::from)
 }
 
 /// One run of a sweep.
@@ -400,7 +373,7 @@ impl Sweep {
         let mut progress =
             Progress::new(&[("shrinking", left.len() as u64)], ("failure", "failures"), "not shrunk");
         let shrink = |place: u64| {
-            let limits = Limits::new(shrink::REPLAYS, budget, interrupt);
+            let limits = Limits::new(REPLAYS, budget, interrupt);
             let place = place as usize;
             shrink::shrunk_plan(self.entries[left[place]].as_ref(), &plans[place], &limits)
         };
@@ -567,19 +540,6 @@ mod tests {
     fn a_sweep_over_all_possible_seeds_does_not_overflow() {
         assert_eq!(sweep(0..u64::MAX, None).share().len(), u64::MAX);
         assert_eq!(sweep(u64::MAX - 1..u64::MAX, None).share().seed(0), u64::MAX - 1);
-    }
-
-    #[test]
-    fn an_outcome_outweighs_a_report_that_could_not_be_written() {
-        let refused = || Err(Refusal::Usage("disk full".into()));
-        assert_eq!(settle(Conclusion::Passed, refused(), None), Err(Refusal::Usage("disk full".into())));
-        assert_eq!(settle(Conclusion::Vacuous, refused(), None), Err(Refusal::Usage("disk full".into())));
-        assert_eq!(settle(Conclusion::Violated, refused(), None), Ok(Conclusion::Violated));
-        assert_eq!(settle(Conclusion::Passed, Ok(()), None), Ok(Conclusion::Passed));
-        let interrupted = || Refusal::Interrupted(130, "interrupted".into());
-        for (outcome, written) in [(Conclusion::Violated, Ok(())), (Conclusion::Passed, refused())] {
-            assert_eq!(settle(outcome, written, Some(interrupted())), Err(interrupted()));
-        }
     }
 
     fn over(entries: Vec<Box<dyn Entry>>, seeds: u64, jobs: usize) -> Sweep {

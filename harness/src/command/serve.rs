@@ -25,13 +25,6 @@ use std::{
     time::Duration,
 };
 
-/// The exit codes, for the end of the help page.
-pub const EXIT_CODES: &str = "\
-Exit codes:
-  0  it served until Ctrl-C, SIGTERM or SIGHUP
-  2  bad usage, an address in use, a file that cannot be written (one line on stderr)
-  3  the simulated cluster failed, or its judges object to what it did";
-
 /// How often the command looks whether it is to end.
 const GLANCE: Duration = Duration::from_millis(50);
 

@@ -4,7 +4,9 @@ use super::{
     Refusal, advise,
     args::ShrinkArguments,
     backend::Backend,
-    choose, cost,
+    choose,
+    conclude::{FOLDER, settle},
+    cost,
     files::Files,
     interrupt::Interrupt,
     output::{self, Outputs, Target},
@@ -13,7 +15,6 @@ use super::{
     refuse,
     replay::{self, Source},
     report::{self, Origin, quoted},
-    run::{FOLDER, settle},
 };
 use crate::{
     describe::strict::PlanError, judge::finding::deciding, search::entry::Entry, search::shrink::Shrunk,
@@ -26,8 +27,6 @@ use std::{
     time::Duration,
 };
 
-/// The runs and the CPU time after which a search ends, unless told otherwise.
-pub const REPLAYS: u64 = 1_000;
 pub const BUDGET: Duration = Duration::from_secs(10);
 
 /// When a search ends although more could be taken away.

@@ -1,13 +1,15 @@
 //! `shaketable regressions add`: keeps plans that failed.
 
-use super::{FOLDER, arguments::RegressionsAddArguments, broke};
+use super::{FOLDER, broke};
 use crate::{
     command::{
-        Refusal, choose,
+        Refusal,
+        args::{REPLAYS, RegressionsAddArguments},
+        choose,
         interrupt::Interrupt,
         output::{self, Target},
         refuse,
-        shrink::{Limits, REPLAYS},
+        shrink::Limits,
     },
     judge::finding::Verdict,
     run::plan::{Demands, PlanError},

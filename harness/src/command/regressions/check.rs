@@ -1,12 +1,13 @@
 //! `shaketable regressions check`: replays regressions without a sweep.
 
-use super::{FOLDER, arguments::RegressionsCheckArguments, replay, select};
+use super::{FOLDER, replay, select};
+use crate::command::args::RegressionsCheckArguments;
 use crate::command::{
     Refusal,
+    conclude::{processors, settle},
     interrupt::Interrupt,
     output::{self, Target},
     program, refuse,
-    run::{processors, settle},
 };
 use shaketable_reports::{Body, Conclusion, RegressionsReport, WorkloadRegressions, text};
 

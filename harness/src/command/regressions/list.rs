@@ -1,6 +1,7 @@
 //! `shaketable regressions list`: the regressions of a folder, without replaying them.
 
-use super::{FOLDER, arguments::RegressionsListArguments, select};
+use super::{FOLDER, select};
+use crate::command::args::RegressionsListArguments;
 use crate::{
     command::{Refusal, output},
     run::regressions::Kept,

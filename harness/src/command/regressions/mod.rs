@@ -1,7 +1,6 @@
 //! `shaketable regressions`, and the regressions that a sweep replays before its seeds.
 
 mod add;
-mod arguments;
 mod check;
 mod list;
 mod swept;
@@ -10,6 +9,7 @@ mod tests;
 
 use super::{
     Refusal,
+    args::RegressionsCommand,
     backend::Backend,
     choose, output, program, refuse,
     report::{Origin, verdict},
@@ -20,7 +20,6 @@ use crate::{
     run::runner::RunResult,
     search::entry::Entry,
 };
-pub use arguments::RegressionsCommand;
 use shaketable_reports::{Conclusion, Regression, RegressionReport, Replayed};
 use std::{
     io,

@@ -48,19 +48,6 @@ const LIBRARY: (&str, &str) = if cfg!(target_os = "macos") {
     ("libfdb_c.so", "LD_LIBRARY_PATH")
 };
 
-/// The exit codes, for the end of the help page.
-pub const EXIT_CODES: &str = "\
-Exit codes:
-  0  the command succeeded with every seed
-  1  the command failed with a seed: its exit code was not 0, a signal ended it, or it took
-     longer than --timeout
-  2  bad usage, no library, or a command that cannot be started (one line on stderr)
-  3  the simulated cluster failed, or its own judges found that it broke FoundationDB's
-     promises; do not rely on what else the run shows
-  4  no run used the simulated cluster: the command does not load the library
-  130, 143, 129
-     interrupted (Ctrl-C, SIGTERM, SIGHUP); the command is ended as well";
-
 /// Runs the command with each seed until it fails, and prints what the failing run shows.
 pub fn with(arguments: &WithArguments) -> Result<Conclusion, Refusal> {
     let shake = Shake::of(arguments)?;

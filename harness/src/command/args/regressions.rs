@@ -1,9 +1,7 @@
 //! The arguments of `shaketable regressions`.
 
-use crate::command::{
-    args::{EXIT_CODES, Shaking},
-    choose,
-};
+use super::{EXIT_CODES, Shaking};
+use crate::command::choose;
 use clap::{Args, Subcommand};
 use std::{path::PathBuf, time::Duration};
 

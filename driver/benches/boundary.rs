@@ -1,7 +1,9 @@
-//! What the C interface costs: small transactions per second of wall time, one after another, on a calm cluster.
+//! What the C interface costs: small transactions per second of wall time, one after another, on a calm
+//! cluster.
 //!
-//! Each reads a key, sets it and commits. They are made through the transaction trait, through the C interface within the
-//! simulation (embedded), and through the C interface by a thread that blocks for the simulation's (threaded).
+//! Each reads a key, sets it and commits. They are made through the transaction trait, through the C
+//! interface within the simulation (embedded), and through the C interface by a thread that blocks for the
+//! simulation's (threaded).
 
 #![allow(clippy::print_stdout, reason = "a program that prints")]
 

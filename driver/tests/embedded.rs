@@ -1,4 +1,5 @@
-//! Embedded mode through the C interface: whose client a handle stands for, and what is refused within a simulation.
+//! Embedded mode through the C interface: whose client a handle stands for, and what is refused within a
+//! simulation.
 
 mod simulated;
 
@@ -35,7 +36,8 @@ fn a_handle_of_a_client_is_that_client_and_has_options_of_its_own() {
             assert_eq!(write(handle, b"k").await, 0);
             assert!(holds(&db, b"k").await);
             let (limit, long) = (32_i64.to_le_bytes(), b"a key that is longer than the limit");
-            // SAFETY: the database is alive, and the value is readable. 503: the limit of the size of transactions.
+            // SAFETY: the database is alive, and the value is readable. 503: the limit of the size of
+            // transactions.
             assert_eq!(unsafe { fdb_database_set_option(handle.0, 503, limit.as_ptr(), 8) }, 0);
             assert_eq!(write(handle, long).await, 2101, "transaction_too_large");
             let too_low = 3_i64.to_le_bytes();
@@ -58,7 +60,8 @@ fn an_option_of_a_handle_holds_for_the_clients_of_later_runs() {
         Box::pin(async move {
             let handle = *LIMITED.lock().get_or_insert_with(|| {
                 let (handle, limit) = (Handle::create(), 32_i64.to_le_bytes());
-                // SAFETY: the database is alive, and the value is readable. 503: the limit of the size of transactions.
+                // SAFETY: the database is alive, and the value is readable. 503: the limit of the size of
+                // transactions.
                 assert_eq!(unsafe { fdb_database_set_option(handle.0, 503, limit.as_ptr(), 8) }, 0);
                 handle
             });

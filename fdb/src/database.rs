@@ -18,15 +18,15 @@ pub struct FdbDatabase {
 }
 
 impl FdbDatabase {
-    /// Opens the database of a cluster. Nothing is sent yet: use [`reach`](shaketable_tx::real::reach) to check that
-    /// the cluster responds.
+    /// Opens the database of a cluster. Nothing is sent yet: use [`reach`](shaketable_tx::real::reach) to
+    /// check that the cluster responds.
     pub fn open(_: &Network, cluster: &ClusterFile) -> Result<FdbDatabase> {
         let raw = RawDatabase::open(cluster.path()).map_err(error)?;
         Ok(FdbDatabase { raw: Arc::new(raw), env: Env::new(RealTime::new()) })
     }
 
-    /// The same database, with the same options, as the crate `foundationdb` has it. It may live longer than this handle,
-    /// but not than the [`Network`].
+    /// The same database, with the same options, as the crate `foundationdb` has it. It may live longer than
+    /// this handle, but not than the [`Network`].
     pub fn foundationdb(&self) -> Arc<foundationdb::Database> {
         self.raw.database()
     }

@@ -1,7 +1,8 @@
 //! The real FoundationDB backend: the contract of [`shaketable_tx`] over the `foundationdb` crate.
 //!
-//! Its feature `fdb-7_4` takes the C client of 7.4, `fdb-7_3` that of 7.3; without one of them there is none. Building requires libclang
-//! for the C header's bindings, and linking requires `libfdb_c.so` from FoundationDB's client package.
+//! Its feature `fdb-7_4` takes the C client of 7.4, `fdb-7_3` that of 7.3; without one of them there is none.
+//! Building requires libclang for the C header's bindings, and linking requires `libfdb_c.so` from
+//! FoundationDB's client package.
 //!
 //! # Promise
 //!
@@ -9,8 +10,8 @@
 //!   has failed: the result is the client's, not this module's. A read is issued when its method is called.
 //! * Read results are not copied: keys and values stay in the client's memory as long as any of them is held.
 //!   A caller that keeps one row of a large batch keeps the whole batch.
-//! * [`Database::run`](shaketable_tx::Database::run) is the contract's own retry loop, whose maybe-committed flag
-//!   stays set once it is set. The crate's loop overwrites the flag in each attempt.
+//! * [`Database::run`](shaketable_tx::Database::run) is the contract's own retry loop, whose maybe-committed
+//!   flag stays set once it is set. The crate's loop overwrites the flag in each attempt.
 //!
 //! # What it does not do
 //!

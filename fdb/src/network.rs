@@ -33,10 +33,12 @@ pub struct Network {
     _running: NetworkAutoStop,
 }
 
-/// The environment variable that permits shaketable's own library, so that this backend can be tested without a cluster.
+/// The environment variable that permits shaketable's own library, so that this backend can be tested without
+/// a cluster.
 const PERMITS_SIMULATED: &str = "SHAKETABLE_PERMIT_SIMULATED";
 
-/// Whether the C library is shaketable's own, whose cluster is simulated. Must be called after a [`Network`] was started.
+/// Whether the C library is shaketable's own, whose cluster is simulated. Must be called after a [`Network`]
+/// was started.
 pub fn is_simulated() -> bool {
     raw::client_version().contains("shaketable")
 }
@@ -68,7 +70,8 @@ impl Network {
         }
         let refused = |e| StartError::Refused(super::transaction::error(e));
         let network = builder.build().map_err(refused)?;
-        // FoundationDB's library has a version only once the version of the API is selected: before, this crashes.
+        // FoundationDB's library has a version only once the version of the API is selected: before, this
+        // crashes.
         if is_simulated() && std::env::var_os(PERMITS_SIMULATED).is_none() {
             return Err(StartError::Simulated);
         }

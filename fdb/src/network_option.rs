@@ -1,4 +1,5 @@
-//! Options of the C client's network, with the numeric codes of FoundationDB 7.4: traces, TLS, other client libraries.
+//! Options of the C client's network, with the numeric codes of FoundationDB 7.4: traces, TLS, other client
+//! libraries.
 
 use bytes::Bytes;
 

@@ -41,7 +41,8 @@ fn made<T>(pointer: *mut T) -> FdbResult<NonNull<T>> {
     NonNull::new(pointer).ok_or(FdbError::from_code(INTERNAL_ERROR))
 }
 
-/// The version of the C library, with the revision that it was built from. The version of the API must be selected.
+/// The version of the C library, with the revision that it was built from. The version of the API must be
+/// selected.
 pub fn client_version() -> String {
     // SAFETY: the library returns a text that is never freed, and ends with NUL.
     let version = unsafe { CStr::from_ptr(sys::fdb_get_client_version()) };

@@ -1,5 +1,5 @@
-//! Tests that the judges catch layers that lie: the clients of a register misuse it in ways that leave no trace in
-//! the history, or a misleading trace.
+//! Tests that the judges catch layers that lie: the clients of a register misuse it in ways that leave no
+//! trace in the history, or a misleading trace.
 
 use bytes::Bytes;
 use proptest::{collection::vec, prelude::*};

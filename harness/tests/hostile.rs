@@ -1,5 +1,6 @@
-//! Tests that layers which refuse, fail or "do not know" are convicted, in each of the three ways to describe a layer: an
-//! error that nothing explains is a finding, and a kind of operations of which none is done makes the sweep vacuous.
+//! Tests that layers which refuse, fail or "do not know" are convicted, in each of the three ways to describe
+//! a layer: an error that nothing explains is a finding, and a kind of operations of which none is done makes
+//! the sweep vacuous.
 
 use shaketable::{
     finding::{Finding, Kind},
@@ -38,8 +39,8 @@ enum Hostility {
     Vanishes,
     /// Each operation answers with the number of those before it in the process.
     Counts,
-    /// An addition that fails leaves a mark, at which the next one in its transaction writes and refuses. That is no
-    /// bug: a transaction with a failed call is lost.
+    /// An addition that fails leaves a mark, at which the next one in its transaction writes and refuses.
+    /// That is no bug: a transaction with a failed call is lost.
     LeavesMark,
 }
 

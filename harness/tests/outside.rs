@@ -1,6 +1,7 @@
-//! Crates outside of the workspace, as users have them: layers that are shaken from their tests and by commands of their
-//! own. They are built once, from the packages as they would be published, so that a package that lacks a file shows; and
-//! into the workspace's folder and with its flags, so that much of what they depend on is there.
+//! Crates outside of the workspace, as users have them: layers that are shaken from their tests and by
+//! commands of their own. They are built once, from the packages as they would be published, so that a
+//! package that lacks a file shows; and into the workspace's folder and with its flags, so that much of what
+//! they depend on is there.
 
 use std::{
     ffi::OsStr,
@@ -41,8 +42,8 @@ fn packaged() -> PathBuf {
     let version = env!("CARGO_PKG_VERSION");
     for (folder, package) in PACKAGES {
         let packed = target().join("package").join(format!("{package}-{version}.crate"));
-        // New times of modification: in a package they are all the same, and cargo would take what an earlier test
-        // built for what is there now.
+        // New times of modification: in a package they are all the same, and cargo would take what an earlier
+        // test built for what is there now.
         let unpack = Command::new("tar").current_dir(&unpacked).arg("xzmf").arg(packed).status();
         assert!(unpack.expect("tar runs").success(), "{package}");
         let from = unpacked.join(format!("{package}-{version}"));
@@ -186,7 +187,8 @@ fn functions_of_the_crate_foundationdb_are_shaken_without_its_library() {
     let said = String::from_utf8_lossy(&failed.stdout).into_owned();
     assert_eq!(failed.status.code(), Some(1), "{said}");
     assert!(said.contains("to 1 operation of 1 client, 1 fault"), "{said}");
-    // A number that a static keeps makes two runs of a seed differ: the first call with another argument is named.
+    // A number that a static keeps makes two runs of a seed differ: the first call with another argument is
+    // named.
     let twice = ["run", "sale", "--bug", "numbered-by-static", "--seeds", "2", "--check-determinism", "2"];
     let different = cargo(&tickets, &[&["run", "--locked", "--quiet", "--"], &twice[..]].concat());
     let said = String::from_utf8_lossy(&different.stdout).into_owned();
@@ -266,8 +268,8 @@ fn a_new_crate_passes_its_tests_and_catches_its_planted_bugs() {
 
 #[test]
 fn the_examples_and_a_new_crate_build_from_the_packages() {
-    // The other tests build the examples from the packages, and a new crate that names their folder. This one names their
-    // version.
+    // The other tests build the examples from the packages, and a new crate that names their folder. This one
+    // names their version.
     let (ledger, place) = (example("ledger"), PLACE.join("published"));
     printed(&ledger, &["build", "--locked"]);
     let _ = fs::remove_dir_all(&place);

@@ -1,5 +1,6 @@
-//! Tests of a reference state machine of `proptest-state-machine` on the shake table. Its initial state is drawn,
-//! the list of each client is drawn as if the client were alone, and the other clients make preconditions false.
+//! Tests of a reference state machine of `proptest-state-machine` on the shake table. Its initial state is
+//! drawn, the list of each client is drawn as if the client were alone, and the other clients make
+//! preconditions false.
 
 use proptest_state_machine::ReferenceStateMachine;
 use shaketable::{
@@ -22,8 +23,8 @@ shaketable_tx::refusals! {
     }
 }
 
-/// Seats of a few halls that are booked and given up. With `SOUND` the layer reads serializably, without it at
-/// snapshot isolation.
+/// Seats of a few halls that are booked and given up. With `SOUND` the layer reads serializably, without it
+/// at snapshot isolation.
 struct Halls<const SOUND: bool>;
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -7,9 +7,10 @@
 //!
 //! # Calls side by side
 //!
-//! Calls whose futures are joined in one transaction take turns, in the order in which they were first polled, whichever
-//! layers they belong to: their effects and answers are those of calls one after the other. Calls that only read run
-//! concurrently. A call that has begun must be polled to its end or dropped before a later one goes on.
+//! Calls whose futures are joined in one transaction take turns, in the order in which they were first
+//! polled, whichever layers they belong to: their effects and answers are those of calls one after the other.
+//! Calls that only read run concurrently. A call that has begun must be polled to its end or dropped before a
+//! later one goes on.
 //!
 //! # Dropping a future
 //!

@@ -10,8 +10,8 @@ use crate::{
 /// GitHub shows this many annotations of a step, and drops the others.
 const SHOWN: usize = 10;
 
-/// The lines for what failed, at most ten; empty if nothing did, and for reports other than those of sweeps and of
-/// planted bugs.
+/// The lines for what failed, at most ten; empty if nothing did, and for reports other than those of sweeps
+/// and of planted bugs.
 pub fn render(body: &Body) -> String {
     let mut errors = match body {
         Body::Sweep(sweep) => of_sweep(sweep),
@@ -40,8 +40,8 @@ pub fn render(body: &Body) -> String {
     errors.into_iter().map(|(title, message)| error(&title, &message)).collect()
 }
 
-/// The regressions that failed again, the first failure of each workload, what else it lacked, and then its further failures, so that none of the
-/// workloads is left out before another has two lines.
+/// The regressions that failed again, the first failure of each workload, what else it lacked, and then its
+/// further failures, so that none of the workloads is left out before another has two lines.
 fn of_sweep(sweep: &SweepReport) -> Vec<(String, String)> {
     let mut errors = Vec::new();
     let failure = |run: &crate::RunReport| {

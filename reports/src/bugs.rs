@@ -176,8 +176,8 @@ impl BugsReport {
         })
     }
 
-    /// The median, the 90th percentile and the maximum of a number of what remained of the runs that were shrunk; `None`
-    /// if none was.
+    /// The median, the 90th percentile and the maximum of a number of what remained of the runs that were
+    /// shrunk; `None` if none was.
     pub fn quantiles_shrunk(&self, number: impl Fn(&Shrunk) -> u64) -> Option<[u64; 3]> {
         let mut values: Vec<u64> = self.shrunk().map(number).collect();
         values.sort_unstable();

@@ -1,7 +1,8 @@
 //! A distribution of measured numbers, as a histogram that can be saved, read and merged without a loss.
 //!
-//! A histogram has 16 buckets for each doubling, so that a number is known to within 7 percent, and numbers below 32 are
-//! exact. The merged histogram of some shards has the same buckets as that of all numbers together.
+//! A histogram has 16 buckets for each doubling, so that a number is known to within 7 percent, and numbers
+//! below 32 are exact. The merged histogram of some shards has the same buckets as that of all numbers
+//! together.
 
 use hdrhistogram::Histogram;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error};
@@ -42,7 +43,8 @@ impl Distribution {
 
     /// Records a number several times.
     pub fn record_n(&mut self, number: u64, count: u64) {
-        // The histogram grows as it needs to: only a machine with small addresses has no place for some numbers.
+        // The histogram grows as it needs to: only a machine with small addresses has no place for some
+        // numbers.
         if self.0.record_n(number, count).is_err() {
             self.0.saturating_record_n(number, count);
         }

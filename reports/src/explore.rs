@@ -1,4 +1,5 @@
-//! Explorations: how many outcomes and orders of a few operations there are, how many were run, and which failed.
+//! Explorations: how many outcomes and orders of a few operations there are, how many were run, and which
+//! failed.
 
 use crate::{
     bugs::Catch,
@@ -11,8 +12,8 @@ use std::ops::Range;
 /// A part of an exploration.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ExploredPart {
-    /// What its runs differ in: `whole` (plans as they are drawn), `plain` (a few operations as they are), `outcome`,
-    /// `order`, `two-outcomes` or `order-of-three`.
+    /// What its runs differ in: `whole` (plans as they are drawn), `plain` (a few operations as they are),
+    /// `outcome`, `order`, `two-outcomes` or `order-of-three`.
     pub part: String,
     /// How many there are, as far as the runs have shown.
     pub known: u64,
@@ -60,7 +61,8 @@ pub struct ExploredWorkload {
     pub failures: Vec<ExploredFailure>,
     /// Whether its budget or an interrupt ended it.
     pub stopped: bool,
-    /// For a planted bug that was not found: a run with drawn faults that catches it, cut down to what it needs.
+    /// For a planted bug that was not found: a run with drawn faults that catches it, cut down to what it
+    /// needs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub drawn: Option<Catch>,
     /// Its CPU time, nanoseconds.
@@ -88,8 +90,8 @@ impl ExploredWorkload {
         self.sum(|part| if ["whole", "plain"].contains(&part.part.as_str()) { 0 } else { part.ran })
     }
 
-    /// The failure with which a planted bug is found: of what was explored, and not of a whole plan, where the delays that a
-    /// seed draws decide.
+    /// The failure with which a planted bug is found: of what was explored, and not of a whole plan, where
+    /// the delays that a seed draws decide.
     pub fn found(&self) -> Option<&ExploredFailure> {
         self.failures.iter().find(|failure| failure.part != "whole")
     }
@@ -111,8 +113,8 @@ pub struct ExploreReport {
 }
 
 impl ExploreReport {
-    /// A failure without a planted bug, or with a bug that was asked for, violates; a planted bug that is not found needs
-    /// more than what was explored, which is not a failure.
+    /// A failure without a planted bug, or with a bug that was asked for, violates; a planted bug that is not
+    /// found needs more than what was explored, which is not a failure.
     pub fn outcome(&self) -> Conclusion {
         let mut failures = self.workloads.iter().flat_map(|workload| &workload.failures);
         let is_empty = |workload: &ExploredWorkload| workload.explored() == 0 && workload.failures.is_empty();

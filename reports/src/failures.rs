@@ -1,5 +1,5 @@
-//! The list of failures: what sweeps found, over weeks. An entry for each workload, seed, faults and judge has the plan,
-//! and when it was seen first and last.
+//! The list of failures: what sweeps found, over weeks. An entry for each workload, seed, faults and judge
+//! has the plan, and when it was seen first and last.
 
 use crate::{run::RunReport, sweep::SweepReport};
 use serde::{Deserialize, Serialize};
@@ -145,7 +145,8 @@ impl FailureList {
         text
     }
 
-    /// Adds the failures of a sweep that were kept in full. Returns how many were there, and how many of them are new.
+    /// Adds the failures of a sweep that were kept in full. Returns how many were there, and how many of them
+    /// are new.
     pub fn add(&mut self, sweep: &SweepReport, seen: &Sighting) -> (u64, u64) {
         let (mut all, mut new) = (0, 0);
         for run in sweep.failures() {

@@ -1,5 +1,5 @@
-//! What happened in one run: operations, transactions, faults and the witness of what went wrong, with decoded keys, for
-//! stories and time lines.
+//! What happened in one run: operations, transactions, faults and the witness of what went wrong, with
+//! decoded keys, for stories and time lines.
 //!
 //! All times are nanoseconds of virtual time since the start of the run.
 
@@ -47,7 +47,8 @@ pub enum Fate {
     ReadOnly,
     /// Its commit was refused with not_committed (1020).
     Conflict,
-    /// Its client was told commit_unknown_result (1021) or another error that leaves the outcome open, and it committed.
+    /// Its client was told commit_unknown_result (1021) or another error that leaves the outcome open, and it
+    /// committed.
     UnknownCommitted,
     /// As before, and it did not commit.
     UnknownNotCommitted,
@@ -92,7 +93,8 @@ pub struct TransactionEntry {
     pub fate: Fate,
     /// The commit version, if it committed.
     pub version: Option<i64>,
-    /// Its end in words: `commits at version 7`, `not_committed (1020); (1,) was written at version 5 by transaction 3`.
+    /// Its end in words: `commits at version 7`,
+    /// `not_committed (1020); (1,) was written at version 5 by transaction 3`.
     pub end: String,
     /// The transaction whose write refused its commit.
     pub refused_by: Option<u32>,
@@ -146,7 +148,8 @@ pub struct CallEntry {
     pub more: u64,
     /// Whether a read got its answer.
     pub answered: bool,
-    /// Whether it touches a key, or a range with a key, that several transactions touch and one of them writes.
+    /// Whether it touches a key, or a range with a key, that several transactions touch and one of them
+    /// writes.
     #[serde(default)]
     pub shared: bool,
     /// Whether it is of interest to nobody else: the record of an exactly-once session.

@@ -1,8 +1,9 @@
-//! Reports as JUnit XML, for CI systems that list tests: a workload is a suite, and each failing seed a test case
-//! with its finding, its story if it was shrunk, and the line that replays it. Each regression is a case as well.
+//! Reports as JUnit XML, for CI systems that list tests: a workload is a suite, and each failing seed a test
+//! case with its finding, its story if it was shrunk, and the line that replays it. Each regression is a case
+//! as well.
 //!
-//! The first case of a suite stands for the sweep as a whole, so that a suite without failing seeds is not empty. It
-//! fails if the sweep of its workload was vacuous or ended early by itself.
+//! The first case of a suite stands for the sweep as a whole, so that a suite without failing seeds is not
+//! empty. It fails if the sweep of its workload was vacuous or ended early by itself.
 
 use crate::{
     bugs::{BugReport, BugsReport},
@@ -18,8 +19,8 @@ use std::time::Duration;
 /// The name of the case that stands for the sweep as a whole.
 pub const SWEEP: &str = "sweep";
 
-/// The document as JUnit XML, ending with a line feed. Returns `None` for reports other than those of sweeps and of
-/// planted bugs.
+/// The document as JUnit XML, ending with a line feed. Returns `None` for reports other than those of sweeps
+/// and of planted bugs.
 ///
 /// # Errors
 ///
@@ -126,8 +127,8 @@ fn regression(workload: &str, one: &RegressionReport, commit: &str) -> TestCase 
     case
 }
 
-/// The status of a failing seed: the finding in one line, what remained of the run when it was shrunk, and everything
-/// known about the run.
+/// The status of a failing seed: the finding in one line, what remained of the run when it was shrunk, and
+/// everything known about the run.
 fn finding(run: &RunReport, commit: &str) -> TestCaseStatus {
     let story = text::run::shrunk(run).map_or(String::new(), |story| format!("{story}\n"));
     objection_to(run, &(story + &text::failure(run, commit)))

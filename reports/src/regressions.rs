@@ -42,7 +42,8 @@ impl Regression {
 pub enum Replayed {
     /// No judge objected.
     Passed {
-        /// The faults of the plan that no longer happen in its run. Without them the plan tests less than it did.
+        /// The faults of the plan that no longer happen in its run. Without them the plan tests less than it
+        /// did.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         unmet: Vec<String>,
     },

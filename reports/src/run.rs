@@ -221,8 +221,8 @@ impl PointReport {
 }
 
 impl RunReport {
-    /// The command line that reproduces the run of another seed of the same sweep. Returns `None` if this run is not
-    /// the run of a seed.
+    /// The command line that reproduces the run of another seed of the same sweep. Returns `None` if this run
+    /// is not the run of a seed.
     pub fn replay_of(&self, seed: u64) -> Option<String> {
         let (before, after) = self.replay.split_once(&format!(" replay {} {} ", self.workload, self.seed))?;
         Some(format!("{before} replay {} {seed} {after}", self.workload))

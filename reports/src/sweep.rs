@@ -80,8 +80,8 @@ pub struct WorkloadReport {
     pub faults_delivered: BTreeMap<String, u64>,
     /// Coverage points, by name.
     pub points: Vec<PointReport>,
-    /// What this sweep required to happen and did not: the descriptive names of counters that are zero, and the kinds of
-    /// operations of which none was done.
+    /// What this sweep required to happen and did not: the descriptive names of counters that are zero, and
+    /// the kinds of operations of which none was done.
     pub vacuous: Vec<String>,
     /// The names of coverage points that this sweep required to be reached and that were not.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -125,7 +125,8 @@ impl WorkloadReport {
         self.violated + self.stuck + self.harness
     }
 
-    /// What this sweep required and did not see, as sentences without their subject; empty if it saw everything.
+    /// What this sweep required and did not see, as sentences without their subject; empty if it saw
+    /// everything.
     pub fn shortfall(&self) -> Vec<String> {
         let mut lines = Vec::new();
         if !self.vacuous.is_empty() {
@@ -141,7 +142,8 @@ impl WorkloadReport {
         self.regressions.sort_by(|one, other| one.file.cmp(&other.file));
     }
 
-    /// Adds the figures of other runs: numbers of runs and of events, and distributions. Seeds, failures and points are left alone.
+    /// Adds the figures of other runs: numbers of runs and of events, and distributions. Seeds, failures and
+    /// points are left alone.
     pub fn add_figures(&mut self, other: &WorkloadReport) {
         for (sum, n) in [
             (&mut self.runs, other.runs),

@@ -211,8 +211,9 @@ cluster_bugs! {
 }
 
 impl ClusterBug {
-    /// Whether the judges of the cluster find it with any workload. The others show only to a workload that does what they
-    /// need, or that compares what clients are told with what FoundationDB promises: see `Workload::cluster_bugs`.
+    /// Whether the judges of the cluster find it with any workload. The others show only to a workload that
+    /// does what they need, or that compares what clients are told with what FoundationDB promises: see
+    /// `Workload::cluster_bugs`.
     pub fn shows_everywhere(self) -> bool {
         self < ClusterBug::ResolverForgetsStep
     }
@@ -224,7 +225,8 @@ impl ClusterBug {
 }
 
 impl ClusterConfig {
-    /// The smallest calm cluster: one of each role, the same latencies in each run. For conformance and unit tests.
+    /// The smallest calm cluster: one of each role, the same latencies in each run. For conformance and unit
+    /// tests.
     pub fn smallest() -> ClusterConfig {
         ClusterConfig {
             logs: 1,
@@ -301,8 +303,8 @@ impl ClusterConfig {
         }
     }
 
-    /// The ranges from which the durations of single messages and accesses are drawn. A range of one nanosecond makes
-    /// them even.
+    /// The ranges from which the durations of single messages and accesses are drawn. A range of one
+    /// nanosecond makes them even.
     pub fn durations(&mut self) -> [&mut Range<Nanos>; 5] {
         let net = &mut self.net;
         [

@@ -1,8 +1,9 @@
 //! Whether the database is locked: a key of the database, `\xff/dbLocked`, that commit proxies obey.
 //!
-//! A commit that locks the database, or unlocks it, takes effect from the next version on. FoundationDB's resolvers tell each
-//! proxy what others have changed at earlier versions; here the proxies share a record. A proxy announces a change before
-//! it asks the resolvers, whose replies are in the order of versions, so that no later batch overtakes it.
+//! A commit that locks the database, or unlocks it, takes effect from the next version on. FoundationDB's
+//! resolvers tell each proxy what others have changed at earlier versions; here the proxies share a record. A
+//! proxy announces a change before it asks the resolvers, whose replies are in the order of versions, so that
+//! no later batch overtakes it.
 
 use crate::proto::{Mutation, Version};
 use parking_lot::Mutex;

@@ -62,7 +62,8 @@ pub struct OwnWrites {
     pub read: bool,
     /// Snapshot reads see them: the counter of options 600 and 601 is not negative.
     pub snapshot_read: bool,
-    /// A read of a key whose versionstamp is not known yet is answered instead of refused with 1036: option 1100.
+    /// A read of a key whose versionstamp is not known yet is answered instead of refused with 1036: option
+    /// 1100.
     pub unreadable: bool,
 }
 
@@ -134,8 +135,8 @@ pub struct Attempt {
     pub own_writes: OwnWritesByCall,
     /// The calls, in the order in which they were issued.
     pub calls: Vec<Call>,
-    /// The round trips of its reads to storage servers, as far as each was asked after the reply to the one before; reads
-    /// that are asked at once are one. 0 where this cannot be observed, as on a real cluster.
+    /// The round trips of its reads to storage servers, as far as each was asked after the reply to the one
+    /// before; reads that are asked at once are one. 0 where this cannot be observed, as on a real cluster.
     pub round_trips: u32,
     /// The keys that it watches; empty where this cannot be observed, as on a real cluster.
     pub watches: Vec<Bytes>,
@@ -200,8 +201,8 @@ pub struct History {
     pub judged: Version,
     /// Attempts that ended after they would have had to be judged: what they read is not.
     pub late: u64,
-    /// Whether writes that were never sent are forgotten, unless a read follows them: no judge of the cluster needs
-    /// them. Who tells the story of a run does.
+    /// Whether writes that were never sent are forgotten, unless a read follows them: no judge of the cluster
+    /// needs them. Who tells the story of a run does.
     pub forgets_unsent: bool,
     /// What is kept, bytes, about.
     pub size: usize,
@@ -226,8 +227,8 @@ impl History {
             .map(|(_, entry)| entry)
     }
 
-    /// Whether a commit whose client did not wait for its result may still take effect. It can until its read version
-    /// is too old. After 1021 it cannot: that error is returned only when the outcome is final.
+    /// Whether a commit whose client did not wait for its result may still take effect. It can until its read
+    /// version is too old. After 1021 it cannot: that error is returned only when the outcome is final.
     pub fn commits_may_land(&self) -> bool {
         // Those that were forgotten are not asked.
         self.first > 0
@@ -278,8 +279,9 @@ impl History {
         numbers.zip(&self.attempts).filter_map(|(id, attempt)| Some((id, attempt.as_ref()?)))
     }
 
-    /// Forgets the attempts before the first one that ended at `ended` or later, and the entries up to a version. An
-    /// attempt that has not ended does not keep others, if it began before `ended`. Returns the attempts.
+    /// Forgets the attempts before the first one that ended at `ended` or later, and the entries up to a
+    /// version. An attempt that has not ended does not keep others, if it began before `ended`. Returns the
+    /// attempts.
     pub fn forget(&mut self, until: Version, ended: Nanos) -> Vec<(AttemptId, Attempt)> {
         let is_kept = |attempt: &Option<Attempt>| attempt.as_ref().is_some_and(|a| a.ended >= ended);
         let is_old = |attempt: &Option<Attempt>| attempt.as_ref().is_some_and(|a| a.ended < ended);

@@ -170,7 +170,8 @@ pub struct LogEntry {
 }
 
 impl LogEntry {
-    /// Its size in memory, bytes, about, without the keys and values, which it shares with those who wrote them.
+    /// Its size in memory, bytes, about, without the keys and values, which it shares with those who wrote
+    /// them.
     pub fn size(&self) -> usize {
         let mutations = self.transactions.iter().map(|tx| tx.mutations.len() * size_of::<Mutation>());
         let transactions = self.transactions.len() * size_of::<LoggedTransaction>();

@@ -61,8 +61,8 @@ pub fn is_simulating() -> bool {
     Handle::try_current().is_ok()
 }
 
-/// Keeps a value for the machine whose task is being polled, in place of the one before, as long as its owner does.
-/// Outside of a simulation there is no machine, and nothing is kept.
+/// Keeps a value for the machine whose task is being polled, in place of the one before, as long as its owner
+/// does. Outside of a simulation there is no machine, and nothing is kept.
 pub(crate) fn set_machine_local(value: Weak<dyn Any + Send + Sync>) {
     if is_simulating() {
         LOCALS.with_borrow_mut(|locals| locals.insert(plugin::node(), value));
@@ -76,8 +76,9 @@ pub(crate) fn machine_local() -> Option<Arc<dyn Any + Send + Sync>> {
         .flatten()
 }
 
-/// The number of clock reads at one instant of virtual time that indicates a loop without waiting. Every call of a
-/// transaction reads the clock; a program may make a quarter of a million of them before it waits for anything.
+/// The number of clock reads at one instant of virtual time that indicates a loop without waiting. Every call
+/// of a transaction reads the clock; a program may make a quarter of a million of them before it waits for
+/// anything.
 const MAX_READS_PER_INSTANT: u32 = 1_000_000;
 
 /// A handle to the virtual clock.

@@ -1,8 +1,8 @@
 //! The cluster's own keys, which begin with `\xff`: their names, and their values in FoundationDB's formats
 //! (`fdbclient/SystemData.cpp`).
 //!
-//! The first recovery writes them with its transaction; the data distributor changes them when a shard has moved. So they are
-//! rows like any other, read at a version, and replayed by the judges.
+//! The first recovery writes them with its transaction; the data distributor changes them when a shard has
+//! moved. So they are rows like any other, read at a version, and replayed by the judges.
 
 use crate::{
     ids::NodeId,
@@ -92,8 +92,8 @@ pub fn address(node: NodeId) -> String {
     format!("10.0.{high}.{low}:4500")
 }
 
-/// What clients connect with: the description and id of the cluster, and its coordinator. The controller's disk stands for the
-/// coordinators'.
+/// What clients connect with: the description and id of the cluster, and its coordinator. The controller's
+/// disk stands for the coordinators'.
 pub fn connection_string(world: &World) -> String {
     format!("{DESCRIPTION}:{}@{}", world.seed.0, coordinators(world).join(","))
 }

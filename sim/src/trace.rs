@@ -72,7 +72,8 @@ kinds! {
     Audit = "audit at version {a}, verdict {b}";
     /// A hash of the final keyspace.
     Keyspace = "final keyspace {a:x}, {b} keys";
-    /// A program that runs on the client's machine called its client library: a digest of the call and its arguments.
+    /// A program that runs on the client's machine called its client library: a digest of the call and its
+    /// arguments.
     Library = "the program calls its client library: {a:x}";
 }
 

@@ -27,7 +27,8 @@ fn commits(client: u16) -> Step {
     step(client, 0, Request::Commit)
 }
 
-/// What two clients did, each of which reads a key in its one operation and writes another one in the same transaction.
+/// What two clients did, each of which reads a key in its one operation and writes another one in the same
+/// transaction.
 struct Done {
     attempts: Vec<Attempt>,
     requests: Requests,

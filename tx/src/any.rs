@@ -1,4 +1,5 @@
-//! Databases and transactions of any backend, without their types. Code that uses these is compiled once, whatever it runs on.
+//! Databases and transactions of any backend, without their types. Code that uses these is compiled once,
+//! whatever it runs on.
 
 use super::{
     ConflictRangeType, Database, DatabaseOption, Env, Error, Isolation, KeySelector, MappedBatch,
@@ -90,8 +91,8 @@ impl Database for AnyDatabase {
     }
 }
 
-/// Declares the trait of transactions without their types, implements it for each [`Transaction`], and implements
-/// [`Transaction`] with it: methods that return at once, and methods that return a future.
+/// Declares the trait of transactions without their types, implements it for each [`Transaction`], and
+/// implements [`Transaction`] with it: methods that return at once, and methods that return a future.
 macro_rules! erased {
     (
         $(fn $now:ident(&self $(, $arg:ident: $of:ty)*) $(-> $returns:ty)?;)*

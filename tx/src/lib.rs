@@ -11,9 +11,10 @@
 //! Layer functions take `&T where T: Transaction`, so that several of them can be combined in one
 //! transaction; database-level forms call [`Database::run`].
 //!
-//! Beside the traits is what is built from them alone: operations that take effect exactly once ([`once`]), claims that
-//! code makes about its own runs ([`points`]), FoundationDB's sizes ([`limits`]), reads of ranges with a bound
-//! ([`mod@read`]), nested tuples ([`nesting`]), and how FoundationDB's own client is started ([`real`]).
+//! Beside the traits is what is built from them alone: operations that take effect exactly once ([`once`]),
+//! claims that code makes about its own runs ([`points`]), FoundationDB's sizes ([`limits`]), reads of ranges
+//! with a bound ([`mod@read`]), nested tuples ([`nesting`]), and how FoundationDB's own client is started
+//! ([`real`]).
 
 #![allow(
     clippy::manual_async_fn,
@@ -100,31 +101,33 @@ pub trait Database: Clone + Send + Sync + 'static {
 /// A transaction: a cheap handle whose clones refer to the same transaction.
 ///
 /// A read is *issued* when its method is called, not when its future is first polled: it sees the writes made
-/// before the call and none made after it. Commit waits for the reads issued before it, but for one that nobody
-/// polls only as long as a transaction may live. `set`, `clear` and the atomic operations return nothing; their
-/// size and range errors are returned by the next call that returns a result, or by the commit (the C API defers
-/// them in the same way).
+/// before the call and none made after it. Commit waits for the reads issued before it, but for one that
+/// nobody polls only as long as a transaction may live. `set`, `clear` and the atomic operations return
+/// nothing; their size and range errors are returned by the next call that returns a result, or by the commit
+/// (the C API defers them in the same way).
 ///
 /// After [`commit`](Transaction::commit) has started, every other call returns 2017, and the commit then
 /// fails with 2017 too unless option 701 is set. After a successful commit the transaction must be
 /// [`reset`](Transaction::reset) before it is used again.
 ///
-/// Calls of layers may run side by side in one transaction: each takes its turn ([`writing`](Transaction::writing),
-/// [`reading`](Transaction::reading)), so that they have the effects and answers of calls one after the other, in
-/// the order in which their futures were first polled. A call that has begun must be polled to its end, or dropped,
-/// before the next one can go on.
+/// Calls of layers may run side by side in one transaction: each takes its turn
+/// ([`writing`](Transaction::writing), [`reading`](Transaction::reading)), so that they have the effects and
+/// answers of calls one after the other, in the order in which their futures were first polled. A call that
+/// has begun must be polled to its end, or dropped, before the next one can go on.
 pub trait Transaction: Clone + Send + Sync + 'static {
-    /// The turns of this transaction. A backend keeps one [`Turns::default`] for each transaction, in its handles.
+    /// The turns of this transaction. A backend keeps one [`Turns::default`] for each transaction, in its
+    /// handles.
     fn turns(&self) -> &Turns;
 
     /// A handle of the same transaction with these turns in place of its own.
     fn with_turns(&self, turns: Turns) -> Self;
 
-    /// Waits until the calls of layers that began before this one have ended. The turn lasts until the last clone
-    /// of the returned handle is dropped; calls through this handle are part of the turn, and wait for each other only.
+    /// Waits until the calls of layers that began before this one have ended. The turn lasts until the last
+    /// clone of the returned handle is dropped; calls through this handle are part of the turn, and wait for
+    /// each other only.
     ///
-    /// A layer's call that writes begins with `let tx = &tx.writing().await;`, and passes this handle on to whatever
-    /// it calls.
+    /// A layer's call that writes begins with `let tx = &tx.writing().await;`, and passes this handle on to
+    /// whatever it calls.
     fn writing(&self) -> impl Future<Output = Self> + Send {
         async { self.with_turns(self.turns().alone().await) }
     }
@@ -321,7 +324,8 @@ pub trait Transaction: Clone + Send + Sync + 'static {
     /// if it is set too late.
     fn set_option(&self, option: TransactionOption) -> Result<()>;
 
-    /// [`set_option`](Transaction::set_option) by numeric code and value; see [`TransactionOption::from_raw`].
+    /// [`set_option`](Transaction::set_option) by numeric code and value; see
+    /// [`TransactionOption::from_raw`].
     fn set_option_raw(&self, code: i32, value: Option<&[u8]>) -> Result<()> {
         self.set_option(TransactionOption::from_raw(code, value)?)
     }

@@ -213,7 +213,8 @@ options! {
         713 => SpecialKeySpaceRelaxed;
         /// 714: special keys may be written.
         714 => SpecialKeySpaceEnableWrites;
-        /// 800: a throttling tag, at most 255 bytes (`MAX_TRANSACTION_TAG_LENGTH` in `fdbclient/ClientKnobs.cpp`).
+        /// 800: a throttling tag, at most 255 bytes (`MAX_TRANSACTION_TAG_LENGTH` in
+        /// `fdbclient/ClientKnobs.cpp`).
         800 => Tag(tag: String);
         /// 801: a tag that the cluster may throttle automatically.
         801 => AutoThrottleTag(tag: String);

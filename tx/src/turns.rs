@@ -7,8 +7,8 @@
 use std::{fmt, sync::Arc};
 use tokio::sync::{OwnedRwLockReadGuard, OwnedRwLockWriteGuard, RwLock};
 
-/// The turns of one transaction, or of the calls within a turn. Every handle of a transaction has them; clones refer
-/// to the same ones.
+/// The turns of one transaction, or of the calls within a turn. Every handle of a transaction has them;
+/// clones refer to the same ones.
 #[derive(Clone, Default)]
 pub struct Turns {
     /// First come, first served.

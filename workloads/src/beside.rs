@@ -1,12 +1,12 @@
-//! Rows directly beside a layer's keys. No call may return or change them; a range that is too wide, or that is
-//! bounded by a prefix instead of by a tuple, would.
+//! Rows directly beside a layer's keys. No call may return or change them; a range that is too wide, or that
+//! is bounded by a prefix instead of by a tuple, would.
 
 use shaketable_tx::{self as tx, Database, Isolation::Serializable, Transaction};
 
 const VALUE: &[u8] = b"beside";
 
-/// The keys just outside of the subspace with this prefix: the prefix itself, which no tuple below it has, the end
-/// of its range, and a key with the same prefix after that.
+/// The keys just outside of the subspace with this prefix: the prefix itself, which no tuple below it has,
+/// the end of its range, and a key with the same prefix after that.
 pub(crate) fn of(prefix: &[u8]) -> Vec<Vec<u8>> {
     [&b""[..], b"\xff", b"\xff\xff"].map(|tail| [prefix, tail].concat()).to_vec()
 }

@@ -161,6 +161,29 @@ fn every_module_says_first_what_it_is_for() {
     }
 }
 
+/// The lines of comments that are longer than code may be. Rows of tables and code in documentation are what they are.
+fn long_comments(text: &str) -> Vec<&str> {
+    let mut is_code = false;
+    let is_long = |line: &&str| {
+        let Some(comment) = line.trim_start().strip_prefix("//") else { return false };
+        let comment = comment.trim_start_matches(['/', '!']).trim_start();
+        is_code ^= comment.starts_with("```");
+        let is_one_word = !comment.trim_start_matches(['*', '-', ' ']).contains(' ');
+        line.chars().count() > 110 && !is_code && !comment.starts_with(['|', '[']) && !is_one_word
+    };
+    text.lines().filter(is_long).collect()
+}
+
+#[test]
+fn comments_end_where_code_does() {
+    let long = format!("/// {}", "word ".repeat(25));
+    let text = format!("{long}\n//! | {long} |\n/// ```\n{long}\n/// ```\nlet a = 1; {long}\n");
+    assert_eq!(long_comments(&text), [long]);
+    for file in CRATES.iter().flat_map(|name| rust_files(&root().join(name))) {
+        assert_eq!(long_comments(&read(&file)), [""; 0], "{}: lines end at 110", file.display());
+    }
+}
+
 #[test]
 fn layers_have_the_same_files() {
     let layers = root().join("layers/src");
@@ -191,8 +214,8 @@ fn layers_know_no_runtime_and_no_simulation() {
     }
 }
 
-/// The files of layers that read ranges directly, and stop when they have read enough: a batch of a job, and the content
-/// of a blob.
+/// The files of layers that read ranges directly, and stop when they have read enough: a batch of a job, and
+/// the content of a blob.
 const READS_RANGES: [&str; 2] = ["bulk/ops.rs", "blob/ops.rs"];
 
 #[test]

@@ -5,8 +5,9 @@
 //! | `127.0.0.1:4500`, `[::1]:4500`, `localhost:4500` | on this port |
 //! | `unix:/tmp/cluster.socket` | on this socket |
 //!
-//! A cluster file, or a connection string, names a server as `shaketable:serve@ADDRESS`. It cannot be mistaken for one
-//! that has a seed as its id (see [`settings`](mod@crate::settings)), because `serve` is no number.
+//! A cluster file, or a connection string, names a server as `shaketable:serve@ADDRESS`. It cannot be
+//! mistaken for one that has a seed as its id (see [`settings`](mod@crate::settings)), because `serve` is no
+//! number.
 
 use std::{
     fmt,
@@ -73,8 +74,8 @@ impl Address {
         format!("shaketable:serve@{self}\n")
     }
 
-    /// The address for programs on this machine, if a server listens at this one: `0.0.0.0` and `::` are all of its
-    /// addresses and none to connect to.
+    /// The address for programs on this machine, if a server listens at this one: `0.0.0.0` and `::` are all
+    /// of its addresses and none to connect to.
     pub fn reachable(&self) -> Address {
         match self {
             Address::Tcp(host, port) if host == "0.0.0.0" => Address::Tcp("127.0.0.1".to_owned(), *port),

@@ -1,7 +1,7 @@
 //! Wakes a thread that waits for work.
 //!
-//! The waiting thread is within the simulation, where the clock of the standard library shows virtual time, so that
-//! waiting with a timeout does not work there. A pipe does, because the kernel measures its timeout.
+//! The waiting thread is within the simulation, where the clock of the standard library shows virtual time,
+//! so that waiting with a timeout does not work there. A pipe does, because the kernel measures its timeout.
 
 use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},

@@ -4,8 +4,8 @@ use crate::{Action, Call, Reply};
 use futures::{FutureExt, TryFutureExt, future::BoxFuture};
 use shaketable_tx::{ConflictRangeType, Result, Transaction, TransactionOption};
 
-/// Performs a command. Its error is the transaction's deferred error; errors that the transaction defers itself may be
-/// among them.
+/// Performs a command. Its error is the transaction's deferred error; errors that the transaction defers
+/// itself may be among them.
 pub fn perform<T: Transaction>(tx: &T, action: &Action) -> Result<()> {
     match action {
         Action::SetOption { code, value } => return tx.set_option_raw(*code, value.as_deref()),

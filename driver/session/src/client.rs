@@ -5,8 +5,8 @@ use futures::{StreamExt, channel::mpsc::UnboundedReceiver};
 use shaketable_sim::{client::SimDatabase, rt};
 use std::sync::Arc;
 
-/// How many jobs are done at one instant of virtual time. The simulator takes endless work at one instant for a loop
-/// that does not wait.
+/// How many jobs are done at one instant of virtual time. The simulator takes endless work at one instant for
+/// a loop that does not wait.
 const JOBS_PER_INSTANT: u32 = 1_000;
 
 /// Work for a client.

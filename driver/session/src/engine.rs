@@ -1,5 +1,5 @@
-//! The main task of a cluster that serves a session: runs the cluster, hands messages to its clients, delivers answers,
-//! and lets virtual time advance when something waits.
+//! The main task of a cluster that serves a session: runs the cluster, hands messages to its clients,
+//! delivers answers, and lets virtual time advance when something waits.
 
 use crate::{
     Action, Call, CallId, Command, DatabaseId, TransactionId,
@@ -36,16 +36,16 @@ const TICK: Nanos = MILLISECOND / 5;
 /// How often it is looked whether a program sleeps that has timeouts and asks for nothing.
 const NAP: Duration = Duration::from_millis(2);
 
-/// How long such a program must be seen asleep until the time that it sleeps passes in the cluster. For programs in other
-/// processes, which cannot be seen: how long they must be silent.
+/// How long such a program must be seen asleep until the time that it sleeps passes in the cluster. For
+/// programs in other processes, which cannot be seen: how long they must be silent.
 const ASLEEP: Duration = Duration::from_millis(20);
 const SILENT: Duration = Duration::from_millis(100);
 
 /// The number of steps after which tasks that have ended are forgotten.
 const STEPS_BETWEEN_SWEEPS: u64 = 1 << 16;
 
-/// Serves the inbox until it is stopped, and reports. A script fills the inbox, if there is one. `is_shared` if the
-/// programs are other processes.
+/// Serves the inbox until it is stopped, and reports. A script fills the inbox, if there is one. `is_shared`
+/// if the programs are other processes.
 pub async fn serve(
     inbox: Arc<Inbox>,
     desk: Arc<Desk>,
@@ -132,8 +132,8 @@ struct Start {
     versions: ReadVersions,
 }
 
-/// The versionstamps that were asked for before the commit of their transaction. Whoever waits for one waits for nothing
-/// until then.
+/// The versionstamps that were asked for before the commit of their transaction. Whoever waits for one waits
+/// for nothing until then.
 #[derive(Default)]
 struct Stamps(BTreeMap<(DatabaseId, TransactionId), Vec<CallId>>);
 
@@ -270,8 +270,8 @@ impl Engine {
         self.stepped();
     }
 
-    /// The program asks for nothing, and has timeouts: the time that it sleeps is the cluster's too. The time that it
-    /// computes is not, so that a program that does not sleep finds the same times in every run.
+    /// The program asks for nothing, and has timeouts: the time that it sleeps is the cluster's too. The time
+    /// that it computes is not, so that a program that does not sleep finds the same times in every run.
     async fn sleep(&mut self, since: &mut Option<Pace>) {
         if self.sleepers.as_mut().is_some_and(|threads| !threads.is_asleep()) {
             *since = None;
@@ -311,8 +311,8 @@ impl Engine {
         self.advance(nanos).await;
     }
 
-    /// Lets virtual time advance as it followed the wall clock in the run that the script repeats; at its end, the run
-    /// ends.
+    /// Lets virtual time advance as it followed the wall clock in the run that the script repeats; at its
+    /// end, the run ends.
     async fn follow(&mut self) {
         match self.script.as_mut().and_then(Script::follows) {
             Some(nanos) => self.advance(nanos).await,

@@ -42,8 +42,8 @@ pub struct Host {
 }
 
 impl Host {
-    /// A session without a cluster: what it is given waits for [`run`](Host::run). Fails if the process cannot open a
-    /// pipe.
+    /// A session without a cluster: what it is given waits for [`run`](Host::run). Fails if the process
+    /// cannot open a pipe.
     pub fn new() -> std::io::Result<Host> {
         Ok(Host {
             inbox: Arc::new(Inbox::new()?),
@@ -59,14 +59,15 @@ impl Host {
         })
     }
 
-    /// The programs are other processes: the threads of this one tell nothing about them. To be said before the first
-    /// message.
+    /// The programs are other processes: the threads of this one tell nothing about them. To be said before
+    /// the first message.
     pub fn share(&self) {
         self.is_shared.store(true, Ordering::SeqCst);
     }
 
-    /// Runs a cluster on this thread until [`stop`](Host::stop). It starts with the first message, with the settings
-    /// that hold then; `None` if there was none. The error is what the simulator panicked with: every call ends with 4100.
+    /// Runs a cluster on this thread until [`stop`](Host::stop). It starts with the first message, with the
+    /// settings that hold then; `None` if there was none. The error is what the simulator panicked with:
+    /// every call ends with 4100.
     pub fn run(&self, settings: impl FnOnce() -> Settings) -> Result<Option<Report>, String> {
         let _ = self.thread.set(thread::current().id());
         self.pulse.resting(|| self.inbox.wait_for_work());
@@ -89,8 +90,8 @@ impl Host {
         catch_unwind(AssertUnwindSafe(run)).map(Some).map_err(|panic| message(&*panic))
     }
 
-    /// Performs a run again from its [journal](crate::journal), on this thread, and returns the text of its report;
-    /// `None` if nothing was asked. Fails if the process cannot open a pipe.
+    /// Performs a run again from its [journal](crate::journal), on this thread, and returns the text of its
+    /// report; `None` if nothing was asked. Fails if the process cannot open a pipe.
     pub fn replay(journal: Vec<u8>) -> std::io::Result<Option<String>> {
         let Some((settings, script)) = Script::read(journal) else { return Ok(None) };
         let is_cut = script.is_cut();
@@ -118,8 +119,8 @@ impl Host {
         &self.pulse
     }
 
-    /// The share of its time, from 0 to 1, that the cluster's thread is busy; 0 if there is no cluster any more. By the
-    /// wall clock, and about the last second if it is asked for that often.
+    /// The share of its time, from 0 to 1, that the cluster's thread is busy; 0 if there is no cluster any
+    /// more. By the wall clock, and about the last second if it is asked for that often.
     pub fn busyness(&self) -> f64 {
         match self.is_over.load(Ordering::SeqCst) {
             true => 0.0,
@@ -132,16 +133,17 @@ impl Host {
         self.inbox.stop();
     }
 
-    /// Opens a database handle like [`open`](Session::open), unless there are 65,535 already. It belongs to the process
-    /// whose databases share `versions`.
+    /// Opens a database handle like [`open`](Session::open), unless there are 65,535 already. It belongs to
+    /// the process whose databases share `versions`.
     pub fn try_open(&self, versions: &ReadVersions) -> Option<DatabaseId> {
         let id = self.databases.lock().take()?;
         self.push(Message::Open(id, versions.clone()));
         Some(id)
     }
 
-    /// The clients behind some database handles die at once, with these calls in progress, which end with 1101. What
-    /// they have not committed is gone; a commit that was sent may be there. The handles must not be used any more.
+    /// The clients behind some database handles die at once, with these calls in progress, which end with
+    /// 1101. What they have not committed is gone; a commit that was sent may be there. The handles must not
+    /// be used any more.
     pub fn kill(&self, databases: Vec<DatabaseId>, calls: Vec<CallId>) {
         if databases.is_empty() {
             return;

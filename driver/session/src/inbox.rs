@@ -75,8 +75,8 @@ impl Inbox {
         self.stopped.load(Ordering::SeqCst)
     }
 
-    /// Blocks the thread until there is a message, until it is asked to end, or until the timeout. A signal may end it
-    /// earlier.
+    /// Blocks the thread until there is a message, until it is asked to end, or until the timeout. A signal
+    /// may end it earlier.
     pub fn wait(&self, timeout: Option<Duration>) {
         self.load.waiting(|| self.bell.wait(timeout, || self.is_idle()));
     }

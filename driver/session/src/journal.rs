@@ -1,10 +1,11 @@
-//! The journal of a run: what a program has asked, and when. It survives a process that ends without a report, by a
-//! signal, `_exit` or a crash: [`Host::replay`](crate::Host::replay) performs the same run again, and judges it.
+//! The journal of a run: what a program has asked, and when. It survives a process that ends without a
+//! report, by a signal, `_exit` or a crash: [`Host::replay`](crate::Host::replay) performs the same run
+//! again, and judges it.
 //!
-//! The first line is what repeats the run ([`Settings::again`]). Entries follow, in the encoding of postcard. Time is
-//! counted in steps: an answer that is given, or virtual time that advances. Whatever is asked between two steps takes
-//! effect at one instant. The steps of a run follow from its seed and from what is asked, except for those that keep the
-//! pace of the wall clock: they are entries of their own.
+//! The first line is what repeats the run ([`Settings::again`]). Entries follow, in the encoding of postcard.
+//! Time is counted in steps: an answer that is given, or virtual time that advances. Whatever is asked
+//! between two steps takes effect at one instant. The steps of a run follow from its seed and from what is
+//! asked, except for those that keep the pace of the wall clock: they are entries of their own.
 
 use crate::{
     inbox::{Inbox, Message},
@@ -165,8 +166,8 @@ pub struct Script {
 }
 
 impl Script {
-    /// Reads a journal: what determined the run, and what was asked. `None` if its first line is not whole, so that
-    /// nothing was asked.
+    /// Reads a journal: what determined the run, and what was asked. `None` if its first line is not whole,
+    /// so that nothing was asked.
     pub fn read(bytes: Vec<u8>) -> Option<(Settings, Script)> {
         let at = bytes.iter().position(|byte| *byte == b'\n')?;
         let line = std::str::from_utf8(&bytes[..at]).ok()?;
@@ -202,8 +203,8 @@ impl Script {
         self.is_cut |= matches!(self.next, Some(Entry(_, Event::Cut)));
     }
 
-    /// Asks what was asked before the next step. The program ends where it stopped the network; without that, what it
-    /// waited for is given to it.
+    /// Asks what was asked before the next step. The program ends where it stopped the network; without that,
+    /// what it waited for is given to it.
     pub fn ask(&mut self, inbox: &Inbox) {
         while let Some(Entry(0, Event::Asked(_))) = self.next {
             if let Some(Entry(_, Event::Asked(request))) = self.next.take() {

@@ -1,12 +1,12 @@
 //! Sessions: what a client library asks of a simulated cluster, and how the answers come back.
 //!
 //! A [`Session`] takes [`Command`]s, which have no answer, and [`Call`]s, whose answer arrives once through a
-//! [`Completion`]. Both are plain data and are performed in the order in which they were given, so that a session need
-//! not be where its cluster is. The errors of commands are FoundationDB's deferred errors: the next call of the
-//! transaction returns them.
+//! [`Completion`]. Both are plain data and are performed in the order in which they were given, so that a
+//! session need not be where its cluster is. The errors of commands are FoundationDB's deferred errors: the
+//! next call of the transaction returns them.
 //!
-//! [`Host`] is a session whose cluster runs on a thread of this process: the thread that calls [`Host::run`]. Virtual
-//! time follows the demand for answers, which callers announce with [`Session::want`]:
+//! [`Host`] is a session whose cluster runs on a thread of this process: the thread that calls [`Host::run`].
+//! Virtual time follows the demand for answers, which callers announce with [`Session::want`]:
 //!
 //! | something waits for | virtual time |
 //! |---|---|
@@ -15,28 +15,30 @@
 //! | nothing, but a transaction has a timeout, and the program sleeps | keeps the pace of the wall clock |
 //! | nothing | stands still |
 //!
-//! [`Remote`](remote::Remote) is a session whose cluster is at a [`Server`](server::Server), which several programs share.
-//! All that wait, in any program, count.
+//! [`Remote`](remote::Remote) is a session whose cluster is at a [`Server`](server::Server), which several
+//! programs share. All that wait, in any program, count.
 //!
-//! A program that calls from one thread and blocks for its answers is therefore alone with its seed: however long it
-//! computes between two calls, the cluster sees the same calls at the same virtual times.
+//! A program that calls from one thread and blocks for its answers is therefore alone with its seed: however
+//! long it computes between two calls, the cluster sees the same calls at the same virtual times.
 //!
-//! So is a program that calls from one thread and is called back ([`Session::expect`]), such as one with an event loop:
-//! answers are given one at a time, and virtual time does not advance before every thread of the process sleeps (on
-//! Linux; on other systems, the order of arrival decides). Not if a thread of the process never rests for ten seconds,
-//! which the report says; nor while the program waits for something else than the cluster, such as the wall clock, a file
-//! or another process, and calls are outstanding.
+//! So is a program that calls from one thread and is called back ([`Session::expect`]), such as one with an
+//! event loop: answers are given one at a time, and virtual time does not advance before every thread of the
+//! process sleeps (on Linux; on other systems, the order of arrival decides). Not if a thread of the process
+//! never rests for ten seconds, which the report says; nor while the program waits for something else than
+//! the cluster, such as the wall clock, a file or another process, and calls are outstanding.
 //!
-//! With several threads that call, or with several programs, the order of arrival decides. Watches alone keep the pace of the wall clock, so that
-//! the virtual time at which a program that waits for nothing else calls again differs from run to run.
+//! With several threads that call, or with several programs, the order of arrival decides. Watches alone keep
+//! the pace of the wall clock, so that the virtual time at which a program that waits for nothing else calls
+//! again differs from run to run.
 //!
-//! The history of a run is kept for the judges of the cluster, about 1.4 kB for a small transaction, until it is as large as
-//! [`Settings::memory`](settings::Settings::memory) allows: what is final is then judged and forgotten.
+//! The history of a run is kept for the judges of the cluster, about 1.4 kB for a small transaction, until it
+//! is as large as [`Settings::memory`](settings::Settings::memory) allows: what is final is then judged and
+//! forgotten.
 //!
 //! What a program asks can be kept in a [journal], from which its run is performed again.
 //!
-//! A session whose callers are themselves tasks of the simulated cluster needs none of this: it performs commands and
-//! calls on [`Transactions`](transactions::Transactions) at once.
+//! A session whose callers are themselves tasks of the simulated cluster needs none of this: it performs
+//! commands and calls on [`Transactions`](transactions::Transactions) at once.
 
 pub mod address;
 mod bell;
@@ -235,8 +237,8 @@ pub trait Session: Send + Sync {
     /// Announces that something waits for the answer of a call. Does nothing if it was given.
     fn want(&self, call: CallId);
 
-    /// Like [`want`](Session::want), for an answer that is not waited for by a thread that sleeps until it arrives, but
-    /// by a callback: time does not advance while the program reacts to answers.
+    /// Like [`want`](Session::want), for an answer that is not waited for by a thread that sleeps until it
+    /// arrives, but by a callback: time does not advance while the program reacts to answers.
     fn expect(&self, call: CallId) {
         self.want(call);
     }

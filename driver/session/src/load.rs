@@ -38,8 +38,8 @@ impl Load {
         done
     }
 
-    /// The share of its time, from 0 to 1, that the thread is busy. It is measured anew if the last measure is at least a
-    /// second old, and covers the time since then.
+    /// The share of its time, from 0 to 1, that the thread is busy. It is measured anew if the last measure
+    /// is at least a second old, and covers the time since then.
     pub fn share(&self) -> f64 {
         let mut state = self.0.lock();
         let now = wall::now();

@@ -58,8 +58,8 @@ pub struct End {
     pub hash: (u64, u64),
     /// The events, if the settings keep them.
     pub events: Vec<Event>,
-    /// Whether the program was called back, and its threads never rested or the system does not tell when they do: the
-    /// seed alone does not determine the run.
+    /// Whether the program was called back, and its threads never rested or the system does not tell when
+    /// they do: the seed alone does not determine the run.
     pub is_restless: bool,
     /// The virtual time.
     pub virtual_time: Nanos,

@@ -1,14 +1,15 @@
 //! Waits until the program rests: until every thread of the process but this one sleeps.
 //!
-//! A program that reacts to answers in callbacks, or in an event loop that callbacks wake, goes on while other calls are
-//! outstanding. Virtual time must not advance meanwhile, or the speed of its threads would decide when its next calls
-//! arrive. The kernel knows when it has nothing left to do: a callback that wakes a thread has made it runnable when it
-//! returns, so that a program none of whose threads is runnable waits for the cluster, for a clock or for another process.
+//! A program that reacts to answers in callbacks, or in an event loop that callbacks wake, goes on while
+//! other calls are outstanding. Virtual time must not advance meanwhile, or the speed of its threads would
+//! decide when its next calls arrive. The kernel knows when it has nothing left to do: a callback that wakes
+//! a thread has made it runnable when it returns, so that a program none of whose threads is runnable waits
+//! for the cluster, for a clock or for another process.
 
 //!
-//! A look costs a few microseconds for each thread. It is taken after each answer that is called back as long as the program
-//! has few threads. A program with many is one whose threads decide the order of its calls in any case: there it is taken
-//! once in a millisecond at most.
+//! A look costs a few microseconds for each thread. It is taken after each answer that is called back as long
+//! as the program has few threads. A program with many is one whose threads decide the order of its calls in
+//! any case: there it is taken once in a millisecond at most.
 
 use crate::wall;
 use rustix::{
@@ -100,8 +101,8 @@ impl Rest {
         Some(rest)
     }
 
-    /// Waits until all other threads sleep, or until `is_over`. Returns whether they can be relied on to do so: not if
-    /// they take too long.
+    /// Waits until all other threads sleep, or until `is_over`. Returns whether they can be relied on to do
+    /// so: not if they take too long.
     pub fn wait(&mut self, is_over: impl Fn() -> bool) -> bool {
         let (start, mut looks, mut before) = (wall::now(), 0, None);
         if self.threads.len() > FEW {
@@ -112,7 +113,8 @@ impl Rest {
         }
         while !is_over() {
             let asleep = self.asleep();
-            // Threads that slept at both looks, and were on no processor between them, slept at one instant together.
+            // Threads that slept at both looks, and were on no processor between them, slept at one instant
+            // together.
             if asleep.is_some() && asleep == before {
                 return true;
             }

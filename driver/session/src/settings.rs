@@ -14,10 +14,11 @@
 //! | `SHAKETABLE_SERVER` | the [address](crate::address) of a server whose cluster is used instead of one of the process; `none` if cluster files that name one are not to be followed |
 //!
 //! A cluster file, or a connection string, whose description is `shaketable` has the seed as its id:
-//! `shaketable:7@127.0.0.1:1`. With the id `serve` it names a server: `shaketable:serve@127.0.0.1:4500`. What determines
-//! the cluster is then the server's, which also has the report. The environment takes precedence over it. Every other
-//! cluster file stands for the simulated cluster as well, with what the environment says, whether it exists or not: a
-//! program that is used to its file need not have another one, and nothing is ever sent to the addresses in it.
+//! `shaketable:7@127.0.0.1:1`. With the id `serve` it names a server: `shaketable:serve@127.0.0.1:4500`. What
+//! determines the cluster is then the server's, which also has the report. The environment takes precedence
+//! over it. Every other cluster file stands for the simulated cluster as well, with what the environment
+//! says, whether it exists or not: a program that is used to its file need not have another one, and nothing
+//! is ever sent to the addresses in it.
 
 use crate::{address::Address, output, topology::Topology};
 use shaketable_sim::{

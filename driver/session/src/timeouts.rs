@@ -1,6 +1,6 @@
-//! The timeouts of transactions, as the commands of their program set them: `TIMEOUT` (500) and the database's
-//! `TRANSACTION_TIMEOUT` (500). The client of the cluster lets them end calls; this is for those who look after time where
-//! there is no such client, or where nothing else makes its time pass.
+//! The timeouts of transactions, as the commands of their program set them: `TIMEOUT` (500) and the
+//! database's `TRANSACTION_TIMEOUT` (500). The client of the cluster lets them end calls; this is for those
+//! who look after time where there is no such client, or where nothing else makes its time pass.
 
 use crate::{Action, Command, DatabaseId, TransactionId};
 use std::{collections::BTreeMap, time::Duration};
@@ -74,8 +74,8 @@ impl Timeouts {
         limit.map(|limit| born.saturating_add(limit))
     }
 
-    /// Whether the time of a transaction begins with this command, or gets another end by it. The command must have been
-    /// seen ([`see`](Timeouts::see)).
+    /// Whether the time of a transaction begins with this command, or gets another end by it. The command
+    /// must have been seen ([`see`](Timeouts::see)).
     pub fn begins(&self, database: DatabaseId, command: &Command) -> bool {
         match command {
             Command::Transaction(_, Action::SetOption { code: TIMEOUT, .. }) => true,

@@ -40,7 +40,8 @@ fn stamp(
     (Stamp { answer, given }, call)
 }
 
-/// The answer of a commit, after those of the versionstamps that it has decided: FoundationDB's client sends them first.
+/// The answer of a commit, after those of the versionstamps that it has decided: FoundationDB's client sends
+/// them first.
 async fn after(stamps: Vec<Stamp>, commit: BoxFuture<'static, Result<Reply>>) -> Result<Reply> {
     let committed = commit.await;
     for Stamp { answer, given } in stamps {

@@ -1,7 +1,7 @@
 //! The verdict of the cluster's own judges on a run: it accuses the simulator, and never the program.
 //!
-//! What has become final is judged and forgotten while the run goes on, once the history is as large as the settings allow
-//! for a part of it.
+//! What has become final is judged and forgotten while the run goes on, once the history is as large as the
+//! settings allow for a part of it.
 
 use crate::report::Tally;
 use shaketable_sim::{
@@ -22,8 +22,8 @@ const LONGEST_SETTLE: Nanos = 60 * SECOND;
 pub struct Verdict {
     judges: Ongoing,
     tally: Tally,
-    /// The size of the history that is judged in one go, bytes: a part of what may be kept, because judging takes memory
-    /// as well, and what is not final remains.
+    /// The size of the history that is judged in one go, bytes: a part of what may be kept, because judging
+    /// takes memory as well, and what is not final remains.
     part: usize,
     /// The size at which the history is judged next.
     next: usize,
@@ -57,8 +57,8 @@ impl Verdict {
         self.judges.advance(&mut world.history.lock(), (logged, landing), window, forgotten);
     }
 
-    /// Ends the clients and the faults, lets the cluster settle, and asks every judge. Each sentence contradicts what
-    /// FoundationDB promises.
+    /// Ends the clients and the faults, lets the cluster settle, and asks every judge. Each sentence
+    /// contradicts what FoundationDB promises.
     pub async fn end(self, world: &World, cluster: &Cluster) -> (Tally, Vec<String>) {
         world.machines(Class::Client).into_iter().for_each(|client| world.kill(client));
         world.faults.switch(false);
@@ -89,7 +89,8 @@ impl Verdict {
     }
 }
 
-/// How long a commit may take until it lands: until its read version has left the window, and a second for the way.
+/// How long a commit may take until it lands: until its read version has left the window, and a second for
+/// the way.
 fn landing(world: &World) -> Nanos {
     world.config.window as u64 * SECOND / world.config.versions_per_second.max(1) as u64 + SECOND
 }

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-/// The time of a clock that only advances. Within the simulation the C library's shows virtual time; this asks the
-/// kernel.
+/// The time of a clock that only advances. Within the simulation the C library's shows virtual time; this
+/// asks the kernel.
 pub fn now() -> Duration {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
     Duration::new(time.tv_sec.try_into().unwrap_or(0), time.tv_nsec.try_into().unwrap_or(0))

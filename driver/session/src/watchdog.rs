@@ -1,5 +1,6 @@
-//! Whether the cluster's thread gets on. A loop without an end in the simulator cannot be interrupted, but it can be told:
-//! the thread beats whenever it is back in its main task, and whoever watches sees that it does not.
+//! Whether the cluster's thread gets on. A loop without an end in the simulator cannot be interrupted, but it
+//! can be told: the thread beats whenever it is back in its main task, and whoever watches sees that it does
+//! not.
 
 use crate::wall;
 use parking_lot::Mutex;
@@ -38,8 +39,8 @@ impl Pulse {
         self.is_resting.store(true, Ordering::SeqCst);
     }
 
-    /// How long the thread has not got on, as far as it was asked for: to be asked again and again, about as often as the
-    /// answer is to be exact.
+    /// How long the thread has not got on, as far as it was asked for: to be asked again and again, about as
+    /// often as the answer is to be exact.
     pub fn stands_still(&self) -> Duration {
         let (beats, now) = (self.beats.load(Ordering::Relaxed), wall::now());
         let mut seen = self.seen.lock();

@@ -1,7 +1,8 @@
 //! Faults for as long as the run lasts.
 //!
-//! A run of a workload has a plan of faults for a known time. Nobody knows how long a program runs: each window of
-//! virtual time draws its own strikes. The rates of the errors that the contract allows are drawn once.
+//! A run of a workload has a plan of faults for a known time. Nobody knows how long a program runs: each
+//! window of virtual time draws its own strikes. The rates of the errors that the contract allows are drawn
+//! once.
 
 use crate::settings::Settings;
 use shaketable_sim::{
@@ -15,9 +16,9 @@ use std::sync::Arc;
 /// The length of a window.
 const WINDOW: Nanos = 4 * SECOND;
 
-/// Families that make no sense here: the client is the program, which cannot be killed, and operations are the
-/// program's own. The C client returns 1022 only for a commit with an idempotency id that has expired, days later: a
-/// program that ends with it tells its author nothing.
+/// Families that make no sense here: the client is the program, which cannot be killed, and operations are
+/// the program's own. The C client returns 1022 only for a commit with an idempotency id that has expired,
+/// days later: a program that ends with it tells its author nothing.
 const NOT_HERE: &[Family] = &[Family::ClientDeath, Family::DroppedOperation, Family::UnknownFatal];
 
 /// The plan of the first window, and the rates of all.

@@ -1,4 +1,5 @@
-//! Sessions with a server: several programs on one cluster, the death of clients, the end of the server, nonsense.
+//! Sessions with a server: several programs on one cluster, the death of clients, the end of the server,
+//! nonsense.
 
 mod served {
     pub mod deaths;

@@ -46,8 +46,8 @@ impl FDBDatabase {
         NonNull::from(Box::leak(Box::new(database)))
     }
 
-    /// The session in which transactions are created now, and its database: that of the client that is running, or that
-    /// of the process.
+    /// The session in which transactions are created now, and its database: that of the client that is
+    /// running, or that of the process.
     fn session(&self) -> Result<(Arc<dyn Session>, DatabaseId)> {
         let embedded = self.embedded.session().map(|session| (session, DatabaseId(0)));
         if embedded.is_none() {
@@ -174,7 +174,8 @@ pub unsafe extern "C" fn fdb_database_destroy(d: *mut FDBDatabase) {
     }
 }
 
-/// Sets an option: 2007 for an unknown code. A value that the option does not accept makes later calls fail with 2006.
+/// Sets an option: 2007 for an unknown code. A value that the option does not accept makes later calls fail
+/// with 2006.
 ///
 /// # Safety
 ///
@@ -267,8 +268,8 @@ pub unsafe extern "C" fn fdb_tenant_destroy(tenant: *mut FDBTenant) {
     }
 }
 
-/// The share of its time that the network thread is busy, from 0 to 1, measured each second that it is asked for. Within a
-/// simulation, and if the cluster is that of a server, 0.
+/// The share of its time that the network thread is busy, from 0 to 1, measured each second that it is asked
+/// for. Within a simulation, and if the cluster is that of a server, 0.
 ///
 /// # Safety
 ///
@@ -280,8 +281,8 @@ pub unsafe extern "C" fn fdb_database_get_main_thread_busyness(database: *mut FD
     Network::get().ok().filter(|_| is_threaded).map_or(0.0, Network::busyness)
 }
 
-/// The protocol of the cluster, that of FoundationDB 7.4. It never changes: a call that expects this one is not ready
-/// until it is cancelled.
+/// The protocol of the cluster, that of FoundationDB 7.4. It never changes: a call that expects this one is
+/// not ready until it is cancelled.
 #[unsafe(no_mangle)]
 pub extern "C" fn fdb_database_get_server_protocol(
     _database: *mut FDBDatabase,
@@ -300,8 +301,8 @@ pub extern "C" fn fdb_database_get_client_status(_database: *mut FDBDatabase) ->
     FDBFuture::ready(Ok(Value::Key(status)))
 }
 
-/// Waits until the cluster commits, which is all that FoundationDB does as long as it can: this cluster recovers by itself,
-/// and loses no data in doing so. The data center has no meaning.
+/// Waits until the cluster commits, which is all that FoundationDB does as long as it can: this cluster
+/// recovers by itself, and loses no data in doing so. The data center has no meaning.
 ///
 /// # Safety
 ///
@@ -324,9 +325,9 @@ pub unsafe extern "C" fn fdb_database_force_recovery_with_data_loss(
     FDBFuture::calling(session, database, id, Call::Recover, end)
 }
 
-/// Takes a snapshot of the disks with a program that the servers run. An id that is not 32 hexadecimal digits is refused
-/// with 2509, every other call with 2505: the servers of the cluster run no program, as those of a cluster whose
-/// configuration names none.
+/// Takes a snapshot of the disks with a program that the servers run. An id that is not 32 hexadecimal digits
+/// is refused with 2509, every other call with 2505: the servers of the cluster run no program, as those of a
+/// cluster whose configuration names none.
 ///
 /// # Safety
 ///

@@ -67,7 +67,8 @@ pub extern "C" fn fdb_get_error(code: fdb_error_t) -> *const c_char {
     name(code).as_ptr()
 }
 
-/// Whether a code satisfies a predicate: 50000 retryable, 50001 maybe committed, 50002 retryable and not committed.
+/// Whether a code satisfies a predicate: 50000 retryable, 50001 maybe committed, 50002 retryable and not
+/// committed.
 #[unsafe(no_mangle)]
 pub extern "C" fn fdb_error_predicate(predicate: c_int, code: fdb_error_t) -> fdb_bool_t {
     let error = Error::from_code(code);

@@ -1,6 +1,7 @@
-//! Children of a process whose network runs. Only the thread that forks is in the child: nobody would answer its calls, and
-//! locks that other threads held are held for ever. There every call ends with 1101 `operation_cancelled` at once, and
-//! nothing of the parent's session is touched. (FoundationDB's client hangs in such a child.)
+//! Children of a process whose network runs. Only the thread that forks is in the child: nobody would answer
+//! its calls, and locks that other threads held are held for ever. There every call ends with 1101
+//! `operation_cancelled` at once, and nothing of the parent's session is touched. (FoundationDB's client
+//! hangs in such a child.)
 
 use super::types::fdb_error_t;
 use shaketable_tx::{Error, Result};

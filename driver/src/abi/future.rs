@@ -1,12 +1,13 @@
 //! Futures: each owns its result until it is destroyed or its memory is released.
 //!
-//! A handle is a reference to a [`FDBFuture`] that its owner gives back with [`fdb_future_destroy`]; the session has
-//! another one until the future is ready, so that a future may be destroyed at any time and from any thread. A function
-//! that runs callbacks, or that wakes threads which may destroy the future, holds a reference of its own ([`hold`]).
+//! A handle is a reference to a [`FDBFuture`] that its owner gives back with [`fdb_future_destroy`]; the
+//! session has another one until the future is ready, so that a future may be destroyed at any time and from
+//! any thread. A function that runs callbacks, or that wakes threads which may destroy the future, holds a
+//! reference of its own ([`hold`]).
 //!
-//! A callback that is set before the future is ready is called on the network thread, otherwise on the calling thread
-//! at once. If the future is cancelled or destroyed first, its callbacks are called all the same, with
-//! `operation_cancelled`.
+//! A callback that is set before the future is ready is called on the network thread, otherwise on the
+//! calling thread at once. If the future is cancelled or destroyed first, its callbacks are called all the
+//! same, with `operation_cancelled`.
 
 use super::{
     errors::{BLOCKED_FROM_NETWORK_THREAD, FUTURE_RELEASED, SUCCESS},
@@ -33,7 +34,8 @@ pub struct FDBFuture {
 
 struct State {
     result: Option<Result<Value>>,
-    /// Reads of the result less releases, as FoundationDB counts them: the release that makes it 0 frees the result.
+    /// Reads of the result less releases, as FoundationDB counts them: the release that makes it 0 frees the
+    /// result.
     readers: i32,
     callbacks: Vec<Callback>,
     is_wanted: bool,
@@ -43,8 +45,8 @@ struct State {
 /// A callback and its parameter.
 struct Callback(unsafe extern "C" fn(*mut FDBFuture, *mut c_void), *mut c_void);
 
-// SAFETY: the parameter is handed back to the function that it belongs to and to nothing else. Whoever sets a callback
-// expects it on the network thread.
+// SAFETY: the parameter is handed back to the function that it belongs to and to nothing else. Whoever sets a
+// callback expects it on the network thread.
 unsafe impl Send for Callback {}
 
 impl FDBFuture {
@@ -94,8 +96,8 @@ impl FDBFuture {
         drop(state);
         self.ready.notify_all();
         for Callback(function, parameter) in callbacks {
-            // SAFETY: function and parameter belong together, as the caller of `fdb_future_set_callback` promised. The
-            // handle is valid during the call, because `self` is.
+            // SAFETY: function and parameter belong together, as the caller of `fdb_future_set_callback`
+            // promised. The handle is valid during the call, because `self` is.
             unsafe { function(Arc::as_ptr(self).cast_mut(), parameter) };
         }
     }
@@ -195,14 +197,15 @@ pub fn code(outcome: Result<()>) -> fdb_error_t {
 ///
 /// `handle` comes from this library and was not destroyed, for as long as the reference is used.
 pub unsafe fn borrow<'a>(handle: *mut FDBFuture) -> &'a FDBFuture {
-    // SAFETY: as the caller promises: each handle is a reference of its owner's, given back with `fdb_future_destroy`.
+    // SAFETY: as the caller promises: each handle is a reference of its owner's, given back with
+    // `fdb_future_destroy`.
     let future = unsafe { &*handle };
     future.look();
     future
 }
 
-/// Another reference to the future of a handle, for a function during which the owner's may end: it runs callbacks, or
-/// wakes a thread, and either may destroy the future.
+/// Another reference to the future of a handle, for a function during which the owner's may end: it runs
+/// callbacks, or wakes a thread, and either may destroy the future.
 ///
 /// # Safety
 ///
@@ -228,8 +231,8 @@ pub unsafe extern "C" fn fdb_future_cancel(f: *mut FDBFuture) {
     unsafe { hold(f) }.cancel();
 }
 
-/// Gives one read of the result back. As many releases as reads free it, and later reads return `future_released`
-/// (FoundationDB's `ThreadHelper.actor.h`).
+/// Gives one read of the result back. As many releases as reads free it, and later reads return
+/// `future_released` (FoundationDB's `ThreadHelper.actor.h`).
 ///
 /// # Safety
 ///
@@ -250,14 +253,15 @@ pub unsafe extern "C" fn fdb_future_destroy(f: *mut FDBFuture) {
     if f.is_null() {
         return;
     }
-    // SAFETY: the handle came from `Arc::into_raw`, and this is the one time that its reference is taken back.
+    // SAFETY: the handle came from `Arc::into_raw`, and this is the one time that its reference is taken
+    // back.
     let future = unsafe { Arc::from_raw(f.cast_const()) };
     future.look();
     future.cancel();
 }
 
-/// Blocks until the future is ready. On the network thread, and within a simulation, it fails with 2026, because it
-/// would never be.
+/// Blocks until the future is ready. On the network thread, and within a simulation, it fails with 2026,
+/// because it would never be.
 ///
 /// # Safety
 ///
@@ -297,7 +301,8 @@ pub unsafe extern "C" fn fdb_future_is_ready(f: *mut FDBFuture) -> fdb_bool_t {
 ///
 /// # Safety
 ///
-/// `f` is a future that was not destroyed, and `callback` may be called with `parameter` on the network thread.
+/// `f` is a future that was not destroyed, and `callback` may be called with `parameter` on the network
+/// thread.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fdb_future_set_callback(
     f: *mut FDBFuture,
@@ -343,8 +348,8 @@ mod tests {
         },
     };
 
-    /// A session that ends its one call, and has the program destroy the future, as soon as something waits for it: as if
-    /// other threads did so at the first instant at which they can.
+    /// A session that ends its one call, and has the program destroy the future, as soon as something waits
+    /// for it: as if other threads did so at the first instant at which they can.
     struct Hasty {
         this: Weak<Hasty>,
         completion: Mutex<Option<Completion>>,
@@ -360,7 +365,8 @@ mod tests {
                 completion(Ok(Reply::Done));
             }
             let handle = self.handle.swap(ptr::null_mut(), Ordering::SeqCst);
-            // SAFETY: it is destroyed here and nowhere else; the caller's function has a reference of its own.
+            // SAFETY: it is destroyed here and nowhere else; the caller's function has a reference of its
+            // own.
             unsafe { fdb_future_destroy(handle) };
             kept.store(this.strong_count() > 0, Ordering::SeqCst);
         }

@@ -35,7 +35,8 @@ pub unsafe fn copy_option(start: *const u8, length: c_int) -> Option<Bytes> {
 /// `to` must be null or valid for a write.
 pub unsafe fn store<T>(to: *mut T, value: T) {
     if !to.is_null() {
-        // SAFETY: valid for a write, as the caller promises; it may be unaligned in a packed structure of the caller.
+        // SAFETY: valid for a write, as the caller promises; it may be unaligned in a packed structure of the
+        // caller.
         unsafe { to.write_unaligned(value) };
     }
 }

@@ -1,13 +1,14 @@
 //! FoundationDB's C interface, as `fdb_c.h` of 7.4 declares it for the API versions 200 to 740.
 //!
-//! Every function of the header is here. Keys and values that a program passes are copied during the call. Futures own
-//! their results ([`future`]). Handles may be used and destroyed in any order and by any thread; a handle that was
-//! destroyed must not be used, which this library cannot detect any more than the C client can.
+//! Every function of the header is here. Keys and values that a program passes are copied during the call.
+//! Futures own their results ([`future`]). Handles may be used and destroyed in any order and by any thread;
+//! a handle that was destroyed must not be used, which this library cannot detect any more than the C client
+//! can.
 //!
 //! # Versions of the API
 //!
-//! A program selects one of 200 to 740, once. These are the differences between them in the C client of 7.4, in
-//! `fdb_c.cpp`, `NativeAPI.actor.cpp`, `ReadYourWrites.actor.cpp` and `MultiVersionTransaction.actor.cpp`:
+//! A program selects one of 200 to 740, once. These are the differences between them in the C client of 7.4,
+//! in `fdb_c.cpp`, `NativeAPI.actor.cpp`, `ReadYourWrites.actor.cpp` and `MultiVersionTransaction.actor.cpp`:
 //!
 //! | from | before | from then on | here |
 //! |---|---|---|---|
@@ -30,9 +31,9 @@
 //! | 730 | failures of external client libraries are ignored | they are errors | there are none to load |
 //! | 740 | no special key `fault_tolerance_metrics_json` | one | no version has it |
 //!
-//! The 111 functions of the library of 7.4 are here: those of the header, those that older headers have ([`removed`]), and
-//! those by which one client library uses another, which no program calls ([`unsupported`]). Functions that changed before
-//! 200 have one form only.
+//! The 111 functions of the library of 7.4 are here: those of the header, those that older headers have
+//! ([`removed`]), and those by which one client library uses another, which no program calls
+//! ([`unsupported`]). Functions that changed before 200 have one form only.
 //!
 //! # What the cluster does not have
 //!
@@ -49,13 +50,14 @@
 //! # Where it differs from the C client
 //!
 //! * [`fdb_get_error`](errors::fdb_get_error) returns the name of a code.
-//! * In a child of a process that forks while its network runs, every call is 1101 `operation_cancelled` at once; with the
-//!   C client it never ends.
+//! * In a child of a process that forks while its network runs, every call is 1101 `operation_cancelled` at
+//!   once; with the C client it never ends.
 //! * A result that is read as another type is 2000 `client_invalid_operation`; the C client does not check.
-//! * What is outstanding when the network stops ends with 1101 `operation_cancelled`; with the C client it never ends.
-//! * A cluster file need not exist, and its addresses have no meaning ([`shaketable_session::settings`]), unless it names
-//!   a server of ours ([`shaketable_session::address`]). If that cannot be reached, calls end with 1031
-//!   ([`shaketable_session::remote`]); with the C client they never end.
+//! * What is outstanding when the network stops ends with 1101 `operation_cancelled`; with the C client it
+//!   never ends.
+//! * A cluster file need not exist, and its addresses have no meaning ([`shaketable_session::settings`]),
+//!   unless it names a server of ours ([`shaketable_session::address`]). If that cannot be reached, calls end
+//!   with 1031 ([`shaketable_session::remote`]); with the C client they never end.
 //! * Network options are checked and have no effect: there are no trace files, TLS or other client libraries.
 
 pub mod database;

@@ -1,7 +1,7 @@
 //! The version of the API, the network thread and its options.
 //!
-//! The network thread runs the simulated cluster, with the first database that is created, or delivers the answers of a
-//! server. A network runs once.
+//! The network thread runs the simulated cluster, with the first database that is created, or delivers the
+//! answers of a server. A network runs once.
 
 use super::{
     errors::{
@@ -41,7 +41,8 @@ pub const MAX_API_VERSION: c_int = 740;
 /// The oldest version of the API that this library speaks.
 const MIN_API_VERSION: c_int = 200;
 
-/// How long the end of a process waits for a network thread that does not get on. One that judges a long run does.
+/// How long the end of a process waits for a network thread that does not get on. One that judges a long run
+/// does.
 const LONGEST_END: Duration = Duration::from_secs(10);
 
 /// How often the end of a process looks whether the network thread gets on.
@@ -70,8 +71,8 @@ pub struct Network {
 
 struct Hook(unsafe extern "C" fn(*mut c_void), *mut c_void);
 
-// SAFETY: the parameter is handed back to its function and to nothing else, on the thread on which whoever added the
-// hook expects it.
+// SAFETY: the parameter is handed back to its function and to nothing else, on the thread on which whoever
+// added the hook expects it.
 unsafe impl Send for Hook {}
 
 impl Network {
@@ -81,8 +82,8 @@ impl Network {
         NETWORK.get().ok_or(Error::from_code(NETWORK_NOT_SETUP))
     }
 
-    /// The session of the process. The first database decides whether its cluster is that of a server, which the
-    /// environment or the cluster file names; another cluster is refused with 2104.
+    /// The session of the process. The first database decides whether its cluster is that of a server, which
+    /// the environment or the cluster file names; another cluster is refused with 2104.
     pub fn session(&self, server: Option<Address>) -> Result<Arc<dyn Session>> {
         let server = self.environment.server.clone().or(server.filter(|_| !self.environment.is_own));
         let chosen = self.remote.get_or_init(|| {
@@ -177,8 +178,8 @@ impl Network {
         self.host.stop();
     }
 
-    /// Stops the network and waits for its report, unless this is the network thread. A callback that never returns
-    /// does not keep the process from ending.
+    /// Stops the network and waits for its report, unless this is the network thread. A callback that never
+    /// returns does not keep the process from ending.
     fn finish(&self) {
         self.stop();
         if self.has_run.load(Ordering::SeqCst) && !self.host.is_here() {
@@ -198,8 +199,8 @@ pub fn api_version() -> c_int {
     }
 }
 
-/// Ends the process with a sentence if no version of the API is selected: FoundationDB's library crashes in this function
-/// then, because it has no client yet (`fdb_c.cpp`, `MultiVersionTransaction.actor.cpp`).
+/// Ends the process with a sentence if no version of the API is selected: FoundationDB's library crashes in
+/// this function then, because it has no client yet (`fdb_c.cpp`, `MultiVersionTransaction.actor.cpp`).
 pub(super) fn require_api_version(function: &str) {
     if API_VERSION.load(Ordering::SeqCst) == 0 {
         output::complain(&format!(
@@ -242,17 +243,17 @@ pub extern "C" fn fdb_get_max_api_version() -> c_int {
     MAX_API_VERSION
 }
 
-/// The version of the client that this library stands for, its source and its protocol, separated by commas. Aborts
-/// before the version of the API is selected.
+/// The version of the client that this library stands for, its source and its protocol, separated by commas.
+/// Aborts before the version of the API is selected.
 #[unsafe(no_mangle)]
 pub extern "C" fn fdb_get_client_version() -> *const c_char {
     require_api_version("fdb_get_client_version");
     c"7.4.0,shaketable,fdb00b074000000".as_ptr()
 }
 
-/// Sets an option of the network. They have no effect on the simulated cluster, but their codes (2007), values (2006) and
-/// order (2007, 4100) are checked. Before the version of the API is selected, this aborts for an option of the client
-/// itself; the options by which it chooses between libraries are taken.
+/// Sets an option of the network. They have no effect on the simulated cluster, but their codes (2007),
+/// values (2006) and order (2007, 4100) are checked. Before the version of the API is selected, this aborts
+/// for an option of the client itself; the options by which it chooses between libraries are taken.
 ///
 /// # Safety
 ///
@@ -275,8 +276,8 @@ pub unsafe extern "C" fn fdb_network_set_option(
     super::future::code(checked)
 }
 
-/// Reads the environment and sets up the network; once, and not within a simulation (2000). Aborts before the version of
-/// the API is selected.
+/// Reads the environment and sets up the network; once, and not within a simulation (2000). Aborts before the
+/// version of the API is selected.
 #[unsafe(no_mangle)]
 pub extern "C" fn fdb_setup_network() -> fdb_error_t {
     require_api_version("fdb_setup_network");
@@ -323,8 +324,8 @@ extern "C" fn report_at_exit() {
     }
 }
 
-/// Makes this thread the network thread, until the network is stopped. A thread that runs a simulation cannot be it
-/// (2000).
+/// Makes this thread the network thread, until the network is stopped. A thread that runs a simulation cannot
+/// be it (2000).
 #[unsafe(no_mangle)]
 pub extern "C" fn fdb_run_network() -> fdb_error_t {
     match rt::is_simulating() {

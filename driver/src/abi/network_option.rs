@@ -54,14 +54,15 @@ const DISABLE_CLIENT_BYPASS: c_int = 72;
 const SUPPORTED_CLIENT_VERSIONS: c_int = 1000;
 const EXTERNAL_CLIENT: c_int = 1001;
 
-/// Whether an option reaches the client: the others are kept by what chooses between several libraries, which is there
-/// before the version of the API is selected.
+/// Whether an option reaches the client: the others are kept by what chooses between several libraries, which
+/// is there before the version of the API is selected.
 pub fn is_of_the_client(code: c_int) -> bool {
     let is_kept = matches!(code, 37 | 60..=69 | DISABLE_CLIENT_BYPASS | 91 | SUPPORTED_CLIENT_VERSIONS);
     accepts(code).is_some() && !is_kept
 }
 
-/// Whether the client takes this for a mistake of its own, an assertion of `MultiVersionApi::setNetworkOptionInternal`.
+/// Whether the client takes this for a mistake of its own, an assertion of
+/// `MultiVersionApi::setNetworkOptionInternal`.
 fn breaks_an_assertion(code: c_int, value: Option<&[u8]>, is_set_up: bool) -> bool {
     match code {
         DISABLE_CLIENT_BYPASS => is_set_up,
@@ -71,8 +72,8 @@ fn breaks_an_assertion(code: c_int, value: Option<&[u8]>, is_set_up: bool) -> bo
     }
 }
 
-/// Checks an option: 2007 for an unknown code or one that comes too late, 2006 for a value that it does not accept, and
-/// 4100 for an order that the client does not expect.
+/// Checks an option: 2007 for an unknown code or one that comes too late, 2006 for a value that it does not
+/// accept, and 4100 for an order that the client does not expect.
 pub fn check(code: c_int, value: Option<&[u8]>, is_set_up: bool) -> Result<()> {
     let accepts = accepts(code).ok_or(Error::INVALID_OPTION)?;
     if breaks_an_assertion(code, value, is_set_up) {

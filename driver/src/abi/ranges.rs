@@ -81,8 +81,8 @@ fn limit(n: c_int) -> Result<Option<usize>> {
 }
 
 impl Limits {
-    /// The range between two selectors, and the iteration. 2000 for an unknown mode and for iterator mode without an
-    /// iteration, 2210 for exact mode without limits, 2012 for negative limits.
+    /// The range between two selectors, and the iteration. 2000 for an unknown mode and for iterator mode
+    /// without an iteration, 2210 for exact mode without limits, 2012 for negative limits.
     fn range(&self, begin: KeySelector, end: KeySelector) -> Result<(RangeOption, usize)> {
         let mode = match self.mode {
             -2 => StreamingMode::WantAll,
@@ -120,8 +120,8 @@ macro_rules! range_reads {
             ///
             /// # Safety
             ///
-            /// `tr` is a transaction that was not destroyed, and each pointer is null or readable for the length that
-            /// follows it.
+            /// `tr` is a transaction that was not destroyed, and each pointer is null or readable for the
+            /// length that follows it.
             #[unsafe(no_mangle)]
             pub unsafe extern "C" fn $name(
                 tr: *mut FDBTransaction,

@@ -1,5 +1,6 @@
-//! Functions that newer headers do not have. A program has them if it was compiled for a version of the API before the one
-//! that removed them; another that calls them ends, as with FoundationDB's library (`fdb_c.cpp`).
+//! Functions that newer headers do not have. A program has them if it was compiled for a version of the API
+//! before the one that removed them; another that calls them ends, as with FoundationDB's library
+//! (`fdb_c.cpp`).
 
 use super::{
     database::{FDBDatabase, fdb_create_database},
@@ -92,7 +93,8 @@ pub unsafe extern "C" fn fdb_cluster_create_database(
         return FDBFuture::ready(Err(INVALID_DATABASE_NAME));
     }
     let mut database: *mut FDBDatabase = ptr::null_mut();
-    // SAFETY: the cluster was not destroyed, its path ends with a zero byte, and the pointer is valid for a write.
+    // SAFETY: the cluster was not destroyed, its path ends with a zero byte, and the pointer is valid for a
+    // write.
     let created = unsafe { fdb_create_database((*c).0.as_ptr(), &mut database) };
     FDBFuture::ready(match created {
         SUCCESS => Ok(Value::Handle(Handle::Database(database))),

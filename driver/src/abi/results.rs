@@ -16,8 +16,8 @@ macro_rules! getters {
             ///
             /// # Safety
             ///
-            /// `f` is a future that was not destroyed, and the other pointers are null or valid for writes. What is
-            /// stored there may be used until the future is destroyed or its memory is released.
+            /// `f` is a future that was not destroyed, and the other pointers are null or valid for writes.
+            /// What is stored there may be used until the future is destroyed or its memory is released.
             #[unsafe(no_mangle)]
             pub unsafe extern "C" fn $name(f: *mut FDBFuture, $($out: *mut $type),+) -> fdb_error_t {
                 let read = |value: &Value| match value {
@@ -86,7 +86,8 @@ pub unsafe extern "C" fn fdb_future_get_value(
     code(unsafe { borrow(f) }.pick(read))
 }
 
-/// Defines a function that reads results of a type that no future has here: 2000, unless the future has an error.
+/// Defines a function that reads results of a type that no future has here: 2000, unless the future has an
+/// error.
 macro_rules! no_such_results {
     ($($(#[doc = $doc:literal])+ $name:ident($($type:ty),+);)*) => {
         $(

@@ -75,7 +75,8 @@ impl FDBTransaction {
 }
 
 impl FDBTransaction {
-    /// What sees the answer of a call, and resets the transaction after it where the version of the API says so.
+    /// What sees the answer of a call, and resets the transaction after it where the version of the API says
+    /// so.
     fn reset_after(
         &self,
         call: &Call,
@@ -98,8 +99,8 @@ impl FDBTransaction {
 ///
 /// `handle` comes from this library and was not destroyed, for as long as the reference is used.
 pub unsafe fn borrow<'a>(handle: *mut FDBTransaction) -> &'a FDBTransaction {
-    // SAFETY: the handle came from `Box::into_raw` and was not taken back, as the caller promises. References are
-    // shared only, and a transaction may be used by several threads.
+    // SAFETY: the handle came from `Box::into_raw` and was not taken back, as the caller promises. References
+    // are shared only, and a transaction may be used by several threads.
     unsafe { &*handle }
 }
 
@@ -130,8 +131,8 @@ macro_rules! actions {
             ///
             /// # Safety
             ///
-            /// `tr` is a transaction that was not destroyed, and each pointer is null or readable for the length that
-            /// follows it.
+            /// `tr` is a transaction that was not destroyed, and each pointer is null or readable for the
+            /// length that follows it.
             #[unsafe(no_mangle)]
             pub unsafe extern "C" fn $name(tr: *mut FDBTransaction, $($argument: $type),*) {
                 // SAFETY: as the caller promises.
@@ -266,8 +267,8 @@ pub unsafe extern "C" fn fdb_transaction_commit(tr: *mut FDBTransaction) -> *mut
     })
 }
 
-/// Waits and resets the transaction if the error is retryable; fails with it otherwise, with 4000 for what is no error
-/// code.
+/// Waits and resets the transaction if the error is retryable; fails with it otherwise, with 4000 for what is
+/// no error code.
 ///
 /// # Safety
 ///
@@ -291,8 +292,8 @@ macro_rules! calls {
             ///
             /// # Safety
             ///
-            /// `tr` is a transaction that was not destroyed, and each pointer is null or readable for the length that
-            /// follows it.
+            /// `tr` is a transaction that was not destroyed, and each pointer is null or readable for the
+            /// length that follows it.
             #[unsafe(no_mangle)]
             pub unsafe extern "C" fn $name(tr: *mut FDBTransaction, $($argument: $type),*) -> *mut FDBFuture {
                 // SAFETY: as the caller promises.

@@ -56,8 +56,8 @@ pub struct Array<T, O> {
     _owner: O,
 }
 
-// SAFETY: the pointers in `raw` lead into the heap memory of `_owner`, which is immutable and, by the bound, may be
-// dropped on any thread. Moving the array does not move that memory.
+// SAFETY: the pointers in `raw` lead into the heap memory of `_owner`, which is immutable and, by the bound,
+// may be dropped on any thread. Moving the array does not move that memory.
 unsafe impl<T, O: Send> Send for Array<T, O> {}
 
 impl<T, O> Array<T, O> {

@@ -19,8 +19,8 @@ const LONG_OFFSETS: c_int = 520;
 const ERROR_ENDS: c_int = 610;
 /// From this version on, transactions write special keys, and a commit leaves its transaction as it is.
 const KEEPS_COMMITTED: c_int = 700;
-/// From this version on, the cache of read versions belongs to the state that the databases of several client libraries
-/// share.
+/// From this version on, the cache of read versions belongs to the state that the databases of several client
+/// libraries share.
 const SHARED_CACHE: c_int = 720;
 
 /// The database option `SNAPSHOT_RYW_DISABLE`.
@@ -39,8 +39,8 @@ const BEYOND: Bytes = Bytes::from_static(b"\xff\xff\xff");
 /// Whether the databases have shared state: several client libraries may be loaded.
 static HAS_SHARED_STATE: AtomicBool = AtomicBool::new(false);
 
-/// A network option was set. `EXTERNAL_CLIENT_LIBRARY`, `EXTERNAL_CLIENT_DIRECTORY` and `DISABLE_CLIENT_BYPASS` end the
-/// shortcut past the client that chooses between several libraries.
+/// A network option was set. `EXTERNAL_CLIENT_LIBRARY`, `EXTERNAL_CLIENT_DIRECTORY` and
+/// `DISABLE_CLIENT_BYPASS` end the shortcut past the client that chooses between several libraries.
 pub fn network_option_set(code: c_int) {
     if matches!(code, 62 | 63 | 72) {
         HAS_SHARED_STATE.store(true, SeqCst);
@@ -61,8 +61,8 @@ pub fn first_option() -> Option<Command> {
     (api_version() < SNAPSHOTS_SEE_WRITES).then_some(option)
 }
 
-/// Whether the end of a call resets its transaction: that of a commit, and that of a wait after an error which is not
-/// retryable.
+/// Whether the end of a call resets its transaction: that of a commit, and that of a wait after an error
+/// which is not retryable.
 pub fn resets(call: &Call, is_failed: bool) -> bool {
     match call {
         Call::Commit => api_version() < COMMIT_RESETS_NOT,
@@ -100,8 +100,8 @@ pub fn translate(action: Action) -> Action {
     }
 }
 
-/// What a commit makes of a transaction before version 700: it begins again, with a new read version, although the
-/// transaction itself can only be reset.
+/// What a commit makes of a transaction before version 700: it begins again, with a new read version,
+/// although the transaction itself can only be reset.
 #[derive(Default)]
 pub struct Restart {
     /// The number of the part of the transaction's life between two resets.

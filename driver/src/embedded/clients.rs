@@ -6,7 +6,8 @@ use shaketable_session::{Command, DatabaseId, Session};
 use shaketable_sim::client::{SimDatabase, WeakDatabase};
 use std::sync::Arc;
 
-/// The sessions of one database handle. The handle may live longer than a run, so that its clients come and go.
+/// The sessions of one database handle. The handle may live longer than a run, so that its clients come and
+/// go.
 #[derive(Default)]
 pub struct Clients {
     /// The client that it was made for; without one it stands for the client that is running.
@@ -27,8 +28,8 @@ impl Clients {
         Clients { only: Some(db), state: Mutex::default() }
     }
 
-    /// The session with the client of the machine whose task is being polled, or with the only one. None outside of a
-    /// simulation, and on machines that have no client.
+    /// The session with the client of the machine whose task is being polled, or with the only one. None
+    /// outside of a simulation, and on machines that have no client.
     pub fn session(&self) -> Option<Arc<dyn Session>> {
         let db = self.only.clone().or_else(SimDatabase::current)?;
         let mut state = self.state.lock();

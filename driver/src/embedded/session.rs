@@ -23,8 +23,8 @@ use std::{
 
 /// The session of one database handle with one client. It has one database, whose number is 0.
 ///
-/// A call takes effect when it is made. Its answer is awaited by a task of the machine that made the call, so that it
-/// ends with the machine.
+/// A call takes effect when it is made. Its answer is awaited by a task of the machine that made the call, so
+/// that it ends with the machine.
 pub struct Embedded {
     thread: ThreadId,
     db: SimDatabase,

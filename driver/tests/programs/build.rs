@@ -60,8 +60,8 @@ impl Program {
         Self::compile_from("tests/c", name, arguments)
     }
 
-    /// Compiles a program of a folder of this package. It finds the header with and without the folder `foundationdb` in
-    /// its name. The language is C11 unless an argument names another standard.
+    /// Compiles a program of a folder of this package. It finds the header with and without the folder
+    /// `foundationdb` in its name. The language is C11 unless an argument names another standard.
     pub fn compile_from(folder: &str, name: &str, arguments: &[&str]) -> Program {
         let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join(folder);
         let folder = tempfile::tempdir().expect("a folder");

@@ -26,8 +26,8 @@ fn declared(version: u32) -> BTreeSet<String> {
     functions
 }
 
-/// Functions that FoundationDB's library of 7.4 exports and its header does not declare for 630 to 740: removed before, or for
-/// the use of one client library by another.
+/// Functions that FoundationDB's library of 7.4 exports and its header does not declare for 630 to 740:
+/// removed before, or for the use of one client library by another.
 const UNDECLARED: [&str; 15] = [
     "fdb_cluster_create_database",
     "fdb_cluster_destroy",

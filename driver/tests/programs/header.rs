@@ -8,11 +8,13 @@ use std::{
     sync::LazyLock,
 };
 
-/// The folder of FoundationDB's header of 7.4, in the sources of the package `foundationdb-sys` that cargo has downloaded.
+/// The folder of FoundationDB's header of 7.4, in the sources of the package `foundationdb-sys` that cargo
+/// has downloaded.
 static FOUNDATIONDB: LazyLock<PathBuf> =
     LazyLock::new(|| package("foundationdb-sys").with_file_name("include").join("740"));
 
-/// What is defined before the header is included: the versions at which it changes, and the others of the tests.
+/// What is defined before the header is included: the versions at which it changes, and the others of the
+/// tests.
 const SELECTED: &[&[&str]] = &[
     &["FDB_API_VERSION=200"],
     &["FDB_API_VERSION=300"],
@@ -198,8 +200,8 @@ fn declarations(text: &str) -> BTreeSet<String> {
     found
 }
 
-/// The macros of the interface: each with the number of its parameters (none without a list) and its body, in which
-/// parameters have numbers for names.
+/// The macros of the interface: each with the number of its parameters (none without a list) and its body, in
+/// which parameters have numbers for names.
 fn macros(text: &str) -> BTreeSet<String> {
     let mut found = BTreeSet::new();
     for definition in text.lines().filter_map(|line| line.strip_prefix("#define ")) {

@@ -1,4 +1,5 @@
-//! The built library, as programs in C use it: its symbols, its header, its contract, its determinism, servers.
+//! The built library, as programs in C use it: its symbols, its header, its contract, its determinism,
+//! servers.
 
 mod build;
 mod contract;

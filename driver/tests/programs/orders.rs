@@ -1,4 +1,5 @@
-//! Orders of calls: what FoundationDB's library refuses has the same error, and what crashes it is a sentence and an abort.
+//! Orders of calls: what FoundationDB's library refuses has the same error, and what crashes it is a sentence
+//! and an abort.
 
 use super::build::Program;
 use std::os::unix::process::ExitStatusExt;

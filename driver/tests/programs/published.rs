@@ -1,8 +1,9 @@
-//! The programs that ship inside the published crate `foundationdb`, unmodified, on the library: built from the sources
-//! that cargo has downloaded, against this library in place of FoundationDB's.
+//! The programs that ship inside the published crate `foundationdb`, unmodified, on the library: built from
+//! the sources that cargo has downloaded, against this library in place of FoundationDB's.
 //!
-//! All of its examples run, and these tests: `api`, `atomic`, `database`, `directory`, `error`, `future`, `hca`,
-//! `leader_election`, `range`, `ranked_register`, `runner_hooks`, `tenant`, `tokio`, `tuple`, `watch`. The others:
+//! All of its examples run, and these tests: `api`, `atomic`, `database`, `directory`, `error`, `future`,
+//! `hca`, `leader_election`, `range`, `ranked_register`, `runner_hooks`, `tenant`, `tokio`, `tuple`, `watch`.
+//! The others:
 //!
 //! | test | why not |
 //! |---|---|
@@ -68,7 +69,8 @@ fn build() -> BTreeMap<String, PathBuf> {
     cargo.arg(package("foundationdb")).arg("--target-dir").arg(target);
     cargo.args(EXAMPLES.iter().flat_map(|name| ["--example", name]));
     cargo.args(TESTS.iter().flat_map(|name| ["--test", name]));
-    // What cargo sets for this test is not what their user's own cargo finds, and their runtime is the real one.
+    // What cargo sets for this test is not what their user's own cargo finds, and their runtime is the real
+    // one.
     for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("CARGO_PKG_"))
     {
         cargo.env_remove(name);

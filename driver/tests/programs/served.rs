@@ -1,4 +1,5 @@
-//! Programs in C that share the cluster of a server: named by the cluster file or by a variable, killed, left alone.
+//! Programs in C that share the cluster of a server: named by the cluster file or by a variable, killed, left
+//! alone.
 
 use super::build::Program;
 use shaketable_session::{
@@ -134,7 +135,8 @@ fn items(server: &Address) -> (usize, Vec<String>) {
     (usize::try_from(count).expect("it is small"), keys)
 }
 
-/// Whatever the moment at which a program is killed: each item was counted once, and no acknowledged one is lost.
+/// Whatever the moment at which a program is killed: each item was counted once, and no acknowledged one is
+/// lost.
 #[test]
 fn killed_programs_leave_a_correct_cluster() {
     let program = Program::compile("worker");
@@ -172,7 +174,8 @@ fn killed_programs_leave_a_correct_cluster() {
     assert!(!report.end.faults.is_empty() && report.attempts > sum, "{report}");
 }
 
-/// A worker whose server goes away, or was never there, ends with one line and an error that ends its retry loop.
+/// A worker whose server goes away, or was never there, ends with one line and an error that ends its retry
+/// loop.
 #[test]
 fn without_a_server_a_program_ends_with_one_line() {
     let program = Program::compile("worker");

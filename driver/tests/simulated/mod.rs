@@ -34,8 +34,8 @@ use std::{
 /// What a client does with its database, in a world with other machines.
 pub type Job = fn(Arc<World>, SimDatabase) -> LocalBoxFuture<'static, ()>;
 
-/// Runs jobs one after another, each as a client of its own, and returns the hash of all events and the clients'
-/// transactions.
+/// Runs jobs one after another, each as a client of its own, and returns the hash of all events and the
+/// clients' transactions.
 pub fn run(seed: u64, jobs: &'static [Job]) -> ((u64, u64), Vec<Option<ClientId>>) {
     rt::simulate(Seed(seed), async move {
         let world = World::new(Seed(seed), ClusterConfig::smallest(), &FaultPlan::default(), false);

@@ -1,7 +1,7 @@
 //! A layer with time, and its workload: vouchers that expire.
 //!
-//! A voucher is valid for a number of versions. The read version of a transaction is the clock: all clients share it, a
-//! wrong clock of one machine does not matter, and the model knows it.
+//! A voucher is valid for a number of versions. The read version of a transaction is the clock: all clients
+//! share it, a wrong clock of one machine does not matter, and the model knows it.
 //!
 //! ```text
 //! ("voucher", number) = the last version at which the voucher is valid, eight bytes, little-endian

@@ -1,8 +1,9 @@
 //! The layer: mailboxes of jobs, and workers who wait for them.
 //!
-//! A job is posted to a mailbox, claimed by a worker and finished; each is one transaction. A claimed job lies on the
-//! worker's desk until it is finished, so that a worker that dies finds it there when it comes back. [`take_within`]
-//! is several transactions: it waits by a watch until there is a job, and claims it exactly once.
+//! A job is posted to a mailbox, claimed by a worker and finished; each is one transaction. A claimed job
+//! lies on the worker's desk until it is finished, so that a worker that dies finds it there when it comes
+//! back. [`take_within`] is several transactions: it waits by a watch until there is a job, and claims it
+//! exactly once.
 //!
 //! ```text
 //! ("mailbox", "jobs", mailbox, versionstamp, job) = ""                  in the order of their posts
@@ -111,8 +112,8 @@ pub async fn is_ready<T: Transaction>(tx: &T, mailbox: u32, worker: u32) -> Resu
 
 /// Claims a job, and waits for one if there is none: until `patience` has run out, and then looks once more.
 ///
-/// Dropping the future: the claim has happened once or not at all, as [`Session::apply`] promises. If it has, the job
-/// lies on the worker's desk, and the next take returns it.
+/// Dropping the future: the claim has happened once or not at all, as [`Session::apply`] promises. If it has,
+/// the job lies on the worker's desk, and the next take returns it.
 pub fn take_within<D: Database>(
     session: &mut Session<D>,
     mailbox: u32,

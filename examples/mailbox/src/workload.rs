@@ -1,8 +1,8 @@
-//! The workload: jobs are posted, taken and finished; every answer is compared with a model, and every wait with the
-//! moment at which what it waited for was there.
+//! The workload: jobs are posted, taken and finished; every answer is compared with a model, and every wait
+//! with the moment at which what it waited for was there.
 //!
-//! In some runs clients post to any mailbox, and several work at each. In others two clients hand jobs to and fro:
-//! only the partner's job wakes a client there, so that no later post hides a wake-up that was lost.
+//! In some runs clients post to any mailbox, and several work at each. In others two clients hand jobs to and
+//! fro: only the partner's job wakes a client there, so that no later post hides a wake-up that was lost.
 
 use crate::{
     layer::{self, Refusal},
@@ -165,7 +165,8 @@ impl Workload for Mail {
         let to_and_fro = self.to_and_fro;
         let post = |mailbox| Op::Post { mailbox, job: 0 };
         let drawn = if to_and_fro {
-            // A drawn number of further calls, so that a job often arrives when the other client is about to wait.
+            // A drawn number of further calls, so that a job often arrives when the other client is about to
+            // wait.
             let round = (0..4usize).prop_map(move |further| {
                 let mut round = vec![Op::Take { patience: 100 }, post(1 - client as u32)];
                 round.extend(vec![Op::Finish; 1 + further]);
@@ -211,8 +212,8 @@ impl Workload for Mail {
         Ok(Worker { session, mailbox: self.mailbox(client) as u32, number: client as u32 })
     }
 
-    /// After an operation whose future was dropped the session begins no other one before it was asked what became
-    /// of that one.
+    /// After an operation whose future was dropped the session begins no other one before it was asked what
+    /// became of that one.
     async fn resolve_dropped<D: Database>(&self, worker: &mut Worker<D>) {
         sessions::resolve_dropped(&mut worker.session, None).await;
     }

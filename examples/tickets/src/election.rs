@@ -1,9 +1,10 @@
-//! The recipe for electing a leader that the crate `foundationdb` ships, shaken: processes run election cycles, with
-//! clocks that deviate, and die.
+//! The recipe for electing a leader that the crate `foundationdb` ships, shaken: processes run election
+//! cycles, with clocks that deviate, and die.
 //!
-//! What must be true: at each version there is at most one leader; who is told to be the leader has written that at this
-//! version, was allowed to, and has a higher ballot than every leader before. That holds as long as nobody resigns. The
-//! planted bugs are none of ours: they let the processes resign, or compare leases by one clock.
+//! What must be true: at each version there is at most one leader; who is told to be the leader has written
+//! that at this version, was allowed to, and has a higher ballot than every leader before. That holds as long
+//! as nobody resigns. The planted bugs are none of ours: they let the processes resign, or compare leases by
+//! one clock.
 
 use foundationdb::{
     Database as Fdb, FdbBindingError,
@@ -65,8 +66,8 @@ pub struct Model {
     /// When the leader called the operation that made it one, nanoseconds.
     since: u64,
     highest: u64,
-    /// What is wrong with the answers of operations, by client and number: an operation that was repeated after an unknown
-    /// result is told about its last transaction.
+    /// What is wrong with the answers of operations, by client and number: an operation that was repeated
+    /// after an unknown result is told about its last transaction.
     wrong: BTreeMap<(usize, usize), String>,
 }
 

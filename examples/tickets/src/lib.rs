@@ -1,5 +1,5 @@
-//! Functions that are written against the crate `foundationdb`, and the workloads that shake them: a shop of this crate,
-//! and two recipes that `foundationdb` ships.
+//! Functions that are written against the crate `foundationdb`, and the workloads that shake them: a shop of
+//! this crate, and two recipes that `foundationdb` ships.
 
 pub mod election;
 pub mod register;

@@ -1,9 +1,10 @@
-//! The ranked register that the crate `foundationdb` ships, shaken: writers with ranks of their own read, write and look.
+//! The ranked register that the crate `foundationdb` ships, shaken: writers with ranks of their own read,
+//! write and look.
 //!
-//! What must be true: the register never goes back, neither its ranks nor its value, and a write takes effect exactly if
-//! its rank is high enough, and is told so. Within `run` the last is not true of the recipe alone: a write that is
-//! repeated after an unknown result finds its own rank and is told that it was refused. [`write`] remembers its ranks; the
-//! planted bug does not.
+//! What must be true: the register never goes back, neither its ranks nor its value, and a write takes effect
+//! exactly if its rank is high enough, and is told so. Within `run` the last is not true of the recipe alone:
+//! a write that is repeated after an unknown result finds its own rank and is told that it was refused.
+//! [`write`] remembers its ranks; the planted bug does not.
 
 use foundationdb::{
     Database as Fdb, FdbBindingError, RetryableTransaction,
@@ -44,7 +45,8 @@ pub enum Answer {
     Looked(Option<Vec<u8>>),
 }
 
-/// The register as it is stored: the highest rank of a read and of a write, whether it has a value, the value.
+/// The register as it is stored: the highest rank of a read and of a write, whether it has a value, the
+/// value.
 type Row = (u64, u64, bool, Vec<u8>);
 
 /// What should be stored.
@@ -85,7 +87,8 @@ async fn write_in(tx: &RetryableTransaction, rank: u64) -> Result<bool, FdbBindi
     Ok(written.map_err(retried)?.is_committed())
 }
 
-/// Writes, and remembers the rank in the same transaction: whether it was written is known also after an unknown result.
+/// Writes, and remembers the rank in the same transaction: whether it was written is known also after an
+/// unknown result.
 async fn write(db: &Fdb, rank: u64) -> Result<Answer, FdbBindingError> {
     db.run(|tx, _| async move {
         let mine = space().pack(&("written", rank));

@@ -1,5 +1,5 @@
-//! A shop that sells seats, written against the crate `foundationdb` for a real cluster. Nothing here knows that it is
-//! shaken.
+//! A shop that sells seats, written against the crate `foundationdb` for a real cluster. Nothing here knows
+//! that it is shaken.
 
 use foundationdb::{
     Database, FdbBindingError, RangeOption, RetryableTransaction,
@@ -66,7 +66,8 @@ async fn take(tx: &RetryableTransaction, number: u64) -> Result<u32, FdbBindingE
     Ok(seat)
 }
 
-/// The number of the next order of this process. Two processes, or two runs in one, have no order in common by luck alone.
+/// The number of the next order of this process. Two processes, or two runs in one, have no order in common
+/// by luck alone.
 pub fn next_order() -> u64 {
     static NEXT: AtomicU64 = AtomicU64::new(1_000_000);
     NEXT.fetch_add(1, Ordering::Relaxed)
@@ -83,8 +84,8 @@ pub async fn buy(db: &Database, number: u64) -> Result<u32, FdbBindingError> {
     .await
 }
 
-/// Buys a seat, as one writes it first: if the cluster does not say whether a commit succeeded, `run` calls the function
-/// again, and it takes another seat.
+/// Buys a seat, as one writes it first: if the cluster does not say whether a commit succeeded, `run` calls
+/// the function again, and it takes another seat.
 pub async fn buy_as_written_first(db: &Database, number: u64) -> Result<u32, FdbBindingError> {
     db.run(|tx, _| async move { take(&tx, number).await }).await
 }
@@ -94,8 +95,8 @@ pub async fn give_back(db: &Database, number: u64) -> Result<(), FdbBindingError
     take_back(db, number).await.map(|_| ())
 }
 
-/// Gives the seat of an order back, and returns it. If the result of a commit is unknown, `run` calls the function again,
-/// and it finds no seat.
+/// Gives the seat of an order back, and returns it. If the result of a commit is unknown, `run` calls the
+/// function again, and it finds no seat.
 pub async fn take_back(db: &Database, number: u64) -> Result<Option<u32>, FdbBindingError> {
     db.run(|tx, _| async move {
         let Some(seat) = tx.get(&order(number), false).await? else { return Ok(None) };

@@ -26,7 +26,8 @@ enum Answer {
 
 fn answer(error: Error) -> Answer {
     match error {
-        // The plain client returns it; the multi-version client, which is used with several libraries, retries.
+        // The plain client returns it; the multi-version client, which is used with several libraries,
+        // retries.
         Error::CLUSTER_VERSION_CHANGED => Answer::Either,
         // Depends on a knob of the client.
         Error::TRANSACTION_REJECTED_RANGE_LOCKED => Answer::Either,

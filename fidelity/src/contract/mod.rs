@@ -178,8 +178,8 @@ pub async fn run_each(
     results
 }
 
-/// Runs the cases for whose numbers `is_wanted` returns true, one after another, all under the same prefix below `prefix`, so
-/// that a cluster can be made that has the keys of each of them on several servers.
+/// Runs the cases for whose numbers `is_wanted` returns true, one after another, all under the same prefix
+/// below `prefix`, so that a cluster can be made that has the keys of each of them on several servers.
 pub async fn run_part(
     db: &impl Database,
     prefix: &[u8],

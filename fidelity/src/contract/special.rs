@@ -384,7 +384,8 @@ async fn metadata_conflict(c: Ctx) -> Expectation {
     fails("the commit", tx.commit().await, Error::NOT_COMMITTED)
 }
 
-/// The ends of read conflict ranges that begin at the metadata version's key: only the first ends directly after it.
+/// The ends of read conflict ranges that begin at the metadata version's key: only the first ends directly
+/// after it.
 const RANGE_ENDS: &[&[u8]] = &[
     b"\xff/metadataVersion\0",
     b"\xff/metadataVersion",

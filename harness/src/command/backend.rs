@@ -321,7 +321,8 @@ pub mod real {
                 Ok(result) => Some(result),
                 Err(RunError::Interrupted) => None,
                 Err(error) => {
-                    // The client's own fault injection can end one run: the others go on if the cluster answers.
+                    // The client's own fault injection can end one run: the others go on if the cluster
+                    // answers.
                     if !self.answers() {
                         self.lost.store(true, Ordering::Relaxed);
                     }
@@ -341,8 +342,8 @@ pub mod real {
             .unwrap_or_else(|| "/etc/foundationdb/fdb.cluster".into())
     }
 
-    /// The fault injection of the C client. All of its sections are switched on, because the client draws them
-    /// once per process, and every process must reach unknown results of both kinds.
+    /// The fault injection of the C client. All of its sections are switched on, because the client draws
+    /// them once per process, and every process must reach unknown results of both kinds.
     fn buggify(profile: Profile) -> Option<Buggify> {
         match profile {
             Profile::Calm => None,

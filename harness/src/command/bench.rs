@@ -94,8 +94,8 @@ fn sweep(interrupt: &Interrupt) -> Result<Vec<Figure>, Refusal> {
     Ok(figures)
 }
 
-/// Runs the plans of the seeds 0 to `runs` - 1 on one thread. Returns their CPU time, in nanoseconds, and their
-/// number. `each` is called with the result of each run.
+/// Runs the plans of the seeds 0 to `runs` - 1 on one thread. Returns their CPU time, in nanoseconds, and
+/// their number. `each` is called with the result of each run.
 ///
 /// # Errors
 ///

@@ -1,4 +1,5 @@
-//! Planted bugs that a real cluster cannot show, because it takes a fault or a judge that only the simulated cluster has.
+//! Planted bugs that a real cluster cannot show, because it takes a fault or a judge that only the simulated
+//! cluster has.
 
 use super::{
     backend::Backend,
@@ -13,8 +14,8 @@ use std::ops::Range;
 /// The seeds that are simulated for a bug that a real cluster has not shown.
 const SEEDS: Range<u64> = 0..500;
 
-/// What it takes to show a bug that only the simulated cluster has. `None` if a cluster without that shows it as well, or
-/// if not even the simulated cluster shows it.
+/// What it takes to show a bug that only the simulated cluster has. `None` if a cluster without that shows it
+/// as well, or if not even the simulated cluster shows it.
 pub(super) fn takes(
     entries: &[Box<dyn Entry>],
     planted: &Planted,

@@ -204,9 +204,9 @@ impl Planted {
         }
     }
 
-    /// Whether a run with this verdict catches the bug: findings about a planted bug of a workload must accuse the
-    /// layer, and findings about one of the cluster must accuse the harness, unless only some workloads show it: their
-    /// models know what a client must be told.
+    /// Whether a run with this verdict catches the bug: findings about a planted bug of a workload must
+    /// accuse the layer, and findings about one of the cluster must accuse the harness, unless only some
+    /// workloads show it: their models know what a client must be told.
     fn is_caught_by(&self, verdict: Verdict) -> bool {
         let shows_everywhere = self.demands.cluster_bug.is_none_or(ClusterBug::shows_everywhere);
         match verdict {

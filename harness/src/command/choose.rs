@@ -1,5 +1,5 @@
-//! Parses the names and values that users give: workloads, planted bugs, fault families, profiles, times, shards.
-//! Unknown names are refused in one line, with the most similar name if there is one.
+//! Parses the names and values that users give: workloads, planted bugs, fault families, profiles, times,
+//! shards. Unknown names are refused in one line, with the most similar name if there is one.
 
 use super::{Refusal, program, refuse};
 use crate::run::plan::Demands;
@@ -51,7 +51,8 @@ pub fn workload(name: &str) -> Result<Box<dyn Entry>, Refusal> {
     }
 }
 
-/// Whether a place is among these places, which are workloads or the cluster. Every place is if there are no names.
+/// Whether a place is among these places, which are workloads or the cluster. Every place is if there are no
+/// names.
 pub fn places(names: &[String]) -> Result<impl Fn(&str) -> bool, Refusal> {
     for name in names.iter().filter(|name| *name != CLUSTER) {
         workload(name)?;

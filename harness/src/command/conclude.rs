@@ -6,8 +6,8 @@ use shaketable_reports::Conclusion;
 /// The folder of the report of the command without a subcommand.
 pub const FOLDER: &str = "target/shaketable";
 
-/// How a command ends. An interrupt takes precedence over the outcome; a failure takes precedence over a report that
-/// could not be written, which is then only printed as an error.
+/// How a command ends. An interrupt takes precedence over the outcome; a failure takes precedence over a
+/// report that could not be written, which is then only printed as an error.
 pub fn settle(
     outcome: Conclusion,
     written: Result<(), Refusal>,

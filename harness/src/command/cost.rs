@@ -1,5 +1,5 @@
-//! The cost of running: CPU time, real time, memory. These functions must not be called inside of a run, where
-//! madsim replaces the clocks.
+//! The cost of running: CPU time, real time, memory. These functions must not be called inside of a run,
+//! where madsim replaces the clocks.
 
 use rustix::time::{ClockId, clock_gettime};
 use shaketable_reports::Cost;

@@ -64,7 +64,8 @@ pub fn explore(arguments: &ExploreArguments) -> Result<Conclusion, Refusal> {
     settle(outcome, written, interrupted)
 }
 
-/// The workloads, each without a planted bug or with the one that was named, or with each of its planted bugs.
+/// The workloads, each without a planted bug or with the one that was named, or with each of its planted
+/// bugs.
 fn pieces<'a>(
     entries: &'a [Box<dyn Entry>],
     arguments: &ExploreArguments,
@@ -250,11 +251,11 @@ mod tests {
             let part = report.workloads[0].part(name);
             (part.known, part.ran, part.impossible, part.failed)
         };
-        // Two seeds with four operations of one transaction each. A fake operation cannot be dropped, and its client cannot
-        // die: 14 ends of each of 8 commits, two of them deaths, and 8 drops at 8 polls each.
+        // Two seeds with four operations of one transaction each. A fake operation cannot be dropped, and its
+        // client cannot die: 14 ends of each of 8 commits, two of them deaths, and 8 drops at 8 polls each.
         assert_eq!(part("outcome"), (112 + 64, 112 + 64, 16 + 64, 0));
-        // In each seed Read and Read, Write and Write, and Read and Write in both ways: six orders of each. The first of each
-        // kind also has what was done before.
+        // In each seed Read and Read, Write and Write, and Read and Write in both ways: six orders of each.
+        // The first of each kind also has what was done before.
         assert_eq!(part("order"), (48 + 36, 48 + 36, 0, 0));
         // After each of 12 ends of a commit, 14 of each of the later ones: of 3, 2, 1 and 0 in each seed.
         assert_eq!(part("two-outcomes"), (2_016, 2_016, 288, 0));

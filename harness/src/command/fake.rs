@@ -184,8 +184,8 @@ impl FakePlan {
     }
 }
 
-/// The plan of a fake workload: two clients with two operations each, of one transaction. A commit that is applied and
-/// unknown, or a commit between the requests of another client's transaction, fails if `fails`.
+/// The plan of a fake workload: two clients with two operations each, of one transaction. A commit that is
+/// applied and unknown, or a commit between the requests of another client's transaction, fails if `fails`.
 struct FakeSubject {
     name: &'static str,
     seed: Seed,

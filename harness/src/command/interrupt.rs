@@ -1,5 +1,5 @@
-//! Interrupts: SIGINT (Ctrl-C), SIGTERM and SIGHUP. The first signal ends the command cleanly, the second one ends
-//! it immediately.
+//! Interrupts: SIGINT (Ctrl-C), SIGTERM and SIGHUP. The first signal ends the command cleanly, the second one
+//! ends it immediately.
 
 use super::{Refusal, refuse};
 use std::sync::{
@@ -23,8 +23,8 @@ impl Interrupt {
         let interrupt = Interrupt::default();
         for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM, signal_hook::consts::SIGHUP]
         {
-            // The order matters: at the second signal the flag is already set, and whenever the flag is set, the
-            // number of the signal is set as well.
+            // The order matters: at the second signal the flag is already set, and whenever the flag is set,
+            // the number of the signal is set as well.
             let listening = signal_hook::flag::register_conditional_shutdown(
                 signal,
                 i32::from(SIGNALLED) + signal,
@@ -61,8 +61,8 @@ impl Interrupt {
         self.is_set.load(Ordering::Relaxed)
     }
 
-    /// The refusal with which an interrupted command ends. Its exit code is 128 plus the number of the signal.
-    /// `when` describes how far the command came.
+    /// The refusal with which an interrupted command ends. Its exit code is 128 plus the number of the
+    /// signal. `when` describes how far the command came.
     pub fn refusal(&self, when: &str) -> Refusal {
         let code = SIGNALLED | self.signal.load(Ordering::Relaxed) as u8;
         Refusal::Interrupted(code, format!("interrupted {when}"))

@@ -1,5 +1,5 @@
-//! `shaketable report merge`: the reports of all shards of a sweep become the report of the whole sweep, which is the
-//! one that a single sweep over all seeds writes, apart from its cost.
+//! `shaketable report merge`: the reports of all shards of a sweep become the report of the whole sweep,
+//! which is the one that a single sweep over all seeds writes, apart from its cost.
 
 use super::{
     Refusal,

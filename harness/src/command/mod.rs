@@ -3,10 +3,10 @@
 //! A program is the command with a list of workloads: [`main!`](crate::main) defines its `main` function. The
 //! `shaketable` command is such a program; it adds its own subcommands with [`main_with`].
 //!
-//! The command does not judge runs. It selects the runs, distributes them over threads, adds up their results and
-//! passes them to `shaketable_reports`. Each subcommand is one file. They share [`choose`] (names and values from
-//! the user), [`pool`](crate::run::pool) (threads), [`progress`], [`output`] (files and the terminal), [`cost`] and
-//! [`interrupt`].
+//! The command does not judge runs. It selects the runs, distributes them over threads, adds up their results
+//! and passes them to `shaketable_reports`. Each subcommand is one file. They share [`choose`] (names and
+//! values from the user), [`pool`](crate::run::pool) (threads), [`progress`], [`output`] (files and the
+//! terminal), [`cost`] and [`interrupt`].
 
 mod advise;
 mod args;
@@ -63,13 +63,14 @@ pub struct Program {
     pub figures: fn(Vec<Figure>, &interrupt::Interrupt) -> Result<Vec<Figure>, Refusal>,
     /// FoundationDB's client, for runs on real clusters.
     pub client: Option<&'static dyn Client>,
-    /// Whether `bugs` without names also runs the planted bugs of the simulated cluster. A single workload rarely
-    /// reaches all of them.
+    /// Whether `bugs` without names also runs the planted bugs of the simulated cluster. A single workload
+    /// rarely reaches all of them.
     pub tests_cluster: bool,
 }
 
 impl Program {
-    /// Creates a program whose benchmark measures only its workloads. It has the client that this crate is built with.
+    /// Creates a program whose benchmark measures only its workloads. It has the client that this crate is
+    /// built with.
     pub fn new(
         name: &'static str,
         version: &'static str,
@@ -127,7 +128,8 @@ impl Refusal {
 impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (Refusal::Usage(line) | Refusal::Cluster(line) | Refusal::Interrupted(_, line)) = self;
-        // A message is one line, also if it quotes text with line breaks, such as a file name or a parser error.
+        // A message is one line, also if it quotes text with line breaks, such as a file name or a parser
+        // error.
         f.write_str(&line.split_whitespace().collect::<Vec<_>>().join(" "))
     }
 }
@@ -141,8 +143,9 @@ macro_rules! refuse {
 }
 use crate::refuse;
 
-/// Defines the `main` function of a program that shakes these workloads, with the subcommands `run`, `replay`,
-/// `regressions`, `bugs`, `list`, `bench` and `new`, on simulated clusters and, with the feature `fdb`, on real ones.
+/// Defines the `main` function of a program that shakes these workloads, with the subcommands `run`,
+/// `replay`, `regressions`, `bugs`, `list`, `bench` and `new`, on simulated clusters and, with the feature
+/// `fdb`, on real ones.
 ///
 /// ```text
 /// shaketable::main!(Guarded<Sums>, Mounted<Accounts>);

@@ -1,5 +1,5 @@
-//! `shaketable new`: writes a crate with a layer, the workload that shakes it, planted bugs, their tests, a command
-//! and a CI workflow.
+//! `shaketable new`: writes a crate with a layer, the workload that shakes it, planted bugs, their tests, a
+//! command and a CI workflow.
 //!
 //! It writes the files of the folder `new` beside this one. The crate appears whole or not at all.
 
@@ -91,8 +91,8 @@ fn way(from: &Path, to: &Path) -> PathBuf {
     up.chain(to.components().skip(same)).collect()
 }
 
-/// What a manifest depends on: a package in the folder of the sources, by the way from the crate's folder, so that both can
-/// be moved together; or its released version.
+/// What a manifest depends on: a package in the folder of the sources, by the way from the crate's folder, so
+/// that both can be moved together; or its released version.
 fn dependency(crate_: &Path, sources: Option<&Path>, package: &str) -> Result<String, Refusal> {
     let Some(sources) = sources else {
         return Ok(format!("{{ version = \"{}\" }}", env!("CARGO_PKG_VERSION")));

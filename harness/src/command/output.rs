@@ -1,4 +1,5 @@
-//! Output to the terminal, which may be closed early, and to files, which are written completely or not at all.
+//! Output to the terminal, which may be closed early, and to files, which are written completely or not at
+//! all.
 
 use super::{Refusal, cost, files::Files, program, refuse};
 use shaketable_reports::{Body, Document, SCHEMA, WorkloadAdvice, annotations, html, json, junit, markdown};
@@ -11,8 +12,8 @@ use std::{
 };
 use tempfile::NamedTempFile;
 
-/// The text without control characters that a terminal would obey: reports, plans and layers of others may contain them. They
-/// are shown as their escapes. Colors stay.
+/// The text without control characters that a terminal would obey: reports, plans and layers of others may
+/// contain them. They are shown as their escapes. Colors stay.
 fn harmless(text: &str) -> Cow<'_, str> {
     let obeyed = |c: char| c.is_control() && !matches!(c, '\n' | '\t');
     if !text.contains(obeyed) {
@@ -36,7 +37,8 @@ fn is_color(text: &str) -> bool {
     rest.is_some_and(|rest| rest.starts_with('m'))
 }
 
-/// Prints to stdout, where it is not JSON or another form for programs. It is not an error if the reader is gone (`| head`).
+/// Prints to stdout, where it is not JSON or another form for programs. It is not an error if the reader is
+/// gone (`| head`).
 pub fn print(text: &str) -> Result<(), Refusal> {
     print_raw(&harmless(text))
 }
@@ -86,8 +88,8 @@ pub struct Outputs {
 }
 
 impl Outputs {
-    /// Checks that the files can be written, without creating them, and asks the environment whether this is a job
-    /// of GitHub.
+    /// Checks that the files can be written, without creating them, and asks the environment whether this is
+    /// a job of GitHub.
     pub fn check(files: Files<'_>) -> Result<Outputs, Refusal> {
         let [json, junit, html] = [files.json, files.junit, files.html].map(Target::check_named);
         let (json, junit, html) = (json?, junit?, html?);
@@ -103,8 +105,8 @@ impl Outputs {
         })
     }
 
-    /// Prints the report, and writes all its forms. If one of them cannot be written, the others still are, and the
-    /// first error is returned.
+    /// Prints the report, and writes all its forms. If one of them cannot be written, the others still are,
+    /// and the first error is returned.
     pub fn publish(&self, text: &str, commit: &str, body: Body) -> Result<(), Refusal> {
         let document = Document { advice: self.advice.clone(), ..document(commit, body) };
         let mut written = Ok(());
@@ -152,8 +154,8 @@ impl Outputs {
 /// The interval at which [`Watch`] looks at the files, nanoseconds.
 const LOOK_EVERY: u64 = 1_000_000_000;
 
-/// Watches whether the files of a report can still be written while its sweep goes on, so that a sweep of hours does
-/// not end with nothing.
+/// Watches whether the files of a report can still be written while its sweep goes on, so that a sweep of
+/// hours does not end with nothing.
 pub struct Watch<'a> {
     outputs: &'a Outputs,
     next: u64,
@@ -300,7 +302,8 @@ pub(super) fn folder_of(path: &Path) -> &Path {
     path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-/// A temporary file in the folder of `path`, so that renaming it to `path` is one step. It is removed when dropped.
+/// A temporary file in the folder of `path`, so that renaming it to `path` is one step. It is removed when
+/// dropped.
 fn draft(path: &Path) -> io::Result<NamedTempFile> {
     let mut draft = tempfile::Builder::new();
     // The permissions of a file that `File::create` makes.

@@ -31,8 +31,8 @@ impl Share {
         self.first + place * self.of
     }
 
-    /// The indices of the share's seeds in a range of seeds. Returns `None` if the range does not begin and end
-    /// with a seed of the share.
+    /// The indices of the share's seeds in a range of seeds. Returns `None` if the range does not begin and
+    /// end with a seed of the share.
     fn places(&self, seeds: &Range<u64>) -> Option<Range<u64>> {
         let place = |seed: u64| {
             let place = seed.checked_sub(self.first)?;
@@ -62,10 +62,11 @@ impl Ran {
         (runs == report.runs).then_some(ran)
     }
 
-    /// What the shards of a sweep ran, as indices of all its seeds. Each shard is given with its number; shards
-    /// that are not given ran nothing.
+    /// What the shards of a sweep ran, as indices of all its seeds. Each shard is given with its number;
+    /// shards that are not given ran nothing.
     pub fn merged<'a>(shards: impl Iterator<Item = (u64, &'a Ran)> + Clone, of: u64) -> Ran {
-        // Shards that ran all their seeds have no gaps; only what follows the first gap is merged seed by seed.
+        // Shards that ran all their seeds have no gaps; only what follows the first gap is merged seed by
+        // seed.
         let begun = |(_, ran): (u64, &Ran)| ran.0.get(&0).copied().unwrap_or(0);
         let rows = if shards.clone().count() as u64 == of { shards.clone().map(begun).min() } else { None };
         let rows = rows.unwrap_or(0);

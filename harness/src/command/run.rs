@@ -168,7 +168,8 @@ struct OneRun {
 }
 
 impl Sweep {
-    /// A sweep of these seeds on simulated clusters, on one thread, without anything that a user can ask for beyond that.
+    /// A sweep of these seeds on simulated clusters, on one thread, without anything that a user can ask for
+    /// beyond that.
     pub fn plain(entries: Vec<Box<dyn Entry>>, seeds: Range<u64>) -> Sweep {
         Sweep {
             entries,
@@ -247,8 +248,8 @@ impl Sweep {
         Share::new(&self.seeds, self.shard)
     }
 
-    /// The index in the share and the workload of a piece. Workloads take turns, so that a sweep that ends early
-    /// has run each of them equally often.
+    /// The index in the share and the workload of a piece. Workloads take turns, so that a sweep that ends
+    /// early has run each of them equally often.
     fn piece(&self, piece: u64) -> (u64, usize) {
         let workloads = self.entries.len() as u64;
         (piece / workloads, (piece % workloads) as usize)

@@ -48,7 +48,8 @@ struct Pace {
 }
 
 impl Pace {
-    /// The pace after a piece that ended now, and whether another piece like the longest one fits into the budget.
+    /// The pace after a piece that ended now, and whether another piece like the longest one fits into the
+    /// budget.
     fn after(self, now: u64) -> (Pace, bool) {
         let longest = self.longest.max(now.saturating_sub(self.last));
         (Pace { last: now, longest, ..self }, now.saturating_add(longest) < self.budget)
@@ -63,7 +64,8 @@ impl Limits<'_> {
         Limits { replays, began: cost::thread_cpu(), pace, interrupt }
     }
 
-    /// Whether the search may go on after this many runs: a search ends before a run that could exceed its budget.
+    /// Whether the search may go on after this many runs: a search ends before a run that could exceed its
+    /// budget.
     pub fn allow(&self, replays: u64) -> bool {
         let (pace, fits) = self.pace.get().after(cost::thread_cpu() - self.began);
         self.pace.set(pace);

@@ -1,5 +1,6 @@
-//! Workloads, operations, answers and models without their types. This is the one boundary between a workload and what
-//! plans, runs, judges and shrinks it: everything behind it is compiled once, and not for each workload.
+//! Workloads, operations, answers and models without their types. This is the one boundary between a workload
+//! and what plans, runs, judges and shrinks it: everything behind it is compiled once, and not for each
+//! workload.
 
 use crate::{
     describe::strict::{self, PlanError},
@@ -195,7 +196,8 @@ pub trait ErasedWorkload: Any + Debug + erased_serde::Serialize + Send + Sync {
     fn rare_kinds(&self) -> &'static [&'static str];
     /// Another configuration of the same workload.
     fn redrawn(&self, rng: &mut Stream, bug: Option<&str>) -> AnyWorkload;
-    /// The configuration of this JSON; `None` if it is not complete, or has a field that no configuration has.
+    /// The configuration of this JSON; `None` if it is not complete, or has a field that no configuration
+    /// has.
     fn reconfigured(&self, value: &Value) -> Option<AnyWorkload>;
     /// The operation of this JSON, which is at `path` of a repro file.
     fn operation(&self, path: &str, value: &Value) -> Result<AnyValue, PlanError>;
@@ -217,7 +219,8 @@ pub trait ErasedWorkload: Any + Debug + erased_serde::Serialize + Send + Sync {
         db: &'a AnyDatabase,
         client: usize,
     ) -> LocalBoxFuture<'a, Result<AnySession, Error>>;
-    /// Does one operation: it first resolves a dropped one, and then uses the planted bug's variant, if there is one.
+    /// Does one operation: it first resolves a dropped one, and then uses the planted bug's variant, if there
+    /// is one.
     fn perform<'a>(
         &'a self,
         session: &'a mut AnySession,

@@ -1,9 +1,9 @@
 //! Workloads with operations and invariants, and without a model.
 //!
-//! [`invariants!`](macro@crate::describe::invariants) defines one from a few functions. Each operation runs in one
-//! transaction, exactly once, through a session. The invariants are read on the running cluster, at the end, and
-//! at versions rebuilt from the log ([`audits`](crate::judge::audits)). Without a model answers are not compared:
-//! an operation may return a wrong answer unnoticed as long as the invariants hold. A
+//! [`invariants!`](macro@crate::describe::invariants) defines one from a few functions. Each operation runs
+//! in one transaction, exactly once, through a session. The invariants are read on the running cluster, at
+//! the end, and at versions rebuilt from the log ([`audits`](crate::judge::audits)). Without a model answers
+//! are not compared: an operation may return a wrong answer unnoticed as long as the invariants hold. A
 //! [`Specimen`](crate::describe::specimen::Specimen) has a model.
 
 use crate::{
@@ -57,7 +57,8 @@ pub trait Invariants: Clone + Debug + Send + Sync + 'static {
     fn perform<T: Transaction>(tx: &T, op: &Self::Op)
     -> impl Future<Output = Result<(), Self::Error>> + Send;
 
-    /// Checks the invariants, which must hold at every version. The inner error describes the one that does not.
+    /// Checks the invariants, which must hold at every version. The inner error describes the one that does
+    /// not.
     fn holds<T: Transaction>(tx: &T) -> impl Future<Output = Result<Result<(), String>, Self::Error>> + Send;
 }
 
@@ -237,10 +238,10 @@ impl<I: Invariants> Workload for Guarded<I> {
 
 /// Defines a workload from operations and invariants.
 ///
-/// The parts are the name of its type and the error of the layer; an optional `setup` of the empty database; the
-/// operations with their arguments, each drawn by a proptest strategy (a range of numbers needs a type, as in
-/// `0..5u32`); and the invariants, whose bodies evaluate to `Ok` of a `bool`, or of a `Result<(), String>` whose
-/// error describes what is wrong. All bodies are `async` and may use `?`.
+/// The parts are the name of its type and the error of the layer; an optional `setup` of the empty database;
+/// the operations with their arguments, each drawn by a proptest strategy (a range of numbers needs a type,
+/// as in `0..5u32`); and the invariants, whose bodies evaluate to `Ok` of a `bool`, or of a
+/// `Result<(), String>` whose error describes what is wrong. All bodies are `async` and may use `?`.
 ///
 /// ```
 /// use shaketable::prelude::*;

@@ -1,9 +1,10 @@
-//! Checks of single operations. A read at snapshot isolation must not conflict with anything, and a serializable read
-//! must conflict with every change of what it reads. A refused operation must not have written anything: its caller
-//! may do something else in the same transaction.
+//! Checks of single operations. A read at snapshot isolation must not conflict with anything, and a
+//! serializable read must conflict with every change of what it reads. A refused operation must not have
+//! written anything: its caller may do something else in the same transaction.
 //!
-//! A [`Checked`] transaction delegates every call, and records its writes and the isolation level of each read. The
-//! conflict ranges themselves are not used, because they do not contain reads of the transaction's own writes.
+//! A [`Checked`] transaction delegates every call, and records its writes and the isolation level of each
+//! read. The conflict ranges themselves are not used, because they do not contain reads of the transaction's
+//! own writes.
 
 use crate::describe::pass_on::pass_on;
 use bytes::Bytes;
@@ -21,8 +22,8 @@ use std::{
 };
 
 /// Does a read-only operation at snapshot isolation, and then serializably. Claims that both return the same
-/// answer, that the first one reads nothing serializably, and that the second one reads nothing only at snapshot
-/// isolation.
+/// answer, that the first one reads nothing serializably, and that the second one reads nothing only at
+/// snapshot isolation.
 pub async fn at_both_levels<T, A, E, F>(
     tx: &T,
     what: &impl Debug,
@@ -92,8 +93,8 @@ type Span = (Bytes, Bytes);
 #[derive(Default)]
 struct Notes {
     reads: bool,
-    /// What was read at snapshot isolation. For a range these are the keys that it contains, because its bounds
-    /// may lie far outside of them.
+    /// What was read at snapshot isolation. For a range these are the keys that it contains, because its
+    /// bounds may lie far outside of them.
     at_snapshot: Vec<Span>,
     /// What was read serializably or added to the read conflict ranges.
     conflicting: Vec<Span>,

@@ -6,8 +6,8 @@ use serde::{
 };
 use std::fmt;
 
-/// The names of the variants of a value: of an enum its variant, of a struct its name, of a list those of its elements.
-/// What is within a variant is not looked at.
+/// The names of the variants of a value: of an enum its variant, of a struct its name, of a list those of its
+/// elements. What is within a variant is not looked at.
 pub(crate) fn of(value: &(impl Serialize + ?Sized)) -> Vec<&'static str> {
     let mut names = Names::default();
     // An error ends the visit of a value whose name is noted.

@@ -1,7 +1,8 @@
 //! Macros for workloads.
 
-/// Declares a workload's planted bugs: the enum `Planted` for the workload's code, and the list `BUGS` for the
-/// command. Each bug has a name, a description of what is wrong, and a source: where such a bug comes from.
+/// Declares a workload's planted bugs: the enum `Planted` for the workload's code, and the list `BUGS` for
+/// the command. Each bug has a name, a description of what is wrong, and a source: where such a bug comes
+/// from.
 ///
 /// ```
 /// shaketable::planted_bugs! {

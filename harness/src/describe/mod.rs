@@ -1,5 +1,5 @@
-//! How a layer is described: its operations, what must hold, and how a client calls it. Everything else uses these
-//! descriptions; they know nothing of runs.
+//! How a layer is described: its operations, what must hold, and how a client calls it. Everything else uses
+//! these descriptions; they know nothing of runs.
 
 pub mod erased;
 #[cfg(any(feature = "embedded", feature = "fdb-client"))]

@@ -1,8 +1,8 @@
 //! Methods of a [`Transaction`](shaketable_tx::Transaction) that wraps another one. A wrapper writes some
 //! of them itself and delegates the others.
 
-/// Delegates the named methods to the transaction in the field `$inner`: `pass_on! { <T> inner: set, clear }`.
-/// `T` is the type parameter of the wrapper.
+/// Delegates the named methods to the transaction in the field `$inner`:
+/// `pass_on! { <T> inner: set, clear }`. `T` is the type parameter of the wrapper.
 macro_rules! pass_on {
     (<$T:ident> $inner:ident: $($method:ident),+ $(,)?) => {
         $(pass_on!(@$method $T $inner);)+

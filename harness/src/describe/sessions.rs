@@ -1,5 +1,5 @@
-//! Helpers for workloads whose clients have exactly-once sessions: where the sessions are stored, how they are
-//! opened and get a timeout, and how an unknown outcome is resolved.
+//! Helpers for workloads whose clients have exactly-once sessions: where the sessions are stored, how they
+//! are opened and get a timeout, and how an unknown outcome is resolved.
 
 use crate::describe::workload::Outcome;
 use bytes::Bytes;
@@ -21,8 +21,8 @@ pub(crate) fn has(key: &[u8]) -> bool {
     key.starts_with(SESSIONS)
 }
 
-/// The result of a setup in a retry loop. Panics if the layer refuses it: the panic is a finding of the run and
-/// has the refusal's message, which an error of the database cannot have.
+/// The result of a setup in a retry loop. Panics if the layer refuses it: the panic is a finding of the run
+/// and has the refusal's message, which an error of the database cannot have.
 pub(crate) fn set_up<E: RetryError + Display>(filled: Result<(), RunError<E>>) -> tx::Result<()> {
     filled.map_err(|e| match e.error.fdb() {
         Some(error) => error,
@@ -44,8 +44,9 @@ fn limit<D: Database>(db: &D, timeout: Option<i32>) -> tx::Result<()> {
 }
 
 /// Resolves the operation whose outcome the session reported as unknown, however long that takes. `resolve`
-/// resolves it and returns its outcome if it was applied. Transactions have no timeout meanwhile. If the session
-/// reported no unknown outcome, the operation was not done through the session, and its outcome remains unknown.
+/// resolves it and returns its outcome if it was applied. Transactions have no timeout meanwhile. If the
+/// session reported no unknown outcome, the operation was not done through the session, and its outcome
+/// remains unknown.
 pub async fn resolve_unknown<D: Database, A>(
     session: &mut Session<D>,
     timeout: Option<i32>,
@@ -80,8 +81,8 @@ pub async fn resolve_dropped<D: Database>(session: &mut Session<D>, timeout: Opt
             db.env().sleep(Duration::from_millis(10)).await;
         }
     });
-    // Setting the option cannot fail, since it succeeded before. A session with an unresolved operation refuses
-    // the next one.
+    // Setting the option cannot fail, since it succeeded before. A session with an unresolved operation
+    // refuses the next one.
     let _ = read.await;
 }
 
@@ -101,14 +102,14 @@ pub fn is_below(spaces: &[Subspace], mutations: &[Mutation]) -> bool {
     })
 }
 
-/// Draws the timeout that the clients of a seed set on their database, in milliseconds: none in some seeds, and in
-/// others one that is so short that it elapses during commits.
+/// Draws the timeout that the clients of a seed set on their database, in milliseconds: none in some seeds,
+/// and in others one that is so short that it elapses during commits.
 pub fn draw_timeout(rng: &mut Stream) -> Option<i32> {
     rng.chance(0.5).then(|| *rng.pick(&[10, 20, 40, 80, 200, 1_000]))
 }
 
-/// Resolves the outcome of one step of an operation. Returns `None` if it was not applied and may be done again.
-/// The error is a refusal of the layer.
+/// Resolves the outcome of one step of an operation. Returns `None` if it was not applied and may be done
+/// again. The error is a refusal of the layer.
 pub async fn known<D: Database, A: once::Answer, E: RetryError + From<once::Error>>(
     session: &mut Session<D>,
     outcome: once::Outcome<A, E>,
@@ -129,7 +130,8 @@ pub async fn known<D: Database, A: once::Answer, E: RetryError + From<once::Erro
     }
 }
 
-/// Polls `work` at most `most` times, and at least once. Returns `None` if it is still pending then, and drops it.
+/// Polls `work` at most `most` times, and at least once. Returns `None` if it is still pending then, and
+/// drops it.
 pub async fn polled<T>(most: u64, work: impl Future<Output = T>) -> Option<T> {
     let (mut work, mut polls) = (pin!(work), 0);
     let ended = poll_fn(|cx| match work.as_mut().poll(cx) {
@@ -142,8 +144,8 @@ pub async fn polled<T>(most: u64, work: impl Future<Output = T>) -> Option<T> {
     ended.await
 }
 
-/// Runs `work` without a timeout on the transactions of the database. Afterwards the timeout, in milliseconds, is
-/// set again, also if the future is dropped.
+/// Runs `work` without a timeout on the transactions of the database. Afterwards the timeout, in
+/// milliseconds, is set again, also if the future is dropped.
 pub async fn patiently<D: Database, A>(
     db: &D,
     timeout: Option<i32>,

@@ -2,22 +2,22 @@
 //! `proptest-state-machine`.
 //!
 //! A [`Machine`] adds what a concurrent run needs: how a transition is done in a transaction, what the layer
-//! should return for it, and how the stored data is read back as the state of the machine. [`StateMachine`] makes
-//! a [`Specimen`] of it.
+//! should return for it, and how the stored data is read back as the state of the machine. [`StateMachine`]
+//! makes a [`Specimen`] of it.
 //!
 //! # Preconditions may be false
 //!
-//! A state machine draws each transition from the state to which the previous ones led. Here several clients run
-//! concurrently, and the order in which their transactions will commit is not known when they are drawn. The list
-//! of each client is therefore drawn as if the client were alone: it follows the machine from the initial state,
-//! and every transition meets its precondition there. In the run other clients change the state as well, so
-//! **preconditions may be false**. The layer must refuse a transition whose precondition is false, and
-//! [`Machine::answer`] must return the same refusal; [`ReferenceStateMachine::apply`] is not called for it. A
-//! precondition that means "this is not worth testing" instead of "the layer refuses this" has to be removed, or
-//! replaced by an ordinary answer.
+//! A state machine draws each transition from the state to which the previous ones led. Here several clients
+//! run concurrently, and the order in which their transactions will commit is not known when they are drawn.
+//! The list of each client is therefore drawn as if the client were alone: it follows the machine from the
+//! initial state, and every transition meets its precondition there. In the run other clients change the
+//! state as well, so **preconditions may be false**. The layer must refuse a transition whose precondition is
+//! false, and [`Machine::answer`] must return the same refusal; [`ReferenceStateMachine::apply`] is not
+//! called for it. A precondition that means "this is not worth testing" instead of "the layer refuses this"
+//! has to be removed, or replaced by an ordinary answer.
 //!
-//! Answers are compared in commit order with the state of the machine at that place. The database is read at many
-//! versions, and compared with the final state of the machine at the end.
+//! Answers are compared in commit order with the state of the machine at that place. The database is read at
+//! many versions, and compared with the final state of the machine at the end.
 //!
 //! # Example
 //!
@@ -171,21 +171,21 @@ pub trait Machine:
         false
     }
 
-    /// Does a transition in a transaction. It takes its turn ([`Transaction::writing`]), because others may run beside
-    /// it. An error other than FoundationDB's is a refusal.
+    /// Does a transition in a transaction. It takes its turn ([`Transaction::writing`]), because others may
+    /// run beside it. An error other than FoundationDB's is a refusal.
     fn perform<T: Transaction>(
         tx: &T,
         transition: &Self::Transition,
     ) -> impl Future<Output = Result<Self::Answer, Self::Error>> + Send;
 
-    /// The answer that the layer should return for a transition in this state, before the transition is applied.
-    /// It is called with states that concurrent clients lead to: where the precondition is false it returns the
-    /// layer's refusal.
+    /// The answer that the layer should return for a transition in this state, before the transition is
+    /// applied. It is called with states that concurrent clients lead to: where the precondition is false it
+    /// returns the layer's refusal.
     fn answer(state: &Self::State, transition: &Self::Transition) -> Result<Self::Answer, Self::Error>;
 
-    /// Reads everything that the layer stores, in one transaction, as the state of the machine. The records of the
-    /// clients' sessions are in the subspace of the tuple `("sessions",)`. The inner error describes the
-    /// structural invariant that is broken.
+    /// Reads everything that the layer stores, in one transaction, as the state of the machine. The records
+    /// of the clients' sessions are in the subspace of the tuple `("sessions",)`. The inner error describes
+    /// the structural invariant that is broken.
     fn stored<T: Transaction>(tx: &T)
     -> impl Future<Output = tx::Result<Result<Self::State, String>>> + Send;
 }

@@ -26,8 +26,9 @@ pub const CONFUSED: [&[u8]; 14] = [
     b"\xff\xff\xff",
 ];
 
-/// Text that is easily confused: the empty string, NUL, prefixes of each other, code points on both sides of the end of
-/// the basic multilingual plane, alone and after a prefix, and the composed and the decomposed form of one letter.
+/// Text that is easily confused: the empty string, NUL, prefixes of each other, code points on both sides of
+/// the end of the basic multilingual plane, alone and after a prefix, and the composed and the decomposed
+/// form of one letter.
 pub const CONFUSED_TEXT: [&str; 12] = [
     "",
     "\0",
@@ -48,7 +49,8 @@ pub fn integers() -> BoxedStrategy<i64> {
     select(&[i64::MIN, -65_536, -256, -255, -1, 0, 1, 255, 256, 65_535, 65_536, i64::MAX][..]).boxed()
 }
 
-/// Lengths of values: mostly up to `usual`, sometimes exactly `limit`, and sometimes `limit + 1`, which is refused.
+/// Lengths of values: mostly up to `usual`, sometimes exactly `limit`, and sometimes `limit + 1`, which is
+/// refused.
 pub fn lengths(usual: usize, limit: usize) -> BoxedStrategy<usize> {
     proptest::prop_oneof![
         40 => 0..=usual,

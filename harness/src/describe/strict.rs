@@ -1,5 +1,5 @@
-//! Reading what a workload has of its own in a repro file: first as JSON without types, so that only the last step is
-//! compiled for each workload. No field may be unknown, and none may be there twice.
+//! Reading what a workload has of its own in a repro file: first as JSON without types, so that only the last
+//! step is compiled for each workload. No field may be unknown, and none may be there twice.
 
 use serde::{
     Deserialize, Deserializer, Serialize,
@@ -107,7 +107,8 @@ pub(crate) fn strictly<T: DeserializeOwned + Serialize>(path: &str, value: &Valu
     }
 }
 
-/// The first field of a value that is not in what was read from it. `null` is also written as a field left out.
+/// The first field of a value that is not in what was read from it. `null` is also written as a field left
+/// out.
 fn lost(path: &str, value: &Value, read: &Value) -> Option<String> {
     let below = |name: &str, value: &Value, read: Option<&Value>| match (value, read) {
         (Value::Null, _) => None,

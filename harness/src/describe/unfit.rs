@@ -3,11 +3,11 @@
 use shaketable_sim::proto::Version;
 use std::cell::RefCell;
 
-/// Why an answer or the final database does not fit the model of a workload, with both sides of the comparison or the
-/// operation that does not fit.
+/// Why an answer or the final database does not fit the model of a workload, with both sides of the
+/// comparison or the operation that does not fit.
 ///
-/// A workload returns what does not fit as a sentence. [`told`](Unfit::told) makes that sentence, and keeps the rest for the finding
-/// of the judge that receives it:
+/// A workload returns what does not fit as a sentence. [`told`](Unfit::told) makes that sentence, and keeps
+/// the rest for the finding of the judge that receives it:
 ///
 /// ```
 /// use shaketable::Unfit;
@@ -55,7 +55,8 @@ impl Unfit {
         Unfit { message, sides: Some((expected, found)), operation: None, cause: Cause::Reads }
     }
 
-    /// An operation that does not fit: its client, its index in the client's list, and a sentence that names it.
+    /// An operation that does not fit: its client, its index in the client's list, and a sentence that names
+    /// it.
     pub fn of_operation(client: usize, index: usize, message: String) -> Unfit {
         Unfit { message, sides: None, operation: Some((client, index)), cause: Cause::Reads }
     }

@@ -1,8 +1,8 @@
-//! Waits: an operation that waits returns soon after its answer became possible, and reports that nothing came
-//! only after its time limit.
+//! Waits: an operation that waits returns soon after its answer became possible, and reports that nothing
+//! came only after its time limit.
 //!
-//! This is not a separate judge, because only the workload can determine what an operation waits for. A workload
-//! describes each [`Wait`] when it steps its model, and passes it to
+//! This is not a separate judge, because only the workload can determine what an operation waits for. A
+//! workload describes each [`Wait`] when it steps its model, and passes it to
 //! [`Step::waited`](crate::describe::workload::Step::waited).
 
 use super::unfit::{Cause, Unfit};
@@ -14,12 +14,12 @@ use shaketable_sim::{
 };
 use std::cell::Cell;
 
-/// How late an answer may be on a cluster without faults, nanoseconds. It takes a watch, a read version and a read
-/// for each page, all of which take milliseconds.
+/// How late an answer may be on a cluster without faults, nanoseconds. It takes a watch, a read version and a
+/// read for each page, all of which take milliseconds.
 const PROMPT: Nanos = SECOND;
 
-/// How much later an answer may be after faults have ended, nanoseconds: a watch may have been delayed while they
-/// were on.
+/// How much later an answer may be after faults have ended, nanoseconds: a watch may have been delayed while
+/// they were on.
 const LATE: Nanos = 5 * SECOND;
 
 /// What an operation waited for.
@@ -71,8 +71,8 @@ impl Timing {
         }
     }
 
-    /// Judges a wait of an operation that was called and returned at these times. `read_version` is set if the
-    /// operation only read. The error is an [`Unfit`] that was told.
+    /// Judges a wait of an operation that was called and returned at these times. `read_version` is set if
+    /// the operation only read. The error is an [`Unfit`] that was told.
     pub(crate) fn judge(
         &self,
         called: Nanos,

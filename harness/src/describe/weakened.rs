@@ -1,5 +1,5 @@
-//! A transaction some of whose reads cause no conflicts, for planted bugs: a layer that reads at snapshot what it
-//! should read serializably can be planted without changing the layer.
+//! A transaction some of whose reads cause no conflicts, for planted bugs: a layer that reads at snapshot
+//! what it should read serializably can be planted without changing the layer.
 
 use crate::describe::pass_on::pass_on;
 use bytes::Bytes;
@@ -13,7 +13,8 @@ use std::{future::Future, sync::Arc, time::Duration};
 /// A range of keys: its begin, and its exclusive end.
 pub type Span = (Vec<u8>, Vec<u8>);
 
-/// A transaction that passes every call on, except that reads that begin in some spans do not conflict with changes.
+/// A transaction that passes every call on, except that reads that begin in some spans do not conflict with
+/// changes.
 pub fn weakened(tx: impl Transaction, spans: impl Into<Arc<[Span]>>) -> AnyTransaction {
     AnyTransaction::new(Weakened { inner: tx, spans: spans.into() })
 }

@@ -34,7 +34,8 @@ pub struct Bug {
 /// How an operation ended for its client.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Outcome<A> {
-    /// It returned this answer. A refusal is an answer. If the operation has an effect, the effect has happened.
+    /// It returned this answer. A refusal is an answer. If the operation has an effect, the effect has
+    /// happened.
     Answered(A),
     /// It failed with this error. It has no effect and never will.
     Failed(Error),
@@ -65,11 +66,11 @@ pub struct Step<'a, W: Workload> {
     pub op: &'a W::Op,
     /// The answer that the client received, if any.
     pub answer: Option<&'a W::Answer>,
-    /// Whether a transaction of the operation that writes committed here. Otherwise the operation only read: the
-    /// model must not change, and the answer must be the one that the model gives in its present state.
+    /// Whether a transaction of the operation that writes committed here. Otherwise the operation only read:
+    /// the model must not change, and the answer must be the one that the model gives in its present state.
     pub committed: bool,
-    /// The versionstamp of that transaction if it committed: eight bytes of commit version and two bytes of batch
-    /// order, big-endian.
+    /// The versionstamp of that transaction if it committed: eight bytes of commit version and two bytes of
+    /// batch order, big-endian.
     pub stamp: Option<[u8; 10]>,
     /// The read version of that transaction, or of the read.
     pub read_version: Option<Version>,
@@ -89,8 +90,8 @@ impl<W: Workload> Step<'_, W> {
         self.timing.known_at(self.called)
     }
 
-    /// Judges a wait of this operation. The answer must come soon after it became possible; an answer that nothing
-    /// came is allowed only after the time limit of the wait. The error describes what is wrong.
+    /// Judges a wait of this operation. The answer must come soon after it became possible; an answer that
+    /// nothing came is allowed only after the time limit of the wait. The error describes what is wrong.
     pub fn waited(&self, wait: Wait) -> Result<(), String> {
         self.timing.judge(self.called, self.returned, self.read_version.filter(|_| !self.committed), wait)
     }
@@ -117,11 +118,11 @@ pub trait Workload: Clone + Debug + Serialize + DeserializeOwned + Send + Sync +
     /// Whether an operation has at most one effect. If so, the model's judge reports a second one.
     const ONE_EFFECT: bool = true;
 
-    /// Whether a committed transaction of an operation is its effect. A transaction that only ensures that the
-    /// operation has no effect, such as the fence of an exactly-once record, is not. The default recognizes the
-    /// fences of sessions in the subspace of the tuple `("sessions",)`, where this crate's workloads keep them. A
-    /// workload with [`Slots`](shaketable_tx::once::Slots) elsewhere implements this with
-    /// [`Slots::is_fence`](shaketable_tx::once::Slots::is_fence).
+    /// Whether a committed transaction of an operation is its effect. A transaction that only ensures that
+    /// the operation has no effect, such as the fence of an exactly-once record, is not. The default
+    /// recognizes the fences of sessions in the subspace of the tuple `("sessions",)`, where this crate's
+    /// workloads keep them. A workload with [`Slots`](shaketable_tx::once::Slots) elsewhere implements this
+    /// with [`Slots::is_fence`](shaketable_tx::once::Slots::is_fence).
     fn is_effect(&self, mutations: &[Mutation]) -> bool {
         !sessions::is_fence(mutations)
     }
@@ -136,8 +137,8 @@ pub trait Workload: Clone + Debug + Serialize + DeserializeOwned + Send + Sync +
         &[]
     }
 
-    /// The bugs planted in the cluster that this workload shows, in addition to those that every workload shows
-    /// ([`ClusterBug::shows_everywhere`]). Any finding about such a bug catches it.
+    /// The bugs planted in the cluster that this workload shows, in addition to those that every workload
+    /// shows ([`ClusterBug::shows_everywhere`]). Any finding about such a bug catches it.
     fn cluster_bugs() -> &'static [ClusterBug] {
         &[]
     }
@@ -154,20 +155,21 @@ pub trait Workload: Clone + Debug + Serialize + DeserializeOwned + Send + Sync +
     /// The operations of client number `client`.
     fn operations(&self, client: usize) -> BoxedStrategy<Vec<Self::Op>>;
 
-    /// Whether the layer promises that this operation never conflicts with another operation for which this is
-    /// true.
+    /// Whether the layer promises that this operation never conflicts with another operation for which this
+    /// is true.
     fn is_conflict_free(&self, op: &Self::Op) -> bool {
         let _ = op;
         false
     }
 
-    /// The kinds of an operation, by which the report of a sweep counts how operations ended: a kind that never succeeds
-    /// makes the sweep vacuous. An operation that does several things at once has several.
+    /// The kinds of an operation, by which the report of a sweep counts how operations ended: a kind that
+    /// never succeeds makes the sweep vacuous. An operation that does several things at once has several.
     fn kinds(&self, op: &Self::Op) -> Vec<&'static str> {
         kinds::of(op)
     }
 
-    /// The kinds of operations that need not succeed in a sweep, because they are refused by design or succeed rarely.
+    /// The kinds of operations that need not succeed in a sweep, because they are refused by design or
+    /// succeed rarely.
     fn rare_kinds() -> &'static [&'static str] {
         &[]
     }
@@ -177,36 +179,39 @@ pub trait Workload: Clone + Debug + Serialize + DeserializeOwned + Send + Sync +
         kinds::of(answer) == ["Refused"]
     }
 
-    /// Whether the client of this operation gives it up on purpose, for example by dropping its future, so that its outcome is
-    /// unknown without a fault. A judge checks that the unknown outcomes and errors of others are explained by their run.
+    /// Whether the client of this operation gives it up on purpose, for example by dropping its future, so
+    /// that its outcome is unknown without a fault. A judge checks that the unknown outcomes and errors of
+    /// others are explained by their run.
     fn is_given_up(&self, op: &Self::Op) -> bool {
         let _ = op;
         false
     }
 
-    /// Whether the answer of this operation may miss what was acknowledged before the call, because it reads at an
-    /// old, a cached or a causally risky read version. A judge checks that every other operation sees it.
+    /// Whether the answer of this operation may miss what was acknowledged before the call, because it reads
+    /// at an old, a cached or a causally risky read version. A judge checks that every other operation sees
+    /// it.
     fn may_read_stale(&self, op: &Self::Op) -> bool {
         let _ = op;
         false
     }
 
-    /// Whether an operation with this answer may still have an effect that commits after its return, for example
-    /// because it reports a failure without resolving its last attempt. A judge checks that operations with any
-    /// other answer have no effect after their return.
+    /// Whether an operation with this answer may still have an effect that commits after its return, for
+    /// example because it reports a failure without resolving its last attempt. A judge checks that
+    /// operations with any other answer have no effect after their return.
     fn may_land_late(&self, answer: &Self::Answer) -> bool {
         let _ = answer;
         false
     }
 
-    /// A key in the words of the layer, for stories and time lines: `the item at the head`. Keys are shown as tuples where
-    /// this is `None`.
+    /// A key in the words of the layer, for stories and time lines: `the item at the head`. Keys are shown as
+    /// tuples where this is `None`.
     fn describe_key(&self, key: &[u8]) -> Option<String> {
         let _ = key;
         None
     }
 
-    /// The value of a key in the words of the layer. Values are shown as text, numbers or tuples where this is `None`.
+    /// The value of a key in the words of the layer. Values are shown as text, numbers or tuples where this
+    /// is `None`.
     fn describe_value(&self, key: &[u8], value: &[u8]) -> Option<String> {
         let _ = (key, value);
         None
@@ -225,15 +230,16 @@ pub trait Workload: Clone + Debug + Serialize + DeserializeOwned + Send + Sync +
         client: usize,
     ) -> impl Future<Output = Result<Self::Session<D>, Error>>;
 
-    /// Prepares a client for its next operation after one whose future was dropped: a session, for example, must
-    /// first resolve the outcome of the dropped operation. Called before every operation, as a part of it.
+    /// Prepares a client for its next operation after one whose future was dropped: a session, for example,
+    /// must first resolve the outcome of the dropped operation. Called before every operation, as a part of
+    /// it.
     fn resolve_dropped<D: Database>(&self, session: &mut Self::Session<D>) -> impl Future<Output = ()> {
         let _ = session;
         async {}
     }
 
-    /// Does an operation in the way of the planted bug. Returns `None` if the bug does not change this operation,
-    /// which is then [applied](Workload::apply).
+    /// Does an operation in the way of the planted bug. Returns `None` if the bug does not change this
+    /// operation, which is then [applied](Workload::apply).
     fn apply_planted<D: Database>(
         &self,
         session: &mut Self::Session<D>,
@@ -243,16 +249,16 @@ pub trait Workload: Clone + Debug + Serialize + DeserializeOwned + Send + Sync +
         async { None }
     }
 
-    /// Does one operation. It must finish whatever the database does, within the time limit of the `live` judge
-    /// after faults have ended.
+    /// Does one operation. It must finish whatever the database does, within the time limit of the `live`
+    /// judge after faults have ended.
     fn apply<D: Database>(
         &self,
         session: &mut Self::Session<D>,
         op: &Self::Op,
     ) -> impl Future<Output = Outcome<Self::Answer>>;
 
-    /// Tries to resolve the session's last operation, whose outcome was unknown. Returns `Outcome::Unknown` if it
-    /// cannot. The transactions of this call belong to no operation.
+    /// Tries to resolve the session's last operation, whose outcome was unknown. Returns `Outcome::Unknown`
+    /// if it cannot. The transactions of this call belong to no operation.
     fn resolve<D: Database>(
         &self,
         session: &mut Self::Session<D>,
@@ -266,20 +272,20 @@ pub trait Workload: Clone + Debug + Serialize + DeserializeOwned + Send + Sync +
     /// The sequential model of the database after [`setup`](Workload::setup).
     fn model(&self) -> Self::Model;
 
-    /// Does one operation on the model, in commit order, and compares the answer. The error describes what does not
-    /// match. An operation that only read may be tried at several places; what it changes in the model where it does not match
-    /// is undone.
+    /// Does one operation on the model, in commit order, and compares the answer. The error describes what
+    /// does not match. An operation that only read may be tried at several places; what it changes in the
+    /// model where it does not match is undone.
     fn step(&self, model: &mut Self::Model, step: &Step<'_, Self>) -> Result<(), String>;
 
-    /// Reads the invariants, which hold at every version, in one transaction. The outer error is the error of the
-    /// database; the inner error describes the broken invariant.
+    /// Reads the invariants, which hold at every version, in one transaction. The outer error is the error of
+    /// the database; the inner error describes the broken invariant.
     fn audit<D: Database>(
         &self,
         tx: &D::Transaction,
     ) -> impl Future<Output = Result<Result<(), String>, Error>>;
 
-    /// Compares the final database, read in one or more transactions, with the final model. The outer error is the
-    /// error of the database; the inner error describes the difference.
+    /// Compares the final database, read in one or more transactions, with the final model. The outer error
+    /// is the error of the database; the inner error describes the difference.
     fn check<D: Database>(
         &self,
         db: &D,

@@ -422,7 +422,8 @@ fn serializable_ignores_only_reads_of_keys_written_without_a_conflict_range() {
     assert!(verdict(vec![get("a", Some("1"))], 10, None).is_err());
     assert!(verdict(vec![get("a", Some("1"))], 10, Some(vec![KeyRange::new("a", "b")])).is_err());
     assert_eq!(verdict(vec![get("a", Some("1"))], 10, Some(vec![KeyRange::new("b", "c")])), Ok(()));
-    // Ranges whose bounds are keys are ignored if they overlap such a write. Other selectors may lead anywhere.
+    // Ranges whose bounds are keys are ignored if they overlap such a write. Other selectors may lead
+    // anywhere.
     assert!(verdict(vec![rows(between("b", "d"), (0, false), (&["b", "c"], false))], 10, none()).is_err());
     assert_eq!(
         verdict(vec![rows(between("a", "d"), (0, false), (&["a", "b", "c"], false))], 10, none()),

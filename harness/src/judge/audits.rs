@@ -1,7 +1,7 @@
 //! Audits: the invariants of the workload hold at every version.
 //!
-//! They are read on the cluster during the run and at its end, and afterwards in states rebuilt from the log, so
-//! that the first version that breaks an invariant can be reported.
+//! They are read on the cluster during the run and at its end, and afterwards in states rebuilt from the log,
+//! so that the first version that breaks an invariant can be reported.
 
 use super::{Keyspace, Snapshot, Truth, witness::breaks};
 use crate::{describe::erased::AnyWorkload, judge::finding::Objection};
@@ -26,7 +26,8 @@ pub struct Broken {
     pub objection: Objection,
 }
 
-/// Audits the states from version `from` on. Returns the number of audits, and the broken invariant as the error.
+/// Audits the states from version `from` on. Returns the number of audits, and the broken invariant as the
+/// error.
 pub fn judge(
     workload: &AnyWorkload,
     history: &History,

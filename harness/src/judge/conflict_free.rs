@@ -1,7 +1,8 @@
 //! Conflict-free: operations that the layer promises not to conflict with each other cannot conflict.
 //!
-//! A conflict may be rare, or explained by a fault. This judge therefore compares the serializable reads of the
-//! attempts of such operations with the writes of other clients' transactions, regardless of when they happened.
+//! A conflict may be rare, or explained by a fault. This judge therefore compares the serializable reads of
+//! the attempts of such operations with the writes of other clients' transactions, regardless of when they
+//! happened.
 
 use super::{Judgement, Truth, show};
 use crate::{

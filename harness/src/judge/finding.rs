@@ -102,7 +102,8 @@ pub enum Accused {
 pub struct Finding {
     /// The kind.
     pub kind: Kind,
-    /// The details. A message of more than 2,000 characters is truncated, with a note of how many are missing.
+    /// The details. A message of more than 2,000 characters is truncated, with a note of how many are
+    /// missing.
     pub message: String,
     /// What contradicts the claim.
     pub witness: Witness,
@@ -131,7 +132,8 @@ impl Finding {
         Finding::new(kind, objection.message).with(objection.witness)
     }
 
-    /// The finding with what contradicts the claim: the first [`MOST`](Witness::MOST) of each, in ascending order.
+    /// The finding with what contradicts the claim: the first [`MOST`](Witness::MOST) of each, in ascending
+    /// order.
     pub fn with(self, witness: Witness) -> Finding {
         Finding { witness: witness.settled(), ..self }
     }

@@ -44,8 +44,8 @@ pub fn judge(operations: &[Vec<Operation<AnyValue>>], planned: &[Vec<AnyValue>],
     }
 }
 
-/// The witness with, for each operation that waits, the transaction that should have woken it: the first one that changed something that
-/// the operation had read in its last transaction.
+/// The witness with, for each operation that waits, the transaction that should have woken it: the first one
+/// that changed something that the operation had read in its last transaction.
 pub(crate) fn with_wakers(mut witness: Witness, history: &History, truth: &Truth) -> Witness {
     let writes = Writes::of(history, truth);
     for (client, index) in witness.operations.clone() {

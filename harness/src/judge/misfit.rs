@@ -1,5 +1,5 @@
-//! The witnesses of answers and effects that do not fit the model: the transactions of the operation, and those that wrote
-//! what it read.
+//! The witnesses of answers and effects that do not fit the model: the transactions of the operation, and
+//! those that wrote what it read.
 
 use super::{
     KnownCommit, Truth,
@@ -53,7 +53,8 @@ impl Misfit {
         Objection { message: self.message, witness }
     }
 
-    /// The attempts that have this place. If they read nothing that matters, also the last one of the operation that did.
+    /// The attempts that have this place. If they read nothing that matters, also the last one of the
+    /// operation that did.
     fn attempts<'a>(&self, history: &'a History) -> Vec<(AttemptId, &'a Attempt)> {
         let is_placed = |id: AttemptId, attempt: &Attempt| match self.effect {
             Some((_, effect)) => effect == id,
@@ -68,8 +69,8 @@ impl Misfit {
         attempts
     }
 
-    /// Adds what changed between the read versions and the commit, and the last writers of what the attempts read. If no
-    /// operation had written it, the keys that they wrote themselves.
+    /// Adds what changed between the read versions and the commit, and the last writers of what the attempts
+    /// read. If no operation had written it, the keys that they wrote themselves.
     fn add_reads(&self, witness: &mut Witness, writes: &Writes<'_>, attempts: &[(AttemptId, &Attempt)]) {
         let read = attempts.iter().filter_map(|(_, attempt)| Some((spans(attempt), attempt.read_version?)));
         let read: Vec<_> = read.map(|(spans, version)| (spans, (version, LAST))).collect();
@@ -86,7 +87,8 @@ impl Misfit {
     }
 }
 
-/// Adds the transactions that committed at a version, and the keys that they changed and the attempts had read.
+/// Adds the transactions that committed at a version, and the keys that they changed and the attempts had
+/// read.
 fn add_commit(
     witness: &mut Witness,
     writes: &Writes<'_>,
@@ -100,7 +102,8 @@ fn add_commit(
     witness.attempts.extend(causes);
 }
 
-/// The witness of an operation: its transactions, and what they wrote. If none of them committed, its last attempt.
+/// The witness of an operation: its transactions, and what they wrote. If none of them committed, its last
+/// attempt.
 pub(crate) fn of(history: &History, truth: &Truth, key: Key) -> Witness {
     let its: Vec<_> = of_operation(history, key).collect();
     let committed = its.iter().filter(|(id, _)| truth.place(*id).is_some());

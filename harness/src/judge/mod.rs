@@ -1,8 +1,9 @@
 //! The judges: each one makes one claim about the recorded data of a run.
 //!
-//! Those of [`shaketable_sim::judges`] check the simulated cluster itself on every seed: [`serializable`], [`real_time`],
-//! [`durable`] and [`convergent`]. Their findings accuse the harness and never the layer. The others check the workload:
-//! [`model`], [`audits`], [`conflict_free`], [`live`] and [`unexplained`]. [`vacuous`] judges all runs of a sweep together.
+//! Those of [`shaketable_sim::judges`] check the simulated cluster itself on every seed: [`serializable`],
+//! [`real_time`], [`durable`] and [`convergent`]. Their findings accuse the harness and never the layer. The
+//! others check the workload: [`model`], [`audits`], [`conflict_free`], [`live`] and [`unexplained`].
+//! [`vacuous`] judges all runs of a sweep together.
 
 #[cfg(test)]
 pub(crate) mod alarms;

@@ -1,19 +1,22 @@
 //! Model: the workload's sequential model, replayed in commit order, gives the answers that clients received.
 //!
-//! Every answered operation has a place in this order: after everything that was acknowledged before its call, and
-//! before everything that became durable after its return.
+//! Every answered operation has a place in this order: after everything that was acknowledged before its
+//! call, and before everything that became durable after its return.
 //!
 //! * The place of an operation with an effect is the commit of its writing transaction, which must be durable
-//!   before the operation returns, unless its answer [allows a later effect](crate::describe::workload::Workload::may_land_late). An operation
-//!   with [several effects](crate::describe::workload::Workload::ONE_EFFECT) has a place at each, and all must be durable. A transaction that is [not an effect](crate::describe::workload::Workload::is_effect) according to the workload does not count.
-//! * The place of an operation without an effect is the read version of one of its transactions. It may be any of
-//!   them, because a layer may read again to ensure that an earlier attempt has no effect. Read versions lower
-//!   than what was acknowledged before the call do not count, unless the operation may read
+//!   before the operation returns, unless its answer
+//!   [allows a later effect](crate::describe::workload::Workload::may_land_late). An operation with
+//!   [several effects](crate::describe::workload::Workload::ONE_EFFECT) has a place at each, and all must be
+//!   durable. A transaction that is [not an effect](crate::describe::workload::Workload::is_effect) according
+//!   to the workload does not count.
+//! * The place of an operation without an effect is the read version of one of its transactions. It may be
+//!   any of them, because a layer may read again to ensure that an earlier attempt has no effect. Read
+//!   versions lower than what was acknowledged before the call do not count, unless the operation may read
 //!   [stale](crate::describe::workload::Workload::may_read_stale) data.
 //! * The place of an operation that neither wrote nor read may be any version of that time.
 //!
-//! An operation that was reported to have no effect must have none. An operation with an unknown outcome may have
-//! one.
+//! An operation that was reported to have no effect must have none. An operation with an unknown outcome may
+//! have one.
 
 use super::{
     KnownCommit, Timeline, Truth,
@@ -123,8 +126,8 @@ impl<'a> Traces<'a> {
         fresh.filter(|(ended, _)| *ended <= returned).map(|(_, version)| *version).max()
     }
 
-    /// The versions that answers show to be committed, with the times of these answers. An answer that allows a
-    /// later effect shows nothing, and no answer shows what became visible after its return.
+    /// The versions that answers show to be committed, with the times of these answers. An answer that allows
+    /// a later effect shows nothing, and no answer shows what became visible after its return.
     fn shown_by_answers(
         &self,
         workload: &AnyWorkload,
@@ -159,8 +162,8 @@ struct Candidate<'a> {
     read_version: Option<Version>,
 }
 
-/// Replays the operations and returns the final model, and how many waits were judged. `plan` has the planned operations of each
-/// client, and `operations` their outcomes.
+/// Replays the operations and returns the final model, and how many waits were judged. `plan` has the planned
+/// operations of each client, and `operations` their outcomes.
 pub fn judge(
     workload: &AnyWorkload,
     plan: &[Vec<AnyValue>],

@@ -19,8 +19,8 @@ thread_local! {
     static RECORDED: RefCell<Option<String>> = const { RefCell::new(None) };
 }
 
-/// Prints panics inside runs as well from now on, with a backtrace if `RUST_BACKTRACE` is set accordingly. For the
-/// replay of a single run.
+/// Prints panics inside runs as well from now on, with a backtrace if `RUST_BACKTRACE` is set accordingly.
+/// For the replay of a single run.
 pub fn print_panics() {
     PRINT.store(true, Ordering::Relaxed);
 }

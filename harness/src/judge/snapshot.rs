@@ -1,5 +1,5 @@
-//! A state rebuilt from the log as a read-only [`Database`], so that the audit that a workload runs on a cluster
-//! also runs, unchanged, on past versions.
+//! A state rebuilt from the log as a read-only [`Database`], so that the audit that a workload runs on a
+//! cluster also runs, unchanged, on past versions.
 
 use super::{
     Keyspace,

@@ -1,6 +1,6 @@
-//! Unexplained: an operation that fails, or whose outcome stays unknown, met something that explains it. One of its
-//! transactions ended with an error or was given up while it waited for an answer, or the run itself ended the operation: it
-//! dropped it, or its client died.
+//! Unexplained: an operation that fails, or whose outcome stays unknown, met something that explains it. One
+//! of its transactions ended with an error or was given up while it waited for an answer, or the run itself
+//! ended the operation: it dropped it, or its client died.
 
 use super::{Judgement, misfit};
 use crate::{
@@ -21,8 +21,8 @@ const SHORTEST_TIMEOUT: Nanos = 5 * MILLISECOND;
 /// An operation: its client, and its index in the client's list.
 type Key = (usize, usize);
 
-/// Claims that every operation that failed or is unknown is explained. `given_up` says which were dropped, by the run or by
-/// their client on purpose, and `describe` names an operation.
+/// Claims that every operation that failed or is unknown is explained. `given_up` says which were dropped, by
+/// the run or by their client on purpose, and `describe` names an operation.
 pub fn judge(
     operations: &[Vec<Operation<AnyValue>>],
     given_up: impl Fn(Key) -> bool,
@@ -80,7 +80,8 @@ fn explains(attempt: &Attempt) -> bool {
         _ if !attempt.watches.is_empty() => true,
         Reported::Committed { .. } | Reported::ReadOnly => false,
         _ if attempt.commit_sent.is_some() => true,
-        // The layer may have passed an error of its own to `on_error`. A timeout is no such error if it had the time to elapse.
+        // The layer may have passed an error of its own to `on_error`. A timeout is no such error if it had
+        // the time to elapse.
         Reported::Failed(Error::TRANSACTION_TIMED_OUT) => waits || age >= SHORTEST_TIMEOUT,
         Reported::Failed(_) => true,
         // What is given up in the instant in which it began has not waited.

@@ -1,5 +1,5 @@
-//! Not vacuous: a sweep without a conflict, an unknown result or an audit proves nothing, and neither does one in which no
-//! operation of a kind was done.
+//! Not vacuous: a sweep without a conflict, an unknown result or an audit proves nothing, and neither does
+//! one in which no operation of a kind was done.
 
 use shaketable_reports::{Counters, Outcomes};
 use shaketable_sim::faults::{Family, Profile};
@@ -7,12 +7,13 @@ use shaketable_sim::faults::{Family, Profile};
 /// The number of operations of a kind of which one must be done. Of fewer all may be refused by chance.
 const CALLS: u64 = 100;
 
-/// The names of the counters that a sweep of `seeds` seeds requires and that are zero, and the kinds of operations of which
-/// none was done, with how they ended.
+/// The names of the counters that a sweep of `seeds` seeds requires and that are zero, and the kinds of
+/// operations of which none was done, with how they ended.
 ///
 /// A few seeds may not draw an unknown result, so a sweep is only required to reach what a sweep of its size
-/// cannot miss, and nothing that is switched off: `demands` are the profile of its faults and the families without which it ran.
-/// On a real cluster, without demands, only commits and audits are required. `delivered` returns how often a family struck.
+/// cannot miss, and nothing that is switched off: `demands` are the profile of its faults and the families
+/// without which it ran. On a real cluster, without demands, only commits and audits are required.
+/// `delivered` returns how often a family struck.
 pub fn judge<'a>(
     counters: &Counters,
     outcomes: impl IntoIterator<Item = (&'a str, &'a Outcomes)>,

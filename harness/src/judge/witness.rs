@@ -11,8 +11,8 @@ use shaketable_sim::{
     proto::{KeyRange, Version},
 };
 
-/// The witness of an invariant that a transaction broke: the keys that it wrote and the failing audit read, and those who had
-/// last written what else that audit read.
+/// The witness of an invariant that a transaction broke: the keys that it wrote and the failing audit read,
+/// and those who had last written what else that audit read.
 pub(super) fn breaks(
     history: &History,
     truth: &Truth,
@@ -30,8 +30,8 @@ pub(super) fn breaks(
     witness
 }
 
-/// The witness of what a client read, at one read version or at all of its own: the keys that operations had written, and who
-/// wrote them last. What was written last comes first.
+/// The witness of what a client read, at one read version or at all of its own: the keys that operations had
+/// written, and who wrote them last. What was written last comes first.
 pub(crate) fn observed(history: &History, truth: &Truth, client: ClientId, at: Option<Version>) -> Witness {
     let (writes, mut witness) = (Writes::of(history, truth), Witness::default());
     let its = history.attempts.iter().flatten().filter(|attempt| attempt.client == client);

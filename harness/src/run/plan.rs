@@ -50,8 +50,8 @@ pub struct Plan {
     pub schema: u32,
     /// The workload's name.
     pub workload: String,
-    /// The seed from which the plan was drawn, and from which the run draws its own random choices, unless it has another
-    /// schedule.
+    /// The seed from which the plan was drawn, and from which the run draws its own random choices, unless it
+    /// has another schedule.
     pub seed: u64,
     /// The demands with which it was drawn.
     pub demands: Demands,
@@ -67,7 +67,8 @@ pub struct Plan {
     pub cluster: ClusterConfig,
     /// The faults.
     pub faults: FaultPlan,
-    /// The seed of delays and of the order of what happens at once, if it is not `seed`: another schedule of the same plan.
+    /// The seed of delays and of the order of what happens at once, if it is not `seed`: another schedule of
+    /// the same plan.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub schedule: Option<u64>,
 }
@@ -101,8 +102,8 @@ impl Plan {
             .collect();
         let hurt = rng.range(500..4_000) * MILLISECOND;
         let longest = operations.iter().map(Vec::len).max().unwrap_or(0) as u64;
-        // In some runs clients do not pause, so that they collide. In the others their operations are spread over
-        // the whole act, so that every fault strikes during an operation.
+        // In some runs clients do not pause, so that they collide. In the others their operations are spread
+        // over the whole act, so that every fault strikes during an operation.
         let pause = if rng.chance(0.5) { 0 } else { hurt / longest.max(1) };
         let mut cluster = ClusterConfig::draw(seed, &configuration.keys());
         cluster.cluster_bug = demands.cluster_bug;

@@ -25,8 +25,8 @@ pub enum Update<T> {
 }
 
 /// Does the pieces 0 to `pieces` - 1 on `jobs` threads, and starts no further piece once `stop` returns true.
-/// Returns the number of pieces done, which are always the first ones. `update` is called with the results in the
-/// order in which the pieces end.
+/// Returns the number of pieces done, which are always the first ones. `update` is called with the results in
+/// the order in which the pieces end.
 pub fn run<T: Send>(
     pieces: u64,
     jobs: usize,
@@ -70,8 +70,8 @@ pub fn run<T: Send>(
     done
 }
 
-/// Does a run's work on a thread of its own. A layer may use values of its thread, such as random numbers and the keys of
-/// hash maps: none is left from the run before, so that a run is the same alone and in a sweep.
+/// Does a run's work on a thread of its own. A layer may use values of its thread, such as random numbers and
+/// the keys of hash maps: none is left from the run before, so that a run is the same alone and in a sweep.
 pub fn alone<T: Send>(work: impl FnOnce() -> T + Send) -> T {
     let done = thread::scope(|scope| {
         let builder = thread::Builder::new().name("run".to_owned()).stack_size(STACK);

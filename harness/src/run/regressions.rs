@@ -1,7 +1,9 @@
-//! Regressions: repro files of plans that once failed, each with what it broke, in a folder for each workload.
+//! Regressions: repro files of plans that once failed, each with what it broke, in a folder for each
+//! workload.
 //!
-//! A regression is a repro file with one more field, `regression`, which neither replaying nor shrinking reads. `run`
-//! and [`Shake`](crate::search::shake::Shake) replay the regressions of their workloads before their seeds.
+//! A regression is a repro file with one more field, `regression`, which neither replaying nor shrinking
+//! reads. `run` and [`Shake`](crate::search::shake::Shake) replay the regressions of their workloads before
+//! their seeds.
 
 use crate::{
     judge::finding::Verdict,

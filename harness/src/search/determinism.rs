@@ -11,8 +11,8 @@ pub fn same(one: &RunResult, other: &RunResult) -> bool {
         && one.faults == other.faults
 }
 
-/// Why two runs of a plan were not identical: the first event in which two further ones differ, which `run` makes with their
-/// events.
+/// Why two runs of a plan were not identical: the first event in which two further ones differ, which `run`
+/// makes with their events.
 pub(crate) fn explained(run: impl Fn() -> RunResult) -> String {
     let (one, other) = (run(), run());
     first_difference(&one.trace, &other.trace).unwrap_or_else(|| {

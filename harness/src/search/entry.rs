@@ -45,8 +45,8 @@ pub trait Entry: Send + Sync {
     fn summary(&self, seed: Seed, demands: &Demands) -> String;
     /// Reads the head of a repro file.
     fn head(&self, repro: &str) -> Result<Head, PlanError>;
-    /// Shrinks the plan of a repro file. `goes_on` is called after each run, and ends the search with `false`. `None` if
-    /// the run passes.
+    /// Shrinks the plan of a repro file. `goes_on` is called after each run, and ends the search with
+    /// `false`. `None` if the run passes.
     fn shrink(
         &self,
         repro: &str,

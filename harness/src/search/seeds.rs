@@ -3,7 +3,8 @@
 use shaketable_sim::seed::Seed;
 use std::ops::Range;
 
-/// Parses a seed: decimal, or hexadecimal with the prefix `0x`. The error is a sentence fragment for a message.
+/// Parses a seed: decimal, or hexadecimal with the prefix `0x`. The error is a sentence fragment for a
+/// message.
 pub fn seed(text: &str) -> Result<u64, String> {
     let parsed = match text.strip_prefix("0x") {
         Some(digits) => u64::from_str_radix(digits, 16),
@@ -12,8 +13,8 @@ pub fn seed(text: &str) -> Result<u64, String> {
     parsed.map_err(|_| "a seed is a whole number from 0 to 2^64 - 1".to_owned())
 }
 
-/// Parses a range of seeds: `100` and `..100` are the seeds 0 to 99, `5..10` are the seeds 5 to 9. An empty range
-/// is an error. The error is a sentence fragment for a message.
+/// Parses a range of seeds: `100` and `..100` are the seeds 0 to 99, `5..10` are the seeds 5 to 9. An empty
+/// range is an error. The error is a sentence fragment for a message.
 pub fn range(text: &str) -> Result<Range<u64>, String> {
     let (from, to) = match text.split_once("..") {
         Some(("", to)) => ("0", to),
@@ -24,8 +25,8 @@ pub fn range(text: &str) -> Result<Range<u64>, String> {
     if range.is_empty() { Err("the range is empty".to_owned()) } else { Ok(range) }
 }
 
-/// Parses the text for [`fresh`]. A blank text is refused: it is what an unset variable of a script gives, and sweeps
-/// with equal texts have the same seeds. The error is a sentence fragment for a message.
+/// Parses the text for [`fresh`]. A blank text is refused: it is what an unset variable of a script gives,
+/// and sweeps with equal texts have the same seeds. The error is a sentence fragment for a message.
 pub fn fresh_text(text: &str) -> Result<String, String> {
     match text {
         text if text.trim().is_empty() => Err("the text is empty".to_owned()),
@@ -34,8 +35,8 @@ pub fn fresh_text(text: &str) -> Result<String, String> {
     }
 }
 
-/// Seeds that belong to a text: `range`, counted from a number below 2^63 that is drawn from the text. Returns `None`
-/// if the range goes beyond the last seed.
+/// Seeds that belong to a text: `range`, counted from a number below 2^63 that is drawn from the text.
+/// Returns `None` if the range goes beyond the last seed.
 ///
 /// Two texts have a seed in common with a probability of about the number of their seeds divided by 2^63.
 pub fn fresh(text: &str, range: &Range<u64>) -> Option<Range<u64>> {

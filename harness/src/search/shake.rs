@@ -7,10 +7,10 @@
 //! }
 //! ```
 //!
-//! The environment variable `SHAKETABLE_SEEDS` overrides the seeds of every such test. `100` and `..100` are the
-//! seeds 0 to 99, `5..10` are the seeds 5 to 9, as on the command line. A failure writes a repro file into
-//! `target/shaketable`. Its message has what remains of the run when it is shrunk, as a story, and ends with the line that
-//! replays it.
+//! The environment variable `SHAKETABLE_SEEDS` overrides the seeds of every such test. `100` and `..100` are
+//! the seeds 0 to 99, `5..10` are the seeds 5 to 9, as on the command line. A failure writes a repro file
+//! into `target/shaketable`. Its message has what remains of the run when it is shrunk, as a story, and ends
+//! with the line that replays it.
 
 use crate::{
     describe::workload::Workload,
@@ -75,7 +75,8 @@ pub struct SweepResult {
     pub counters: Counters,
     /// How the operations of all runs ended, by kind.
     pub outcomes: BTreeMap<&'static str, Outcomes>,
-    /// What was required and did not happen: counters that remained zero, kinds of operations of which none was done.
+    /// What was required and did not happen: counters that remained zero, kinds of operations of which none
+    /// was done.
     pub vacuous: Vec<String>,
 }
 
@@ -155,17 +156,18 @@ impl<W: Workload> Shake<W> {
         self
     }
 
-    /// Sets the time, in real time, for which [`assert`](Shake::assert) shrinks the plan of a failed run; 10 seconds unless
-    /// set. With zero the run is not shrunk.
+    /// Sets the time, in real time, for which [`assert`](Shake::assert) shrinks the plan of a failed run; 10
+    /// seconds unless set. With zero the run is not shrunk.
     pub fn shrink_budget(mut self, budget: Duration) -> Self {
         self.shrink_budget = budget;
         self
     }
 
-    /// Sets the folder of the regressions: repro files of plans that once failed, which are replayed before the seeds,
-    /// in the order of their names. The path is relative to the folder of the package, where `cargo test` runs tests. It
-    /// is `tests/regressions/WORKLOAD` if it is not set, as `shaketable regressions add` makes it; that folder need not
-    /// exist. A plan that can no longer be replayed is printed, and does not fail the test.
+    /// Sets the folder of the regressions: repro files of plans that once failed, which are replayed before
+    /// the seeds, in the order of their names. The path is relative to the folder of the package, where
+    /// `cargo test` runs tests. It is `tests/regressions/WORKLOAD` if it is not set, as
+    /// `shaketable regressions add` makes it; that folder need not exist. A plan that can no longer be
+    /// replayed is printed, and does not fail the test.
     pub fn regressions(mut self, folder: impl Into<PathBuf>) -> Self {
         self.regressions = Some(folder.into());
         self
@@ -279,8 +281,8 @@ impl<W: Workload> Shake<W> {
         }
     }
 
-    /// Runs the seeds and panics if none of them catches the planted bug. Returns the seed that caught it. A run
-    /// in which the harness or the workload's model failed does not catch the bug: this panics as well.
+    /// Runs the seeds and panics if none of them catches the planted bug. Returns the seed that caught it. A
+    /// run in which the harness or the workload's model failed does not catch the bug: this panics as well.
     #[track_caller]
     pub fn assert_caught(&self) -> (u64, RunResult) {
         let swept = self.run();
@@ -389,7 +391,8 @@ impl Started {
         }
     }
 
-    /// The cargo argument that selects this program among the targets of the package; `None` if it is ambiguous.
+    /// The cargo argument that selects this program among the targets of the package; `None` if it is
+    /// ambiguous.
     fn target(&self) -> Option<String> {
         let stem = self.program.file_stem()?.to_str()?;
         let name = stem.rsplit_once('-').map_or(stem, |(name, _)| name);

@@ -3,8 +3,8 @@
 use crate::{expression::EvaluateError, metadata::MetaDataError, query::QueryError, value::Tuple};
 use shaketable_tx::{self as tx, RetryError, limits::TooLarge, once};
 
-/// Why an operation was refused. Except for an error of FoundationDB, which the retry loop handles, nothing has been
-/// written by the call.
+/// Why an operation was refused. Except for an error of FoundationDB, which the retry loop handles, nothing
+/// has been written by the call.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
     /// A FoundationDB error; the retry loop decides whether to retry.

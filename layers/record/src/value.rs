@@ -1,4 +1,5 @@
-//! Values of keys: the elements of the tuple layer, and tuples of them that compare as FoundationDB orders them.
+//! Values of keys: the elements of the tuple layer, and tuples of them that compare as FoundationDB orders
+//! them.
 
 use crate::version::RecordVersion;
 use foundationdb_tuple::{Element, TuplePack, Versionstamp, VersionstampOffset};
@@ -46,8 +47,8 @@ impl<V: IntoValue> IntoValue for Option<V> {
     }
 }
 
-/// A tuple of values: a primary key, the key of an index entry, a prefix. Two tuples are equal, and are ordered,
-/// as their packed bytes are.
+/// A tuple of values: a primary key, the key of an index entry, a prefix. Two tuples are equal, and are
+/// ordered, as their packed bytes are.
 #[derive(Clone, Default)]
 pub struct Tuple(Vec<Value>);
 

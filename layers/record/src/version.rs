@@ -6,8 +6,8 @@ use std::fmt;
 /// When a record was last written: ten bytes that the commit assigns, and two that number the records of one
 /// transaction. Twelve bytes, ordered as the writes were.
 ///
-/// In the transaction that writes it a version is incomplete: only the last two bytes are known. An incomplete
-/// version is later than every complete one.
+/// In the transaction that writes it a version is incomplete: only the last two bytes are known. An
+/// incomplete version is later than every complete one.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct RecordVersion(Versionstamp);
 

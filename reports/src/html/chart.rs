@@ -17,8 +17,8 @@ struct Bar {
     count: u64,
 }
 
-/// The numbers of a distribution in at most `most` bars, each for numbers that are the same number of times as large as
-/// those of the bar before; small numbers have bars of their own.
+/// The numbers of a distribution in at most `most` bars, each for numbers that are the same number of times
+/// as large as those of the bar before; small numbers have bars of their own.
 fn bars(distribution: &Distribution, most: usize) -> Vec<Bar> {
     let (Some(low), Some(high)) = (distribution.buckets().next(), distribution.buckets().last()) else {
         return Vec::new();

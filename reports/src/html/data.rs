@@ -1,4 +1,5 @@
-//! The data of a time line, which the scripts of a page draw: the history of a run as JSON, with each text once.
+//! The data of a time line, which the scripts of a page draw: the history of a run as JSON, with each text
+//! once.
 
 use super::room::{Share, cut};
 use crate::{
@@ -22,7 +23,8 @@ struct Detail {
     has_calls: bool,
 }
 
-/// From the most detail to the least. Keys are filtered by what is embedded, so that calls are kept as long as possible.
+/// From the most detail to the least. Keys are filtered by what is embedded, so that calls are kept as long
+/// as possible.
 const DETAILS: [Detail; 6] = [
     Detail { rows: 1_000, characters: 20_000, has_calls: true },
     Detail { rows: 100, characters: 2_000, has_calls: true },

@@ -1,5 +1,6 @@
-//! One run: for a failure, the claim that is broken, the time line with the witness, what was expected and found, the
-//! story, the plan and the commands; first of the shrunk run, if it was shrunk, and then of the whole one.
+//! One run: for a failure, the claim that is broken, the time line with the witness, what was expected and
+//! found, the story, the plan and the commands; first of the shrunk run, if it was shrunk, and then of the
+//! whole one.
 
 use super::{
     badge, command, data, diff, facts, lines,

@@ -1,8 +1,8 @@
 //! Reports as HTML: one page with everything in it, for a browser without a network.
 //!
-//! A page is written for reading: tables, stories and claims are plain HTML. Time lines are drawn by the scripts of the
-//! page from data that is embedded as JSON ([`data`]). A page has at most [`LIMIT`] bytes; what does not fit is left out,
-//! and the page says so ([`room`]).
+//! A page is written for reading: tables, stories and claims are plain HTML. Time lines are drawn by the
+//! scripts of the page from data that is embedded as JSON ([`data`]). A page has at most [`LIMIT`] bytes;
+//! what does not fit is left out, and the page says so ([`room`]).
 
 mod advice;
 mod bugs;
@@ -20,7 +20,8 @@ use room::Room;
 /// The maximum size of a page, bytes.
 pub const LIMIT: usize = 2_000_000;
 
-/// The bytes for time lines, stories and plans that are tried one after another until a page is within [`LIMIT`].
+/// The bytes for time lines, stories and plans that are tried one after another until a page is within
+/// [`LIMIT`].
 const ROOMS: [usize; 4] = [1_700_000, 1_000_000, 300_000, 0];
 
 const STYLE: &str = include_str!("page.css");
@@ -37,7 +38,8 @@ const SCRIPTS: [&str; 6] = [
 /// Without these, a page could fetch something: it has all that it needs.
 const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'";
 
-/// The document as a page. Returns `None` for reports other than those of sweeps, of single runs and of planted bugs.
+/// The document as a page. Returns `None` for reports other than those of sweeps, of single runs and of
+/// planted bugs.
 pub fn render(document: &Document) -> Option<String> {
     let mut page = None;
     for size in ROOMS {

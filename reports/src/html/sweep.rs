@@ -1,4 +1,5 @@
-//! The page of a sweep: the verdict, a table of the workloads, failures, distributions, counters, faults and points.
+//! The page of a sweep: the verdict, a table of the workloads, failures, distributions, counters, faults and
+//! points.
 
 use super::{badge, chart, facts, failure, room::Room};
 use crate::{

@@ -1,5 +1,5 @@
-//! Advice as text: at most a screen for each workload, the most important entries first, and the guidelines once at the
-//! end.
+//! Advice as text: at most a screen for each workload, the most important entries first, and the guidelines
+//! once at the end.
 
 use super::{COLUMNS, count, figure, fill, plural, seconds};
 use crate::advice::{AdviceEntry, AdviceReport, Severity, WorkloadAdvice};

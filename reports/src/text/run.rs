@@ -31,8 +31,8 @@ pub fn failure(run: &RunReport, commit: &str) -> String {
     out
 }
 
-/// What remained of a failure when it was shrunk: its size, what the judge finds in it if that is something else, and its
-/// story.
+/// What remained of a failure when it was shrunk: its size, what the judge finds in it if that is something
+/// else, and its story.
 pub(crate) fn of_shrunk(shrunk: &ShrunkRun, message: Option<&str>) -> String {
     let ShrunkRun { before, after, .. } = shrunk;
     let ended = match shrunk.is_minimal {
@@ -56,8 +56,8 @@ pub fn replay(run: &RunReport, commit: &str) -> String {
     }
 }
 
-/// What remained of a failing run when it was shrunk: the sizes, what the judge found, and the story; `None` if it was
-/// not shrunk.
+/// What remained of a failing run when it was shrunk: the sizes, what the judge found, and the story; `None`
+/// if it was not shrunk.
 pub(crate) fn shrunk(run: &RunReport) -> Option<String> {
     let shrunk = run.shrunk.as_ref()?;
     let minimal = if shrunk.is_minimal { "" } else { " (the search was ended)" };

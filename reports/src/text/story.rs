@@ -1,10 +1,10 @@
-//! The story of a small run: its attempts at transactions in commit order, a column for each client, with what they read and who had
-//! written it, what they wrote, the faults that hit them, and how they ended.
+//! The story of a small run: its attempts at transactions in commit order, a column for each client, with
+//! what they read and who had written it, what they wrote, the faults that hit them, and how they ended.
 //!
-//! Only what matters for the contradiction is shown: transactions of operations, the keys that several transactions
-//! touch, one of which writes, the keys of the witness, and what the transactions of the witness write. Other writes and rows
-//! are counted in their place. If that is more than a screen, transactions that neither write such a key nor belong to the
-//! witness are left out.
+//! Only what matters for the contradiction is shown: transactions of operations, the keys that several
+//! transactions touch, one of which writes, the keys of the witness, and what the transactions of the witness
+//! write. Other writes and rows are counted in their place. If that is more than a screen, transactions that
+//! neither write such a key nor belong to the witness are left out.
 
 use super::plural;
 use crate::history::{
@@ -265,8 +265,8 @@ fn transaction(tx: &TransactionEntry, is_witness: bool, writers: &Writers<'_>) -
     lines
 }
 
-/// The reads and writes of a transaction that matter, and all writes of a witness as far as there is room. What is left out
-/// is counted in its place, except reads that do not matter.
+/// The reads and writes of a transaction that matter, and all writes of a witness as far as there is room.
+/// What is left out is counted in its place, except reads that do not matter.
 fn calls(tx: &TransactionEntry, is_witness: bool, writers: &Writers<'_>) -> Vec<String> {
     let theirs = || tx.calls.iter().filter(|call| !call.bookkeeping);
     let told: Vec<(bool, bool, String)> = theirs()

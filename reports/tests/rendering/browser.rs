@@ -1,7 +1,8 @@
-//! Pages in a headless browser: nothing complains, the witness is in the first view, keys, wheel and filter work.
+//! Pages in a headless browser: nothing complains, the witness is in the first view, keys, wheel and filter
+//! work.
 //!
-//! The browser is driven through chromedriver. Where it is not installed, these tests print that they are skipped; in CI,
-//! and with `SHAKETABLE_BROWSER=1`, they fail.
+//! The browser is driven through chromedriver. Where it is not installed, these tests print that they are
+//! skipped; in CI, and with `SHAKETABLE_BROWSER=1`, they fail.
 
 #![expect(clippy::print_stdout, reason = "measured times")]
 

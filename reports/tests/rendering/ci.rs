@@ -9,8 +9,8 @@ use shaketable_reports::{
     WorkloadReport, annotations, junit, markdown, text,
 };
 
-/// A sweep with what CI systems must be shown: failures of all kinds, one that was not kept, names and texts with
-/// markup, and a workload that is vacuous.
+/// A sweep with what CI systems must be shown: failures of all kinds, one that was not kept, names and texts
+/// with markup, and a workload that is vacuous.
 fn for_ci() -> SweepReport {
     let mut report = failing();
     report.fresh = Some("2026-11-23".into());

@@ -13,7 +13,8 @@ fn of_run(run: RunReport) -> String {
     page(Body::Replay(Box::new(run)))
 }
 
-/// The texts that a reader sees, part by part, without scripts and without the story, which has tests of its own.
+/// The texts that a reader sees, part by part, without scripts and without the story, which has tests of its
+/// own.
 fn texts(page: &str) -> String {
     let parsed = Html::parse_document(page);
     let main = parsed.select(&selector("main")).next().expect("a main part");

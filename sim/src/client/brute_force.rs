@@ -505,7 +505,8 @@ fn requests_past_many_cleared_keys() {
     let mut requests = String::new();
     for (reverse, writes) in [(false, &writes), (true, &writes), (false, &odd), (true, &odd)] {
         let all = [((10, 1), (230, 1), 60), ((10, 3), (230, 1), 60), ((10, 1), (230, -1), 60)];
-        // Ends that a read reaches after it has passed some of the keys that it may pass, for several requests.
+        // Ends that a read reaches after it has passed some of the keys that it may pass, for several
+        // requests.
         let ends = (60..=180).step_by(8).flat_map(|n| [((n, -2), (230, 3), 200), ((10, -2), (n, 3), 200)]);
         for ((begin, before), (end, after), rows) in all.into_iter().chain(ends) {
             let begin = Selector { key: key(begin), offset: before };

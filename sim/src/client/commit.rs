@@ -30,8 +30,8 @@ use std::{future::Future, pin::pin, sync::Arc};
 const LIFE: Version = 5_000_000;
 
 impl State {
-    /// Moves the writes of `range` to the mutations to be sent, clears first; of each key only the last, if a planted bug
-    /// wants it so.
+    /// Moves the writes of `range` to the mutations to be sent, clears first; of each key only the last, if a
+    /// planted bug wants it so.
     pub fn flush(&mut self, range: &KeyRange, last_only: bool) {
         let mut cursor = self.writes.cursor_at(&range.begin);
         let mut cleared: Option<Bytes> = None;
@@ -289,8 +289,8 @@ impl SimTransaction {
 }
 
 impl Inner {
-    /// Reports the result of the commit to everything that waits for it. Also returns the versionstamp's cell, if it was
-    /// asked for.
+    /// Reports the result of the commit to everything that waits for it. Also returns the versionstamp's
+    /// cell, if it was asked for.
     fn conclude(
         &self,
         epoch: u32,
@@ -342,8 +342,9 @@ impl Inner {
         (answer.map(|_| ()), stamp)
     }
 
-    /// Sends the commit after `delay` from a separate task, which outlives the transaction. After 1039 it arrives before any
-    /// later commit of the client: the client closes the old connection before it opens a new one.
+    /// Sends the commit after `delay` from a separate task, which outlives the transaction. After 1039 it
+    /// arrives before any later commit of the client: the client closes the old connection before it opens a
+    /// new one.
     fn send_later(&self, data: Arc<CommitData>, delay: Nanos, error: Error) {
         let connection = self.client.connection.clone();
         let mut hurry = match error {

@@ -136,7 +136,8 @@ impl SimDatabase {
         SimDatabase::of_process(world, node, client, controller, ReadVersions::default())
     }
 
-    /// Like [`new`](SimDatabase::new), for a process that may have several clients: its databases share `versions`.
+    /// Like [`new`](SimDatabase::new), for a process that may have several clients: its databases share
+    /// `versions`.
     pub fn of_process(
         world: Arc<World>,
         node: NodeId,
@@ -162,16 +163,16 @@ impl SimDatabase {
         kept.downcast().ok().map(SimDatabase)
     }
 
-    /// Another database of the same client, with options and watches of its own: what a program gets that opens its
-    /// database again.
+    /// Another database of the same client, with options and watches of its own: what a program gets that
+    /// opens its database again.
     pub fn reopened(&self) -> SimDatabase {
         let Shared { client, env, operation } = &*self.0;
         let client = Client::new(client.connection.clone(), client.id);
         SimDatabase(Arc::new(Shared { client, env: env.clone(), operation: operation.clone() }))
     }
 
-    /// Adds a program's call of its client library to the event stream, so that two runs whose programs differ have different
-    /// events from that call on.
+    /// Adds a program's call of its client library to the event stream, so that two runs whose programs
+    /// differ have different events from that call on.
     pub fn called(&self, digest: u64) {
         let connection = &self.0.client.connection;
         connection.world.event(connection.node, Kind::Library, digest, 0);

@@ -28,7 +28,8 @@ impl Guard {
         Guard { inner: Arc::downgrade(inner), epoch, place: None, is_read: false, timer: None }
     }
 
-    /// A guard for a read that is issued now: a commit called after it waits for it, in whatever order both are polled.
+    /// A guard for a read that is issued now: a commit called after it waits for it, in whatever order both
+    /// are polled.
     pub fn of_read(inner: &Arc<Inner>, state: &mut State) -> Guard {
         state.reading += 1;
         let mut guard = Guard::new(inner, state.epoch);
@@ -102,8 +103,8 @@ pub async fn guard<T>(mut guard: Guard, future: impl Future<Output = Result<T>>)
     .await
 }
 
-/// Completes when no read is in progress. A read that nobody polls cannot be waited for: it is ignored after the
-/// maximum lifetime of a transaction.
+/// Completes when no read is in progress. A read that nobody polls cannot be waited for: it is ignored after
+/// the maximum lifetime of a transaction.
 pub async fn idle(inner: &Arc<Inner>, epoch: u32) -> Result<()> {
     let clock = &inner.client.connection.world.clock;
     let wait = std::future::poll_fn(|cx| {

@@ -1,7 +1,8 @@
 //! Commits that a client has given up with 1039 and that are still on their way.
 //!
-//! When the cluster's version has changed, the multi-version client closes the connections of its old library before it uses
-//! a new one. What the old one has sent may be committed, but not after a commit of the new one.
+//! When the cluster's version has changed, the multi-version client closes the connections of its old library
+//! before it uses a new one. What the old one has sent may be committed, but not after a commit of the new
+//! one.
 
 use futures::{
     FutureExt,

@@ -236,8 +236,8 @@ fn known_range(batch: &Batch, begin: &Selector, end: &Selector, reverse: bool) -
         true => end.key.clone(),
         false => Bytes::new(),
     };
-    // FoundationDB's client also takes a batch that ended at a shard's boundary for one that has read to the beginning, if its
-    // begin selector is before every key, and then misses the rows of the lower shards.
+    // FoundationDB's client also takes a batch that ended at a shard's boundary for one that has read to the
+    // beginning, if its begin selector is before every key, and then misses the rows of the lower shards.
     if batch.read_to_begin && !(reverse && batch.more) {
         from = Bytes::new();
     }

@@ -15,8 +15,8 @@ use std::sync::Arc;
 /// The bytes of writes of an attempt that was never sent to be committed which the history keeps in any case.
 const KEPT: usize = 100_000;
 
-/// The bytes of rows that the range reads of one attempt may return. A loop that reads one page again and again waits for nothing,
-/// and would fill the memory before it has made too many calls.
+/// The bytes of rows that the range reads of one attempt may return. A loop that reads one page again and
+/// again waits for nothing, and would fill the memory before it has made too many calls.
 const MOST_ROWS: usize = 2 << 30;
 
 /// The attempt so far.
@@ -57,8 +57,8 @@ impl Record {
         self.calls.push(Call::Write(mutation));
     }
 
-    /// Records a read, and which of the transaction's own writes it sees. The returned number identifies it when its
-    /// result is recorded.
+    /// Records a read, and which of the transaction's own writes it sees. The returned number identifies it
+    /// when its result is recorded.
     pub fn read(&mut self, call: Call, own: OwnWrites) -> usize {
         self.own_writes.note(self.calls.len(), own);
         self.calls.push(call);
@@ -166,8 +166,9 @@ impl Record {
         self.calls.iter().map(|call| if let Call::Write(m) = call { m.bytes() } else { 0 }).sum()
     }
 
-    /// Of an attempt that was never sent to be committed, nothing depends on its writes but its later reads. Frees the writes
-    /// that no read follows, and all after the first, reads included, if they are more than a transaction may write.
+    /// Of an attempt that was never sent to be committed, nothing depends on its writes but its later reads.
+    /// Frees the writes that no read follows, and all after the first, reads included, if they are more than
+    /// a transaction may write.
     fn free_writes(&mut self) {
         let is_read = |call: &Call| !matches!(call, Call::Write(_));
         if self.written() > KEPT {

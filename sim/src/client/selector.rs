@@ -20,7 +20,8 @@ pub struct Selector {
     pub offset: i32,
 }
 
-/// More keys than a database has: a larger offset resolves to the same key, and arithmetic on it could overflow.
+/// More keys than a database has: a larger offset resolves to the same key, and arithmetic on it could
+/// overflow.
 const LARGEST_OFFSET: i32 = 1 << 30;
 
 impl Selector {

@@ -30,8 +30,8 @@ struct Cell {
     commit: Option<Waker>,
 }
 
-/// How long a commit waits for those who wait for its versionstamp, nanoseconds. A task that can run runs at once: only one
-/// that has stopped polling, and does not say so, takes longer.
+/// How long a commit waits for those who wait for its versionstamp, nanoseconds. A task that can run runs at
+/// once: only one that has stopped polling, and does not say so, takes longer.
 const RECEIVES: Nanos = MILLISECOND / 10;
 
 impl StampCell {
@@ -44,8 +44,8 @@ impl StampCell {
         woken.into_iter().for_each(Waker::wake);
     }
 
-    /// Completes when every task that waits has received the stamp: the client sends it before it reports the commit
-    /// (`NativeAPI.actor.cpp`, `tryCommit`).
+    /// Completes when every task that waits has received the stamp: the client sends it before it reports the
+    /// commit (`NativeAPI.actor.cpp`, `tryCommit`).
     pub async fn received(&self, clock: &Clock) {
         if self.0.lock().waiters == 0 {
             return;

@@ -26,8 +26,8 @@ use parking_lot::Mutex;
 use shaketable_tx::{Error, Result, TransactionOption, Turns};
 use std::{sync::Arc, task::Waker};
 
-/// The calls of one transaction that are recorded at most, which would take a gigabyte: forty times what any program is
-/// known to need. The clock finds a loop that never waits much earlier.
+/// The calls of one transaction that are recorded at most, which would take a gigabyte: forty times what any
+/// program is known to need. The clock finds a loop that never waits much earlier.
 const MOST_CALLS: u32 = 10_000_000;
 
 /// A transaction's handle; clones refer to the same transaction.
@@ -142,8 +142,8 @@ impl Drop for Inner {
     }
 }
 
-/// What an abandoned life leaves: tasks to wake, and watches to drop, whose reads lock the state once more. Both only after
-/// the state is unlocked.
+/// What an abandoned life leaves: tasks to wake, and watches to drop, whose reads lock the state once more.
+/// Both only after the state is unlocked.
 #[must_use = "tasks would wait for ever"]
 struct Abandoned {
     woken: Vec<Waker>,
@@ -259,9 +259,9 @@ impl State {
         self.deferred.get_or_insert(error);
     }
 
-    /// Fails with 2017 once a commit has started, and makes that commit fail as well. An endless loop of calls panics, so
-    /// that it becomes a finding of its seed: if virtual time stands still (see [`Clock::now`](crate::rt::Clock::now)),
-    /// or after more calls than can be recorded.
+    /// Fails with 2017 once a commit has started, and makes that commit fail as well. An endless loop of
+    /// calls panics, so that it becomes a finding of its seed: if virtual time stands still (see
+    /// [`Clock::now`](crate::rt::Clock::now)), or after more calls than can be recorded.
     pub fn unused(&mut self, client: &Client) -> Result<()> {
         client.now();
         self.calls += 1;
@@ -406,8 +406,9 @@ impl SimTransaction {
         let (delay, epoch) = {
             let mut state = inner.state.lock();
             if error == Error::CLUSTER_VERSION_CHANGED && inner.client.connection.has_switched() {
-                // The multi-version client goes on with a transaction of another library, whatever became of this one
-                // (`MultiVersionTransaction::onError`). Only it meets this error: a client of one library returns it.
+                // The multi-version client goes on with a transaction of another library, whatever became of
+                // this one (`MultiVersionTransaction::onError`). Only it meets this error: a client of one
+                // library returns it.
                 state.end(&inner.client, Reported::Failed(error));
                 return Ok(());
             }

@@ -377,8 +377,8 @@ impl<'a> WriteCursor<'a> {
         if self.after_key { Edge::at(self.next) } else { Edge::after(self.key) }
     }
 
-    /// Whether the segment begins before `end` and has keys that exist. Every walk ends at the end of the keyspace, wherever
-    /// its own end is.
+    /// Whether the segment begins before `end` and has keys that exist. Every walk ends at the end of the
+    /// keyspace, wherever its own end is.
     pub fn begins_before(&self, end: &[u8]) -> bool {
         self.key < ALL_END_KEY && self.begin() < Edge::at(end)
     }

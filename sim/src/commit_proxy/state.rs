@@ -7,8 +7,9 @@ use crate::{
 use shaketable_tx::{MutationType, key_after};
 use std::sync::Arc;
 
-/// Fills in the versionstamps of a transaction that uses them, and adds the write conflict ranges of keys that
-/// are known only now, if they are to be guarded. Other transactions are left unchanged and stay shared with their sender.
+/// Fills in the versionstamps of a transaction that uses them, and adds the write conflict ranges of keys
+/// that are known only now, if they are to be guarded. Other transactions are left unchanged and stay shared
+/// with their sender.
 pub fn stamp(transaction: &mut Arc<CommitData>, version: Version, batch_index: u16, guards: bool) {
     let is_stamped = |m: &Mutation| {
         matches!(

@@ -137,7 +137,8 @@ impl Controller {
         join_all(recruits).await.into_iter().collect()
     }
 
-    /// The generation's first commit: its version is the first readable version. It is empty, except in a new cluster.
+    /// The generation's first commit: its version is the first readable version. It is empty, except in a new
+    /// cluster.
     async fn recovery_transaction(
         &self,
         proxy: Endpoint,

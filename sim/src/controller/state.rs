@@ -52,8 +52,8 @@ pub fn end_of_generation(locked: &[LockedLog]) -> Option<LogSeed> {
     Some(LogSeed { recovery_version, entries, popped: log.popped.clone() })
 }
 
-/// Implements [`ClusterBug::RecoveryForgetsCommit`](crate::config::ClusterBug::RecoveryForgetsCommit): ends the
-/// generation before its last version that contains a transaction.
+/// Implements [`ClusterBug::RecoveryForgetsCommit`](crate::config::ClusterBug::RecoveryForgetsCommit): ends
+/// the generation before its last version that contains a transaction.
 pub fn forget_last_commit(seed: &mut LogSeed) {
     if let Some(last) = seed.entries.iter().rposition(|entry| !entry.transactions.is_empty()) {
         seed.recovery_version = seed.entries[last].previous;

@@ -2,7 +2,8 @@
 //!
 //! Its progress is stored in the shard map, which survives it: after a restart it continues from there, and
 //! repeats requests that may have been sent before. The order of the steps protects the data: the new team
-//! has the shard durably, then the database says so, then clients are directed to it, then the old team drops it.
+//! has the shard durably, then the database says so, then clients are directed to it, then the old team drops
+//! it.
 
 use crate::{
     client::Proxies,
@@ -68,7 +69,8 @@ async fn step(world: &World, node: NodeId, shard: usize, proxies: &Proxies) -> R
     Ok(())
 }
 
-/// Commits a change of the cluster's own keys. It is repeated until it is known to be committed, which changes nothing more.
+/// Commits a change of the cluster's own keys. It is repeated until it is known to be committed, which
+/// changes nothing more.
 async fn write(world: &World, node: NodeId, proxies: &Proxies, change: Mutation) -> Result<(), Broken> {
     let info = proxies.current();
     let to = *info.commit_proxies.first().ok_or(Broken)?;

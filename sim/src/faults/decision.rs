@@ -1,9 +1,9 @@
 //! Decisions: faults of the families with a rate, each at one opportunity of one operation.
 //!
-//! A run records the decision of every fault that its rates gave. A plan can carry decisions beside rates or in
-//! place of them: the run of a plan with the decisions of a run, and without rates, is that run again. A decision
-//! names its opportunity by client, operation and family, so that it keeps its meaning when other operations are removed
-//! from the plan.
+//! A run records the decision of every fault that its rates gave. A plan can carry decisions beside rates or
+//! in place of them: the run of a plan with the decisions of a run, and without rates, is that run again. A
+//! decision names its opportunity by client, operation and family, so that it keeps its meaning when other
+//! operations are removed from the plan.
 
 use super::Family;
 use crate::ids::ClientId;
@@ -22,8 +22,8 @@ pub struct Decision {
     pub family: Family,
     /// How many opportunities of the family the operation had before this one.
     pub opportunity: u32,
-    /// Where the numbers that were drawn for the fault, such as a delay, begin in the family's stream. If there are fewer
-    /// than are drawn, the others begin at 0.
+    /// Where the numbers that were drawn for the fault, such as a delay, begin in the family's stream. If
+    /// there are fewer than are drawn, the others begin at 0.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub draws: Vec<u64>,
 }

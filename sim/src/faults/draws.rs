@@ -1,4 +1,5 @@
-//! The numbers that are drawn for faults, each by one function, so that a decision can be made for a wanted number.
+//! The numbers that are drawn for faults, each by one function, so that a decision can be made for a wanted
+//! number.
 
 use super::{Cut, Family};
 use crate::{
@@ -6,7 +7,8 @@ use crate::{
     seed::{Seed, Stream},
 };
 
-/// The delay of an unknown result, nanoseconds: often long enough that other clients act between it and the retry.
+/// The delay of an unknown result, nanoseconds: often long enough that other clients act between it and the
+/// retry.
 pub fn result_delay(chance: &mut Stream) -> Nanos {
     match chance.chance(0.5) {
         true => chance.below(300 * MILLISECOND),
@@ -24,7 +26,8 @@ pub fn landing_delay(chance: &mut Stream, window: Nanos) -> Nanos {
     chance.below(window.clamp(1, 5 * SECOND))
 }
 
-/// Where an operation is dropped: from the start of a round trip to long waits, each order of magnitude equally likely.
+/// Where an operation is dropped: from the start of a round trip to long waits, each order of magnitude
+/// equally likely.
 pub fn cut(chance: &mut Stream) -> Cut {
     const MICROSECOND: Nanos = 1_000;
     match chance.chance(0.6) {

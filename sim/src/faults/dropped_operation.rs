@@ -37,7 +37,8 @@ pub enum Cut {
 }
 
 impl Faults {
-    /// Whether the client's next operation is to be cut, and where. Not counted, since the operation may end before.
+    /// Whether the client's next operation is to be cut, and where. Not counted, since the operation may end
+    /// before.
     pub fn cut(&self, client: ClientId) -> Option<Cut> {
         let mut occurrence = self.chosen(client, Family::DroppedOperation)?;
         Some(self.draw(&mut occurrence, draws::cut))

@@ -2,9 +2,10 @@
 //!
 //! A seed draws a [`FaultPlan`]: plain data, which can be printed, saved, edited and reduced. It contains
 //! timed [`Strike`]s for events that affect machines, and a rate for each family of events that the contract
-//! allows. It can also contain [`Decision`]s, which are such events at one opportunity each, an order in which requests
-//! are made, and clients that die at a commit ([`Step`], [`Death`]). Every family documents what FoundationDB promises
-//! under it and what limits it; no family may destroy the last copy of data. While [`Faults`] is off (setup, heal, check), no fault occurs.
+//! allows. It can also contain [`Decision`]s, which are such events at one opportunity each, an order in
+//! which requests are made, and clients that die at a commit ([`Step`], [`Death`]). Every family documents
+//! what FoundationDB promises under it and what limits it; no family may destroy the last copy of data. While
+//! [`Faults`] is off (setup, heal, check), no fault occurs.
 
 mod client_death;
 mod clock_skew;
@@ -299,7 +300,8 @@ impl Faults {
         Self::recording(seed, plan, false)
     }
 
-    /// Like [`new`](Faults::new); the [requests](Faults::requests) are recorded for any plan if `requests` is true.
+    /// Like [`new`](Faults::new); the [requests](Faults::requests) are recorded for any plan if `requests` is
+    /// true.
     pub fn recording(seed: Seed, plan: &FaultPlan, requests: bool) -> Faults {
         let mut max_occurrences = vec![u64::MAX; Family::ALL.len()];
         catalogue().for_each(|family| max_occurrences[family.family() as usize] = family.max_occurrences());
@@ -350,7 +352,8 @@ impl Faults {
         Some(occurrence)
     }
 
-    /// Whether the family is to occur at this opportunity of a client: because the plan has decided so, or by its rate.
+    /// Whether the family is to occur at this opportunity of a client: because the plan has decided so, or by
+    /// its rate.
     fn chosen(&self, client: ClientId, family: Family) -> Option<Occurrence> {
         let rate = self.rates[family as usize];
         if !self.are_on() || (rate <= 0.0 && !self.script.has(family)) {

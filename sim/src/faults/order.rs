@@ -1,15 +1,16 @@
 //! Orders: requests of operations that are made one after another, and clients that die at a request.
 //!
-//! The read version and the commit of a transaction decide what it sees and when it takes effect. A plan with an
-//! [order](super::FaultPlan::order) determines the order of these requests for some operations. A request in the order
-//! is held back until each request before it has been answered, or will not be made because its operation has ended.
-//! A plan with [deaths](super::FaultPlan::deaths) ends a client at one of its commits, either before it is sent or after it
-//! was answered.
+//! The read version and the commit of a transaction decide what it sees and when it takes effect. A plan with
+//! an [order](super::FaultPlan::order) determines the order of these requests for some operations. A request
+//! in the order is held back until each request before it has been answered, or will not be made because its
+//! operation has ended. A plan with [deaths](super::FaultPlan::deaths) ends a client at one of its commits,
+//! either before it is sent or after it was answered.
 //!
-//! What FoundationDB promises: nothing about how long a request takes, or when a client sends it, so that every order is
-//! possible. After the death of a client, its commit in flight may have happened; here it is known whether it has. What
-//! bounds it: no request is held back for longer than [`LONGEST_HOLD`], so that an operation that waits for another one
-//! finishes in any order; a client comes back after [`COMEBACK`]; both end with the act.
+//! What FoundationDB promises: nothing about how long a request takes, or when a client sends it, so that
+//! every order is possible. After the death of a client, its commit in flight may have happened; here it is
+//! known whether it has. What bounds it: no request is held back for longer than [`LONGEST_HOLD`], so that an
+//! operation that waits for another one finishes in any order; a client comes back after [`COMEBACK`]; both
+//! end with the act.
 
 use super::{Family, FaultPlan};
 use crate::{
@@ -80,8 +81,8 @@ pub(super) fn check(order: &[Step], deaths: &[Death]) -> Result<(), String> {
 /// What an order does to the requests of a run, and the requests themselves.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Requests {
-    /// The requests, in the order in which they were about to be made. Empty if the plan has neither decisions nor an order
-    /// nor deaths, and events were not kept.
+    /// The requests, in the order in which they were about to be made. Empty if the plan has neither
+    /// decisions nor an order nor deaths, and events were not kept.
     pub made: Vec<Step>,
     /// How many were not held back any longer although a request before them was missing.
     pub overdue: u64,
@@ -172,7 +173,8 @@ impl Order {
     }
 }
 
-/// A request of a client, from the moment at which it is about to be made until it was answered: until this is dropped.
+/// A request of a client, from the moment at which it is about to be made until it was answered: until this
+/// is dropped.
 pub(crate) struct Turn {
     world: Arc<World>,
     node: NodeId,

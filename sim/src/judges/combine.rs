@@ -1,5 +1,5 @@
-//! Atomic operations as FoundationDB documents them, written apart from those of the simulated cluster: its judges must
-//! not share its mistakes.
+//! Atomic operations as FoundationDB documents them, written apart from those of the simulated cluster: its
+//! judges must not share its mistakes.
 
 use bytes::Bytes;
 use shaketable_tx::MutationType;

@@ -1,5 +1,5 @@
-//! Durable: every acknowledged commit is in the log once, with the versionstamp that was reported, none that was reported
-//! as not committed is, and the final keyspace is the replay of the log.
+//! Durable: every acknowledged commit is in the log once, with the versionstamp that was reported, none that
+//! was reported as not committed is, and the final keyspace is the replay of the log.
 
 use super::{
     Evidence, Judgement, Keyspace, Replica, show,

@@ -25,8 +25,8 @@ impl Keyspace {
         self.0.get(key)
     }
 
-    /// Applies a mutation. In the log, versionstamps are already filled in. Versionstamped operations are ignored
-    /// here, because a transaction cannot read its own.
+    /// Applies a mutation. In the log, versionstamps are already filled in. Versionstamped operations are
+    /// ignored here, because a transaction cannot read its own.
     pub fn apply(&mut self, mutation: &Mutation, undo: Option<&mut Undo>) {
         let mut forget = Undo::new();
         let undo = undo.unwrap_or(&mut forget);

@@ -1,5 +1,5 @@
-//! The judges of the simulated cluster: each makes one claim about the recorded data of a run, whatever the program was
-//! that used the cluster. Their objections accuse the simulator.
+//! The judges of the simulated cluster: each makes one claim about the recorded data of a run, whatever the
+//! program was that used the cluster. Their objections accuse the simulator.
 
 mod combine;
 pub mod convergent;
@@ -23,8 +23,8 @@ pub use truth::Truth;
 
 use crate::history::History;
 
-/// Keys that begin so are records of the sessions of clients, which a witness names only if it has no others: the tuple
-/// `("sessions", ..)`.
+/// Keys that begin so are records of the sessions of clients, which a witness names only if it has no others:
+/// the tuple `("sessions", ..)`.
 pub const SESSIONS: &[u8] = b"\x02sessions\0";
 
 /// The data that the judges of the cluster read.

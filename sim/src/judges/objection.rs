@@ -28,8 +28,8 @@ impl Witness {
         Witness { operations: vec![(client, index)], ..Witness::default() }
     }
 
-    /// The witness as a finding has it. Judges name what matters most first: the rest is left out, and so are duplicates,
-    /// and what remains is ascending.
+    /// The witness as a finding has it. Judges name what matters most first: the rest is left out, and so are
+    /// duplicates, and what remains is ascending.
     pub fn settled(self) -> Witness {
         let text = |text: Option<String>| text.map(truncated);
         Witness {

@@ -1,8 +1,10 @@
-//! The judges of the cluster while a run goes on: they judge what has become final, so that the history can forget it.
+//! The judges of the cluster while a run goes on: they judge what has become final, so that the history can
+//! forget it.
 //!
-//! An entry of the logs is final once it is known to be on all of them: no recovery takes it back. An attempt is, once it
-//! has ended and its commit can no longer land. If both are forgotten only some time after that, the judges find in a run
-//! what they would have found in the whole history, except about attempts that end later still: [`History::late`].
+//! An entry of the logs is final once it is known to be on all of them: no recovery takes it back. An attempt
+//! is, once it has ended and its commit can no longer land. If both are forgotten only some time after that,
+//! the judges find in a run what they would have found in the whole history, except about attempts that end
+//! later still: [`History::late`].
 
 use super::{
     Evidence, Judge, Judgement, KnownCommit, Objection, Replica, Timeline, Truth, convergent, durable,
@@ -28,9 +30,9 @@ pub struct Ongoing {
 }
 
 impl Ongoing {
-    /// Judges what was logged at a time or before and is final, and forgets it, and attempts that ended `landing` earlier
-    /// than that, after which none of their commits lands. `forgotten` is told each attempt, and whether it committed.
-    /// Nobody reads at versions that are more than `window` behind.
+    /// Judges what was logged at a time or before and is final, and forgets it, and attempts that ended
+    /// `landing` earlier than that, after which none of their commits lands. `forgotten` is told each
+    /// attempt, and whether it committed. Nobody reads at versions that are more than `window` behind.
     pub fn advance(
         &mut self,
         history: &mut History,
@@ -54,8 +56,8 @@ impl Ongoing {
         self.replay.forget(until.saturating_sub(window));
     }
 
-    /// Judges what is left at the end, and the replicas. Returns what contradicts the claims, and the truth of what is
-    /// left.
+    /// Judges what is left at the end, and the replicas. Returns what contradicts the claims, and the truth
+    /// of what is left.
     pub fn end(
         mut self,
         history: &History,

@@ -1,7 +1,7 @@
-//! Serializable: every attempt reads the state at its read version, and the serializable reads of each committed
-//! transaction are also valid in the state just before its commit. Both include the transaction's own writes, in
-//! the order of the calls. A write without a write conflict range (option 30) does not conflict: later reads of
-//! its keys are not checked at the commit.
+//! Serializable: every attempt reads the state at its read version, and the serializable reads of each
+//! committed transaction are also valid in the state just before its commit. Both include the transaction's
+//! own writes, in the order of the calls. A write without a write conflict range (option 30) does not
+//! conflict: later reads of its keys are not checked at the commit.
 
 use super::{
     Evidence, Judgement,
@@ -18,8 +18,8 @@ use crate::{
 use bytes::Bytes;
 use shaketable_tx::{Isolation, KeySelector, MutationType, key_after};
 
-/// Claims that every attempt read the state at its read version, and that the serializable reads of each committed
-/// transaction are valid in the state just before its commit.
+/// Claims that every attempt read the state at its read version, and that the serializable reads of each
+/// committed transaction are valid in the state just before its commit.
 pub fn judge(evidence: &Evidence<'_>) -> Judgement {
     let mut replay = Replay::default();
     replay.advance(evidence, Version::MAX);
@@ -40,8 +40,8 @@ pub struct Replay {
 }
 
 impl Replay {
-    /// Replays the entries up to a version, and checks the attempts that are kept: those that read at the versions on the
-    /// way, and those that committed at them.
+    /// Replays the entries up to a version, and checks the attempts that are kept: those that read at the
+    /// versions on the way, and those that committed at them.
     pub fn advance(&mut self, evidence: &Evidence<'_>, until: Version) {
         let since = self.until;
         let passed = |version: &Version| since.is_none_or(|since| since < *version) && *version <= until;
@@ -198,9 +198,9 @@ fn is_plain(selector: &KeySelector) -> bool {
     selector.offset == 1 && !selector.or_equal
 }
 
-/// Replays the calls of an attempt on `state`, compares its reads, and reverts its writes. `at_commit` is set for
-/// the check at the commit, which skips snapshot reads and reads of these ranges, if they were written after the
-/// read version.
+/// Replays the calls of an attempt on `state`, compares its reads, and reverts its writes. `at_commit` is set
+/// for the check at the commit, which skips snapshot reads and reads of these ranges, if they were written
+/// after the read version.
 fn check(
     attempt: &Attempt,
     state: &mut Keyspace,
@@ -249,10 +249,10 @@ fn check(
     wrong
 }
 
-/// Whether a selector may resolve to a key that the transaction itself has cleared. When it resolves a selector,
-/// FoundationDB's client treats a key that was cleared by `CompareAndClear` in the same transaction as present
-/// (`resolveKeySelectorFromCache` checks the kind of the write, not its result), and so does the simulated client.
-/// The result of the selector then differs from the state.
+/// Whether a selector may resolve to a key that the transaction itself has cleared. When it resolves a
+/// selector, FoundationDB's client treats a key that was cleared by `CompareAndClear` in the same transaction
+/// as present (`resolveKeySelectorFromCache` checks the kind of the write, not its result), and so does the
+/// simulated client. The result of the selector then differs from the state.
 fn counts_cleared_keys(call: &Call, written: &[&Mutation]) -> bool {
     let resolves = match call {
         Call::GetKey { .. } => true,
@@ -262,8 +262,8 @@ fn counts_cleared_keys(call: &Call, written: &[&Mutation]) -> bool {
     resolves && written.iter().any(|m| matches!(m, Mutation::Atomic(_, _, MutationType::CompareAndClear)))
 }
 
-/// Whether a read may meet a key of which the versionstamp is not known yet. With option 1100 the client answers it with
-/// what the transaction holds: the operand of the write, which is no state of the database.
+/// Whether a read may meet a key of which the versionstamp is not known yet. With option 1100 the client
+/// answers it with what the transaction holds: the operand of the write, which is no state of the database.
 fn meets_versionstamps(call: &Call, written: &[&Mutation]) -> bool {
     written.iter().any(|mutation| match mutation {
         // Its key may be any.

@@ -1,7 +1,7 @@
 //! Which versions were known to be committed, and which could be visible, at each time of a run.
 //!
-//! An operation takes effect, or reads, at some time between its call and its return. The lower bound of its place
-//! is what was acknowledged before the call; the upper bound is what was durable before the return.
+//! An operation takes effect, or reads, at some time between its call and its return. The lower bound of its
+//! place is what was acknowledged before the call; the upper bound is what was durable before the return.
 
 use super::Truth;
 use crate::{history::History, ids::AttemptId, proto::Version, rt::Nanos};
@@ -12,8 +12,8 @@ use std::collections::BTreeMap;
 pub struct KnownCommit {
     /// The version.
     pub version: Version,
-    /// The attempt that was acknowledged, or that was reported as unknown when its outcome was final; `None` if
-    /// the answer of an operation shows the version.
+    /// The attempt that was acknowledged, or that was reported as unknown when its outcome was final; `None`
+    /// if the answer of an operation shows the version.
     pub by: Option<AttemptId>,
 }
 
@@ -79,8 +79,8 @@ impl Timeline {
         self.decided.get(since).map(|(at, _)| *at)
     }
 
-    /// The highest version that could be visible at `now`: one less than the first version that became visible
-    /// later.
+    /// The highest version that could be visible at `now`: one less than the first version that became
+    /// visible later.
     pub fn seen_by(&self, now: Nanos) -> Version {
         let later = self.visible.iter().find(|(_, from)| *from > now);
         later.map_or(Version::MAX, |(version, _)| version - 1)

@@ -1,4 +1,5 @@
-//! Which transaction wrote which key, for the witnesses of findings: from what a transaction read to those that wrote it.
+//! Which transaction wrote which key, for the witnesses of findings: from what a transaction read to those
+//! that wrote it.
 //!
 //! It is built from the log once a claim is broken, and not in a run that passes.
 
@@ -87,8 +88,8 @@ impl<'a> Writes<'a> {
         at.into_iter().map(|(_, by)| by).collect()
     }
 
-    /// What reads of these ranges at a place saw, as far as operations wrote it: the keys with their last writers, the latest
-    /// first.
+    /// What reads of these ranges at a place saw, as far as operations wrote it: the keys with their last
+    /// writers, the latest first.
     pub fn seen(&self, spans: &[KeyRange], at: Place) -> Vec<(Bytes, AttemptId)> {
         let mut seen = Vec::new();
         for span in spans {

@@ -37,8 +37,8 @@ pub struct StorageDisk {
 }
 
 impl StorageDisk {
-    /// The disk of server number `server`, with the shards that the map assigns to it, all empty, and the planted bug of
-    /// the cluster.
+    /// The disk of server number `server`, with the shards that the map assigns to it, all empty, and the
+    /// planted bug of the cluster.
     pub fn new(server: u16, map: &ShardMap, bug: Option<ClusterBug>) -> StorageDisk {
         StorageDisk { server, state: Mutex::new(State::new(map.held_by(server)).with_bug(bug)) }
     }
@@ -60,8 +60,8 @@ impl StorageDisk {
     }
 }
 
-/// Adds the storage servers of the world's configuration, which ask `controller` for the logs. Returns their disks,
-/// by number.
+/// Adds the storage servers of the world's configuration, which ask `controller` for the logs. Returns their
+/// disks, by number.
 pub fn add_servers(world: &Arc<World>, controller: Endpoint) -> Vec<Arc<StorageDisk>> {
     (0..world.config.storage_servers.max(1))
         .map(|server| {

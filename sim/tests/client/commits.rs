@@ -141,8 +141,8 @@ fn a_commit_never_times_out_without_a_timeout() {
     });
 }
 
-/// A client of one library, which never meets it, gives it back. The multi-version client goes on with a new transaction,
-/// whatever became of the old one.
+/// A client of one library, which never meets it, gives it back. The multi-version client goes on with a new
+/// transaction, whatever became of the old one.
 #[test]
 fn a_changed_cluster_version_is_always_retried_once_it_was_met() {
     with(&[Family::ClusterVersionChanged, Family::SpuriousWatch], |world, db| async move {
@@ -329,7 +329,8 @@ fn lock_aware_transactions_commit_on_a_locked_database() {
 
 #[test]
 fn after_an_unknown_result_the_transaction_can_no_longer_commit() {
-    // What makes sure of it is a second transaction that writes, as far as conflicts are concerned, the same key.
+    // What makes sure of it is a second transaction that writes, as far as conflicts are concerned, the same
+    // key.
     with(&[Family::UnknownNotCommitted], |world, db| async move {
         let reader = db.create_transaction().expect("a transaction");
         reader.get(b"k", Isolation::Serializable).await.expect("a read");

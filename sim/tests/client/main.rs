@@ -100,7 +100,8 @@ fn set(db: &SimDatabase, value: &[u8]) -> <SimDatabase as Database>::Transaction
     tx
 }
 
-/// Clears the cluster's own keys: a selector that leads beyond the user's keys then ends at the end of all keys.
+/// Clears the cluster's own keys: a selector that leads beyond the user's keys then ends at the end of all
+/// keys.
 fn clear_system_keys(tx: &SimTransaction) {
     tx.set_option(TransactionOption::AccessSystemKeys).expect("an option");
     tx.clear_range(b"\xff", b"\xff\xff");

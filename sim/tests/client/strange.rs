@@ -1,5 +1,5 @@
-//! Calls with strange keys: system and special keys, empty and inverted ranges, keys at the limit and beyond. Each ends, and
-//! leaves a cluster that works.
+//! Calls with strange keys: system and special keys, empty and inverted ranges, keys at the limit and beyond.
+//! Each ends, and leaves a cluster that works.
 
 use super::*;
 use proptest::{collection::vec, prelude::*, test_runner::TestRunner};

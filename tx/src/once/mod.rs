@@ -29,8 +29,8 @@
 //!
 //! * It does not run operations of one client concurrently: a slot records one operation. A process that
 //!   needs several operations in flight opens several sessions, each with its own client number.
-//! * It does not let two operations of one slot share a transaction: [`check`] does not see another one that is not
-//!   [recorded](record) yet. A [`Session`] runs one operation at a time.
+//! * It does not let two operations of one slot share a transaction: [`check`] does not see another one that
+//!   is not [recorded](record) yet. A [`Session`] runs one operation at a time.
 //! * It does not make refusals repeatable. A refused operation leaves no record; resolving it returns
 //!   [`Fate::NotApplied`].
 //! * It does not keep records forever: the next operation overwrites the record, and resolving an older one

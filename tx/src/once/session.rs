@@ -205,8 +205,9 @@ impl<D: Database> Session<D> {
     }
 
     /// [`apply`](Session::apply) for one step of a multi-step operation: when the step begins, it is noted as
-    /// [unfinished](Session::unfinished), replacing the entry with the same name and note. If the future is dropped, the step
-    /// is applied once or not at all, and [`unfinished`](Session::unfinished) returns its fate.
+    /// [unfinished](Session::unfinished), replacing the entry with the same name and note. If the future is
+    /// dropped, the step is applied once or not at all, and [`unfinished`](Session::unfinished) returns its
+    /// fate.
     pub fn apply_step<F, Fut, A, E>(
         &mut self,
         of: Bytes,

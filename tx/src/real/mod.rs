@@ -1,7 +1,7 @@
 //! FoundationDB's own client: what a program needs to run on a real cluster, without the client's library.
 //!
-//! The crate `shaketable-fdb` implements [`Client`] with that library. Programs take a [`Client`], so that nothing else
-//! is compiled or linked for it.
+//! The crate `shaketable-fdb` implements [`Client`] with that library. Programs take a [`Client`], so that
+//! nothing else is compiled or linked for it.
 
 mod cluster_file;
 
@@ -16,11 +16,11 @@ pub trait Client: Sync {
     fn start(&self, buggify: Option<Buggify>) -> std::result::Result<Box<dyn Network>, StartError>;
 }
 
-/// The running network of a client. It stops when this value is dropped, and cannot be started again in this process: a
-/// restriction of the C client.
+/// The running network of a client. It stops when this value is dropped, and cannot be started again in this
+/// process: a restriction of the C client.
 pub trait Network: Send + Sync {
-    /// Opens the database of a cluster, with options of its own. Nothing is sent yet: [`reach`] checks that the cluster
-    /// responds.
+    /// Opens the database of a cluster, with options of its own. Nothing is sent yet: [`reach`] checks that
+    /// the cluster responds.
     fn open(&self, cluster: &ClusterFile) -> Result<AnyDatabase>;
     /// Whether the C library is shaketable's own, whose cluster is simulated.
     fn is_simulated(&self) -> bool;
@@ -54,9 +54,9 @@ pub enum StartError {
         /// The API version that is required.
         wanted: i32,
     },
-    /// The C library is shaketable's driver, whose cluster is simulated. Cargo puts the folder of its own build first on
-    /// the path of libraries, so that the driver can be found there in place of FoundationDB's library. The environment
-    /// variable `SHAKETABLE_PERMIT_SIMULATED` permits it, for tests of this backend.
+    /// The C library is shaketable's driver, whose cluster is simulated. Cargo puts the folder of its own
+    /// build first on the path of libraries, so that the driver can be found there in place of FoundationDB's
+    /// library. The environment variable `SHAKETABLE_PERMIT_SIMULATED` permits it, for tests of this backend.
     #[error(
         "the FoundationDB client library is shaketable's simulated one: remove libfdb_c.so from cargo's target folder"
     )]
@@ -90,7 +90,8 @@ pub enum Unreachable {
     },
 }
 
-/// Requests a read version and waits for it for at most `patience`. If the future is dropped, nothing remains of the request.
+/// Requests a read version and waits for it for at most `patience`. If the future is dropped, nothing remains
+/// of the request.
 pub fn reach<D: Database>(
     db: &D,
     cluster: &ClusterFile,

@@ -78,7 +78,8 @@ pub fn catalogue() -> Vec<Box<dyn Entry>> {
     ]
 }
 
-/// The workloads of the unit tests, which run none: their build would generate the code of every workload once more.
+/// The workloads of the unit tests, which run none: their build would generate the code of every workload
+/// once more.
 #[cfg(test)]
 pub fn catalogue() -> Vec<Box<dyn Entry>> {
     Vec::new()

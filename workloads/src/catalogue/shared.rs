@@ -18,8 +18,8 @@ use std::{
     time::Duration,
 };
 
-/// The outcome of an exactly-once operation: `answer` makes an answer of what it returned, and `refused` decides
-/// about an error.
+/// The outcome of an exactly-once operation: `answer` makes an answer of what it returned, and `refused`
+/// decides about an error.
 pub(crate) fn ended<A, B, E>(
     outcome: once::Outcome<A, E>,
     answer: impl FnOnce(A) -> B,
@@ -32,8 +32,8 @@ pub(crate) fn ended<A, B, E>(
     }
 }
 
-/// The outcome of an operation that the layer may refuse: `answer` makes an answer of the text of the refusal. An
-/// error of FoundationDB ends the operation.
+/// The outcome of an operation that the layer may refuse: `answer` makes an answer of the text of the
+/// refusal. An error of FoundationDB ends the operation.
 pub(crate) fn refused<A>(
     error: &(impl RetryError + Display),
     answer: impl FnOnce(String) -> A,
@@ -41,8 +41,8 @@ pub(crate) fn refused<A>(
     error.fdb().map_or_else(|| Outcome::Answered(answer(error.to_string())), Outcome::Failed)
 }
 
-/// The outcome of an operation that the layer must not refuse: its own errors are violations, and `fdb` decides
-/// about an error of FoundationDB.
+/// The outcome of an operation that the layer must not refuse: its own errors are violations, and `fdb`
+/// decides about an error of FoundationDB.
 pub(crate) fn unexpected<A>(
     error: &(impl RetryError + Display),
     fdb: impl FnOnce(tx::Error) -> Outcome<A>,
@@ -71,7 +71,8 @@ pub(crate) fn compare<A: PartialEq + Debug>(stored: &A, expected: &A) -> Result<
 /// Names an operation: its client, and its place in the client's list.
 pub(crate) type Call = (usize, usize);
 
-/// The first objection to what operations returned. `objection` judges one operation, given the whole history.
+/// The first objection to what operations returned. `objection` judges one operation, given the whole
+/// history.
 pub(crate) fn objection<A>(
     returned: &BTreeMap<Call, A>,
     objection: impl Fn(&Call, &A) -> Option<String>,
@@ -95,7 +96,8 @@ pub(crate) async fn rows<T: Transaction>(tx: &T, space: &Subspace) -> tx::Result
     tx.get_range_all(RangeOption::from(space.range()), Serializable).await
 }
 
-/// Everything that can be read page by page. `page` reads up to `most` entries after the last one that was read.
+/// Everything that can be read page by page. `page` reads up to `most` entries after the last one that was
+/// read.
 pub(crate) async fn paged<A, E, F: Future<Output = Result<Vec<A>, E>>>(
     most: usize,
     page: impl Fn(Option<&A>) -> F,
@@ -123,7 +125,8 @@ pub(crate) async fn in_order<'a, Op, A, E, F: Future<Output = Result<A, E>>>(
     Ok(answers)
 }
 
-/// A handle for a call that makes several calls of the layer, which are to be one for calls that run beside it.
+/// A handle for a call that makes several calls of the layer, which are to be one for calls that run beside
+/// it.
 pub(crate) async fn one_call<T: Transaction>(tx: &T, is_read_only: bool) -> T {
     match is_read_only {
         true => tx.reading().await,
@@ -131,8 +134,8 @@ pub(crate) async fn one_call<T: Transaction>(tx: &T, is_read_only: bool) -> T {
     }
 }
 
-/// Performs the calls numbered up to `calls` in a transaction: one after the other, or, if a coin says so, side by side.
-/// If they are to be interleaved, none waits for another one.
+/// Performs the calls numbered up to `calls` in a transaction: one after the other, or, if a coin says so,
+/// side by side. If they are to be interleaved, none waits for another one.
 pub(crate) async fn in_turns<'a, T: Transaction, A, E>(
     env: &Env,
     tx: &T,
@@ -206,7 +209,8 @@ pub(crate) fn added<K: Ord + Clone, V: PartialEq + Clone>(
     new.map(|(key, value)| (key.clone(), value.clone())).collect()
 }
 
-/// Names an item that a client puts into a queue: the client, the number of the call, and the place in the call.
+/// Names an item that a client puts into a queue: the client, the number of the call, and the place in the
+/// call.
 pub type ItemName = (u16, u16, u16);
 
 /// The id of an item with this name. Ids sort at random; the name inside makes them unique and readable.
@@ -244,8 +248,9 @@ impl Timer {
     }
 }
 
-/// A configuration, and operations for each of its clients, from the strategies that plans draw from. Drawing a
-/// whole [`Plan`](shaketable::plan::Plan) would compile the code that runs the workload again, for unit tests.
+/// A configuration, and operations for each of its clients, from the strategies that plans draw from. Drawing
+/// a whole [`Plan`](shaketable::plan::Plan) would compile the code that runs the workload again, for unit
+/// tests.
 #[cfg(test)]
 pub(super) fn drawn<W: shaketable::Workload>(seed: u64) -> (W, Vec<Vec<W::Op>>) {
     use proptest::{

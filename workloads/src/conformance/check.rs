@@ -117,8 +117,8 @@ pub fn check(dir: &Path) -> Result<ConformanceReport, CheckError> {
     Ok(ConformanceReport { files })
 }
 
-/// Replays every recording in the folder `dir` on `db`, using its whole user keyspace. That of special keys is left out: it
-/// manages the cluster.
+/// Replays every recording in the folder `dir` on `db`, using its whole user keyspace. That of special keys
+/// is left out: it manages the cluster.
 pub async fn check_on<D: Database>(db: &D, dir: &Path) -> Result<ConformanceReport, CheckError> {
     let mut files = Vec::new();
     for (name, recording) in read(dir)?.into_iter().filter(|(name, _)| name != SPECIAL) {

@@ -1,9 +1,10 @@
 //! Comparison of a database with recorded results of a real FoundationDB cluster.
 //!
 //! `conformance/` of this crate contains the recordings and describes their formats: of the client, of the
-//! directory layer, of the tuple layer, of special keys. [`check`] replays them on a calm simulated cluster, and [`check_on`]
-//! on any database, except that it leaves special keys alone, which manage a cluster; [`replay`] and [`replay_directories`] replay one case. [`record`] draws scripts for the
-//! client and records a database's results.
+//! directory layer, of the tuple layer, of special keys. [`check`] replays them on a calm simulated cluster,
+//! and [`check_on`] on any database, except that it leaves special keys alone, which manage a cluster;
+//! [`replay`] and [`replay_directories`] replay one case. [`record`] draws scripts for the client and records
+//! a database's results.
 
 mod cases;
 mod check;

@@ -343,8 +343,8 @@ const TIME_KEEPER: &[u8] = b"\xff\x02/timeKeeper/map/\x18";
 /// Where the keys begin that a cluster writes for itself, at any time.
 const OWN: &[u8] = b"\xff\x02";
 
-/// A key of the cluster itself, masked: a selector that moves beyond the user's keys may end at any of them, which depends
-/// on what the cluster has done by then.
+/// A key of the cluster itself, masked: a selector that moves beyond the user's keys may end at any of them,
+/// which depends on what the cluster has done by then.
 fn mask(key: Vec<u8>) -> Vec<u8> {
     let is_own = key.starts_with(OWN) || (&key[..] > OWN && !key.starts_with(b"\xff\xff"));
     if is_own { OWN.to_vec() } else { key }

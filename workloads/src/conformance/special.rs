@@ -1,8 +1,10 @@
-//! Special and system keys: what a real cluster of one process answered to reads and writes of them, one a line.
+//! Special and system keys: what a real cluster of one process answered to reads and writes of them, one a
+//! line.
 //!
-//! A line has a call and what came of it: `get NAME -> 16 bytes` (or `None`, or `error 2113`) for the special key
-//! `\xff\xff/NAME`, `range NAME -> 2` for the rows of the keys that begin so, `system` and `system range` for keys of the
-//! system, `write b'NAME' b'value' -> committed` for a transaction of one write (`None` clears).
+//! A line has a call and what came of it: `get NAME -> 16 bytes` (or `None`, or `error 2113`) for the special
+//! key `\xff\xff/NAME`, `range NAME -> 2` for the rows of the keys that begin so, `system` and `system range`
+//! for keys of the system, `write b'NAME' b'value' -> committed` for a transaction of one write (`None`
+//! clears).
 
 use super::Replayed;
 use serde_json::Value;
@@ -274,7 +276,8 @@ fn beginning(prefix: Vec<u8>) -> RangeOption {
     RangeOption::new(prefix, end)
 }
 
-/// A value in the words of the recording: its size, unless that depends on the cluster and the value has its form.
+/// A value in the words of the recording: its size, unless that depends on the cluster and the value has its
+/// form.
 fn shown(line: &SpecialLine, value: Option<&[u8]>) -> String {
     let Some(value) = value else { return "None".to_owned() };
     match FORMS.iter().find(|(call, ..)| *call == line.call) {

@@ -1,5 +1,5 @@
-//! JSON values: how workloads draw, change and return them; and a whole nested value, as the sequential model of
-//! layers that store it in pieces.
+//! JSON values: how workloads draw, change and return them; and a whole nested value, as the sequential model
+//! of layers that store it in pieces.
 
 use foundationdb_tuple::pack_into;
 use proptest::{collection::vec, prelude::*, sample::select};
@@ -74,7 +74,8 @@ impl Item {
     }
 }
 
-/// The names of members that are drawn: some continue another, one of them with the last code point, and one is empty.
+/// The names of members that are drawn: some continue another, one of them with the last code point, and one
+/// is empty.
 const NAMES: [&str; 6] = ["a", "a\0b", "b", "a\u{10ffff}", "", "\u{ffff}"];
 
 /// The number of names.
@@ -91,7 +92,8 @@ pub fn path(names: usize, longest: usize) -> BoxedStrategy<Vec<Step>> {
     prop_oneof![vec(step.clone(), 0..=longest), vec(step, 1..=2)].boxed()
 }
 
-/// A leaf of any kind, including numbers that are markers elsewhere, and numbers that other types treat as equal.
+/// A leaf of any kind, including numbers that are markers elsewhere, and numbers that other types treat as
+/// equal.
 pub fn leaf() -> impl Strategy<Value = Value> + Clone {
     let integer = select(vec![-2, -1, 0, 1, 255, 256, i64::MIN, i64::MAX]);
     prop_oneof![

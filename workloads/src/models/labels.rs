@@ -1,7 +1,7 @@
-//! Families of labels that are easily confused: a text and a longer text that begins with it; the integer 1, the
-//! text "1" and the float 1.0; the zeros; NaN; nil and the empty text; integers on both sides of where the tuple
-//! layer needs another byte; texts and bytes beyond what is often taken for their end; and long labels that fill
-//! several batches of a range read.
+//! Families of labels that are easily confused: a text and a longer text that begins with it; the integer 1,
+//! the text "1" and the float 1.0; the zeros; NaN; nil and the empty text; integers on both sides of where
+//! the tuple layer needs another byte; texts and bytes beyond what is often taken for their end; and long
+//! labels that fill several batches of a range read.
 
 use proptest::{
     sample::select,

@@ -1,4 +1,5 @@
-//! Advice on workloads of the catalogue: known hot spots are found, and the advice is that of the seeds alone.
+//! Advice on workloads of the catalogue: known hot spots are found, and the advice is that of the seeds
+//! alone.
 
 use shaketable::{
     advice::{Asked, advise},

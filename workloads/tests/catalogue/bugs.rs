@@ -1,5 +1,6 @@
-//! Proves that the judges work: planted bugs are caught by a judge of the layer, and bugs planted in the cluster by a
-//! judge of the cluster, with fixed seeds. `shaketable bugs` catches all of them; it is part of the gate.
+//! Proves that the judges work: planted bugs are caught by a judge of the layer, and bugs planted in the
+//! cluster by a judge of the cluster, with fixed seeds. `shaketable bugs` catches all of them; it is part of
+//! the gate.
 
 use shaketable::entry::Entry;
 use shaketable::{

@@ -1,5 +1,5 @@
-//! Exploring, over workloads of the catalogue: nothing fails without a bug, and planted bugs whose cause is one unknown
-//! result or a race of two transactions are found without chance.
+//! Exploring, over workloads of the catalogue: nothing fails without a bug, and planted bugs whose cause is
+//! one unknown result or a race of two transactions are found without chance.
 
 use shaketable::{
     explore::{Exploration, Found, Part, Subject},

@@ -37,8 +37,9 @@ fn sweep(entry: &dyn Entry, profile: Profile, seeds: u64) -> Result<String, Vec<
 
 /// Runs every workload. Returns the event hashes of their seeds, a line for each workload.
 ///
-/// Seeds must keep their runs: after an upgrade people replay seeds of an earlier version. A change that moves a
-/// message, a delay or a draw shows in the snapshot of these lines, and its commit says why it moves them.
+/// Seeds must keep their runs: after an upgrade people replay seeds of an earlier version. A change that
+/// moves a message, a delay or a draw shows in the snapshot of these lines, and its commit says why it moves
+/// them.
 fn passes(profile: Profile, seeds: u64) -> String {
     let catalogue = catalogue();
     let ran: Vec<Result<String, Vec<String>>> = std::thread::scope(|scope| {

@@ -1,5 +1,5 @@
-//! Shrinking, over the workloads of the catalogue: decisions give a run again, and what remains of a failing run fails
-//! with the same claim.
+//! Shrinking, over the workloads of the catalogue: decisions give a run again, and what remains of a failing
+//! run fails with the same claim.
 
 use serde_json::{Value, json};
 use shaketable::{
@@ -70,8 +70,9 @@ fn shrunk_from(first: u64, workload: &str, bug: &str, most_replays: u64) -> (Box
 
 #[test]
 fn little_remains_of_a_run_that_fails() {
-    // The operations, clients and faults that the bugs need: an unknown result, a race of two clients, one operation.
-    // The earlier seeds that find the bug of `index` have a crowd of users, which every audit reads.
+    // The operations, clients and faults that the bugs need: an unknown result, a race of two clients, one
+    // operation. The earlier seeds that find the bug of `index` have a crowd of users, which every audit
+    // reads.
     for (first, workload, bug, operations, clients, faults) in [
         (0, "queue", "dequeue-as-printed", 2, 2, 1),
         (0, "queue", "snapshot-dequeue", 2, 2, 0),

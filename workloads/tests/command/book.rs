@@ -1,4 +1,5 @@
-//! The book in `docs`, and the README that leads to it: pages and links, programs in Rust, the reference of the command.
+//! The book in `docs`, and the README that leads to it: pages and links, programs in Rust, the reference of
+//! the command.
 
 use crate::process::{code, folder, shaketable, stdout};
 use std::{
@@ -80,7 +81,8 @@ fn every_link_leads_somewhere() {
                 name => document.with_file_name(name),
             };
             assert!(target.is_file(), "{}: {link} does not exist", document.display());
-            // The book is also read where the files of the repository are not: it names those and does not link to them.
+            // The book is also read where the files of the repository are not: it names those and does not
+            // link to them.
             assert!(
                 !pages.contains(document) || pages.contains(&target),
                 "{}: {link} is no page of the book: write `{name}` without a link",
@@ -145,8 +147,8 @@ fn longer_programs_in_rust_are_parts_of_sources() {
     assert!(found > 7, "{found} blocks");
 }
 
-/// The subcommands whose output is the same each time. `scripts/driver-python` and `scripts/driver-node` check what
-/// `with` prints.
+/// The subcommands whose output is the same each time. `scripts/driver-python` and `scripts/driver-node`
+/// check what `with` prints.
 const SAME: [&str; 3] = ["advise", "replay", "shrink"];
 
 #[test]

@@ -1,5 +1,5 @@
-//! The command from a user's point of view: its output, its errors and its exit codes; what CI uses of it; the files that it
-//! keeps; the book about it.
+//! The command from a user's point of view: its output, its errors and its exit codes; what CI uses of it;
+//! the files that it keeps; the book about it.
 
 mod book;
 mod failures;

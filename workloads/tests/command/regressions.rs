@@ -1,4 +1,5 @@
-//! Regressions and the list of failures from a user's point of view: files that are kept, replayed and refused.
+//! Regressions and the list of failures from a user's point of view: files that are kept, replayed and
+//! refused.
 
 use crate::{
     process::{code, folder, names, run, shaketable, stderr, stdout},
@@ -441,7 +442,8 @@ fn sweeps_add_their_failures_to_a_list() {
     assert!(list().failures.len() > all, "other faults have entries of their own");
     assert_eq!(names(&folder), ["list.json", "report.json"], "neither a lock nor a draft is left");
 
-    // A list that cannot be written at the end: the sweep's own verdict comes first, and the list is as it was.
+    // A list that cannot be written at the end: the sweep's own verdict comes first, and the list is as it
+    // was.
     let before = read(&folder.join("list.json"));
     fs::write(folder.join("list.json.lock"), "").expect("written");
     let locked = at("1200000000", &sweep);

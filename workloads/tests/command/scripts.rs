@@ -1,4 +1,5 @@
-//! The scripts of the workflow and of the Kubernetes manifest, run as they are written, and the files around them.
+//! The scripts of the workflow and of the Kubernetes manifest, run as they are written, and the files around
+//! them.
 
 use crate::{
     process::{code, folder, shaketable, stderr, stdout},
@@ -165,8 +166,8 @@ fn the_scripts_of_the_workflow_shake_and_merge() {
 #[test]
 fn the_kubernetes_manifest_shakes_and_merges() {
     let folder = folder("kubernetes");
-    // What the manifest calls, with two workloads in place of all. A shell writes it: a file that this process had open
-    // for writing could not be started while another test starts a program.
+    // What the manifest calls, with two workloads in place of all. A shell writes it: a file that this
+    // process had open for writing could not be started while another test starts a program.
     let write = "printf '#!/bin/sh\ncase $1 in run) shift; set -- run cycle queue \"$@\" ;; esac\nexec \"%s\" \"$@\"\n' \"$1\" >shaketable; chmod +x shaketable";
     let mut shell = Command::new("sh");
     shell.args(["-ec", write, "sh", env!("CARGO_BIN_EXE_shaketable")]).current_dir(&folder);

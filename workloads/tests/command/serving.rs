@@ -1,5 +1,5 @@
-//! `serve`: its line, its cluster file, its end, and what it refuses. What programs do with a server is tested with the
-//! packages of the driver.
+//! `serve`: its line, its cluster file, its end, and what it refuses. What programs do with a server is
+//! tested with the packages of the driver.
 
 use crate::process::{code, folder, run, shaketable, stderr, stdout};
 use std::{

@@ -1,4 +1,5 @@
-//! Online builds: several builders at once, their deaths, saves that go on, unknown results, violations of uniqueness.
+//! Online builds: several builders at once, their deaths, saves that go on, unknown results, violations of
+//! uniqueness.
 
 use crate::{
     cluster,
@@ -376,7 +377,8 @@ fn extremes_are_built_like_any_other_index() {
     });
 }
 
-/// Records of which a batch of many has more entries than fit into a transaction, and how they are opened with indexes.
+/// Records of which a batch of many has more entries than fit into a transaction, and how they are opened
+/// with indexes.
 async fn large(db: &SimDatabase, policy: RebuildPolicy) -> (RecordStoreBuilder<Tx>, Vec<String>) {
     let before = meta_data(
         r#"

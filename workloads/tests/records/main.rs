@@ -1,5 +1,5 @@
-//! The Record Layer on a simulated cluster: the examples of its overview, and what could go wrong with records, indexes,
-//! versions and ranks.
+//! The Record Layer on a simulated cluster: the examples of its overview, and what could go wrong with
+//! records, indexes, versions and ranks.
 
 mod aggregates;
 mod builds;

@@ -1,4 +1,5 @@
-//! Meta-data in the database: what is saved, what is refused, and that no transaction sees what another replaced.
+//! Meta-data in the database: what is saved, what is refused, and that no transaction sees what another
+//! replaced.
 
 use super::{begin, on_cluster};
 use foundationdb_tuple::Subspace;

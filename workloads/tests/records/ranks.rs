@@ -285,6 +285,6 @@ fn concurrent_saves_of_unrelated_records_conflict_where_the_index_says_so() {
     });
 }
 
-/// Of 40 saves with scores that lie among 200 others: those whose score gets a row at a higher level of the skip list,
-/// one in sixteen, and their neighbours there.
+/// Of 40 saves with scores that lie among 200 others: those whose score gets a row at a higher level of the
+/// skip list, one in sixteen, and their neighbours there.
 const RANK_CONFLICTS: usize = 8;

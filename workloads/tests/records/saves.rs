@@ -296,7 +296,8 @@ fn a_function_that_fails_refuses_the_record() {
     });
 }
 
-/// A map's entries have no order of their own; the bytes that are stored must not depend on that of the process.
+/// A map's entries have no order of their own; the bytes that are stored must not depend on that of the
+/// process.
 #[test]
 fn a_record_with_a_map_always_has_the_same_bytes() {
     on_cluster(|db| async move {
@@ -398,8 +399,8 @@ fn a_save_that_changes_no_key_writes_no_entry() {
             simple(&meta_data, 1, fields)
         };
         save(&stores, &db, &[record(1)]).await;
-        // Somebody writes to the entries: this would conflict if the save read one of them, and the entries would be there
-        // again if it wrote them.
+        // Somebody writes to the entries: this would conflict if the save read one of them, and the entries
+        // would be there again if it wrote them.
         let store = open(&stores, &db).await;
         store.save_record(&record(2)).await.unwrap();
         let entries = store.keyspace().part(shaketable_record::store::Part::Indexes);

@@ -1,4 +1,5 @@
-//! Scrubs: entries that are missing or dangling are found and repaired, and a save at the same time loses none.
+//! Scrubs: entries that are missing or dangling are found and repaired, and a save at the same time loses
+//! none.
 
 use crate::{
     fixture::{Store, Tx, at, commit, keys, meta_data, open, stores},
@@ -121,7 +122,8 @@ fn ranked_sets_are_repaired_with_the_entries() {
         for index in [RANK, COUNTED] {
             let store = open(&stores, &db).await;
             let tx = store.context().transaction().expect("open").clone();
-            // Score 1 loses one of its two entries, score 77 has an entry of no record; neither is in the ranked set.
+            // Score 1 loses one of its two entries, score 77 has an entry of no record; neither is in the
+            // ranked set.
             tx.clear(&row(&store, index, &entry(1, 2)));
             tx.set(&row(&store, index, &entry(77, 55)), b"");
             commit(store).await;

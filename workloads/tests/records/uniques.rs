@@ -1,4 +1,5 @@
-//! Unique indexes: what is refused, which nulls are allowed several times, and violations while an index is built.
+//! Unique indexes: what is refused, which nulls are allowed several times, and violations while an index is
+//! built.
 
 use crate::{
     fixture::{Store, all, at, commit, open, stores},

@@ -1,9 +1,9 @@
-//! The first sixteen bytes of each side: ten that name the protocol, in small letters from a client and in capital
-//! letters from a server; the version (two bytes, little-endian); the longest frame that this side accepts (four bytes,
-//! little-endian).
+//! The first sixteen bytes of each side: ten that name the protocol, in small letters from a client and in
+//! capital letters from a server; the version (two bytes, little-endian); the longest frame that this side
+//! accepts (four bytes, little-endian).
 //!
-//! The client greets first. A server that does not speak its version greets all the same, and then says so with a
-//! [`Response::Refused`](super::Response::Refused), which every version can read.
+//! The client greets first. A server that does not speak its version greets all the same, and then says so
+//! with a [`Response::Refused`](super::Response::Refused), which every version can read.
 
 use super::{LONGEST_REQUEST, LONGEST_RESPONSE, VERSION, wire::Wire};
 use rustix::io::Errno;

@@ -1,12 +1,12 @@
 //! What a client program and a server send each other.
 //!
 //! Each side begins with a [greeting]. Frames follow: the length of a body, four bytes, little-endian, and
-//! the body, a [`Request`] or a [`Response`] in the encoding of postcard. A frame that is longer than the receiver
-//! announced, or whose body is not exactly one message, ends the connection: the server says why with
-//! [`Response::Refused`].
+//! the body, a [`Request`] or a [`Response`] in the encoding of postcard. A frame that is longer than the
+//! receiver announced, or whose body is not exactly one message, ends the connection: the server says why
+//! with [`Response::Refused`].
 //!
-//! A client numbers its databases, transactions and calls as it likes. Requests of a connection are
-//! performed in their order. Nothing is negotiated: both sides speak the same [`VERSION`], or the connection ends.
+//! A client numbers its databases, transactions and calls as it likes. Requests of a connection are performed
+//! in their order. Nothing is negotiated: both sides speak the same [`VERSION`], or the connection ends.
 
 pub mod frames;
 pub mod greeting;
@@ -27,8 +27,8 @@ pub const LONGEST_REQUEST: u32 = 16 << 20;
 /// The longest body of a response, in bytes.
 pub const LONGEST_RESPONSE: u32 = 128 << 20;
 
-/// The longest text in a request: the rest is cut off. All are keys, values, operands or options, which the client
-/// behind the server refuses, or cuts itself, at a fraction of this.
+/// The longest text in a request: the rest is cut off. All are keys, values, operands or options, which the
+/// client behind the server refuses, or cuts itself, at a fraction of this.
 const LONGEST_TEXT: usize = 4 << 20;
 
 /// What a client asks.

@@ -87,7 +87,8 @@ impl Outbox {
             .wait_while(&mut state, |state| state.size() >= bytes && !state.is_broken && !state.is_closed);
     }
 
-    /// Reserves room for an answer of at most this size, unless more than `most` would wait to be written then.
+    /// Reserves room for an answer of at most this size, unless more than `most` would wait to be written
+    /// then.
     pub fn try_reserve(&self, bytes: usize, most: usize) -> bool {
         let mut state = self.state.lock();
         let is_room = state.has_room(bytes, most);

@@ -1,20 +1,20 @@
 //! A session whose cluster is behind a socket: at a [`Server`](crate::server::Server).
 //!
-//! The thread that calls [`Remote::run`] connects, and delivers answers: it is the network thread of the program. What
-//! is given before is sent once the connection stands. While no server answers, it tries again for
-//! [five seconds](PATIENCE), so that server and programs may be started at once.
+//! The thread that calls [`Remote::run`] connects, and delivers answers: it is the network thread of the
+//! program. What is given before is sent once the connection stands. While no server answers, it tries again
+//! for [five seconds](PATIENCE), so that server and programs may be started at once.
 //!
 //! # When there is no server
 //!
-//! If none answers, if the server ends or refuses the program, or if the connection is lost, [`Remote::run`] says
-//! why, and every call that something waits for, now or later, ends with 1031 `transaction_timed_out`. That is what a
-//! program with a timeout gets from a cluster of FoundationDB that cannot be reached. Retry loops end on it, because it is
-//! not retryable; and it says the truth about a commit, which may have happened. The connection is not made again: a client
-//! that lost it is dead to the cluster.
+//! If none answers, if the server ends or refuses the program, or if the connection is lost, [`Remote::run`]
+//! says why, and every call that something waits for, now or later, ends with 1031 `transaction_timed_out`.
+//! That is what a program with a timeout gets from a cluster of FoundationDB that cannot be reached. Retry
+//! loops end on it, because it is not retryable; and it says the truth about a commit, which may have
+//! happened. The connection is not made again: a client that lost it is dead to the cluster.
 //!
-//! What needs no cluster works all the same, as it does in FoundationDB's client: a transaction with a timeout has its time,
-//! measured by the wall clock, before its calls end with 1031; a reset, a cancel and the end of a transaction end its calls
-//! with 1025.
+//! What needs no cluster works all the same, as it does in FoundationDB's client: a transaction with a
+//! timeout has its time, measured by the wall clock, before its calls end with 1031; a reset, a cancel and
+//! the end of a transaction end its calls with 1025.
 
 use crate::{
     Action, Call, CallId, Command, Completion, DatabaseId, Reply, Session, TransactionId,
@@ -58,7 +58,8 @@ pub struct Remote {
     address: Address,
     outbox: Arc<Outbox>,
     calls: Mutex<Calls>,
-    /// What the network thread waits for while there is no connection: deadlines may have changed, or the end has come.
+    /// What the network thread waits for while there is no connection: deadlines may have changed, or the end
+    /// has come.
     changed: Condvar,
     databases: Mutex<Numbers>,
     transactions: AtomicU64,
@@ -103,8 +104,8 @@ impl Calls {
         self.outstanding.values().filter_map(|call| self.timeouts.deadline(call.of)).min()
     }
 
-    /// Takes the calls that end by themselves at this time: those of transactions whose time is over, and, if no server
-    /// is sought any more, those without a timeout that something waits for.
+    /// Takes the calls that end by themselves at this time: those of transactions whose time is over, and, if
+    /// no server is sought any more, those without a timeout that something waits for.
     fn take_ended(&mut self, now: Duration) -> Vec<Completion> {
         if self.server == Server::Here {
             return Vec::new();
@@ -138,8 +139,8 @@ fn end(calls: Vec<Completion>, error: Error) {
     calls.into_iter().for_each(|completion| completion(Err(error)));
 }
 
-/// The numbers of database handles. Those that were closed are given again when there are no others, because transactions
-/// of theirs may go on for long.
+/// The numbers of database handles. Those that were closed are given again when there are no others, because
+/// transactions of theirs may go on for long.
 #[derive(Default)]
 struct Numbers {
     next: u16,
@@ -183,8 +184,9 @@ impl Remote {
         &self.address
     }
 
-    /// Connects, and delivers answers on this thread until [`stop`](Remote::stop). If something else ends the session,
-    /// `lost` is told what, in one line, before the calls end: the program may exit at once when they do.
+    /// Connects, and delivers answers on this thread until [`stop`](Remote::stop). If something else ends the
+    /// session, `lost` is told what, in one line, before the calls end: the program may exit at once when
+    /// they do.
     pub fn run(&self, lost: impl FnOnce(&str)) {
         let _ = self.thread.set(thread::current().id());
         let reason = self.connect().map_or_else(|reason| reason, |wire| self.serve(&wire));

@@ -177,8 +177,8 @@ impl<'a> Guest<'a> {
         }
     }
 
-    /// Counts a command or a call of a transaction, and the bytes that it writes. One that does not exist has no steps: its
-    /// calls fail.
+    /// Counts a command or a call of a transaction, and the bytes that it writes. One that does not exist has
+    /// no steps: its calls fail.
     fn step(&self, database: DatabaseId, transaction: TransactionId, written: usize) -> Result<(), Wrong> {
         let mut open = self.open.lock();
         let Some(done) = open.transactions.get_mut(&(database, transaction)) else { return Ok(()) };
@@ -216,8 +216,8 @@ impl<'a> Guest<'a> {
         Ok(())
     }
 
-    /// Waits until there is room for an answer. What is to be read meanwhile is waited for: whoever wants it may say so
-    /// only after this.
+    /// Waits until there is room for an answer. What is to be read meanwhile is waited for: whoever wants it
+    /// may say so only after this.
     fn wait_for_room(&self, room: usize) {
         if self.outbox.try_reserve(room, limits::ANSWERS) {
             return;
@@ -271,8 +271,8 @@ impl<'a> Guest<'a> {
     }
 }
 
-/// The body of an answer. One that is too long is 2012 `range_limits_invalid` instead: only that of a range with large
-/// limits can be.
+/// The body of an answer. One that is too long is 2012 `range_limits_invalid` instead: only that of a range
+/// with large limits can be.
 fn body(id: CallId, answer: Result<Reply>, longest: u32) -> Option<Vec<u8>> {
     let body = encode(&Response::Answer(id, answer))?;
     if body.len() <= longest as usize {

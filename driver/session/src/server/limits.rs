@@ -12,14 +12,15 @@ pub const TRANSACTIONS: usize = 100_000;
 /// Calls of a connection whose answers are outstanding.
 pub const CALLS: usize = 100_000;
 
-/// Commands and calls of a transaction between two resets. The simulator takes twice as many at one instant for a loop
-/// without end, and fails.
+/// Commands and calls of a transaction between two resets. The simulator takes twice as many at one instant
+/// for a loop without end, and fails.
 pub const STEPS: u32 = 500_000;
 
 /// Bytes of keys and values that the transactions of a connection write between two resets.
 pub const WRITES: usize = 256 << 20;
 
-/// Bytes that the answers of a connection may have that are to come, and those that it has not read: further reads wait.
+/// Bytes that the answers of a connection may have that are to come, and those that it has not read: further
+/// reads wait.
 pub const ANSWERS: usize = 64 << 20;
 
 /// Bytes of answers that a program has not read. Until it does, its requests wait.

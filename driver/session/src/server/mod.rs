@@ -1,19 +1,21 @@
 //! A server: programs connect to it and share the cluster of a [`Host`].
 //!
-//! Each connection is a program with databases, transactions and calls of its own. It is served by two threads, which
-//! are outside of the simulation: one reads requests and hands them to the host, one writes answers. Virtual time is
-//! one for all: it runs while any of them waits for a call (see the [table](crate)). The order in which requests of
-//! several programs arrive is the order in which the cluster sees them, so that the seed alone does not determine a run.
+//! Each connection is a program with databases, transactions and calls of its own. It is served by two
+//! threads, which are outside of the simulation: one reads requests and hands them to the host, one writes
+//! answers. Virtual time is one for all: it runs while any of them waits for a call (see the [table](crate)).
+//! The order in which requests of several programs arrive is the order in which the cluster sees them, so
+//! that the seed alone does not determine a run.
 //!
-//! The end of a connection is the death of its clients, whether the program closed it, exited or was killed. Their
-//! machines are killed, as by the fault family `client-death`: writes of transactions that were not committed are gone,
-//! a commit that was sent may be there or not, now or a little later. Nobody is told.
+//! The end of a connection is the death of its clients, whether the program closed it, exited or was killed.
+//! Their machines are killed, as by the fault family `client-death`: writes of transactions that were not
+//! committed are gone, a commit that was sent may be there or not, now or a little later. Nobody is told.
 //!
-//! What a connection may do is bounded, so that one program does not end the cluster of the others: see [`limits`]. A
-//! program that exceeds a bound, or sends what is no request, is told in one line and disconnected.
+//! What a connection may do is bounded, so that one program does not end the cluster of the others: see
+//! [`limits`]. A program that exceeds a bound, or sends what is no request, is told in one line and
+//! disconnected.
 //!
-//! The server checks that nobody sends nonsense. It does not check who a client is: do not let it listen where strangers
-//! can connect.
+//! The server checks that nobody sends nonsense. It does not check who a client is: do not let it listen
+//! where strangers can connect.
 
 mod connection;
 mod guest;

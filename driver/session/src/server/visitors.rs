@@ -45,8 +45,8 @@ pub struct Book {
 }
 
 impl Book {
-    /// Somebody has connected. Returns a number for [`leave`](Book::leave). Whoever has been silent longest goes, if there
-    /// are too many.
+    /// Somebody has connected. Returns a number for [`leave`](Book::leave). Whoever has been silent longest
+    /// goes, if there are too many.
     pub fn enter(&mut self, wire: Arc<Wire>) -> u64 {
         self.next += 1;
         self.wires.insert(self.next, wire);

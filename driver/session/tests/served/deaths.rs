@@ -186,7 +186,8 @@ fn the_dead_make_room_for_others() {
     assert_eq!((visitors.served, visitors.most), (300, 1));
 }
 
-/// A transaction of somebody who died conflicts as any other; what it had locked, it had not: there are no locks.
+/// A transaction of somebody who died conflicts as any other; what it had locked, it had not: there are no
+/// locks.
 #[test]
 fn the_dead_do_not_stand_in_the_way() {
     let served = serve(settings(5, Profile::Calm));

@@ -308,7 +308,8 @@ fn closed_databases_make_room_for_others() {
     served.stop();
 }
 
-/// Calls of transactions that do not exist fail. A program may destroy a transaction in one thread and use it in another.
+/// Calls of transactions that do not exist fail. A program may destroy a transaction in one thread and use it
+/// in another.
 #[test]
 fn a_transaction_that_does_not_exist_is_an_error_of_its_calls() {
     let served = serve(settings(4, Profile::Calm));
@@ -365,8 +366,8 @@ fn a_program_that_does_not_read_waits_alone() {
     drop(asking);
 }
 
-/// Requests that can be sent and mean nothing, performed: numbers beyond reason, keys that are none, codes that nothing
-/// has, calls in any order. The cluster must not fail.
+/// Requests that can be sent and mean nothing, performed: numbers beyond reason, keys that are none, codes
+/// that nothing has, calls in any order. The cluster must not fail.
 #[test]
 fn requests_that_nobody_means_do_not_end_the_cluster() {
     let served = serve(settings(6, Profile::Calm));

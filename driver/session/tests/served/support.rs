@@ -172,7 +172,8 @@ pub fn sleep(milliseconds: u64) {
     thread::sleep(Duration::from_millis(milliseconds));
 }
 
-/// Whether this process runs one test alone, so that its memory is that of the test. If not, runs the test so.
+/// Whether this process runs one test alone, so that its memory is that of the test. If not, runs the test
+/// so.
 pub fn is_alone(test: &str) -> bool {
     const ALONE: &str = "SHAKETABLE_TEST_ALONE";
     if std::env::var_os(ALONE).is_some() {

@@ -1,9 +1,10 @@
-//! Sequences of C calls in any order, from one thread and from two: no crash, every callback once, and a transaction
-//! reads its own writes. A sequence that fails is shrunk.
+//! Sequences of C calls in any order, from one thread and from two: no crash, every callback once, and a
+//! transaction reads its own writes. A sequence that fails is shrunk.
 //!
-//! Sequences run in processes of their own, because a process has one network: one process for the sequences of a seed
-//! and, if one of them fails or crashes, one for each attempt to shrink it. `SHAKETABLE_FUZZ_CASES` says how many
-//! sequences a seed has. What failed is printed as JSON; `SHAKETABLE_FUZZ_AGAIN` names a file with it and performs it.
+//! Sequences run in processes of their own, because a process has one network: one process for the sequences
+//! of a seed and, if one of them fails or crashes, one for each attempt to shrink it. `SHAKETABLE_FUZZ_CASES`
+//! says how many sequences a seed has. What failed is printed as JSON; `SHAKETABLE_FUZZ_AGAIN` names a file
+//! with it and performs it.
 
 mod asks;
 mod hands;

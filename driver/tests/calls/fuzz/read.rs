@@ -129,8 +129,8 @@ pub unsafe fn read(f: *mut FDBFuture, kind: Kind) -> Result<Found, c_int> {
     let mut found = Found::default();
     let (mut start, mut length, mut flag) = (null(), 0, 0);
     let ok = |code| if code == 0 { Ok(()) } else { Err(code) };
-    // SAFETY: the pointers are valid for writes; what is stored there belongs to the future, which is neither destroyed
-    // nor released during this call.
+    // SAFETY: the pointers are valid for writes; what is stored there belongs to the future, which is neither
+    // destroyed nor released during this call.
     unsafe {
         match kind {
             Kind::Int64 => ok(fdb_future_get_int64(f, &mut 0))?,

@@ -1,7 +1,7 @@
 //! What a sequence of calls is made of, and how it is drawn.
 //!
-//! Handles are named by numbers, which are taken modulo the number of living handles of the type: a freed handle, or one
-//! of another type, cannot be named.
+//! Handles are named by numbers, which are taken modulo the number of living handles of the type: a freed
+//! handle, or one of another type, cannot be named.
 
 use proptest::{collection::vec, prelude::*};
 use serde::{Deserialize, Serialize};

@@ -1,7 +1,7 @@
 //! The layer: how many there are of each item.
 //!
-//! Its functions work inside the caller's transaction, and compose in it: each takes its turn, so that callers may also
-//! join their futures.
+//! Its functions work inside the caller's transaction, and compose in it: each takes its turn, so that
+//! callers may also join their futures.
 //!
 //! ```text
 //! ("stock", item) = how many there are, eight bytes, little-endian

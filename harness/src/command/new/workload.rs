@@ -1,7 +1,7 @@
 //! The workload: clients add and take items at the same time, under faults, and a model judges every answer.
 //!
-//! Change the layer, then the operations here, the model that returns what the layer should, and the planted bugs that
-//! show what the sweep would catch.
+//! Change the layer, then the operations here, the model that returns what the layer should, and the planted
+//! bugs that show what the sweep would catch.
 
 use crate::layer::{self, Refusal};
 use shaketable::{planted_bugs, prelude::*, specimen::UNRECORDED};

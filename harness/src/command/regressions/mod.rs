@@ -59,7 +59,8 @@ impl Folder {
         self.path.display().to_string()
     }
 
-    /// The files of each of these workloads, in the order of their names. Whatever else is there is named on stderr.
+    /// The files of each of these workloads, in the order of their names. Whatever else is there is named on
+    /// stderr.
     pub fn files(&self, entries: &[Box<dyn Entry>]) -> Result<Vec<Vec<PathBuf>>, Refusal> {
         let unreadable = |path: &Path, error: io::Error| {
             Refusal::Usage(format!("cannot read {}: {error}", path.display()))
@@ -95,8 +96,8 @@ fn name_foreign(paths: &[PathBuf], why: &str) {
     }
 }
 
-/// Replays the files of each workload, on several threads, and starts no further one once `stop` returns true. The
-/// reports are in the order of the files.
+/// Replays the files of each workload, on several threads, and starts no further one once `stop` returns
+/// true. The reports are in the order of the files.
 pub fn replay(
     entries: &[Box<dyn Entry>],
     files: &[Vec<PathBuf>],

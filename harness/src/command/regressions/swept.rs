@@ -20,8 +20,8 @@ pub struct Regressions {
 }
 
 impl Regressions {
-    /// Finds the regressions: in the first shard those of the folder, and in a sweep that is continued those that the
-    /// earlier part did not replay. A sweep with a planted bug, or on a real cluster, has none.
+    /// Finds the regressions: in the first shard those of the folder, and in a sweep that is continued those
+    /// that the earlier part did not replay. A sweep with a planted bug, or on a real cluster, has none.
     pub fn choose(sweep: &Sweep, arguments: &RunArguments) -> Result<Regressions, Refusal> {
         let real = arguments.backend.is_real()?;
         if real && arguments.regressions.is_some() {

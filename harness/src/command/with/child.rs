@@ -1,4 +1,5 @@
-//! One run of the command: a process with a process group of its own, which ends with its time or at an interrupt.
+//! One run of the command: a process with a process group of its own, which ends with its time or at an
+//! interrupt.
 
 use super::super::{cost, interrupt::Interrupt};
 use rustix::process::{Pid, Signal, kill_process_group};
@@ -20,8 +21,8 @@ const GRACE: Duration = Duration::from_secs(3);
 /// The interval at which interrupts are looked for.
 const TICK: Duration = Duration::from_millis(50);
 
-/// A signal that this process ignores is ignored by its children as well, unless it is handled here: a shell without job
-/// control starts background jobs so. A child must be able to end at an interrupt.
+/// A signal that this process ignores is ignored by its children as well, unless it is handled here: a shell
+/// without job control starts background jobs so. A child must be able to end at an interrupt.
 fn handle_interrupts() -> std::io::Result<()> {
     static HANDLED: Once = Once::new();
     let mut done = Ok(());
@@ -68,8 +69,8 @@ pub struct Child {
 }
 
 impl Child {
-    /// Starts a process, without standard input: it would read from a terminal that is not its own. It ends at an
-    /// interrupt, also if this process ignores them.
+    /// Starts a process, without standard input: it would read from a terminal that is not its own. It ends
+    /// at an interrupt, also if this process ignores them.
     pub fn start(mut command: Command) -> std::io::Result<Child> {
         handle_interrupts()?;
         let mut child = command.stdin(Stdio::null()).process_group(0).spawn()?;
@@ -79,8 +80,8 @@ impl Child {
         Ok(Child { group, ended })
     }
 
-    /// Waits for its end, calling `tick` meanwhile; `None` if it was interrupted. When its time is up, and at an
-    /// interrupt, it gets SIGINT, with which most programs end in order, and SIGKILL if it goes on.
+    /// Waits for its end, calling `tick` meanwhile; `None` if it was interrupted. When its time is up, and at
+    /// an interrupt, it gets SIGINT, with which most programs end in order, and SIGKILL if it goes on.
     pub fn wait(
         self,
         timeout: Option<Duration>,
@@ -91,7 +92,8 @@ impl Child {
         loop {
             match self.ended.recv_timeout(TICK) {
                 Ok(Ok(status)) => return Some(Ending::Exited(status)),
-                // Its status is lost, for example because the parent ignores children: it has ended in an unknown way.
+                // Its status is lost, for example because the parent ignores children: it has ended in an
+                // unknown way.
                 Ok(Err(_)) | Err(RecvTimeoutError::Disconnected) => {
                     return Some(Ending::Exited(ExitStatus::from_raw(1 << 8)));
                 }

@@ -1,5 +1,6 @@
-//! Processes that a run leaves behind: workers that outlive their parent, daemons with a process group of their own. They
-//! are found by their environment, which names the folder of the run (on Linux; elsewhere only the process group ends).
+//! Processes that a run leaves behind: workers that outlive their parent, daemons with a process group of
+//! their own. They are found by their environment, which names the folder of the run (on Linux; elsewhere
+//! only the process group ends).
 
 use super::super::{cost, interrupt::Interrupt};
 use rustix::process::{Pid, Signal, kill_process};
@@ -14,8 +15,9 @@ const GRACE: Duration = Duration::from_secs(3);
 /// The interval at which they are looked for.
 const TICK: Duration = Duration::from_millis(20);
 
-/// Ends the processes of a run whose folder is `mark`, once the command has ended: they may end by themselves, are asked
-/// to, and are killed. Returns the names of those that did not end by themselves, in order.
+/// Ends the processes of a run whose folder is `mark`, once the command has ended: they may end by
+/// themselves, are asked to, and are killed. Returns the names of those that did not end by themselves, in
+/// order.
 pub fn end(mark: &Path, interrupt: &Interrupt) -> Vec<String> {
     let mark = mark.as_os_str().as_encoded_bytes();
     if gone(mark, PATIENCE, || !interrupt.is_set()) {

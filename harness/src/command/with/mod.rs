@@ -1,10 +1,12 @@
-//! `shaketable with`: runs a program that uses FoundationDB's C library once per seed, on a simulated cluster.
+//! `shaketable with`: runs a program that uses FoundationDB's C library once per seed, on a simulated
+//! cluster.
 //!
-//! The program finds the library of the package `shaketable-driver` in place of FoundationDB's, with a seed and faults in
-//! its environment. What it prints is shown for the run that fails. Each process of a run that uses the library leaves a
-//! report: the reports of the failing run are printed, and they tell whether a run used a simulated cluster at all. A
-//! process that ends without one (`_exit`, a crash, a signal, every program in Go) leaves a journal of its calls, which
-//! is performed again here: its cluster is judged all the same.
+//! The program finds the library of the package `shaketable-driver` in place of FoundationDB's, with a seed
+//! and faults in its environment. What it prints is shown for the run that fails. Each process of a run that
+//! uses the library leaves a report: the reports of the failing run are printed, and they tell whether a run
+//! used a simulated cluster at all. A process that ends without one (`_exit`, a crash, a signal, every
+//! program in Go) leaves a journal of its calls, which is performed again here: its cluster is judged all the
+//! same.
 
 mod child;
 mod left;
@@ -312,8 +314,8 @@ fn lossy(text: &[u8]) -> String {
     String::from_utf8_lossy(text).into_owned()
 }
 
-/// Removes a temporary folder. One that remains, because a process of the command still writes to it, is the system's to
-/// remove.
+/// Removes a temporary folder. One that remains, because a process of the command still writes to it, is the
+/// system's to remove.
 fn close(folder: TempDir) {
     let _ = folder.close();
 }

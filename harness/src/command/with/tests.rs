@@ -92,8 +92,8 @@ fn a_signal_and_the_end_of_its_time_fail_a_run() {
     assert!(text.starts_with("asked\n"), "{text}");
 }
 
-/// A process that ends by itself a little after the command leaves its report; others are ended, also those that have a
-/// process group of their own or ignore an interrupt.
+/// A process that ends by itself a little after the command leaves its report; others are ended, also those
+/// that have a process group of their own or ignore an interrupt.
 #[test]
 fn what_outlives_the_command_is_waited_for_and_then_ended() {
     let place = place();

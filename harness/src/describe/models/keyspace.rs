@@ -1,8 +1,9 @@
 //! An ordered map, and one FoundationDB transaction over it: the model of the `api` workload.
 //!
-//! It is written from the documentation of the API and not from the simulated client, so that errors of the client
-//! show as differences. A [`View`] returns what a transaction reads that sees `base` and its own writes; [`apply`]
-//! makes its writes permanent with its versionstamp. Conflicts, sizes and errors other than 1036 are not modelled.
+//! It is written from the documentation of the API and not from the simulated client, so that errors of the
+//! client show as differences. A [`View`] returns what a transaction reads that sees `base` and its own
+//! writes; [`apply`] makes its writes permanent with its versionstamp. Conflicts, sizes and errors other than
+//! 1036 are not modelled.
 
 use bytes::Bytes;
 pub use shaketable_sim::judges::combine;
@@ -140,9 +141,9 @@ impl<'a> View<'a> {
         }
     }
 
-    /// Whether FoundationDB's client certainly resolves the selector as this view does. The client treats a key
-    /// that the transaction itself has cleared with `CompareAndClear` as present (`resolveKeySelectorFromCache`
-    /// checks the kind of the write, not its result).
+    /// Whether FoundationDB's client certainly resolves the selector as this view does. The client treats a
+    /// key that the transaction itself has cleared with `CompareAndClear` as present
+    /// (`resolveKeySelectorFromCache` checks the kind of the write, not its result).
     pub fn resolves_surely(&self, selector: &KeySelector) -> bool {
         let is_plain = selector.offset == 1 && !selector.or_equal;
         let may_clear = |w: &Write| matches!(w, Write::Atomic(MutationType::CompareAndClear, ..));

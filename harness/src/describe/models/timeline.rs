@@ -1,7 +1,7 @@
 //! A model for transactions with snapshot reads: its state at the commit, and its state at the read version.
 //!
-//! A serializable read sees the state at the commit. A snapshot read sees the state at the read version, which may
-//! be older, and the transaction's own writes.
+//! A serializable read sees the state at the commit. A snapshot read sees the state at the read version,
+//! which may be older, and the transaction's own writes.
 
 use crate::describe::specimen::At;
 use shaketable_sim::proto::Version;
@@ -60,8 +60,8 @@ impl<M: Clone> Timeline<M> {
         &self.now
     }
 
-    /// What the snapshot reads of the transaction in progress see. A transaction that does not commit is replayed
-    /// at its read version, so that it sees the current state.
+    /// What the snapshot reads of the transaction in progress see. A transaction that does not commit is
+    /// replayed at its read version, so that it sees the current state.
     pub fn snapshot(&self) -> &M {
         self.open.as_ref().map_or(&self.now, |(_, seen)| seen)
     }

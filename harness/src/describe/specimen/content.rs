@@ -3,8 +3,8 @@
 use serde::{Deserialize, Serialize};
 use std::fmt::Debug;
 
-/// A value in answers and models: its length, hash and first bytes. This distinguishes it from other values, and
-/// stays short enough to be printed and to be recorded by a session.
+/// A value in answers and models: its length, hash and first bytes. This distinguishes it from other values,
+/// and stays short enough to be printed and to be recorded by a session.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Content {
     length: usize,

@@ -1,10 +1,10 @@
 //! Workloads over a layer whose operations each run in one transaction.
 //!
-//! A [`Specimen`] describes a layer: its operations as plain data, how each is done in a transaction, a sequential
-//! model that gives the expected answers, and how the stored data is read back as a model. [`Mounted`] makes a
-//! [`Workload`](crate::describe::workload::Workload) of it: clients with exactly-once sessions and timeouts, several operations composed in one
-//! transaction, refusals compared by their messages, unknown outcomes resolved, the model's judge, the audit and
-//! the check.
+//! A [`Specimen`] describes a layer: its operations as plain data, how each is done in a transaction, a
+//! sequential model that gives the expected answers, and how the stored data is read back as a model.
+//! [`Mounted`] makes a [`Workload`](crate::describe::workload::Workload) of it: clients with exactly-once
+//! sessions and timeouts, several operations composed in one transaction, refusals compared by their
+//! messages, unknown outcomes resolved, the model's judge, the audit and the check.
 
 mod content;
 mod mounted;
@@ -46,16 +46,16 @@ use std::{
 /// The place of an operation in the sequential order.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct At<'a> {
-    /// The versionstamp of its transaction if that committed: eight bytes of commit version and two bytes of batch
-    /// order, big-endian.
+    /// The versionstamp of its transaction if that committed: eight bytes of commit version and two bytes of
+    /// batch order, big-endian.
     pub stamp: Option<[u8; 10]>,
     /// The read version of its transaction.
     pub read_version: Option<Version>,
-    /// The highest version that was known to be committed when the operation was called. Transactions with a higher
-    /// version may have committed during the operation.
+    /// The highest version that was known to be committed when the operation was called. Transactions with a
+    /// higher version may have committed during the operation.
     pub called: Version,
-    /// The message with which the transaction was refused. A layer that makes free choices, such as an allocator,
-    /// may have made a choice that leads to a refusal.
+    /// The message with which the transaction was refused. A layer that makes free choices, such as an
+    /// allocator, may have made a choice that leads to a refusal.
     pub refusal: Option<&'a str>,
 }
 
@@ -80,9 +80,9 @@ pub trait Specimen: Clone + Debug + Serialize + DeserializeOwned + Send + Sync +
     const TRANSACTIONS: Range<u64> = 8..40;
     /// The maximum number of calls in one transaction is drawn from this range.
     const TOGETHER: Range<u64> = 1..5;
-    /// Whether several calls may run side by side in one transaction, with joined futures. Their effects and answers
-    /// must be those of calls one after the other, in the order in which their futures were first polled. A layer whose
-    /// calls take turns ([`Transaction::writing`]) promises this.
+    /// Whether several calls may run side by side in one transaction, with joined futures. Their effects and
+    /// answers must be those of calls one after the other, in the order in which their futures were first
+    /// polled. A layer whose calls take turns ([`Transaction::writing`]) promises this.
     const JOINS: bool = true;
 
     /// Its planted bugs. [`Mounted`] implements those named [`UNRECORDED`], [`UNWRITTEN`], [`DEFERRED`],
@@ -91,8 +91,8 @@ pub trait Specimen: Clone + Debug + Serialize + DeserializeOwned + Send + Sync +
         &[]
     }
 
-    /// The `sometimes!` and `reachable!` claims that its sweep must reach, in addition to those of the exactly-once
-    /// mechanism.
+    /// The `sometimes!` and `reachable!` claims that its sweep must reach, in addition to those of the
+    /// exactly-once mechanism.
     fn points() -> &'static [&'static str] {
         &[]
     }
@@ -107,8 +107,8 @@ pub trait Specimen: Clone + Debug + Serialize + DeserializeOwned + Send + Sync +
     fn operation(&self, client: usize) -> BoxedStrategy<Self::Op>;
 
     /// The strategy of the calls of client number `client`, transaction by transaction. `transactions` is the
-    /// number of transactions, `together` the number of calls in each. Implement it if calls depend on those drawn
-    /// before them; by default each call is an [`operation`](Specimen::operation).
+    /// number of transactions, `together` the number of calls in each. Implement it if calls depend on those
+    /// drawn before them; by default each call is an [`operation`](Specimen::operation).
     fn transactions(
         &self,
         client: usize,
@@ -118,8 +118,8 @@ pub trait Specimen: Clone + Debug + Serialize + DeserializeOwned + Send + Sync +
         vec(vec(self.operation(client), together), transactions).boxed()
     }
 
-    /// Stores in a drawn call what identifies it within the run: its client, and its number among the client's
-    /// calls.
+    /// Stores in a drawn call what identifies it within the run: its client, and its number among the
+    /// client's calls.
     fn number(op: &mut Self::Op, client: usize, number: usize) {
         let _ = (op, client, number);
     }
@@ -127,32 +127,35 @@ pub trait Specimen: Clone + Debug + Serialize + DeserializeOwned + Send + Sync +
     /// Whether a call never writes.
     fn is_read_only(op: &Self::Op) -> bool;
 
-    /// Whether this call, if it is refused, has written nothing, so that its caller may do something else in the
-    /// transaction. Not so for a call that consists of several calls of the layer.
+    /// Whether this call, if it is refused, has written nothing, so that its caller may do something else in
+    /// the transaction. Not so for a call that consists of several calls of the layer.
     fn refuses_cleanly(op: &Self::Op, refusal: &Self::Error) -> bool {
         let _ = (op, refusal);
         true
     }
 
-    /// Whether the layer promises that this call never conflicts with another call for which this is true. A judge
-    /// checks it.
+    /// Whether the layer promises that this call never conflicts with another call for which this is true. A
+    /// judge checks it.
     fn is_conflict_free(&self, op: &Self::Op) -> bool {
         let _ = op;
         false
     }
 
-    /// The kinds of calls that need not succeed, as [`Workload::rare_kinds`](crate::describe::workload::Workload::rare_kinds).
+    /// The kinds of calls that need not succeed, as
+    /// [`Workload::rare_kinds`](crate::describe::workload::Workload::rare_kinds).
     fn rare_kinds() -> &'static [&'static str] {
         &[]
     }
 
-    /// A key in the words of the layer, as [`Workload::describe_key`](crate::describe::workload::Workload::describe_key).
+    /// A key in the words of the layer, as
+    /// [`Workload::describe_key`](crate::describe::workload::Workload::describe_key).
     fn describe_key(&self, key: &[u8]) -> Option<String> {
         let _ = key;
         None
     }
 
-    /// A value in the words of the layer, as [`Workload::describe_value`](crate::describe::workload::Workload::describe_value).
+    /// A value in the words of the layer, as
+    /// [`Workload::describe_value`](crate::describe::workload::Workload::describe_value).
     fn describe_value(&self, key: &[u8], value: &[u8]) -> Option<String> {
         let _ = (key, value);
         None
@@ -171,8 +174,8 @@ pub trait Specimen: Clone + Debug + Serialize + DeserializeOwned + Send + Sync +
         false
     }
 
-    /// Does one call in a transaction. `isolation` is for calls that [take it](Specimen::takes_isolation). This is
-    /// the place of planted bugs that concern a single transaction.
+    /// Does one call in a transaction. `isolation` is for calls that [take it](Specimen::takes_isolation).
+    /// This is the place of planted bugs that concern a single transaction.
     fn perform<T: Transaction>(
         &self,
         tx: &T,
@@ -181,8 +184,8 @@ pub trait Specimen: Clone + Debug + Serialize + DeserializeOwned + Send + Sync +
         isolation: Isolation,
     ) -> impl Future<Output = Result<Self::Answer, Self::Error>> + Send;
 
-    /// Does the calls in the way of a planted bug that concerns more than one transaction. Returns `None` if the
-    /// bug does not change them.
+    /// Does the calls in the way of a planted bug that concerns more than one transaction. Returns `None` if
+    /// the bug does not change them.
     fn apply_planted<D: Database>(
         &self,
         session: &mut Session<D>,
@@ -192,8 +195,9 @@ pub trait Specimen: Clone + Debug + Serialize + DeserializeOwned + Send + Sync +
         async { None }
     }
 
-    /// Resolves calls whose outcome was unknown. For a workload whose [`apply_planted`](Specimen::apply_planted) records the
-    /// answer of a single call in the layer's own format.
+    /// Resolves calls whose outcome was unknown. For a workload whose
+    /// [`apply_planted`](Specimen::apply_planted) records the answer of a single call in the layer's own
+    /// format.
     fn resolve<D: Database>(
         &self,
         session: &mut Session<D>,
@@ -204,7 +208,8 @@ pub trait Specimen: Clone + Debug + Serialize + DeserializeOwned + Send + Sync +
         async move { Ok(session.resolve(pending).await?.map(|Recorded(answers)| answers)) }
     }
 
-    /// Whether a committed transaction is the effect of its calls: see [`Workload::is_effect`](crate::describe::workload::Workload::is_effect).
+    /// Whether a committed transaction is the effect of its calls: see
+    /// [`Workload::is_effect`](crate::describe::workload::Workload::is_effect).
     fn is_effect(&self, mutations: &[Mutation]) -> bool {
         !sessions::is_fence(mutations)
     }
@@ -212,14 +217,14 @@ pub trait Specimen: Clone + Debug + Serialize + DeserializeOwned + Send + Sync +
     /// The sequential model after [`setup`](Specimen::setup).
     fn model(&self) -> Self::Model;
 
-    /// Does one call on the model, and returns the expected answer. After a refusal the model is restored to its
-    /// state before the transaction.
+    /// Does one call on the model, and returns the expected answer. After a refusal the model is restored to
+    /// its state before the transaction.
     fn replay(&self, model: &mut Self::Model, op: &Self::Op, at: &At) -> Result<Self::Answer, Self::Error>;
 
-    /// Fills in the choices that [`replay`](Specimen::replay) leaves open where the layer chooses freely, as an
-    /// allocator does: in the model after the calls of a transaction, and in their expected answers. `answers` are
-    /// the actual answers, if the client received them, and `mutations` are the writes. A choice that is not
-    /// allowed remains open and therefore matches nothing.
+    /// Fills in the choices that [`replay`](Specimen::replay) leaves open where the layer chooses freely, as
+    /// an allocator does: in the model after the calls of a transaction, and in their expected answers.
+    /// `answers` are the actual answers, if the client received them, and `mutations` are the writes. A
+    /// choice that is not allowed remains open and therefore matches nothing.
     fn choose(
         &self,
         model: &mut Self::Model,
@@ -230,8 +235,8 @@ pub trait Specimen: Clone + Debug + Serialize + DeserializeOwned + Send + Sync +
         let _ = (model, expected, answers, mutations);
     }
 
-    /// The wait of a call that was alone in its transaction, returned `answer` and left this model; `None` for a
-    /// call that did not wait.
+    /// The wait of a call that was alone in its transaction, returned `answer` and left this model; `None`
+    /// for a call that did not wait.
     fn wait(&self, model: &Self::Model, op: &Self::Op, answer: &Self::Answer, at: &At) -> Option<Wait> {
         let _ = (model, op, answer, at);
         None

@@ -30,7 +30,8 @@ pub struct Mounted<S: Specimen> {
     together: Range<usize>,
     /// The timeout that clients set on their database, in milliseconds.
     timeout: Option<i32>,
-    /// Whether clients use plain transactions instead of a session: an unknown commit result is then not resolved.
+    /// Whether clients use plain transactions instead of a session: an unknown commit result is then not
+    /// resolved.
     bare: bool,
     planted: Option<Planted>,
 }

@@ -57,8 +57,8 @@ fn perform_at_both_levels<'a, S: Specimen, T: Transaction>(
     }
 }
 
-/// Whether a call of a transaction that does several side by side has failed with an error of FoundationDB. The
-/// transaction is lost then, and the other calls may find what that one has left half done.
+/// Whether a call of a transaction that does several side by side has failed with an error of FoundationDB.
+/// The transaction is lost then, and the other calls may find what that one has left half done.
 type Lost = AtomicBool;
 
 /// Does one call: some of the read-only ones at both isolation levels, unless others run `beside` it.
@@ -95,8 +95,8 @@ fn perform_one<'a, S: Specimen, T: Transaction>(
 /// One in this many transactions with several calls does them side by side.
 const TRANSACTIONS_PER_JOINED: u64 = 2;
 
-/// Does the calls of one transaction in order: one after the other, or with joined futures. The answer is that of the
-/// first call that fails.
+/// Does the calls of one transaction in order: one after the other, or with joined futures. The answer is
+/// that of the first call that fails.
 #[allow(
     clippy::manual_async_fn,
     reason = "a plain async fn that borrows into `Database::run` is not Send (rust-lang/rust#100013)"
@@ -125,7 +125,8 @@ pub(super) fn perform_all<'a, S: Specimen, T: Transaction>(
     }
 }
 
-/// Polls calls of one transaction side by side, and returns their answers, or the error of the first one that fails.
+/// Polls calls of one transaction side by side, and returns their answers, or the error of the first one that
+/// fails.
 pub async fn join<A, E>(calls: Vec<BoxFuture<'_, Result<A, E>>>) -> Result<Vec<A>, E> {
     join_all(calls).await.into_iter().collect()
 }
@@ -149,8 +150,8 @@ pub(super) fn perform_interleaved<'a, S: Specimen, T: Transaction>(
     }
 }
 
-/// The outcome of an operation that ended with an error and has no effect: FoundationDB's errors are failures, and
-/// those of the layer are answers.
+/// The outcome of an operation that ended with an error and has no effect: FoundationDB's errors are
+/// failures, and those of the layer are answers.
 pub fn refused<A, E: RetryError + Display>(error: &E) -> Outcome<Answer<A>> {
     error.fdb().map_or_else(|| Outcome::Answered(Answer::Refused(error.to_string())), Outcome::Failed)
 }
@@ -185,8 +186,8 @@ pub(super) enum Reads {
     Kept(Option<i64>),
 }
 
-/// Does the calls in a retry loop without a session. Returns the read version with the answers, if it is to be
-/// kept.
+/// Does the calls in a retry loop without a session. Returns the read version with the answers, if it is to
+/// be kept.
 pub(super) async fn run_all<S: Specimen, D: Database>(
     specimen: &S,
     db: &D,
@@ -257,7 +258,8 @@ pub(super) async fn without_commit<S: Specimen, D: Database>(
     }
 }
 
-/// Does the calls in a transaction without a session. It retries only if the last attempt certainly had no effect.
+/// Does the calls in a transaction without a session. It retries only if the last attempt certainly had no
+/// effect.
 pub(super) async fn without_session<S: Specimen, D: Database>(
     specimen: &S,
     db: &D,

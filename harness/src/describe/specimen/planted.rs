@@ -19,8 +19,8 @@ use std::{collections::BTreeMap, pin::pin, time::Duration};
 pub const UNRECORDED: &str = "unrecorded";
 /// The name of a planted bug that every specimen can list: a write is acknowledged and never committed.
 pub const UNWRITTEN: &str = "unwritten";
-/// The name of a planted bug that every specimen can list: a write is acknowledged immediately and committed with
-/// the client's next write.
+/// The name of a planted bug that every specimen can list: a write is acknowledged immediately and committed
+/// with the client's next write.
 pub const DEFERRED: &str = "deferred";
 /// The name of a planted bug that every specimen can list: a client that repeats a read-only call returns the
 /// answer of the first call.
@@ -29,10 +29,11 @@ pub const REMEMBERED: &str = "remembered";
 pub const KEPT_VERSION: &str = "kept-version";
 /// The name of a planted bug that every specimen can list: reads accept a causally risky read version.
 pub const RISKY_READ: &str = "risky-read";
-/// The name of a planted bug that every specimen can list: a write is acknowledged without awaiting its commit.
+/// The name of a planted bug that every specimen can list: a write is acknowledged without awaiting its
+/// commit.
 pub const NOT_AWAITED: &str = "not-awaited";
-/// The name of a planted bug that every specimen can list: calls that run side by side in one transaction do not take
-/// turns.
+/// The name of a planted bug that every specimen can list: calls that run side by side in one transaction do
+/// not take turns.
 pub const INTERLEAVED: &str = "interleaved";
 
 /// A planted bug in the way a client uses the layer.

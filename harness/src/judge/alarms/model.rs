@@ -148,8 +148,8 @@ impl Run {
         self.ends(client, Outcome::Answered(read.map(str::to_owned)))
     }
 
-    /// Adds an attempt of the client's last operation with this read version. `committed` is the version at which
-    /// its write committed, and the time at which that was durable.
+    /// Adds an attempt of the client's last operation with this read version. `committed` is the version at
+    /// which its write committed, and the time at which that was durable.
     fn attempt(
         &mut self,
         client: usize,

@@ -16,7 +16,8 @@ use shaketable_sim::{
 use shaketable_tx::{Isolation, KeySelector};
 use std::sync::Arc;
 
-/// Attempts 0 and 1 set `a` at versions 10 and 20, attempt 2 sets `b` at version 15, and attempt 3 does these calls at version
+/// Attempts 0 and 1 set `a` at versions 10 and 20, attempt 2 sets `b` at version 15, and attempt 3 does these
+/// calls at version
 /// 20. If `committed` is set, attempt 4 clears `a` at version 30 in the transaction before attempt 3.
 fn read(committed: bool, calls: Vec<Call>) -> Witness {
     let mut story = Story::default();

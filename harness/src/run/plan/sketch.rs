@@ -108,7 +108,8 @@ impl Sketch {
         self.without(&gone)
     }
 
-    /// The same with each decision at the first opportunity of its operation: a later one may not come without the others.
+    /// The same with each decision at the first opportunity of its operation: a later one may not come
+    /// without the others.
     pub fn with_first_opportunities(&self) -> Sketch {
         let mut first = self.clone();
         let mut seen = Vec::new();
@@ -127,8 +128,8 @@ impl Sketch {
         self.configuration.as_ref().map_or_else(all, |reduced| reduced.clients.clone())
     }
 
-    /// As many of these clients as a configuration has: all that have an operation, and the first of the others. `None`
-    /// if it has too few or more.
+    /// As many of these clients as a configuration has: all that have an operation, and the first of the
+    /// others. `None` if it has too few or more.
     pub fn fewer_clients(&self, count: usize) -> Option<Vec<usize>> {
         let mut clients = self.clients();
         let too_many = clients.len().checked_sub(count)?;
@@ -155,7 +156,8 @@ impl Sketch {
         faults
     }
 
-    /// The number of a client among the remaining ones. What is no client of the plan, such as the auditor, keeps its own.
+    /// The number of a client among the remaining ones. What is no client of the plan, such as the auditor,
+    /// keeps its own.
     fn new_client(&self, client: ClientId) -> Option<ClientId> {
         let number = usize::from(client.0);
         if number >= self.operations.len() {
@@ -164,7 +166,8 @@ impl Sketch {
         self.clients().iter().position(|kept| *kept == number).map(|at| ClientId(at as u16))
     }
 
-    /// A step of a run of what remains, with the numbers of the whole plan. `None` if its operation is not there.
+    /// A step of a run of what remains, with the numbers of the whole plan. `None` if its operation is not
+    /// there.
     pub fn original(&self, step: Step) -> Option<Step> {
         let (client, operation) =
             self.original_operation(usize::from(step.client.0), step.operation as usize)?;

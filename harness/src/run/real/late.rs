@@ -1,5 +1,5 @@
-//! What FoundationDB's client does and the simulated one does not: replies are learned of late, because threads are
-//! preempted, and its own fault injection ends calls with 4100.
+//! What FoundationDB's client does and the simulated one does not: replies are learned of late, because
+//! threads are preempted, and its own fault injection ends calls with 4100.
 
 use super::{
     recorded::{Recorded, SharedHistory},
@@ -41,8 +41,8 @@ use std::{
 /// How late the reply to a read is learned of.
 const LATE: u64 = 20;
 
-/// A database whose client learns of the replies to `get` late, as from FoundationDB's client: a reply that is there stays
-/// there, also if its transaction is reset meanwhile.
+/// A database whose client learns of the replies to `get` late, as from FoundationDB's client: a reply that
+/// is there stays there, also if its transaction is reset meanwhile.
 #[derive(Clone)]
 struct Preempted {
     db: AnyDatabase,

@@ -2,9 +2,9 @@
 //!
 //! A run uses one prefix ([`Site`]) and touches no key outside of it: its clients get a
 //! [`Prefixed`](prefixed::Prefixed) database. The clients record the history: each call with its result. Each
-//! transaction that writes also writes a versionstamped key, which shows whether it committed ([`recorded`]). The
-//! judges read this history like that of a simulated run. Only conflict ranges are missing, because the C client
-//! does not expose them; therefore conflict-free operations are not judged.
+//! transaction that writes also writes a versionstamped key, which shows whether it committed ([`recorded`]).
+//! The judges read this history like that of a simulated run. Only conflict ranges are missing, because the C
+//! client does not expose them; therefore conflict-free operations are not judged.
 //!
 //! The tests run it on the simulated cluster.
 
@@ -26,8 +26,8 @@ use crate::judge::finding::Kind;
 use shaketable_sim::faults::Family;
 use shaketable_tx::{AnyDatabase, Error};
 
-/// The fault families that a real cluster has as well: a run delivers the deaths of clients, and the fault injection of
-/// FoundationDB's client ends calls with errors (`CLIENT_BUGGIFY` in its `NativeAPI.actor.cpp`).
+/// The fault families that a real cluster has as well: a run delivers the deaths of clients, and the fault
+/// injection of FoundationDB's client ends calls with errors (`CLIENT_BUGGIFY` in its `NativeAPI.actor.cpp`).
 pub const FAMILIES: &[Family] = &[
     Family::ClientDeath,
     Family::UnknownCommitted,

@@ -1,18 +1,18 @@
-//! A separate keyspace within a database: every stored key begins with a prefix, which the application does not
-//! see.
+//! A separate keyspace within a database: every stored key begins with a prefix, which the application does
+//! not see.
 //!
 //! The application uses keys from `""` to `"\xff"` as on an empty cluster, and touches no key outside of the
-//! prefix: options that permit writes to system keys are refused. Special keys and system keys are read without
-//! the prefix.
+//! prefix: options that permit writes to system keys are refused. Special keys and system keys are read
+//! without the prefix.
 //!
 //! Four things differ from an empty cluster:
 //!
 //! * The maximum key length is shorter by the length of the prefix.
-//! * A range that begins at a selector with an offset of 0 or less, or ends at one with an offset of more than 1,
-//!   is read in two steps, because such a selector could leave the prefix. The second step begins only when the
-//!   future is polled.
-//! * Conflict ranges of selectors that do leave the prefix extend beyond it, so that writes of other applications
-//!   can conflict.
+//! * A range that begins at a selector with an offset of 0 or less, or ends at one with an offset of more
+//!   than 1, is read in two steps, because such a selector could leave the prefix. The second step begins
+//!   only when the future is polled.
+//! * Conflict ranges of selectors that do leave the prefix extend beyond it, so that writes of other
+//!   applications can conflict.
 //! * Mapped ranges are refused with 2108, because a mapper creates keys without the prefix.
 
 use crate::describe::pass_on::pass_on;
@@ -95,8 +95,8 @@ impl Space {
         if key == END { self.end.clone() } else { self.key(key) }
     }
 
-    /// The stored form of the two bounds of a range. A range that begins at a user key and ends in the system keys
-    /// is replaced by an empty range at its end, which the client refuses or which has no effect.
+    /// The stored form of the two bounds of a range. A range that begins at a user key and ends in the system
+    /// keys is replaced by an empty range at its end, which the client refuses or which has no effect.
     fn part(&self, begin: &[u8], end: &[u8]) -> (Bytes, Bytes) {
         match (begin < END, end > END) {
             (true, true) => (Bytes::copy_from_slice(end), Bytes::copy_from_slice(end)),
@@ -119,8 +119,8 @@ impl Space {
         }
     }
 
-    /// The stored form of a key that ends with the offset of its versionstamp. A key with an invalid offset is
-    /// unchanged, so that the client refuses it.
+    /// The stored form of a key that ends with the offset of its versionstamp. A key with an invalid offset
+    /// is unchanged, so that the client refuses it.
     fn stamped(&self, key: &[u8]) -> Bytes {
         let stored = || {
             let (name, offset) = key.split_last_chunk::<4>()?;
@@ -168,8 +168,8 @@ impl<D: Database> Database for Prefixed<D> {
     }
 }
 
-/// Whether a selector may resolve to a key outside of the prefix of its key: before it for the begin of a range,
-/// and after it for the end.
+/// Whether a selector may resolve to a key outside of the prefix of its key: before it for the begin of a
+/// range, and after it for the end.
 fn may_leave(selector: &KeySelector, forwards: bool) -> bool {
     selector.key < END && if forwards { selector.offset > 1 } else { selector.offset < 1 }
 }

@@ -1,12 +1,12 @@
 //! A client of a real cluster that records the history.
 //!
-//! Every call is recorded as the simulated client records it. Each transaction that writes also writes an entry
-//! into a log: a key with its versionstamp and the number of the attempt. The log shows whether an attempt with an
-//! unknown outcome committed, and at which version. From both, [`SharedHistory::history`] makes a history like that of a
-//! simulated run.
+//! Every call is recorded as the simulated client records it. Each transaction that writes also writes an
+//! entry into a log: a key with its versionstamp and the number of the attempt. The log shows whether an
+//! attempt with an unknown outcome committed, and at which version. From both, [`SharedHistory::history`]
+//! makes a history like that of a simulated run.
 //!
-//! The futures of the database are boxed: those of a layer contain them many times, and the stacks of threads are
-//! small.
+//! The futures of the database are boxed: those of a layer contain them many times, and the stacks of threads
+//! are small.
 
 use super::prefixed::{Prefixed, PrefixedTransaction, Space};
 use crate::describe::pass_on::pass_on;
@@ -31,8 +31,9 @@ use std::{collections::BTreeMap, future::Future, sync::Arc, time::Duration};
 pub struct SharedHistory(Mutex<History>);
 
 impl SharedHistory {
-    /// A version that includes everything that was acknowledged: the highest one of an acknowledged commit, or of a
-    /// transaction that only read. A retry may find that the commit with an unknown result before it took effect.
+    /// A version that includes everything that was acknowledged: the highest one of an acknowledged commit,
+    /// or of a transaction that only read. A retry may find that the commit with an unknown result before it
+    /// took effect.
     pub fn latest_commit(&self) -> Version {
         let version = |attempt: &Attempt| match attempt.reported {
             Reported::Committed { version, .. } => version,
@@ -172,12 +173,14 @@ struct Record {
     history: Arc<SharedHistory>,
     client: ClientId,
     operation: Option<u32>,
-    /// The number of the attempt within its transaction, so that a late reply is not recorded in the next attempt.
+    /// The number of the attempt within its transaction, so that a late reply is not recorded in the next
+    /// attempt.
     number: u32,
     id: Option<AttemptId>,
     calls: Vec<Call>,
     version_requested: Option<Nanos>,
-    /// Whether `on_error` is in progress: the client may have begun the next attempt already, before its recorder knows.
+    /// Whether `on_error` is in progress: the client may have begun the next attempt already, before its
+    /// recorder knows.
     is_ending: bool,
     /// When something was first called since then, which the client may have taken for the next attempt.
     called_meanwhile: Option<Nanos>,
@@ -227,8 +230,8 @@ impl Record {
         drop(std::mem::replace(self, next));
     }
 
-    /// A call follows for which the client may request the read version. The request is not earlier than this, and may
-    /// be later: a verdict about its order holds at whatever time this thread proceeds.
+    /// A call follows for which the client may request the read version. The request is not earlier than
+    /// this, and may be later: a verdict about its order holds at whatever time this thread proceeds.
     fn version_is_needed(&mut self, now: Nanos) {
         self.version_requested.get_or_insert(now);
         if self.is_ending {
@@ -296,7 +299,8 @@ impl<D: Database> RecordedTransaction<D> {
         self.shared.inner.env().now().as_nanos() as Nanos
     }
 
-    /// Records a call. Returns the number of the attempt and the index of the call, for [`replied`](Self::replied).
+    /// Records a call. Returns the number of the attempt and the index of the call, for
+    /// [`replied`](Self::replied).
     fn call(&self, call: Call) -> (u32, usize) {
         let now = self.now();
         let mut record = self.record.lock();
@@ -315,8 +319,8 @@ impl<D: Database> RecordedTransaction<D> {
         self.record.lock().version_is_needed(now);
     }
 
-    /// Records the reply to a call, and the read version of the attempt. A reply that is late, because its attempt has
-    /// ended, asks for nothing: the request would be that of the next attempt.
+    /// Records the reply to a call, and the read version of the attempt. A reply that is late, because its
+    /// attempt has ended, asks for nothing: the request would be that of the next attempt.
     async fn replied(&self, (number, at): (u32, usize), note: impl FnOnce(&mut Call)) {
         let is_late = || {
             let record = self.record.lock();
@@ -482,7 +486,8 @@ impl<D: Database> Transaction for RecordedTransaction<D> {
         let (writes, first) = (record.writes(), record.commit_sent.is_none());
         let mut stamp = None;
         if record.version_requested.is_none() {
-            // The client requests one that need not include what was acknowledged before (`NativeAPI.actor.cpp`).
+            // The client requests one that need not include what was acknowledged before
+            // (`NativeAPI.actor.cpp`).
             record.fresh = false;
         }
         record.version_is_needed(now);

@@ -1,4 +1,5 @@
-//! How long keys may be where a run takes place: below the prefix of a run on a real cluster they are shorter.
+//! How long keys may be where a run takes place: below the prefix of a run on a real cluster they are
+//! shorter.
 
 use std::cell::Cell;
 
@@ -10,9 +11,9 @@ thread_local! {
 }
 
 /// By how many bytes a key that FoundationDB is to accept must stay below
-/// [`KEY_SIZE_LIMIT`](shaketable_tx::KEY_SIZE_LIMIT), in the run of this thread. It is 0 on a simulated cluster,
-/// whose keys have no prefix. A layer knows its own subspace, but not what is before it; keys between the two limits would
-/// be refused by the commit only.
+/// [`KEY_SIZE_LIMIT`](shaketable_tx::KEY_SIZE_LIMIT), in the run of this thread. It is 0 on a simulated
+/// cluster, whose keys have no prefix. A layer knows its own subspace, but not what is before it; keys
+/// between the two limits would be refused by the commit only.
 pub fn key_room() -> usize {
     ROOM.get()
 }

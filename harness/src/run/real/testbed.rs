@@ -1,4 +1,5 @@
-//! A real cluster as the testbed of a run: all keys have one prefix, and the clients are tasks of this process.
+//! A real cluster as the testbed of a run: all keys have one prefix, and the clients are tasks of this
+//! process.
 
 use super::{
     Open, Site,
@@ -47,8 +48,8 @@ use std::{
 /// The time limits of a run on a real cluster, and whether it keeps its keys.
 #[derive(Clone, Copy)]
 pub struct Conditions<'a> {
-    /// How long the cluster may take for each step of the run itself: claiming the prefix, the setup, reading the
-    /// log, the final check, clearing the prefix.
+    /// How long the cluster may take for each step of the run itself: claiming the prefix, the setup, reading
+    /// the log, the final check, clearing the prefix.
     pub patience: Duration,
     /// How long clients may take after the act *hurt* before they count as stuck.
     pub bound: Duration,
@@ -107,8 +108,8 @@ pub enum RunError {
 /// How often a run checks whether it should stop, nanoseconds.
 const POLL_INTERVAL: Nanos = 50 * MILLISECOND;
 
-/// How often something of the run itself is tried that ends with 4100 (`internal_error`). The fault injection of
-/// FoundationDB's client ends calls so, and no retry loop repeats them.
+/// How often something of the run itself is tried that ends with 4100 (`internal_error`). The fault injection
+/// of FoundationDB's client ends calls so, and no retry loop repeats them.
 const TRIES: u32 = 20;
 
 /// Tries `work` again if it ends with 4100.
@@ -149,10 +150,10 @@ impl Host for Task {
     fn event(&self, _: Kind, _: u64, _: u64) {}
 }
 
-/// Performs a plan with the prefix of `site`, which must be empty. It is cleared at the end, also after a failure,
-/// unless `conditions.keep` is set. Each client has its own database, opened with `open`, whose options are not
-/// shared. Of the plan's faults, only the deaths of clients are delivered; the others and the plan's cluster are
-/// ignored.
+/// Performs a plan with the prefix of `site`, which must be empty. It is cleared at the end, also after a
+/// failure, unless `conditions.keep` is set. Each client has its own database, opened with `open`, whose
+/// options are not shared. Of the plan's faults, only the deaths of clients are delivered; the others and the
+/// plan's cluster are ignored.
 pub async fn perform(
     plan: &Plan,
     open: Open<'_>,
@@ -267,7 +268,8 @@ impl Access<'_> {
         }
     }
 
-    /// Runs a client, and restarts it after each of its deaths, which drop everything that it has in progress.
+    /// Runs a client, and restarts it after each of its deaths, which drop everything that it has in
+    /// progress.
     async fn run_client(self: Arc<Self>, client: Arc<Client>, deaths: Vec<Strike>) -> Result<(), RunError> {
         let began = self.now();
         let id = ClientId(client.number as u16);

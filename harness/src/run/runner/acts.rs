@@ -20,25 +20,25 @@ use std::sync::Arc;
 
 /// Performs a plan on a fresh testbed. The result does not include the claims of layers and workloads yet.
 pub(crate) async fn perform<T: Testbed>(plan: &Plan, testbed: T) -> Result<RunResult, T::Lost> {
-    // Setup. The workload writes its initial data on a calm cluster, without clients and without faults. Every
-    // later version must satisfy the invariants.
+    // Setup. The workload writes its initial data on a calm cluster, without clients and without faults.
+    // Every later version must satisfy the invariants.
     let mut findings = set_up(plan, &testbed).await?;
     let set_up_at = testbed.latest_commit();
 
-    // Hurt. The clients do their operations, the auditor reads the invariants, and faults strike. The act ends
-    // when all clients are done or the plan's time has elapsed.
+    // Hurt. The clients do their operations, the auditor reads the invariants, and faults strike. The act
+    // ends when all clients are done or the plan's time has elapsed.
     testbed.begin(Act::Hurt);
     let participants = Participants::of(plan);
     testbed.start(&participants)?;
     testbed.wait(&participants, plan.hurt).await?;
 
-    // Heal. Faults stop, and everything that they broke works again. Every client must now finish within a time
-    // limit; a client that does not is stuck.
+    // Heal. Faults stop, and everything that they broke works again. Every client must now finish within a
+    // time limit; a client that does not is stuck.
     testbed.begin(Act::Heal);
     testbed.wait(&participants, testbed.bound()).await?;
 
-    // Check. No client is running and no commit can take effect any more, so the database is final. The judges
-    // read the history, and the final check compares the database with the model.
+    // Check. No client is running and no commit can take effect any more, so the database is final. The
+    // judges read the history, and the final check compares the database with the model.
     testbed.begin(Act::Check);
     let late = !participants.are_done();
     testbed.quiesce(late).await?;
@@ -95,7 +95,8 @@ fn stuck<T: Testbed>(plan: &Plan, operations: &[Vec<Operation<AnyValue>>], testb
     }
 }
 
-/// The final contents of the cluster's replicas. They are empty if the cluster does not settle, which is a finding.
+/// The final contents of the cluster's replicas. They are empty if the cluster does not settle, which is a
+/// finding.
 async fn final_state<T: Testbed>(testbed: &T, findings: &mut Vec<Finding>) -> Result<Vec<Replica>, T::Lost> {
     Ok(testbed.final_state().await?.unwrap_or_else(|why| {
         findings.push(Finding::new(Kind::Settle, why));
@@ -103,8 +104,8 @@ async fn final_state<T: Testbed>(testbed: &T, findings: &mut Vec<Finding>) -> Re
     }))
 }
 
-/// Compares the final database with the final model. Does nothing if the cluster failed or a client is stuck: the
-/// comparison would only report the same problem again.
+/// Compares the final database with the final model. Does nothing if the cluster failed or a client is stuck:
+/// the comparison would only report the same problem again.
 async fn final_check<T: Testbed>(
     plan: &Plan,
     testbed: &T,

@@ -1,5 +1,5 @@
-//! A client of a run. It opens a session and does its operations one after another. It drops some of them before
-//! they finish, and continues. A client that dies is restarted and continues with its next operation.
+//! A client of a run. It opens a session and does its operations one after another. It drops some of them
+//! before they finish, and continues. A client that dies is restarted and continues with its next operation.
 
 use super::{Audits, Host};
 use crate::{
@@ -28,7 +28,8 @@ use std::{any::Any, collections::BTreeSet, panic::AssertUnwindSafe, pin::pin, sy
 pub(crate) struct Progress {
     pub(crate) operations: Vec<Operation<AnyValue>>,
     pub(crate) findings: Vec<Finding>,
-    /// The indices of the operations that did not end by themselves: they were dropped, their client died, or they panicked.
+    /// The indices of the operations that did not end by themselves: they were dropped, their client died, or
+    /// they panicked.
     pub(crate) ended: BTreeSet<usize>,
     /// Whether the client has finished.
     pub(crate) done: bool,

@@ -89,8 +89,8 @@ mod tests {
         proto::{Mutation, Version},
     };
 
-    /// A history of attempts with these results, versions and operations. Attempts with a version are in the log;
-    /// attempts without an operation get one each.
+    /// A history of attempts with these results, versions and operations. Attempts with a version are in the
+    /// log; attempts without an operation get one each.
     fn history(attempts: &[(Reported, Option<Version>, Option<u32>)]) -> History {
         let mut story = Story::default();
         for (reported, version, operation) in attempts {

@@ -1,4 +1,5 @@
-//! Where a client runs: on a machine of the simulated cluster, or as a task of a process that uses a real cluster.
+//! Where a client runs: on a machine of the simulated cluster, or as a task of a process that uses a real
+//! cluster.
 
 use shaketable_sim::{
     client::SimDatabase,

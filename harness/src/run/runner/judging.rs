@@ -28,8 +28,9 @@ pub(super) struct Judged {
 /// The operations of each client, and those that did not end by themselves: client and operation.
 type Performed<'a> = (&'a [Vec<Operation<AnyValue>>], &'a BTreeSet<(usize, usize)>);
 
-/// Judges a run. Audits start at `set_up_at`, the version of the last commit of the setup. `findings` are those of the
-/// run so far, and `broken_at` is the version of the failing audit among them: the history completes their witnesses.
+/// Judges a run. Audits start at `set_up_at`, the version of the last commit of the setup. `findings` are
+/// those of the run so far, and `broken_at` is the version of the failing audit among them: the history
+/// completes their witnesses.
 pub(super) fn judge(
     plan: &Plan,
     history: &History,
@@ -76,8 +77,8 @@ pub(super) fn judge(
     Judged { findings, audited, waits: waits.unwrap_or_default(), model }
 }
 
-/// Completes the witnesses of findings that were made before the history was known: who should have woken the operations that
-/// wait, and who broke what the auditor of the cluster found broken.
+/// Completes the witnesses of findings that were made before the history was known: who should have woken the
+/// operations that wait, and who broke what the auditor of the cluster found broken.
 fn complete(
     findings: &mut [Finding],
     broken_at: Option<Version>,
@@ -142,8 +143,9 @@ mod tests {
         vec![Mutation::Set(key.into(), "1".into())]
     }
 
-    /// Attempts 0, 1 and 2 set `a`, `b` and `a`, the setup sets `c`, `d` and `d2`, and attempt 4 clears `d` and `d2`. Then the final
-    /// check reads `a`, `b`, `c` and the keys from `d` on, and the auditor reads `a` at version 15 and `b` at version 20.
+    /// Attempts 0, 1 and 2 set `a`, `b` and `a`, the setup sets `c`, `d` and `d2`, and attempt 4 clears `d`
+    /// and `d2`. Then the final check reads `a`, `b`, `c` and the keys from `d` on, and the auditor reads `a`
+    /// at version 15 and `b` at version 20.
     fn story() -> Story {
         let mut story = Story::default();
         let get = |key: &'static str| Call::Get {
@@ -194,7 +196,8 @@ mod tests {
         let unfit = Unfit::new("1 is not 2".to_owned(), "2".to_owned(), "1".to_owned());
         let found = differs(unfit.told(), &story().history).witness;
         assert_eq!((found.expected, found.found), (Some("2".to_owned()), Some("1".to_owned())));
-        // The check names an operation: the first one, whose second attempt does not commit, or one that has no effect.
+        // The check names an operation: the first one, whose second attempt does not commit, or one that has
+        // no effect.
         let mut story = story();
         let (_, second) = story.attempt(10, Vec::new());
         (second.client, second.operation) = (ClientId(0), Some(0));

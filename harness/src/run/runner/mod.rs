@@ -1,6 +1,6 @@
 //! Performs a plan in four acts ([`acts`]): *setup*, *hurt* (clients work, faults strike, audits read the
-//! invariants), *heal* (faults end and every pending operation must finish) and *check*. The acts are the same on
-//! a simulated cluster ([`simulated`]) and on a real one ([`real`](crate::run::real)).
+//! invariants), *heal* (faults end and every pending operation must finish) and *check*. The acts are the
+//! same on a simulated cluster ([`simulated`]) and on a real one ([`real`](crate::run::real)).
 
 mod acts;
 mod audit;

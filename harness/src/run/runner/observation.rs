@@ -42,8 +42,8 @@ pub(super) fn done(plan: &Plan, operations: &[Vec<Operation<AnyValue>>]) -> Vec<
     operations.iter().zip(&plan.operations).map(of_client).collect()
 }
 
-/// The name of an operation's kind: of its variant, by its debug output. Operations that do several things at once are
-/// one kind.
+/// The name of an operation's kind: of its variant, by its debug output. Operations that do several things at
+/// once are one kind.
 pub fn kind(shown: &str) -> String {
     let name = |text: &str| text.chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect::<String>();
     let Some(list) = shown.strip_prefix('[') else { return name(shown) };

@@ -1,5 +1,5 @@
-//! Makes the history of a run as plain data: operations, transactions with decoded keys, who wrote what was read, faults,
-//! and the witness of the finding that decides the verdict.
+//! Makes the history of a run as plain data: operations, transactions with decoded keys, who wrote what was
+//! read, faults, and the witness of the finding that decides the verdict.
 
 use super::{
     testbed::{AUDITOR, CHECKER, SETTER},
@@ -162,8 +162,9 @@ impl<'a> Known<'a> {
     }
 }
 
-/// The keys that several attempts of operations touch, one of which writes. A range read touches the keys that it finds, and
-/// those that others write within its range. The records of exactly-once sessions matter to no other client.
+/// The keys that several attempts of operations touch, one of which writes. A range read touches the keys
+/// that it finds, and those that others write within its range. The records of exactly-once sessions matter
+/// to no other client.
 fn shared(history: &History) -> BTreeSet<Bytes> {
     let mut touched: BTreeMap<Bytes, (BTreeSet<usize>, bool)> = BTreeMap::new();
     let of_operations = || {
@@ -496,7 +497,8 @@ mod tests {
         Call::Write(Mutation::Set(key.into(), value.into()))
     }
 
-    /// The setup writes a and b; one attempt adds to a and has an unknown result; another one reads, and clears b.
+    /// The setup writes a and b; one attempt adds to a and has an unknown result; another one reads, and
+    /// clears b.
     fn told() -> RunHistory {
         let mut story = Story::default();
         let writes = |pairs: &[(&'static str, &'static str)]| -> Vec<Mutation> {

@@ -53,8 +53,8 @@ enum Keep<'a> {
     Observed(Observer<'a>),
 }
 
-/// Performs a plan on a simulated cluster. With `keep_trace` the result has the transcript and every event. Never
-/// panics: a panic of the simulated cluster is a finding.
+/// Performs a plan on a simulated cluster. With `keep_trace` the result has the transcript and every event.
+/// Never panics: a panic of the simulated cluster is a finding.
 pub fn run(plan: &Plan, keep_trace: bool) -> RunResult {
     run_and_keep(plan, if keep_trace { Keep::Trace } else { Keep::Nothing })
 }

@@ -37,8 +37,8 @@ pub(crate) trait Testbed {
     /// Why a run cannot be completed, for reasons other than the layer.
     type Lost;
 
-    /// Whether its history has every error that an operation met. The clients of a real cluster do not record how waits for watches
-    /// and for read versions end.
+    /// Whether its history has every error that an operation met. The clients of a real cluster do not record
+    /// how waits for watches and for read versions end.
     const HAS_EVERY_ERROR: bool;
 
     /// Time since the testbed was created.
@@ -74,12 +74,12 @@ pub(crate) trait Testbed {
     /// How long clients may take after faults have ended, nanoseconds.
     fn bound(&self) -> Nanos;
 
-    /// Stops the auditor and the remaining clients, and waits until none of their commits can still take effect.
-    /// `late` is true if some client is not done.
+    /// Stops the auditor and the remaining clients, and waits until none of their commits can still take
+    /// effect. `late` is true if some client is not done.
     fn quiesce(&self, late: bool) -> impl Future<Output = Result<(), Self::Lost>>;
 
-    /// Waits until the cluster has settled, and returns the contents of its replicas. The inner error describes
-    /// what does not settle.
+    /// Waits until the cluster has settled, and returns the contents of its replicas. The inner error
+    /// describes what does not settle.
     fn final_state(&self) -> impl Future<Output = Result<Result<Vec<Replica>, String>, Self::Lost>>;
 
     /// Reads the history. On a real cluster it is complete only after [`final_state`](Testbed::final_state).

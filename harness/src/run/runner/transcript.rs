@@ -1,5 +1,5 @@
-//! The transcript of a run, for the author of a layer: operations, the reads and writes of their transactions with
-//! decoded keys, the reasons why commits failed, and faults by name.
+//! The transcript of a run, for the author of a layer: operations, the reads and writes of their transactions
+//! with decoded keys, the reasons why commits failed, and faults by name.
 
 use super::testbed::{AUDITOR, CHECKER, SETTER};
 use crate::{
@@ -33,7 +33,8 @@ struct Entry {
     text: String,
 }
 
-/// Writes the transcript of a run on a simulated cluster. `machine` returns the name of a machine of the cluster.
+/// Writes the transcript of a run on a simulated cluster. `machine` returns the name of a machine of the
+/// cluster.
 pub(super) fn transcript(
     plan: &Plan,
     operations: &[Vec<Operation<AnyValue>>],
@@ -260,7 +261,8 @@ fn of_call(call: &Call) -> String {
     }
 }
 
-/// The key and the operand of an atomic operation, without the offset of a versionstamp in their last four bytes.
+/// The key and the operand of an atomic operation, without the offset of a versionstamp in their last four
+/// bytes.
 pub(super) fn stamped<'a>(at: &'a [u8], operand: &'a [u8], op: MutationType) -> (&'a [u8], &'a [u8]) {
     let without_offset = |bytes: &'a [u8]| bytes.len().checked_sub(4).map_or(bytes, |end| &bytes[..end]);
     match op {
@@ -300,8 +302,8 @@ pub(super) fn key(bytes: &[u8]) -> String {
         .unwrap_or_else(|| raw(bytes))
 }
 
-/// A value. It is decoded as a tuple only if its first element is text or bytes and it contains no null, because
-/// other encodings can look like tuples of numbers.
+/// A value. It is decoded as a tuple only if its first element is text or bytes and it contains no null,
+/// because other encodings can look like tuples of numbers.
 pub(super) fn value(bytes: &[u8]) -> String {
     let text = || std::str::from_utf8(bytes).ok().filter(|text| !text.chars().any(char::is_control));
     let as_tuple = || match bytes {

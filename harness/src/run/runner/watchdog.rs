@@ -1,8 +1,8 @@
 //! A watchdog on the wall clock, which prints the seed of a run that does not end.
 //!
-//! The simulator ends code that loops without waiting while it uses its database or the clock of the simulated
-//! cluster, and reports it as a finding of the seed. A loop that uses neither cannot be interrupted; the watchdog
-//! then shows which run it is in. It has no effect on runs.
+//! The simulator ends code that loops without waiting while it uses its database or the clock of the
+//! simulated cluster, and reports it as a finding of the seed. A loop that uses neither cannot be
+//! interrupted; the watchdog then shows which run it is in. It has no effect on runs.
 
 #![allow(clippy::disallowed_methods, reason = "virtual time stops when a run loops")]
 
@@ -78,8 +78,8 @@ impl Watchdog {
     }
 }
 
-/// Performs a run, and prints a line to standard error if it takes longer than a minute. `name` should contain the
-/// command that replays the run.
+/// Performs a run, and prints a line to standard error if it takes longer than a minute. `name` should
+/// contain the command that replays the run.
 pub(super) fn watched<T>(name: String, run: impl FnOnce() -> T) -> T {
     static WATCHDOG: OnceLock<Watchdog> = OnceLock::new();
     static THREAD: OnceLock<()> = OnceLock::new();

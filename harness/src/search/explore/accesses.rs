@@ -59,8 +59,9 @@ impl Accesses {
         order.into_iter().enumerate().map(|(rank, operation)| (operation, rank)).collect()
     }
 
-    /// The operations that made the data which these ones met: those which wrote, last before them, what they read or wrote;
-    /// and those which made the data of those. At most `most`, in the order in which they took effect.
+    /// The operations that made the data which these ones met: those which wrote, last before them, what they
+    /// read or wrote; and those which made the data of those. At most `most`, in the order in which they took
+    /// effect.
     pub(super) fn makers(&self, explored: &[Operation], most: usize) -> Vec<Operation> {
         let mut chosen: BTreeSet<Operation> = BTreeSet::new();
         let mut next: Vec<Operation> = explored.to_vec();

@@ -52,8 +52,8 @@ pub struct Case {
     pub(super) subject: usize,
     /// The plan.
     pub(super) sketch: Sketch,
-    /// The operations that are explored, by client and index in the whole plan: those to which something may happen, or
-    /// those whose order matters, in the order of the first serial run.
+    /// The operations that are explored, by client and index in the whole plan: those to which something may
+    /// happen, or those whose order matters, in the order of the first serial run.
     pub(super) explored: Vec<(usize, usize)>,
     /// What happens, in the order in which it happens.
     pub(super) outcomes: Vec<Outcome>,

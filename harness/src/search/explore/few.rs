@@ -22,7 +22,8 @@ const HURT: Nanos = 60 * SECOND;
 pub(crate) struct Few(Plan);
 
 impl Few {
-    /// A plan, drawn with the planted bugs of these demands. The outcomes and orders come from the exploration.
+    /// A plan, drawn with the planted bugs of these demands. The outcomes and orders come from the
+    /// exploration.
     pub(crate) fn drawn(draw: impl Fn(&Demands) -> Plan, demands: &Demands) -> Box<dyn Subject> {
         let demands = Demands {
             profile: Profile::Standard,

@@ -1,18 +1,20 @@
-//! Exploring: certainty beside chance. For plans of a few operations, every outcome of every commit and every order of
-//! the read versions and commits of two operations is run, instead of drawing some of them.
+//! Exploring: certainty beside chance. For plans of a few operations, every outcome of every commit and every
+//! order of the read versions and commits of two operations is run, instead of drawing some of them.
 //!
 //! *Outcomes*: each commit of a few concurrent operations has, one at a time, each outcome that the contract
-//! allows: refused, unknown and applied, unknown and not applied (also for good), landing late, the death of the client before and after.
-//! Each operation is also dropped after each of its first 64 polls. Then a second outcome follows each first one.
+//! allows: refused, unknown and applied, unknown and not applied (also for good), landing late, the death of
+//! the client before and after. Each operation is also dropped after each of its first 64 polls. Then a
+//! second outcome follows each first one.
 //!
-//! *Orders*: for each pair of kinds of operations of two clients, the orders of the read versions and
-//! commits of their first four transactions, at most 100 ([`FaultPlan::order`](shaketable_sim::faults::FaultPlan::order)). Then the same for three clients.
+//! *Orders*: for each pair of kinds of operations of two clients, the orders of the read versions and commits
+//! of their first four transactions, at most 100
+//! ([`FaultPlan::order`](shaketable_sim::faults::FaultPlan::order)). Then the same for three clients.
 //!
-//! The operations are those that a seed draws. The whole plan of a seed is run first, and shows which keys each of them reads
-//! and writes ([`Accesses`]): pairs are made of operations that conflict, after those that made their data and before those
-//! that read what they wrote. A [`Subject`] runs what a [`Sketch`] leaves of its plan, on the smallest
-//! cluster and without any other fault, so that the exploration does not depend on the workload's types. What it
-//! covers is determined by the seeds; nothing in it is left to chance.
+//! The operations are those that a seed draws. The whole plan of a seed is run first, and shows which keys
+//! each of them reads and writes ([`Accesses`]): pairs are made of operations that conflict, after those that
+//! made their data and before those that read what they wrote. A [`Subject`] runs what a [`Sketch`] leaves of
+//! its plan, on the smallest cluster and without any other fault, so that the exploration does not depend on
+//! the workload's types. What it covers is determined by the seeds; nothing in it is left to chance.
 
 mod accesses;
 mod case;

@@ -11,8 +11,8 @@ const TRANSACTIONS: u32 = 4;
 /// The largest number of orders of a group of operations that are run: those with the fewest switches.
 const MOST: usize = 100;
 
-/// The requests that an operation can make first, in the order in which it makes them. Those that it does not make
-/// do not count.
+/// The requests that an operation can make first, in the order in which it makes them. Those that it does not
+/// make do not count.
 pub(super) fn serial(client: ClientId, operation: u32) -> impl Iterator<Item = Step> {
     (0..TRANSACTIONS).flat_map(move |index| {
         [Request::ReadVersion, Request::Commit].map(|request| Step { client, operation, request, index })
@@ -44,7 +44,8 @@ fn permutations<T: Copy>(items: &[T]) -> Vec<Vec<T>> {
     (0..items.len()).flat_map(first).collect()
 }
 
-/// The requests of each operation of a group, from those that were made in some runs: in the one in which it made most.
+/// The requests of each operation of a group, from those that were made in some runs: in the one in which it
+/// made most.
 pub(super) fn requests(group: &Case, runs: &[Vec<Step>]) -> Vec<Vec<Step>> {
     let of = |(client, index): &(usize, usize)| -> Vec<Step> {
         let is_own = |step: &&Step| {
@@ -57,8 +58,8 @@ pub(super) fn requests(group: &Case, runs: &[Vec<Step>]) -> Vec<Vec<Step>> {
     group.explored.iter().map(of).collect()
 }
 
-/// The cases of a group in which its requests are made in one of their orders, without those in which the operations are
-/// done one after another; and how many there are.
+/// The cases of a group in which its requests are made in one of their orders, without those in which the
+/// operations are done one after another; and how many there are.
 pub(super) fn orders(group: &Case, part: Part, lists: &[Vec<Step>]) -> (u64, Vec<Case>) {
     let switches = lists.iter().filter(|list| !list.is_empty()).count().saturating_sub(1);
     let total = number(lists);
@@ -92,7 +93,8 @@ fn number(lists: &[Vec<Step>]) -> u64 {
     u64::try_from(number).unwrap_or(u64::MAX)
 }
 
-/// All orders of lists, each of which keeps its own order, with a number of switches from one list to another.
+/// All orders of lists, each of which keeps its own order, with a number of switches from one list to
+/// another.
 struct Merge<'a> {
     lists: &'a [Vec<Step>],
     taken: Vec<usize>,

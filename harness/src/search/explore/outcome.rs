@@ -24,7 +24,8 @@ pub(super) enum End {
     Fatal { applied: bool },
     /// `cluster_version_changed`, and it is not sent.
     Changed,
-    /// `transaction_timed_out` or, without `timeout`, `cluster_version_changed`; it lands soon or, with `late`, after seconds.
+    /// `transaction_timed_out` or, without `timeout`, `cluster_version_changed`; it lands soon or, with
+    /// `late`, after seconds.
     Lands { timeout: bool, late: bool },
     /// The client dies before it is sent, or after it was answered.
     Dies { after: bool },
@@ -49,7 +50,8 @@ const ENDS: [End; 14] = [
 ];
 
 impl End {
-    /// The family, and its place among those that a client considers at a commit, one after another until one occurs.
+    /// The family, and its place among those that a client considers at a commit, one after another until one
+    /// occurs.
     fn family(self) -> Option<(usize, Family)> {
         match self {
             End::Refused => Some((0, Family::SpuriousConflict)),
@@ -106,7 +108,8 @@ impl End {
     }
 }
 
-/// The polls after which an operation is dropped: one run for each, this many at a time, as long as it is not done before.
+/// The polls after which an operation is dropped: one run for each, this many at a time, as long as it is not
+/// done before.
 const POLLS: u64 = 8;
 /// The largest number of polls.
 const MOST_POLLS: u64 = 64;
@@ -127,7 +130,8 @@ impl Outcome {
             Outcome::Commit(step, End::Dies { after }) => sketch.faults.deaths.push(Death { step, after }),
             Outcome::Commit(step, end) => {
                 let (place, family) = end.family()?;
-                // At an earlier commit of the operation at which another fault came first, this one was not considered.
+                // At an earlier commit of the operation at which another fault came first, this one was not
+                // considered.
                 let comes_first = |earlier: &&Outcome| match earlier {
                     Outcome::Commit(of, end) => {
                         (of.client, of.operation) == (step.client, step.operation)
@@ -197,7 +201,8 @@ fn also(subject: &dyn Subject, case: &Case, part: Part, outcome: Outcome) -> Opt
     Some(new)
 }
 
-/// The cases of one outcome, from the run without one. `explored` are the operations to which something happens.
+/// The cases of one outcome, from the run without one. `explored` are the operations to which something
+/// happens.
 pub(super) fn single(subject: &dyn Subject, case: &Case, result: &RunResult) -> Vec<Case> {
     let made = made(&case.sketch, result);
     let is_explored =

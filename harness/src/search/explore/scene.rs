@@ -22,7 +22,8 @@ const TOGETHER: usize = 3;
 const AFTER: usize = 1;
 /// The scenes of outcomes of a seed.
 const SCENES: usize = 2;
-/// The operations of a seed that are explored alone, with those that made what they met and those that read what they wrote.
+/// The operations of a seed that are explored alone, with those that made what they met and those that read
+/// what they wrote.
 const ALONE: usize = 4;
 /// After so many scenes with operations of a kind, no more are made for it.
 const ENOUGH: usize = 6;
@@ -71,7 +72,8 @@ impl<'a> Stage<'a> {
         Stage { number, subject, shown, kinds, accesses }
     }
 
-    /// A case of these explored operations, with those around them: the ones before are done one after another.
+    /// A case of these explored operations, with those around them: the ones before are done one after
+    /// another.
     fn case(&self, part: Part, explored: Vec<(usize, usize)>, after: usize) -> Case {
         let mut sketch = self.subject.empty();
         let mut warm_up: Vec<(usize, (usize, usize))> = Vec::new();
@@ -90,8 +92,8 @@ impl<'a> Stage<'a> {
         Case { part, explored, ..Case::plain(self.number, sketch) }
     }
 
-    /// A case of these explored operations after those that made what they met, and before those that read what they
-    /// wrote.
+    /// A case of these explored operations after those that made what they met, and before those that read
+    /// what they wrote.
     fn case_of_data(&self, part: Part, explored: Vec<Operation>) -> Case {
         let makers = self.accesses.makers(&explored, MAKERS);
         let readers = self.accesses.readers(&explored, READERS);
@@ -170,8 +172,8 @@ impl<'a> Stage<'a> {
         cases
     }
 
-    /// Operations of different clients, some groups for each combination of kinds: those that have most in common, the keys
-    /// that one writes and another one reads before all.
+    /// Operations of different clients, some groups for each combination of kinds: those that have most in
+    /// common, the keys that one writes and another one reads before all.
     pub(super) fn groups(&self, part: Part) -> Vec<Case> {
         let all = if part == Part::Order { self.pairs() } else { self.triples() };
         let words: Vec<Vec<BTreeSet<&str>>> =
@@ -196,8 +198,8 @@ impl<'a> Stage<'a> {
         chosen.flat_map(|groups| self.cases(part, groups)).collect()
     }
 
-    /// The cases of the groups of one combination of kinds, the best first. The best one is also explored after what its
-    /// clients did before it, whatever that was.
+    /// The cases of the groups of one combination of kinds, the best first. The best one is also explored
+    /// after what its clients did before it, whatever that was.
     fn cases(&self, part: Part, groups: Vec<Group>) -> Vec<Case> {
         let first = groups.first().filter(|_| part == Part::Order).cloned();
         let of_data = groups.into_iter().map(|group| self.case_of_data(part, group));
@@ -225,7 +227,8 @@ impl<'a> Stage<'a> {
         pairs
     }
 
-    /// Three operations of different clients that are near each other in their lists, so that their number stays small.
+    /// Three operations of different clients that are near each other in their lists, so that their number
+    /// stays small.
     fn triples(&self) -> Vec<Group> {
         let clients: Vec<usize> = self.clients().take(3).collect();
         let [first, second, third] = clients[..] else { return Vec::new() };

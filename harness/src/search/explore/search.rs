@@ -30,8 +30,8 @@ pub struct Tally {
     pub known: u64,
     /// Those that were run.
     pub ran: u64,
-    /// Those of them in which it could not happen: the operation was done before, its transactions have no time limit, or it
-    /// waits for an operation that was held back.
+    /// Those of them in which it could not happen: the operation was done before, its transactions have no
+    /// time limit, or it waits for an operation that was held back.
     pub impossible: u64,
     /// Those of them that failed.
     pub failed: u64,

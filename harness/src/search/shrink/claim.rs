@@ -8,7 +8,8 @@ use std::collections::BTreeSet;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Claim {
     kind: Kind,
-    /// The name of the invariant or of the claim, the form of what was expected and found, or the place of a panic and its words.
+    /// The name of the invariant or of the claim, the form of what was expected and found, or the place of a
+    /// panic and its words.
     name: String,
     /// The kinds of the operations that the finding names.
     operations: BTreeSet<&'static str>,
@@ -52,7 +53,8 @@ impl Claim {
         self.kind == Kind::Panic
     }
 
-    /// Whether one of the findings of a run is this claim, and decides its verdict. It may name fewer kinds of operations.
+    /// Whether one of the findings of a run is this claim, and decides its verdict. It may name fewer kinds
+    /// of operations.
     pub fn is_in(&self, findings: &[Finding]) -> bool {
         Claim::of(findings).is_some_and(|found| {
             (found.kind, &found.name) == (self.kind, &self.name)
@@ -67,8 +69,8 @@ fn place(message: &str) -> &str {
     message.rsplit_once('(').and_then(|(_, place)| place.strip_suffix(')')).unwrap_or_default()
 }
 
-/// The name of the invariant in the message of an audit: "at version 12: NAME: what is wrong", or "from version 12, written by
-/// attempt 3: NAME".
+/// The name of the invariant in the message of an audit: "at version 12: NAME: what is wrong", or "from
+/// version 12, written by attempt 3: NAME".
 fn invariant(message: &str) -> &str {
     let said = ["at version ", "from version "].iter().find_map(|begin| message.strip_prefix(begin));
     let broken = said.and_then(|rest| rest.split_once(": ")).map_or(message, |(_, broken)| broken);

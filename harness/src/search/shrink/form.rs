@@ -9,8 +9,8 @@ pub(super) struct Difference {
     pub(super) element: Option<(usize, usize)>,
 }
 
-/// Compares two values. What counts are the variants of an answer, or of an answer in a list of answers; an absent value
-/// instead of another one, or a shorter list, is as different as another number.
+/// Compares two values. What counts are the variants of an answer, or of an answer in a list of answers; an
+/// absent value instead of another one, or a shorter list, is as different as another number.
 pub(super) fn difference(expected: &str, found: &str) -> Difference {
     let (expected, found) = (Term::of(expected), Term::of(found));
     let (mut one, mut other, mut element) = (&expected, &found, None);
@@ -31,7 +31,8 @@ pub(super) fn difference(expected: &str, found: &str) -> Difference {
     Difference { form, element }
 }
 
-/// A value: `head`, `head(items)`, `head { items }`, `[items]`, or `key: value`, which has two items and no bracket.
+/// A value: `head`, `head(items)`, `head { items }`, `[items]`, or `key: value`, which has two items and no
+/// bracket.
 #[derive(Debug)]
 struct Term<'a> {
     text: &'a str,

@@ -1,21 +1,22 @@
 //! The shrinker: cuts the plan of a failing run down to what the failure needs.
 //!
-//! First the faults that rates gave become decisions ([`shaketable_sim::faults::Decision`]), so that each can be taken
-//! away alone. Then operations, decisions, strikes, the cluster's topology and pauses are taken away, in groups and one by
-//! one, until none can be, and the values inside operations are simplified with proptest's value trees, so that they
-//! keep what their strategies promise. A candidate counts if its run fails with the same [`Claim`]: the same
-//! judge objects to the same kinds of operations in the same words or forms, so that the search does not slip to another bug. None
-//! is run twice.
+//! First the faults that rates gave become decisions ([`shaketable_sim::faults::Decision`]), so that each can
+//! be taken away alone. Then operations, decisions, strikes, the cluster's topology and pauses are taken
+//! away, in groups and one by one, until none can be, and the values inside operations are simplified with
+//! proptest's value trees, so that they keep what their strategies promise. A candidate counts if its run
+//! fails with the same [`Claim`]: the same judge objects to the same kinds of operations in the same words or
+//! forms, so that the search does not slip to another bug. None is run twice.
 //!
-//! The workload's configuration is simplified as JSON, with values that other seeds draw. The operations must remain such
-//! ones as the simpler configuration gives. Clients without an operation go if there is a configuration without them.
+//! The workload's configuration is simplified as JSON, with values that other seeds draw. The operations must
+//! remain such ones as the simpler configuration gives. Clients without an operation go if there is a
+//! configuration without them.
 //!
-//! Taking something away shifts the times of all messages. Where the order of two transactions matters, the same plan
-//! therefore fails under one schedule and passes under another: a candidate is tried with several
-//! ([`Plan::schedule`](crate::run::plan::Plan::schedule)), and keeps the one under which it failed. At last the schedule itself is
-//! simplified: messages and disks take the same time whenever they are used, and if the failure needs another order than
-//! the one that follows, read versions and commits are made in the [order](shaketable_sim::faults::FaultPlan::order) of the
-//! run that failed, as far as it matters.
+//! Taking something away shifts the times of all messages. Where the order of two transactions matters, the
+//! same plan therefore fails under one schedule and passes under another: a candidate is tried with several
+//! ([`Plan::schedule`](crate::run::plan::Plan::schedule)), and keeps the one under which it failed. At last
+//! the schedule itself is simplified: messages and disks take the same time whenever they are used, and if
+//! the failure needs another order than the one that follows, read versions and commits are made in the
+//! [order](shaketable_sim::faults::FaultPlan::order) of the run that failed, as far as it matters.
 //!
 //! A [`Subject`] runs the candidates of the search.
 
@@ -62,19 +63,19 @@ pub trait Subject {
     /// The configuration of the whole plan as JSON, and what other seeds draw.
     fn configurations(&self) -> (Value, Vec<Value>);
 
-    /// A sketch with another configuration. `None` if there is no such configuration, or if it would not give such
-    /// operations as remain. May panic for an impossible configuration.
+    /// A sketch with another configuration. `None` if there is no such configuration, or if it would not give
+    /// such operations as remain. May panic for an impossible configuration.
     fn configured(&self, sketch: &Sketch, configuration: Value) -> Option<Sketch>;
 
-    /// Notes that what a sketch leaves, with the values that operations have now, is the smallest plan so far. Taking a
-    /// simplification back need not lead to it again.
+    /// Notes that what a sketch leaves, with the values that operations have now, is the smallest plan so
+    /// far. Taking a simplification back need not lead to it again.
     fn keep(&mut self, sketch: &Sketch);
 
     /// Makes one value within the remaining operations of a client simpler. Returns whether there was one.
     fn simplify(&mut self, client: usize, remaining: &[usize]) -> bool;
 
-    /// Takes the last simplification of a client's values back, or makes it smaller. Returns whether the values differ
-    /// from those before the call.
+    /// Takes the last simplification of a client's values back, or makes it smaller. Returns whether the
+    /// values differ from those before the call.
     fn complicate(&mut self, client: usize) -> bool;
 }
 

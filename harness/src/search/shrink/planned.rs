@@ -32,7 +32,8 @@ struct Planned {
     kept: Plan,
 }
 
-/// Shrinks a plan. `goes_on` is called after each run, and ends the search with `false`. `None` if the run passes.
+/// Shrinks a plan. `goes_on` is called after each run, and ends the search with `false`. `None` if the run
+/// passes.
 pub(crate) fn shrink_plan(plan: Plan, goes_on: &mut dyn FnMut(&Progress) -> bool) -> Option<Shrunk> {
     let mut subject = Planned::new(plan);
     shrink(&mut subject, goes_on).map(|found| subject.shrunk(found))

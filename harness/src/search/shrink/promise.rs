@@ -1,5 +1,5 @@
-//! What the strategy of a configuration gives, judged by samples: the operations that remain must be such ones also for a
-//! simpler configuration.
+//! What the strategy of a configuration gives, judged by samples: the operations that remain must be such
+//! ones also for a simpler configuration.
 
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};

@@ -14,17 +14,20 @@ pub(super) const MANY: usize = 12;
 /// Values between one that passes and one that fails that are tried in a row.
 const IN_VAIN: usize = 6;
 
-/// By how much more schedules are tried if more than [`ENOUGH`] operations remain, and in how many runs at most.
+/// By how much more schedules are tried if more than [`ENOUGH`] operations remain, and in how many runs at
+/// most.
 const EFFORT: (usize, u64) = (4, 300);
 /// So many operations are understood.
 const ENOUGH: u64 = 4;
 
-/// The schedules with which a candidate of this size is tried from which one element was taken: its own, and others.
+/// The schedules with which a candidate of this size is tried from which one element was taken: its own, and
+/// others.
 pub fn schedules(own: u64, size: Size) -> impl Iterator<Item = u64> {
     tried(own, size, LAST)
 }
 
-/// The first `count` schedules for a candidate. They follow from its size, so that it is not tried with others later.
+/// The first `count` schedules for a candidate. They follow from its size, so that it is not tried with
+/// others later.
 fn tried(own: u64, size: Size, count: usize) -> impl Iterator<Item = u64> {
     let others = Seed(size.operations * 1_000 + size.faults).stream("schedules");
     std::iter::once(own).chain((1..count).scan(others, |others, _| Some(others.u64())))
@@ -51,8 +54,9 @@ pub struct Found {
     pub is_minimal: bool,
 }
 
-/// Shrinks a subject whose run fails. `goes_on` is called after each run and before other long work; the search ends when it returns `false`, with
-/// the smallest plan so far. Returns `None` if the run of the whole plan passes.
+/// Shrinks a subject whose run fails. `goes_on` is called after each run and before other long work; the
+/// search ends when it returns `false`, with the smallest plan so far. Returns `None` if the run of the whole
+/// plan passes.
 pub fn shrink(subject: &mut dyn Subject, goes_on: &mut dyn FnMut(&Progress) -> bool) -> Option<Found> {
     let whole = subject.whole();
     let result = subject.run(&whole);
@@ -171,8 +175,8 @@ impl Search<'_> {
         self.passed.contains(&self.subject.key(candidate))
     }
 
-    /// Runs a candidate with up to `schedules` schedules, the present one first. If one fails with the claim, the candidate
-    /// is the best from now on. What was run before is not run again.
+    /// Runs a candidate with up to `schedules` schedules, the present one first. If one fails with the claim,
+    /// the candidate is the best from now on. What was run before is not run again.
     pub(super) fn fails(&mut self, candidate: Sketch, schedules: usize) -> bool {
         if candidate.operations.iter().all(Vec::is_empty) {
             return false;
@@ -207,7 +211,8 @@ impl Search<'_> {
         false
     }
 
-    /// Makes the values of the remaining operations simpler, one after the other. Returns whether any became simpler.
+    /// Makes the values of the remaining operations simpler, one after the other. Returns whether any became
+    /// simpler.
     fn simplify_values(&mut self) -> bool {
         let before = self.key;
         for client in 0..self.best.operations.len() {

@@ -36,7 +36,8 @@ impl Search<'_> {
         }
     }
 
-    /// Keeps only one client, or what one fault needs: an operation with the faults at it, or one fault alone.
+    /// Keeps only one client, or what one fault needs: an operation with the faults at it, or one fault
+    /// alone.
     pub(super) fn keep_one(&mut self) {
         let faults = self.best.faults();
         if faults.is_empty() {

@@ -6,8 +6,9 @@ use std::fmt::{self, Debug};
 
 /// The value tree of a client's list of operations, some of which remain.
 ///
-/// A list's tree first takes elements away, one after the other from the first one on, and then simplifies each of the
-/// remaining ones. Which elements remain is decided already, so that the first part is only followed.
+/// A list's tree first takes elements away, one after the other from the first one on, and then simplifies
+/// each of the remaining ones. Which elements remain is decided already, so that the first part is only
+/// followed.
 pub(super) struct Values<Op> {
     tree: Box<dyn ValueTree<Value = Vec<Op>>>,
     /// The index that each element of the current list has in the whole list.
@@ -85,8 +86,8 @@ impl<Op: Debug + Clone> Values<Op> {
         false
     }
 
-    /// The tree has taken one element away: it must be the next one, and is put back if it is to remain. Returns whether
-    /// it was that one.
+    /// The tree has taken one element away: it must be the next one, and is put back if it is to remain.
+    /// Returns whether it was that one.
     fn follow(&mut self, new: Vec<Op>, remaining: &[usize]) -> bool {
         let element = self.next;
         self.next += 1;

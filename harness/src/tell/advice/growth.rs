@@ -1,7 +1,7 @@
 //! Growth: operations that read more, the more is stored.
 //!
-//! A line is fitted through the number of keys stored at the read version of each transaction and what it read. Growth is
-//! reported only if the slope is significant, and large enough to matter.
+//! A line is fitted through the number of keys stored at the read version of each transaction and what it
+//! read. Growth is reported only if the slope is significant, and large enough to matter.
 
 use super::{
     entry,
@@ -17,10 +17,11 @@ use std::collections::BTreeMap;
 /// The fewest transactions, and the fewest different numbers of stored keys, of which a line says something.
 const FEWEST: u64 = 30;
 const FEWEST_SIZES: usize = 5;
-/// The slope divided by its standard error from which it is significant: chance reaches it once in 30,000 times.
+/// The slope divided by its standard error from which it is significant: chance reaches it once in 30,000
+/// times.
 const SIGNIFICANT: f64 = 4.0;
-/// The growth from the quarter of the transactions with the fewest keys stored to the quarter with the most that matters:
-/// a factor, and a number of reads or rows.
+/// The growth from the quarter of the transactions with the fewest keys stored to the quarter with the most
+/// that matters: a factor, and a number of reads or rows.
 const FACTOR: f64 = 1.5;
 const MORE: f64 = 2.0;
 
@@ -48,8 +49,8 @@ impl Mean {
     }
 }
 
-/// Squares of the differences from the means in keys stored, products with those in what was read, and squares of the
-/// latter.
+/// Squares of the differences from the means in keys stored, products with those in what was read, and
+/// squares of the latter.
 type Sums = (f64, f64, f64);
 
 /// What transactions read, by the number of keys stored.
@@ -122,8 +123,8 @@ impl Line {
         quarter
     }
 
-    /// The slope, if it is significant and the growth matters, and the quarters of the transactions with the fewest and
-    /// with the most keys stored.
+    /// The slope, if it is significant and the growth matters, and the quarters of the transactions with the
+    /// fewest and with the most keys stored.
     fn grown(&self) -> Option<(f64, Mean, Mean)> {
         let all = self.all();
         if all.transactions < FEWEST || self.cells.len() < FEWEST_SIZES {

@@ -12,11 +12,11 @@ use shaketable_sim::proto::{KeyRange, Mutation};
 use shaketable_tx::key_after;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The least share of the operations of a kind that write a key which the layer makes hot, rather than a workload that
-/// draws from few keys, per cent: of a key above the lower rate, and above the upper one.
+/// The least share of the operations of a kind that write a key which the layer makes hot, rather than a
+/// workload that draws from few keys, per cent: of a key above the lower rate, and above the upper one.
 const STRUCTURAL: [u64; 2] = [50, 20];
-/// The least share of writes after a read with which a hot key is worse than its rate, per cent: the others do not
-/// conflict with one another.
+/// The least share of writes after a read with which a hot key is worse than its rate, per cent: the others
+/// do not conflict with one another.
 const AFTER_READ: u64 = 25;
 /// The fewest operations of a kind of which a share says something.
 const FEWEST: u64 = 10;
@@ -30,7 +30,8 @@ struct Writes {
     atomic: u64,
     /// Without a read.
     blind: u64,
-    /// The operations that wrote it, by kind, and the operations of the kind that wrote anything in these runs.
+    /// The operations that wrote it, by kind, and the operations of the kind that wrote anything in these
+    /// runs.
     by_kind: BTreeMap<String, (u64, u64)>,
     /// The most writes a second in a run in which several clients wrote it.
     peak: f64,
@@ -60,7 +61,8 @@ pub(super) fn target(mutation: &Mutation) -> (KeyRange, bool) {
 struct Group<'a> {
     keys: u64,
     hottest: f64,
-    /// The largest part of the operations of a kind that write one of the keys: those, all of them, and the kind.
+    /// The largest part of the operations of a kind that write one of the keys: those, all of them, and the
+    /// kind.
     share: (u64, u64, &'a str),
     writes: Writes,
 }

@@ -1,11 +1,11 @@
 //! Advice: what the documents' guidelines say about the traffic of a workload. It is no verdict.
 //!
-//! [`Traffic`] is what a run's history says about keys, conflicts, sizes and reads; it is plain data, and the traffic of
-//! many runs is merged. Each topic is one file, which observes a run and makes entries of what it has seen. The
-//! guidelines and their figures are those of FoundationDB's documentation (`guidelines.rs`).
+//! [`Traffic`] is what a run's history says about keys, conflicts, sizes and reads; it is plain data, and the
+//! traffic of many runs is merged. Each topic is one file, which observes a run and makes entries of what it
+//! has seen. The guidelines and their figures are those of FoundationDB's documentation (`guidelines.rs`).
 //!
-//! Rates are those of virtual time, and depend on what the clients of a workload do. Each is therefore shown beside the
-//! rate of all operations and the share of the operations that cause it.
+//! Rates are those of virtual time, and depend on what the clients of a workload do. Each is therefore shown
+//! beside the rate of all operations and the share of the operations that cause it.
 
 mod conflicts;
 mod growth;

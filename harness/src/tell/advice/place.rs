@@ -1,4 +1,5 @@
-//! Keys and ranges for people: decoded as tuples, with `*` for the elements in which otherwise similar keys differ.
+//! Keys and ranges for people: decoded as tuples, with `*` for the elements in which otherwise similar keys
+//! differ.
 
 use crate::run::runner::element;
 use foundationdb_tuple::Element;
@@ -6,7 +7,8 @@ use shaketable_sim::proto::KeyRange;
 use shaketable_tx::nesting;
 use std::collections::BTreeMap;
 
-/// The most different texts, and the most different numbers before further elements, that are names rather than data.
+/// The most different texts, and the most different numbers before further elements, that are names rather
+/// than data.
 const NAMES: usize = 4;
 /// The most different first elements that are names: a layer has few subspaces.
 const FIRST_NAMES: usize = 16;

@@ -11,7 +11,8 @@ use shaketable_sim::history::Call;
 use shaketable_tx::KeySelector;
 use std::collections::BTreeMap;
 
-/// The mean number of round trips of a kind that deserves a look, and the fewest transactions that say something.
+/// The mean number of round trips of a kind that deserves a look, and the fewest transactions that say
+/// something.
 const ROUND_TRIPS_NOTED: f64 = 3.0;
 const FEWEST: u64 = 10;
 /// How much larger than advised a mean range read is before it is noted.
@@ -177,7 +178,8 @@ impl Reads {
         self.watches = self.watches.max(other.watches);
     }
 
-    /// The entries of each topic, those with the largest numbers first, and one if all transactions need few round trips.
+    /// The entries of each topic, those with the largest numbers first, and one if all transactions need few
+    /// round trips.
     pub(super) fn advise(&self) -> Vec<AdviceEntry> {
         let sorted = |of: fn(&OfKind, &str) -> Option<AdviceEntry>| {
             let mut entries: Vec<_> = self.kinds.iter().filter_map(|(kind, reads)| of(reads, kind)).collect();

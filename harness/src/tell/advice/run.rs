@@ -27,8 +27,8 @@ pub struct Asked<'a> {
     pub stop: &'a (dyn Fn() -> bool + Sync),
 }
 
-/// Runs the seeds of a workload, and says what the guidelines say about their traffic. `tick` is called now and then, with
-/// whether a run has ended. If it is stopped, the advice is about the seeds that were run.
+/// Runs the seeds of a workload, and says what the guidelines say about their traffic. `tick` is called now
+/// and then, with whether a run has ended. If it is stopped, the advice is about the seeds that were run.
 pub fn advise(entry: &dyn Entry, asked: &Asked<'_>, tick: &mut dyn FnMut(bool)) -> WorkloadAdvice {
     let mut found = BTreeMap::new();
     let run = |piece: u64| {

@@ -70,7 +70,8 @@ impl Tried<'_> {
         self.committed.is_some() || self.attempt.reported == Reported::ReadOnly
     }
 
-    /// Whether it belongs to an operation that does one thing, and whose costs can be compared with those of its kind.
+    /// Whether it belongs to an operation that does one thing, and whose costs can be compared with those of
+    /// its kind.
     pub(super) fn is_of_one_kind(&self) -> bool {
         self.attempt.operation.is_some() && self.kind != SEVERAL
     }

@@ -50,13 +50,14 @@ pub trait CursorExt: Cursor + Sized + 'static {
         Box::new(Then { cursor: self, change })
     }
 
-    /// The first `rows` rows; it then stops with [`Stop::Rows`], also if there is no further row. `from` is where this
-    /// cursor began: with 0 rows it is where the next call continues.
+    /// The first `rows` rows; it then stops with [`Stop::Rows`], also if there is no further row. `from` is
+    /// where this cursor began: with 0 rows it is where the next call continues.
     fn take_rows(self, rows: usize, from: Continuation) -> BoxCursor<Self::Row> {
         Box::new(TakeRows { cursor: self, left: rows, at: from })
     }
 
-    /// At most as many rows as [`Limits::rows`](super::Limits::rows) allows. `from` is where this cursor began.
+    /// At most as many rows as [`Limits::rows`](super::Limits::rows) allows. `from` is where this cursor
+    /// began.
     fn limited(self, spent: &Spent, from: Continuation) -> BoxCursor<Self::Row> {
         match spent.limits().rows {
             Some(rows) => self.take_rows(rows, from),
@@ -64,8 +65,8 @@ pub trait CursorExt: Cursor + Sized + 'static {
         }
     }
 
-    /// Without the first `rows` rows. Continuations do not know about them: a call that continues must not skip again,
-    /// and one that stops before it has returned a row has skipped fewer rows.
+    /// Without the first `rows` rows. Continuations do not know about them: a call that continues must not
+    /// skip again, and one that stops before it has returned a row has skipped fewer rows.
     fn skip(self, rows: usize) -> BoxCursor<Self::Row> {
         Box::new(Skip { cursor: self, left: rows })
     }
@@ -85,7 +86,8 @@ pub trait CursorExt: Cursor + Sized + 'static {
         }
     }
 
-    /// A stream of the rows, each with the continuation after it. The last item is [`Next::Stopped`], or an error.
+    /// A stream of the rows, each with the continuation after it. The last item is [`Next::Stopped`], or an
+    /// error.
     fn into_stream(self) -> impl Stream<Item = Result<Next<Self::Row>, Error>> + Send {
         futures::stream::unfold(Some(self), |cursor| async move {
             let mut cursor = cursor?;

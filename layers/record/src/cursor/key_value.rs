@@ -48,11 +48,11 @@ impl Row {
     }
 }
 
-/// The rows of a range of keys. Reads are serializable: a batch that was read conflicts with later changes, also if not
-/// all of its rows were asked for.
+/// The rows of a range of keys. Reads are serializable: a batch that was read conflicts with later changes,
+/// also if not all of its rows were asked for.
 ///
-/// The rows of versions that the transaction itself has written cannot be read (FoundationDB answers 1036, also for a
-/// range around them): the range is read in the parts between them.
+/// The rows of versions that the transaction itself has written cannot be read (FoundationDB answers 1036,
+/// also for a range around them): the range is read in the parts between them.
 pub(crate) struct KeyValueCursor<T: Transaction> {
     context: RecordContext<T>,
     positions: Positions,

@@ -10,13 +10,15 @@ use std::{
     time::Duration,
 };
 
-/// What one call may do before it stops; continue in another transaction. Without a limit a call reads to the end.
+/// What one call may do before it stops; continue in another transaction. Without a limit a call reads to the
+/// end.
 #[derive(Clone, Debug, Default)]
 pub struct Limits {
     /// The rows that are returned. The scans of a store leave it to whoever combines them:
     /// [`CursorExt::limited`](super::CursorExt::limited) applies it.
     pub rows: Option<usize>,
-    /// The records and index entries that are read. Each scan reads at least one, so that each call makes progress.
+    /// The records and index entries that are read. Each scan reads at least one, so that each call makes
+    /// progress.
     pub scanned: Option<usize>,
     /// The bytes of keys and values that are read; the row with which they are reached is returned.
     pub bytes: Option<usize>,
@@ -70,8 +72,8 @@ impl Spent {
         self.0.limits.scanned.map(|limit| limit.saturating_sub(self.scanned()))
     }
 
-    /// The limit that is reached, before another record or entry is read. A scan that has not read anything yet reads
-    /// one nevertheless.
+    /// The limit that is reached, before another record or entry is read. A scan that has not read anything
+    /// yet reads one nevertheless.
     pub fn reached(&self) -> Option<Stop> {
         let inner = &*self.0;
         let (scanned, bytes) = (self.scanned(), inner.bytes.load(Ordering::Relaxed));

@@ -1,8 +1,9 @@
-//! Cursors: rows one after another, with the position after each as bytes, and limits on the work of one transaction.
+//! Cursors: rows one after another, with the position after each as bytes, and limits on the work of one
+//! transaction.
 //!
-//! A [`Cursor`] gives a row with the [`Continuation`] after it, or says why it stopped. Continuing from a continuation,
-//! in the same transaction or in a later one, gives the rows that come after that row. [`CursorExt`] has what is built
-//! on any cursor: filters, limits on rows, lists, streams.
+//! A [`Cursor`] gives a row with the [`Continuation`] after it, or says why it stopped. Continuing from a
+//! continuation, in the same transaction or in a later one, gives the rows that come after that row.
+//! [`CursorExt`] has what is built on any cursor: filters, limits on rows, lists, streams.
 
 mod combine;
 mod extension;

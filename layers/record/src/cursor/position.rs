@@ -6,9 +6,9 @@ use bytes::Bytes;
 
 /// Continuations of one call: they are refused by every other call, and when they are torn.
 ///
-/// The bytes are a position, followed by the FNV-1a hash, 64 bits, little-endian, of a description of the call and of
-/// the position. The hash finds mistakes; it does not protect against somebody who makes up continuations, which can name
-/// any position of the call.
+/// The bytes are a position, followed by the FNV-1a hash, 64 bits, little-endian, of a description of the
+/// call and of the position. The hash finds mistakes; it does not protect against somebody who makes up
+/// continuations, which can name any position of the call.
 #[derive(Clone, Debug)]
 pub struct Positions {
     what: &'static str,
@@ -24,8 +24,8 @@ fn fnv(seed: u64, bytes: &[u8]) -> u64 {
 }
 
 impl Positions {
-    /// Of the call that these parts describe: everything that decides which rows it gives, and in which order. `what`
-    /// is the kind of the call, for [`Error::Continuation`].
+    /// Of the call that these parts describe: everything that decides which rows it gives, and in which
+    /// order. `what` is the kind of the call, for [`Error::Continuation`].
     pub fn of(what: &'static str, parts: &[&[u8]]) -> Positions {
         let part = |seed, part: &[u8]| fnv(fnv(seed, &(part.len() as u64).to_le_bytes()), part);
         let seed = parts.iter().fold(part(FNV_OFFSET, what.as_bytes()), |seed, one| part(seed, one));
@@ -38,8 +38,8 @@ impl Positions {
         Continuation::After([position, &hash].concat().into())
     }
 
-    /// The position of a continuation: `None` at the start. Fails with [`Error::Continuation`] if it belongs to another
-    /// call, or is torn. A call that begins at [`Continuation::End`] has no rows, and no position.
+    /// The position of a continuation: `None` at the start. Fails with [`Error::Continuation`] if it belongs
+    /// to another call, or is torn. A call that begins at [`Continuation::End`] has no rows, and no position.
     pub fn read(&self, from: &Continuation) -> Result<Option<Bytes>, Error> {
         let Continuation::After(bytes) = from else { return Ok(None) };
         let refused = || Error::Continuation(self.what);

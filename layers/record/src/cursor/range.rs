@@ -3,7 +3,8 @@
 use crate::value::Tuple;
 use foundationdb_tuple::Subspace;
 
-/// One end of a range of tuples. A tuple that begins with the end's elements is at the end, like that tuple itself.
+/// One end of a range of tuples. A tuple that begins with the end's elements is at the end, like that tuple
+/// itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Endpoint {
     /// No end.

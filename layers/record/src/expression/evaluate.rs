@@ -35,8 +35,8 @@ pub enum Column {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Evaluated(Vec<Column>);
 
-/// Why an expression cannot be evaluated. Meta-data is validated when it is built, so that only a function, a message of
-/// another type, or a record with too many combinations of its lists fails.
+/// Why an expression cannot be evaluated. Meta-data is validated when it is built, so that only a function, a
+/// message of another type, or a record with too many combinations of its lists fails.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum EvaluateError {
     /// The message has no field of this name, or it has another type than the expression needs.
@@ -169,8 +169,8 @@ impl KeyExpression {
     }
 }
 
-/// The most keys of one record: so many rows of an index are more than a transaction holds. The combinations of several
-/// lists would otherwise exhaust the memory.
+/// The most keys of one record: so many rows of an index are more than a transaction holds. The combinations
+/// of several lists would otherwise exhaust the memory.
 const KEYS: usize = 250_000;
 
 fn within_limit(keys: usize) -> Result<(), EvaluateError> {
@@ -185,8 +185,8 @@ fn one(column: Column) -> Result<Vec<Evaluated>, EvaluateError> {
     Ok(vec![Evaluated(vec![column])])
 }
 
-/// A message's field by its name, and its value if it is present. The key and the value of an entry of a map always
-/// are.
+/// A message's field by its name, and its value if it is present. The key and the value of an entry of a map
+/// always are.
 pub(crate) fn field_of<'a>(
     message: &'a DynamicMessage,
     name: &str,
@@ -234,8 +234,8 @@ impl Field {
         }
     }
 
-    /// The keys if the message that the field is in is absent. A field that cannot be null by itself, because its
-    /// message tells whether it is present, is null as the message is.
+    /// The keys if the message that the field is in is absent. A field that cannot be null by itself, because
+    /// its message tells whether it is present, is null as the message is.
     fn absent(&self, message: NullStandin) -> Result<Vec<Evaluated>, EvaluateError> {
         match (self.fan, self.null) {
             (FanType::FanOut, _) => Ok(Vec::new()),

@@ -7,8 +7,8 @@ use std::{collections::BTreeMap, fmt, sync::Arc};
 
 type Call = dyn Fn(&Evaluated) -> Result<Vec<Evaluated>, EvaluateError> + Send + Sync;
 
-/// A function from one key to a list of keys. It must give the same keys for the same arguments for ever: the keys of
-/// a record's index entries are computed again when the record changes.
+/// A function from one key to a list of keys. It must give the same keys for the same arguments for ever: the
+/// keys of a record's index entries are computed again when the record changes.
 #[derive(Clone)]
 pub struct Function {
     /// How many columns the arguments have.
@@ -47,8 +47,9 @@ impl fmt::Debug for Function {
 /// The functions that expressions can call, by name. `lower` and `words` are always registered:
 ///
 /// * `lower(text)`: the text in lower case, as Unicode defines it; null if the text is null.
-/// * `words(text)`: one key for each distinct word of the text in lower case, in order of their first appearance; words
-///   are separated by everything that is neither a letter nor a digit. No key if the text is null.
+/// * `words(text)`: one key for each distinct word of the text in lower case, in order of their first
+///   appearance; words are separated by everything that is neither a letter nor a digit. No key if the text
+///   is null.
 #[derive(Clone, Debug)]
 pub struct Functions(BTreeMap<String, Function>);
 

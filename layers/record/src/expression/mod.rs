@@ -1,9 +1,9 @@
 //! Key expressions: functions from a record to the keys under which an index, or the store itself, keeps it.
 //!
-//! An expression has a fixed number of columns ([`KeyExpression::columns`]) and evaluates to a list of keys, each
-//! with a value in every column. [`field`] has one column; [`concat()`] has the columns of its parts one after
-//! another, with every combination of their keys, the first part varying slowest; `nest` evaluates its child in a
-//! field's message and adds no column of its own.
+//! An expression has a fixed number of columns ([`KeyExpression::columns`]) and evaluates to a list of keys,
+//! each with a value in every column. [`field`] has one column; [`concat()`] has the columns of its parts one
+//! after another, with every combination of their keys, the first part varying slowest; `nest` evaluates its
+//! child in a field's message and adds no column of its own.
 //!
 //! ```
 //! use shaketable_record::expression::{concat, field};
@@ -44,8 +44,8 @@ pub enum FanType {
     FanOut,
     /// One key with all values as a nested list; null if there is no value.
     Concatenate,
-    /// One key with all values as a nested list, which is empty if there is no value: what Java's Record Layer does
-    /// for [`Concatenate`](FanType::Concatenate), where its documentation has null.
+    /// One key with all values as a nested list, which is empty if there is no value: what Java's Record
+    /// Layer does for [`Concatenate`](FanType::Concatenate), where its documentation has null.
     ConcatenateOrEmpty,
 }
 
@@ -57,8 +57,8 @@ pub enum NullStandin {
     Null,
     /// Null. A unique index treats it like any other value.
     NullUnique,
-    /// The default value of the field's type, like any other value: for fields that do not record whether they are
-    /// present.
+    /// The default value of the field's type, like any other value: for fields that do not record whether
+    /// they are present.
     NotNull,
 }
 
@@ -89,8 +89,8 @@ pub enum KeyExpression {
     },
     /// The columns of all parts, in order.
     Concat(Vec<KeyExpression>),
-    /// The columns of `whole`, of which the last `grouped` are what an index of groups aggregates or ranks, and the
-    /// others are the group.
+    /// The columns of `whole`, of which the last `grouped` are what an index of groups aggregates or ranks,
+    /// and the others are the group.
     Group {
         /// All columns.
         whole: Box<KeyExpression>,
@@ -213,8 +213,8 @@ impl KeyExpression {
         }
     }
 
-    /// How many of the columns are the group: of a [`Group`](KeyExpression::Group) all but the grouped ones, of
-    /// any other expression all but the last.
+    /// How many of the columns are the group: of a [`Group`](KeyExpression::Group) all but the grouped ones,
+    /// of any other expression all but the last.
     pub fn grouping_columns(&self) -> usize {
         match self {
             KeyExpression::Group { whole, grouped } => whole.columns().saturating_sub(*grouped),

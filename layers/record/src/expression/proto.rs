@@ -1,9 +1,10 @@
-//! Expressions as bytes: the protobuf messages of `record_key_expression.proto` of Java's Record Layer, with its field
-//! numbers.
+//! Expressions as bytes: the protobuf messages of `record_key_expression.proto` of Java's Record Layer, with
+//! its field numbers.
 //!
 //! Two things differ. [`FanType::ConcatenateOrEmpty`] has the number 4, which Java does not know:
-//! [`FanType::Concatenate`] has Java's number for its `Concatenate`, although the two treat a list without values
-//! differently. And of Java's expressions `Split`, `KeyWithValue`, `List` and `Dimensions` are refused.
+//! [`FanType::Concatenate`] has Java's number for its `Concatenate`, although the two treat a list without
+//! values differently. And of Java's expressions `Split`, `KeyWithValue`, `List` and `Dimensions` are
+//! refused.
 
 use super::{ExpressionError, FanType, Field, KeyExpression, NullStandin};
 use crate::value::{IntoValue, Value};

@@ -8,9 +8,9 @@ use prost_reflect::{
 /// The package of `tuple_fields.proto`.
 const NULLABLE_PACKAGE: &str = "com.apple.foundationdb.record";
 
-/// Whether this is one of the messages of `tuple_fields.proto` (`NullableInt32` and so on): its field `value` is the
-/// value of a scalar that can be absent, also where the syntax does not record whether scalars are present. `UUID` is
-/// one of them too: its two fields are the halves of the UUID.
+/// Whether this is one of the messages of `tuple_fields.proto` (`NullableInt32` and so on): its field `value`
+/// is the value of a scalar that can be absent, also where the syntax does not record whether scalars are
+/// present. `UUID` is one of them too: its two fields are the halves of the UUID.
 pub fn is_nullable_wrapper(message: &MessageDescriptor) -> bool {
     const NAMES: [&str; 8] = [
         "UUID",
@@ -34,8 +34,8 @@ pub(crate) fn is_scalar(field: &FieldDescriptor) -> bool {
     }
 }
 
-/// One value of a field as an element of a key; an enumeration's value is its number. `None` if the type cannot be part
-/// of a key: a message, a map, an unsigned integer.
+/// One value of a field as an element of a key; an enumeration's value is its number. `None` if the type
+/// cannot be part of a key: a message, a map, an unsigned integer.
 pub fn scalar(value: &ProtoValue) -> Option<Value> {
     Some(match value {
         ProtoValue::Bool(value) => (*value).into_value(),

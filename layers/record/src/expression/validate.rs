@@ -4,8 +4,8 @@ use super::{FanType, Field, Functions, KeyExpression, NullStandin, proto::Litera
 use crate::value::{Shown, Value};
 use prost_reflect::{FieldDescriptor, Kind, MessageDescriptor};
 
-/// Why an expression does not fit the records that it is for. `path` is the field, with those that it is nested in:
-/// `reviews.rating`.
+/// Why an expression does not fit the records that it is for. `path` is the field, with those that it is
+/// nested in: `reviews.rating`.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ExpressionError {
     /// The message has no such field.
@@ -76,8 +76,8 @@ pub enum ExpressionError {
     /// A function is called with the record's version, which is not known before the commit.
     #[error("function {0} cannot be called with the record's version")]
     VersionArgument(String),
-    /// A literal is of a type that meta-data cannot store: null, integers of 64 bits, floats, booleans, texts and bytes
-    /// are possible.
+    /// A literal is of a type that meta-data cannot store: null, integers of 64 bits, floats, booleans, texts
+    /// and bytes are possible.
     #[error("a literal cannot be {0}")]
     Literal(String),
     /// Too many expressions in one another: what is saved could not be read again.
@@ -94,7 +94,8 @@ impl ExpressionError {
     }
 }
 
-/// How deep expressions may be nested. Protobuf reads messages up to a depth of 100, and each expression is two.
+/// How deep expressions may be nested. Protobuf reads messages up to a depth of 100, and each expression is
+/// two.
 const DEPTH: usize = 32;
 
 impl KeyExpression {
@@ -188,7 +189,8 @@ impl Place<'_> {
         self.check(arguments, message)
     }
 
-    /// The field, which is repeated if and only if it has to be. A map is a repeated message of its keys and values.
+    /// The field, which is repeated if and only if it has to be. A map is a repeated message of its keys and
+    /// values.
     fn field(&self, field: &Field, message: &MessageDescriptor) -> Result<FieldDescriptor, ExpressionError> {
         let found = message.get_field_by_name(&field.name).ok_or_else(|| ExpressionError::NoField {
             message: self.root.full_name().into(),
@@ -207,7 +209,8 @@ impl Place<'_> {
     }
 }
 
-/// The field whose values are in a column, and how it fans out itself. `None` for a column that is not a field's.
+/// The field whose values are in a column, and how it fans out itself. `None` for a column that is not a
+/// field's.
 pub(crate) fn resolve(
     column: &KeyExpression,
     message: &MessageDescriptor,

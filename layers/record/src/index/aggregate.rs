@@ -1,8 +1,8 @@
 //! Indexes of aggregates: a number or a tuple for each group of records.
 //!
 //! The columns of the index's expression before the grouped ones are the group
-//! ([`KeyExpression::grouping_columns`](crate::expression::KeyExpression::grouping_columns)); the index has one row for
-//! each group that ever had a record:
+//! ([`KeyExpression::grouping_columns`](crate::expression::KeyExpression::grouping_columns)); the index has
+//! one row for each group that ever had a record:
 //!
 //! | type | value | a record changes it |
 //! |---|---|---|
@@ -12,22 +12,22 @@
 //! | `min_ever` | the least tuple of the grouped columns that a record ever had | when it is less |
 //! | `max_ever` | the greatest | when it is greater |
 //!
-//! The types `min_ever` and `max_ever` keep what Java's Record Layer keeps for `min_ever_tuple` and `max_ever_tuple`. There the
-//! shorter names, which are deprecated, stand for `min_ever_long` and `max_ever_long`, whose values are numbers of 8 bytes:
-//! a store with such an index cannot be used by both.
+//! The types `min_ever` and `max_ever` keep what Java's Record Layer keeps for `min_ever_tuple` and
+//! `max_ever_tuple`. There the shorter names, which are deprecated, stand for `min_ever_long` and
+//! `max_ever_long`, whose values are numbers of 8 bytes: a store with such an index cannot be used by both.
 //!
-//! Counts and sums are 8 bytes, little-endian, and wrap around; the others are packed tuples. A key with a null in a
-//! grouped column takes no part in `sum`, `min_ever` and `max_ever`. With the option [`CLEAR_WHEN_ZERO`] the row of a
-//! count or a sum is removed when it gets zero.
+//! Counts and sums are 8 bytes, little-endian, and wrap around; the others are packed tuples. A key with a
+//! null in a grouped column takes no part in `sum`, `min_ever` and `max_ever`. With the option
+//! [`CLEAR_WHEN_ZERO`] the row of a count or a sum is removed when it gets zero.
 //!
-//! A save that is done again because the result of its commit was unknown changes a count or a sum once, since the record
-//! is then as it was saved; a plain retry loop counts it twice in `count_updates`, a
+//! A save that is done again because the result of its commit was unknown changes a count or a sum once,
+//! since the record is then as it was saved; a plain retry loop counts it twice in `count_updates`, a
 //! [`Session`](shaketable_tx::once::Session) once.
 //!
 //! # Conflicts
 //!
-//! Values change by atomic operations: saves never conflict with each other here, even in the same group. A serializable
-//! scan conflicts with all changes to the groups that it reads.
+//! Values change by atomic operations: saves never conflict with each other here, even in the same group. A
+//! serializable scan conflicts with all changes to the groups that it reads.
 
 use super::{IndexAt, IndexEntry, IndexMaintainer, IndexScan, groups::GroupCursor};
 use crate::{

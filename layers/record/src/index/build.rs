@@ -1,25 +1,27 @@
 //! Online builds: an index over a store that has records becomes complete while the store is used.
 //!
-//! An index that is being built is write-only: saves and deletes keep it up to date, queries do not use it. A build
-//! goes through the records in batches, each in a transaction of its own. The [`RangeSet`] in [`Part::Ranges`] has the
-//! ranges of primary keys that are done; it changes in the transaction that writes the entries. A build can therefore
-//! be interrupted at any time, by the death of its process too, and be continued by any other. A batch whose commit has
-//! an unknown result is done or not, and the next attempt sees which. Several builders can work on an index at the same
-//! time: each takes a range that is missing, and if two take the same one, one of them has to try again with another.
+//! An index that is being built is write-only: saves and deletes keep it up to date, queries do not use it. A
+//! build goes through the records in batches, each in a transaction of its own. The [`RangeSet`] in
+//! [`Part::Ranges`] has the ranges of primary keys that are done; it changes in the transaction that writes
+//! the entries. A build can therefore be interrupted at any time, by the death of its process too, and be
+//! continued by any other. A batch whose commit has an unknown result is done or not, and the next attempt
+//! sees which. Several builders can work on an index at the same time: each takes a range that is missing,
+//! and if two take the same one, one of them has to try again with another.
 //!
 //! # Saves during a build
 //!
-//! Of an index that is [idempotent](super::IndexMaintainer::is_idempotent), every save writes the entries, and the
-//! builder writes them again when it comes to the record. Of the others, counts and sums for example, a save changes the
-//! index only if the record's primary key is in a range that is done; otherwise the builder counts the record later, as
-//! it is then. The save conflicts with a builder that adds just this key, and the builder, which reads the records
-//! serializably, with every save in its batch.
+//! Of an index that is [idempotent](super::IndexMaintainer::is_idempotent), every save writes the entries,
+//! and the builder writes them again when it comes to the record. Of the others, counts and sums for example,
+//! a save changes the index only if the record's primary key is in a range that is done; otherwise the
+//! builder counts the record later, as it is then. The save conflicts with a builder that adds just this key,
+//! and the builder, which reads the records serializably, with every save in its batch.
 //!
 //! # The end of a build
 //!
-//! An index becomes readable when its ranges have all primary keys, in the transaction that reads that they do. A unique
-//! index over records that violate it becomes [`IndexState::ReadableUniquePending`], with its violations recorded; when
-//! they are resolved, [`mark_index_readable`](RecordStore::mark_index_readable) makes it readable.
+//! An index becomes readable when its ranges have all primary keys, in the transaction that reads that they
+//! do. A unique index over records that violate it becomes [`IndexState::ReadableUniquePending`], with its
+//! violations recorded; when they are resolved, [`mark_index_readable`](RecordStore::mark_index_readable)
+//! makes it readable.
 
 use super::{
     IndexAt, IndexState,
@@ -105,8 +107,8 @@ fn primary_keys((begin, end): (&[u8], &[u8])) -> TupleRange {
 }
 
 impl<T: Transaction> RecordStore<T> {
-    /// Begins or continues builds: indexes that are disabled become write-only, and empty. The others stay as they are.
-    /// Returns whether any of them has to be built.
+    /// Begins or continues builds: indexes that are disabled become write-only, and empty. The others stay as
+    /// they are. Returns whether any of them has to be built.
     pub async fn begin_index_builds(&self, indexes: &[&str]) -> Result<bool, Error> {
         let store = self.writing().await?;
         let mut wanted = false;
@@ -139,8 +141,8 @@ impl<T: Transaction> RecordStore<T> {
             Some(last) if !done => (begin, after(&last.primary_key)),
             _ => (begin, end),
         };
-        // Reading the records conflicts with changes to them. A save between the last row that was read and the end of
-        // the range must conflict as well.
+        // Reading the records conflicts with changes to them. A save between the last row that was read and
+        // the end of the range must conflict as well.
         let rows = self.keyspace().part(Part::Records);
         let row = |key: &[u8]| [rows.bytes(), key].concat();
         let tx = store.context().transaction()?;

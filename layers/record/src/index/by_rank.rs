@@ -1,8 +1,8 @@
 //! Scans of an index of ranks by rank: the entries of the records of a group whose rank is in a range.
 //!
-//! The ranks are looked up when the first entry is asked for, in each transaction again: a scan that is continued in
-//! a later transaction gives the rest of the entries whose rank is in the range then. A continuation is therefore bound
-//! to the range of ranks, not to the range of scores that it had.
+//! The ranks are looked up when the first entry is asked for, in each transaction again: a scan that is
+//! continued in a later transaction gives the rest of the entries whose rank is in the range then. A
+//! continuation is therefore bound to the range of ranks, not to the range of scores that it had.
 
 use super::{
     IndexAt, IndexEntry,

@@ -34,7 +34,8 @@ pub struct EntryChanges {
 }
 
 impl<T: Transaction> IndexAt<'_, T> {
-    /// What a change from `old` to `new` does to the index's entries. Two equal keys of a record are one entry.
+    /// What a change from `old` to `new` does to the index's entries. Two equal keys of a record are one
+    /// entry.
     pub fn changes(
         &self,
         old: Option<&StoredRecord>,
@@ -90,8 +91,8 @@ impl<T: Transaction> IndexAt<'_, T> {
         Error::IndexState { index: self.index.name.clone(), reason: reason.into() }
     }
 
-    /// Removes the entries of all records whose primary keys begin with `prefix`, and the violations of their keys, if the
-    /// index's keys begin with these columns. Returns whether they do.
+    /// Removes the entries of all records whose primary keys begin with `prefix`, and the violations of their
+    /// keys, if the index's keys begin with these columns. Returns whether they do.
     pub fn delete_entries_where(&self, prefix: &Tuple) -> Result<bool, Error> {
         if !self.begins_with_primary_key(prefix.len()) {
             return Ok(false);
@@ -114,8 +115,8 @@ impl<T: Transaction> IndexAt<'_, T> {
         self.scan_part(Part::Indexes, "scan of an index", range, reverse, from, spent)
     }
 
-    /// The violations of the index's uniqueness in a range of its columns, followed by the primary key: the value is the
-    /// primary key of another record with the key.
+    /// The violations of the index's uniqueness in a range of its columns, followed by the primary key: the
+    /// value is the primary key of another record with the key.
     pub(crate) fn scan_violations(
         &self,
         range: &TupleRange,

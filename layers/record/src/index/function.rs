@@ -33,7 +33,8 @@ pub fn rank(expression: impl Into<KeyExpression>) -> RecordFunction {
 pub struct AggregateFunction {
     /// What is computed.
     pub aggregate: Aggregate,
-    /// Of what: the grouped columns are those of the index, and its group columns begin as those of the index do.
+    /// Of what: the grouped columns are those of the index, and its group columns begin as those of the index
+    /// do.
     pub operand: KeyExpression,
     /// The index to use; any that fits if none is given.
     pub index: Option<String>,
@@ -68,9 +69,10 @@ fn split(expression: &KeyExpression) -> (Vec<KeyExpression>, Vec<KeyExpression>)
 }
 
 impl<T: Transaction> RecordStore<T> {
-    /// Evaluates a function of a record, which need not be as it is stored. The rank is `None` if the index has no key
-    /// for the record, or does not have its score. Fails with [`Error::Query`] if no index has the function, and with
-    /// [`Error::IndexState`] if none of those that have it is readable, or if the record has several scores.
+    /// Evaluates a function of a record, which need not be as it is stored. The rank is `None` if the index
+    /// has no key for the record, or does not have its score. Fails with [`Error::Query`] if no index has the
+    /// function, and with [`Error::IndexState`] if none of those that have it is readable, or if the record
+    /// has several scores.
     pub async fn evaluate_record_function(
         &self,
         function: &RecordFunction,
@@ -88,9 +90,9 @@ impl<T: Transaction> RecordStore<T> {
         }
     }
 
-    /// The rank of each score of a record in the index of ranks with this expression, `None` for a score that the index does
-    /// not have, and the index. Fails as [`evaluate_record_function`](RecordStore::evaluate_record_function) does if there
-    /// is no such index.
+    /// The rank of each score of a record in the index of ranks with this expression, `None` for a score that
+    /// the index does not have, and the index. Fails as
+    /// [`evaluate_record_function`](RecordStore::evaluate_record_function) does if there is no such index.
     pub(crate) async fn ranks_of(
         &self,
         expression: &KeyExpression,
@@ -119,9 +121,10 @@ impl<T: Transaction> RecordStore<T> {
         Ok((index, ranks))
     }
 
-    /// Evaluates an aggregate over the records of these types (of all types if there are none), in all groups that begin
-    /// with `group`. A count or a sum of no record is 0, the others are `None`. Fails with [`Error::Query`] if no readable
-    /// index on just these types has it, and with [`TooLarge::Read`] if there are too many groups.
+    /// Evaluates an aggregate over the records of these types (of all types if there are none), in all groups
+    /// that begin with `group`. A count or a sum of no record is 0, the others are `None`. Fails with
+    /// [`Error::Query`] if no readable index on just these types has it, and with [`TooLarge::Read`] if there
+    /// are too many groups.
     pub async fn evaluate_aggregate(
         &self,
         record_types: &[&str],

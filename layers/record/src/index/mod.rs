@@ -1,22 +1,24 @@
 //! Indexes: what keeps them up to date, by their type.
 //!
-//! An [`IndexMaintainer`] is called for every record that is saved or deleted, with the record as it was and as it
-//! will be, in the transaction that writes the record. A [`Registry`] has the maintainers by the type of the index.
+//! An [`IndexMaintainer`] is called for every record that is saved or deleted, with the record as it was and
+//! as it will be, in the transaction that writes the record. A [`Registry`] has the maintainers by the type
+//! of the index.
 //!
 //! # Custom indexes
 //!
 //! An application maintains a type of indexes of its own in three steps:
 //!
-//! 1. It declares the type: [`RecordMetaDataBuilder::register_index_type`]. Meta-data with an index of an unknown type is
-//!    refused.
-//! 2. It implements [`IndexMaintainer`]. Rows that are entries, the index's key followed by the primary key, can be
-//!    scanned with [`IndexAt::scan_entries`].
+//! 1. It declares the type: [`RecordMetaDataBuilder::register_index_type`]. Meta-data with an index of an
+//!    unknown type is refused.
+//! 2. It implements [`IndexMaintainer`]. Rows that are entries, the index's key followed by the primary key,
+//!    can be scanned with [`IndexAt::scan_entries`].
 //! 3. It registers the maintainer with the [`Registry`] with which the store is opened
 //!    ([`RecordStoreBuilder::registry`]). A store does not open without it.
 //!
 //! The maintainer is then called for every insert, update and delete of a record, by online builds, and by
-//! [`RecordStore::scan_index`]. Queries never use such an index. A maintainer must see to it that all that it reads to
-//! decide what it writes is read serializably, and should say what that conflicts with, as the modules here do.
+//! [`RecordStore::scan_index`]. Queries never use such an index. A maintainer must see to it that all that it
+//! reads to decide what it writes is read serializably, and should say what that conflicts with, as the
+//! modules here do.
 //!
 //! [`RecordMetaDataBuilder::register_index_type`]: crate::metadata::RecordMetaDataBuilder::register_index_type
 //! [`RecordStoreBuilder::registry`]: crate::store::RecordStoreBuilder::registry
@@ -153,27 +155,27 @@ impl<'a, T: Transaction> IndexAt<'a, T> {
     }
 }
 
-/// Keeps one type of indexes up to date. It is called by every save and delete of a record, in the transaction that
-/// writes the record, and must write to that transaction only, within [`IndexAt::space`].
+/// Keeps one type of indexes up to date. It is called by every save and delete of a record, in the
+/// transaction that writes the record, and must write to that transaction only, within [`IndexAt::space`].
 pub trait IndexMaintainer<T: Transaction>: Send + Sync {
     /// Refuses an index that it cannot maintain, with the reason.
     fn validate(&self, _index: &Index, _meta_data: &RecordMetaData) -> Result<(), String> {
         Ok(())
     }
 
-    /// Whether updating for a record again, after it was updated once, changes nothing: then a build may meet records
-    /// that are already in the index.
+    /// Whether updating for a record again, after it was updated once, changes nothing: then a build may meet
+    /// records that are already in the index.
     fn is_idempotent(&self, index: &Index) -> bool;
 
-    /// Whether queries may use it as an index of values; an index of a type that the application maintains is never
-    /// used.
+    /// Whether queries may use it as an index of values; an index of a type that the application maintains is
+    /// never used.
     fn has_values(&self) -> bool {
         false
     }
 
-    /// Refuses a change that the index cannot take: an entry over FoundationDB's limits, a key that a unique index has
-    /// for another record. It may read, and must not write: a save calls this for all indexes of the record before it
-    /// writes anything, so that a refused save leaves nothing in the transaction.
+    /// Refuses a change that the index cannot take: an entry over FoundationDB's limits, a key that a unique
+    /// index has for another record. It may read, and must not write: a save calls this for all indexes of
+    /// the record before it writes anything, so that a refused save leaves nothing in the transaction.
     fn check<'a>(
         &'a self,
         at: IndexAt<'a, T>,
@@ -181,8 +183,9 @@ pub trait IndexMaintainer<T: Transaction>: Send + Sync {
         new: Option<&'a StoredRecord>,
     ) -> BoxFuture<'a, Result<(), Error>>;
 
-    /// Changes the index from what `old` needs to what `new` needs. One of them is absent for an insert and a delete.
-    /// Called after [`check`](IndexMaintainer::check) with the same records; fails with errors of FoundationDB only.
+    /// Changes the index from what `old` needs to what `new` needs. One of them is absent for an insert and a
+    /// delete. Called after [`check`](IndexMaintainer::check) with the same records; fails with errors of
+    /// FoundationDB only.
     fn update<'a>(
         &'a self,
         at: IndexAt<'a, T>,
@@ -190,8 +193,8 @@ pub trait IndexMaintainer<T: Transaction>: Send + Sync {
         new: Option<&'a StoredRecord>,
     ) -> BoxFuture<'a, Result<(), Error>>;
 
-    /// The entries in a range, from a continuation. Fails with [`Error::IndexState`] if the index cannot be scanned in
-    /// this way.
+    /// The entries in a range, from a continuation. Fails with [`Error::IndexState`] if the index cannot be
+    /// scanned in this way.
     fn scan(
         &self,
         at: IndexAt<'_, T>,
@@ -202,14 +205,14 @@ pub trait IndexMaintainer<T: Transaction>: Send + Sync {
         spent: &Spent,
     ) -> Result<BoxCursor<IndexEntry>, Error>;
 
-    /// Whether [`delete_where`](IndexMaintainer::delete_where) can remove what the index has for these records. A delete
-    /// asks all indexes of a store before it removes anything.
+    /// Whether [`delete_where`](IndexMaintainer::delete_where) can remove what the index has for these
+    /// records. A delete asks all indexes of a store before it removes anything.
     fn can_delete_where(&self, at: IndexAt<'_, T>, prefix: &Tuple) -> bool {
         at.begins_with_primary_key(prefix.len())
     }
 
-    /// Removes what the index has for all records, whose primary keys begin with `prefix`. Returns `false` if it
-    /// cannot, because its keys do not begin with these columns; nothing was removed then.
+    /// Removes what the index has for all records, whose primary keys begin with `prefix`. Returns `false` if
+    /// it cannot, because its keys do not begin with these columns; nothing was removed then.
     fn delete_where<'a>(
         &'a self,
         at: IndexAt<'a, T>,

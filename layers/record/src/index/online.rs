@@ -25,21 +25,23 @@ pub struct BuildReport {
 /// What a scrub has found.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ScrubReport {
-    /// The entries that are missing or dangling; those that were repaired in an attempt whose commit had an unknown
-    /// result may not be here.
+    /// The entries that are missing or dangling; those that were repaired in an attempt whose commit had an
+    /// unknown result may not be here.
     pub found: Vec<IndexEntry>,
     /// How many records or entries were looked at.
     pub scanned: usize,
 }
 
 impl<T: Transaction> RecordStoreBuilder<T> {
-    /// Builds indexes together, in one pass over the records, in transactions of at most `records` records each, until
-    /// they are readable. A transaction that fails is done again with half of its records, down to one: it may have read or
-    /// written too much (1004, 1007, 1031, 2101), or conflict with others (1020). Indexes that are readable stay so. Any number of builders can work at the same time, and each
-    /// call continues what others have begun.
+    /// Builds indexes together, in one pass over the records, in transactions of at most `records` records
+    /// each, until they are readable. A transaction that fails is done again with half of its records, down
+    /// to one: it may have read or written too much (1004, 1007, 1031, 2101), or conflict with others (1020).
+    /// Indexes that are readable stay so. Any number of builders can work at the same time, and each call
+    /// continues what others have begun.
     ///
-    /// Fails if a transaction of one record does; with the errors of opening the store, with [`Error::Torn`] at a record that cannot be read, and with what a
-    /// maintainer refuses: [`Error::EntryTooLarge`] for example. What was built remains.
+    /// Fails if a transaction of one record does; with the errors of opening the store, with [`Error::Torn`]
+    /// at a record that cannot be read, and with what a maintainer refuses: [`Error::EntryTooLarge`] for
+    /// example. What was built remains.
     ///
     /// Dropping the future: the last batch is done or not. What was built remains; call again to continue.
     pub fn build_indexes<'a, D: Database<Transaction = T>>(
@@ -73,7 +75,8 @@ impl<T: Transaction> RecordStoreBuilder<T> {
         }
     }
 
-    /// Scrubs an index, in transactions of at most `limit` records or entries each, and of fewer if they fail; see [`scrub`](super::scrub).
+    /// Scrubs an index, in transactions of at most `limit` records or entries each, and of fewer if they
+    /// fail; see [`scrub`](super::scrub).
     ///
     /// Dropping the future: batches that were repaired stay so.
     pub fn scrub_index<'a, D: Database<Transaction = T>>(
@@ -101,8 +104,8 @@ impl<T: Transaction> RecordStoreBuilder<T> {
         }
     }
 
-    /// Runs `body` on the store in a transaction of its own, with the size of its batch; again if that fails, with half of
-    /// the size.
+    /// Runs `body` on the store in a transaction of its own, with the size of its batch; again if that fails,
+    /// with half of the size.
     async fn transact<D, F, Fut, R>(
         &self,
         db: &D,
@@ -156,8 +159,8 @@ impl BatchSize {
         self.now = self.most.min(used + used / 8 + 1);
     }
 
-    /// Goes on with a lesser batch after an error that the retry loop has given up for, if a batch of this size was too
-    /// large or took too long.
+    /// Goes on with a lesser batch after an error that the retry loop has given up for, if a batch of this
+    /// size was too large or took too long.
     fn failed(&mut self, used: usize, failed: RunError<Error>) -> Result<(), RunError<Error>> {
         let is_size = failed.error.fdb().is_some_and(|error| TOO_MUCH.contains(&error));
         if !is_size || used == 1 {

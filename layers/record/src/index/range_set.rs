@@ -1,13 +1,14 @@
 //! Sets of ranges of byte strings: which part of a store an index build has done.
 //!
-//! The rows are those of Java's `RangeSet`: `(begin)` has the end of a range, which is not in it. Ranges do not overlap,
-//! and lie between [`FIRST`] and [`LAST`].
+//! The rows are those of Java's `RangeSet`: `(begin)` has the end of a range, which is not in it. Ranges do
+//! not overlap, and lie between [`FIRST`] and [`LAST`].
 //!
 //! # Conflicts
 //!
-//! [`contains`](RangeSet::contains) conflicts with whoever adds a range that has this key, and with nothing else, although
-//! it reads the range before it. [`insert`](RangeSet::insert) conflicts with other insertions and with lookups in the
-//! range that it adds. [`missing`](RangeSet::missing) conflicts with insertions into the part that it was asked for.
+//! [`contains`](RangeSet::contains) conflicts with whoever adds a range that has this key, and with nothing
+//! else, although it reads the range before it. [`insert`](RangeSet::insert) conflicts with other insertions
+//! and with lookups in the range that it adds. [`missing`](RangeSet::missing) conflicts with insertions into
+//! the part that it was asked for.
 
 use crate::{error::Error, value::Tuple};
 use bytes::Bytes;

@@ -1,14 +1,14 @@
 //! Indexes of ranks: the position of each score among the scores of its group.
 //!
 //! The grouped columns of the index's expression are the score, the columns before them the group
-//! ([`KeyExpression::grouping_columns`](crate::expression::KeyExpression::grouping_columns): by default the last column
-//! is the score). The index has the entries of a value index, and for each group a [`RankedSet`] of its packed scores in
-//! [`Part::Secondary`].
+//! ([`KeyExpression::grouping_columns`](crate::expression::KeyExpression::grouping_columns): by default the
+//! last column is the score). The index has the entries of a value index, and for each group a [`RankedSet`]
+//! of its packed scores in [`Part::Secondary`].
 //!
-//! The rank of a record is the number of scores below its own, in its group: the least score has rank 0. Records with
-//! the same score have the same rank. By default equal scores count once, so that ranks have no gaps; with the option
-//! [`COUNT_DUPLICATES`] each record counts, and the rank is the number of records with a lesser score. These are the
-//! settings, with the names that Java's Record Layer gives them:
+//! The rank of a record is the number of scores below its own, in its group: the least score has rank 0.
+//! Records with the same score have the same rank. By default equal scores count once, so that ranks have no
+//! gaps; with the option [`COUNT_DUPLICATES`] each record counts, and the rank is the number of records with
+//! a lesser score. These are the settings, with the names that Java's Record Layer gives them:
 //!
 //! | option | values |
 //! |---|---|
@@ -20,11 +20,11 @@
 //!
 //! Besides its entries, a save of a record with another score than before
 //!
-//! * reads whether its old score has other entries, unless duplicates are counted: it conflicts with saves that give
-//!   another record the same score, or take it from one;
-//! * changes the ranked set of its group: see [`ranked_set`](super::ranked_set) for what that conflicts with. Saves of
-//!   records with other scores seldom conflict: of 40 that are in flight together, among 200 scores of one group, about
-//!   seven.
+//! * reads whether its old score has other entries, unless duplicates are counted: it conflicts with saves
+//!   that give another record the same score, or take it from one;
+//! * changes the ranked set of its group: see [`ranked_set`](super::ranked_set) for what that conflicts with.
+//!   Saves of records with other scores seldom conflict: of 40 that are in flight together, among 200 scores
+//!   of one group, about seven.
 //!
 //! Looking up a rank, a score, or entries by rank conflicts with almost all changes of lesser scores.
 
@@ -48,7 +48,8 @@ use std::collections::BTreeSet;
 
 /// The option with which records with equal scores count separately.
 pub const COUNT_DUPLICATES: &str = "rankCountDuplicates";
-/// The option that sets the number of levels of the ranked sets. It must not change while the index has entries.
+/// The option that sets the number of levels of the ranked sets. It must not change while the index has
+/// entries.
 pub const LEVELS: &str = "rankNLevels";
 /// The option that sets the hash of scores.
 pub const HASH: &str = "rankHashFunction";
@@ -81,8 +82,8 @@ fn config(index: &Index) -> Result<Config, String> {
     })
 }
 
-/// The ranked set of a group of an index of ranks. The index's options were validated with the meta-data; if they are
-/// not valid, they are those by default.
+/// The ranked set of a group of an index of ranks. The index's options were validated with the meta-data; if
+/// they are not valid, they are those by default.
 pub(super) fn set_of<T: Transaction>(at: IndexAt<'_, T>, group: &Tuple) -> RankedSet {
     let space = at.space(Part::Secondary);
     let space = Subspace::from_bytes([space.bytes(), &group.pack()].concat());
@@ -95,8 +96,8 @@ fn element_of<T: Transaction>(at: IndexAt<'_, T>, key: &Tuple) -> (RankedSet, Ve
     (set_of(at, &group), score.pack())
 }
 
-/// The rank of a key, which is a group and a score: how many scores of the group are less. The score need not be in
-/// the index.
+/// The rank of a key, which is a group and a score: how many scores of the group are less. The score need not
+/// be in the index.
 pub async fn count_below<T: Transaction>(
     at: IndexAt<'_, T>,
     key: &Tuple,
@@ -119,8 +120,8 @@ pub async fn rank_of<T: Transaction>(
     }
 }
 
-/// The score with this rank in a group; `None` beyond the last. With duplicates counted, the score of the record that has
-/// this place when the records are in order.
+/// The score with this rank in a group; `None` beyond the last. With duplicates counted, the score of the
+/// record that has this place when the records are in order.
 pub async fn score_at<T: Transaction>(
     at: IndexAt<'_, T>,
     group: &Tuple,

@@ -1,19 +1,19 @@
 //! Scrubbing: whether an index has the entries of all records, and no others.
 //!
-//! An index can differ from its records only by a fault: a maintainer that was wrong in an earlier release, rows that
-//! something else wrote. Scrubbing goes through the records and looks for their entries ([`Scrub::Missing`]), or
-//! through the entries and looks for their records ([`Scrub::Dangling`]), in batches, and repairs what it finds if it is
-//! asked to.
+//! An index can differ from its records only by a fault: a maintainer that was wrong in an earlier release,
+//! rows that something else wrote. Scrubbing goes through the records and looks for their entries
+//! ([`Scrub::Missing`]), or through the entries and looks for their records ([`Scrub::Dangling`]), in
+//! batches, and repairs what it finds if it is asked to.
 //!
 //! # Conflicts
 //!
-//! A batch reads the records and the entries serializably, in the transaction that repairs: if one of them is saved or
-//! deleted at the same time, either the batch sees that or it conflicts, and is done again. It never removes an entry that
-//! a save has just written.
+//! A batch reads the records and the entries serializably, in the transaction that repairs: if one of them is
+//! saved or deleted at the same time, either the batch sees that or it conflicts, and is done again. It never
+//! removes an entry that a save has just written.
 //!
-//! Indexes with entries are scrubbed: types `value`, `rank` and `version`. Of an index of ranks the entries are scrubbed,
-//! and its ranked sets are repaired with them. Aggregates have no entries, and custom indexes are left alone:
-//! [`Error::IndexState`].
+//! Indexes with entries are scrubbed: types `value`, `rank` and `version`. Of an index of ranks the entries
+//! are scrubbed, and its ranked sets are repaired with them. Aggregates have no entries, and custom indexes
+//! are left alone: [`Error::IndexState`].
 
 use super::{
     IndexAt, IndexEntry, IndexScan, IndexState, rank,
@@ -50,9 +50,9 @@ pub struct Scrubbed {
 }
 
 impl<T: Transaction> RecordStore<T> {
-    /// Looks at up to `limit` records, or entries, of a readable index, and repairs what it finds if `repair` is set.
-    /// `from` is the continuation of the batch before. Entries of versions that this transaction has written itself are
-    /// not found: scrub in a transaction of its own.
+    /// Looks at up to `limit` records, or entries, of a readable index, and repairs what it finds if `repair`
+    /// is set. `from` is the continuation of the batch before. Entries of versions that this transaction has
+    /// written itself are not found: scrub in a transaction of its own.
     pub async fn scrub_index(
         &self,
         index: &str,

@@ -1,8 +1,8 @@
 //! The states of a store's indexes, as one transaction sees them.
 //!
-//! A state that is not [`IndexState::Readable`] is a row of its own. All of them are read when the store is opened, and the
-//! transaction conflicts with every change of them: no save misses an index that became writable, or fails to record
-//! a violation.
+//! A state that is not [`IndexState::Readable`] is a row of its own. All of them are read when the store is
+//! opened, and the transaction conflicts with every change of them: no save misses an index that became
+//! writable, or fails to record a violation.
 
 use super::{IndexAt, IndexMaintainer, IndexState, range_set::RangeSet};
 use crate::{
@@ -79,17 +79,20 @@ impl<T: Transaction> RecordStore<T> {
         Ok(self.index_state(name)? == IndexState::Readable)
     }
 
-    /// Whether an index has the keys of all records, so that it can be scanned. Its keys may still violate its uniqueness.
+    /// Whether an index has the keys of all records, so that it can be scanned. Its keys may still violate
+    /// its uniqueness.
     pub fn is_scannable(&self, name: &str) -> Result<bool, Error> {
         Ok(self.index_state(name)?.is_scannable())
     }
 
-    /// Disables an index: it is no longer written, and what it has is removed. Nothing happens if it is disabled.
+    /// Disables an index: it is no longer written, and what it has is removed. Nothing happens if it is
+    /// disabled.
     pub async fn mark_index_disabled(&self, name: &str) -> Result<(), Error> {
         self.writing().await?.begin_anew(name, IndexState::Disabled)
     }
 
-    /// Begins to write an index, which becomes empty, for an online build. Nothing happens if it is write-only.
+    /// Begins to write an index, which becomes empty, for an online build. Nothing happens if it is
+    /// write-only.
     pub async fn mark_index_write_only(&self, name: &str) -> Result<(), Error> {
         self.writing().await?.begin_anew(name, IndexState::WriteOnly)
     }
@@ -103,10 +106,10 @@ impl<T: Transaction> RecordStore<T> {
         Ok(())
     }
 
-    /// Makes a write-only index readable that has the keys of all records, or, if some of them violate its uniqueness,
-    /// [readable with that pending](IndexState::ReadableUniquePending); and an index with that pending readable once no
-    /// violation is left. Returns the state that it has then. Fails with [`Error::IndexState`] if it was not built
-    /// completely.
+    /// Makes a write-only index readable that has the keys of all records, or, if some of them violate its
+    /// uniqueness, [readable with that pending](IndexState::ReadableUniquePending); and an index with that
+    /// pending readable once no violation is left. Returns the state that it has then. Fails with
+    /// [`Error::IndexState`] if it was not built completely.
     pub async fn mark_index_readable(&self, name: &str) -> Result<IndexState, Error> {
         let store = self.writing().await?;
         let state = store.index_state(name)?;
@@ -124,7 +127,8 @@ impl<T: Transaction> RecordStore<T> {
         store.finish_index(name).await
     }
 
-    /// Makes an index readable that has the keys of all records, unless there are violations of its uniqueness.
+    /// Makes an index readable that has the keys of all records, unless there are violations of its
+    /// uniqueness.
     pub(crate) async fn finish_index(&self, name: &str) -> Result<IndexState, Error> {
         let at = IndexAt { store: self, index: self.index(name)? };
         let state = match at.index.unique && at.has_violations().await? {
@@ -186,8 +190,8 @@ impl<T: Transaction> IndexAt<'_, T> {
         Ok(!self.transaction()?.get_range_all(range, Isolation::Serializable).await?.is_empty())
     }
 
-    /// Whether the index has to be updated for a record. A disabled index has not. One that is being built, and for which
-    /// a record must not be counted twice, has if the build has passed the record.
+    /// Whether the index has to be updated for a record. A disabled index has not. One that is being built,
+    /// and for which a record must not be counted twice, has if the build has passed the record.
     pub(crate) async fn is_maintained(
         &self,
         maintainer: &dyn IndexMaintainer<T>,

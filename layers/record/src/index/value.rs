@@ -1,9 +1,10 @@
 //! Indexes of values: an entry for each key of each record.
 //!
-//! A unique index reads the entries of a key serializably before it adds one, so that of two transactions that add the
-//! same key one conflicts. Keys with a null that is not unique ([`NullStandin::Null`](crate::expression::NullStandin))
-//! are not compared. While the index is being built, or has violations, a key that another record has is not refused
-//! but recorded: each of the records with that key has a violation, until it is the only one.
+//! A unique index reads the entries of a key serializably before it adds one, so that of two transactions
+//! that add the same key one conflicts. Keys with a null that is not unique
+//! ([`NullStandin::Null`](crate::expression::NullStandin)) are not compared. While the index is being built,
+//! or has violations, a key that another record has is not refused but recorded: each of the records with
+//! that key has a violation, until it is the only one.
 
 use super::{Entry, IndexAt, IndexEntry, IndexMaintainer, IndexScan, IndexState};
 use crate::{
@@ -130,8 +131,8 @@ fn has_violations<T: Transaction>(at: IndexAt<'_, T>) -> Result<bool, Error> {
     Ok(at.index.unique && at.state()? != IndexState::Readable)
 }
 
-/// Records that the record of a new entry, and those that have its key, violate the uniqueness of the index, unless the
-/// key has a null that is not unique.
+/// Records that the record of a new entry, and those that have its key, violate the uniqueness of the index,
+/// unless the key has a null that is not unique.
 pub(super) async fn record_violation<T: Transaction>(at: IndexAt<'_, T>, entry: &Entry) -> Result<(), Error> {
     if !has_violations(at)? || entry.key.has_non_unique_null() {
         return Ok(());

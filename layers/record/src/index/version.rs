@@ -1,24 +1,24 @@
 //! Indexes by version: entries with the record's version in one column.
 //!
 //! An entry is that of a value index: the columns of the expression, one of which is
-//! [`KeyExpression::Version`](crate::expression::KeyExpression::Version), followed by the primary key. A record that was
-//! written before the store kept versions has null there, and comes first. A record has entries of its last version
-//! only.
+//! [`KeyExpression::Version`](crate::expression::KeyExpression::Version), followed by the primary key. A
+//! record that was written before the store kept versions has null there, and comes first. A record has
+//! entries of its last version only.
 //!
 //! # In the transaction that saves
 //!
 //! The version of a record is complete when its transaction commits. Until then its entries are in the
-//! [`RecordContext`](crate::store::RecordContext): a scan in the same transaction does not return them, and does not
-//! return the entries of the record's last version either. If the record is saved again or deleted in the same
-//! transaction, they are taken back. After [`flush`](crate::store::RecordContext::flush) they cannot be taken back: saving
-//! or deleting such a record is refused with [`Error::Version`]. A version of the application's own is complete; its
-//! entries are visible at once.
+//! [`RecordContext`](crate::store::RecordContext): a scan in the same transaction does not return them, and
+//! does not return the entries of the record's last version either. If the record is saved again or deleted
+//! in the same transaction, they are taken back. After [`flush`](crate::store::RecordContext::flush) they
+//! cannot be taken back: saving or deleting such a record is refused with [`Error::Version`]. A version of
+//! the application's own is complete; its entries are visible at once.
 //!
 //! # Conflicts
 //!
-//! A save writes keys that only its own record has, and reads nothing. FoundationDB takes the place of an entry whose
-//! versionstamp is not known for the range of all places that it may get: a serializable scan of the index beyond
-//! its last entry conflicts with every save, as it has to.
+//! A save writes keys that only its own record has, and reads nothing. FoundationDB takes the place of an
+//! entry whose versionstamp is not known for the range of all places that it may get: a serializable scan of
+//! the index beyond its last entry conflicts with every save, as it has to.
 
 use super::{IndexAt, IndexEntry, IndexMaintainer, IndexScan};
 use crate::{

@@ -10,8 +10,8 @@ use crate::expression::{Function, KeyExpression};
 use prost_reflect::MessageDescriptor;
 use std::{collections::BTreeMap, sync::Arc};
 
-/// Builds [`RecordMetaData`]. Each index that is added, changed or removed, and each change of an option, is a new version
-/// of the meta-data.
+/// Builds [`RecordMetaData`]. Each index that is added, changed or removed, and each change of an option, is
+/// a new version of the meta-data.
 ///
 /// ```
 /// use shaketable_record::{expression::{concatenate_fields, field}, metadata::{Index, RecordMetaData, compile}};
@@ -69,14 +69,15 @@ impl Default for RecordMetaDataBuilder {
 }
 
 impl RecordMetaDataBuilder {
-    /// A record type, to set its primary key. Fails with [`MetaDataError::UnknownRecordType`] if there is none of this
-    /// name.
+    /// A record type, to set its primary key. Fails with [`MetaDataError::UnknownRecordType`] if there is
+    /// none of this name.
     pub fn record_type(&mut self, name: &str) -> Result<&mut RecordTypeBuilder, MetaDataError> {
         let unknown = || MetaDataError::UnknownRecordType { name: name.into() };
         self.types.get_mut(name).ok_or_else(unknown)
     }
 
-    /// Adds an index on one record type; on all types, also those that are added later, if `record_type` is `None`.
+    /// Adds an index on one record type; on all types, also those that are added later, if `record_type` is
+    /// `None`.
     pub fn add_index(&mut self, record_type: Option<&str>, index: Index) -> Result<&mut Self, MetaDataError> {
         match record_type {
             Some(name) => self.add_multi_type_index([name], index),
@@ -129,7 +130,8 @@ impl RecordMetaDataBuilder {
         Ok(self)
     }
 
-    /// Gives the index of this name another definition, on the same record types. Stores build its entries again.
+    /// Gives the index of this name another definition, on the same record types. Stores build its entries
+    /// again.
     pub fn change_index(&mut self, index: Index) -> Result<&mut Self, MetaDataError> {
         let Some(old) = self.indexes.get(&index.name) else {
             return Err(MetaDataError::UnknownIndex { name: index.name });
@@ -165,8 +167,8 @@ impl RecordMetaDataBuilder {
         Ok(self)
     }
 
-    /// Sets whether a record may take more than one row. It may, unless this is called; in Java's Record Layer it may not
-    /// unless it is said. Stored meta-data always says it.
+    /// Sets whether a record may take more than one row. It may, unless this is called; in Java's Record
+    /// Layer it may not unless it is said. Stored meta-data always says it.
     pub fn set_split_long_records(&mut self, split: bool) -> Result<&mut Self, MetaDataError> {
         if split != self.split_long_records {
             self.next_version()?;
@@ -197,8 +199,8 @@ impl RecordMetaDataBuilder {
         self
     }
 
-    /// Declares a type of indexes that the application maintains: any other type that this crate does not know is
-    /// refused.
+    /// Declares a type of indexes that the application maintains: any other type that this crate does not
+    /// know is refused.
     pub fn register_index_type(&mut self, kind: impl Into<String>) -> &mut Self {
         self.extensions.index_types.insert(kind.into());
         self
@@ -210,7 +212,8 @@ impl RecordMetaDataBuilder {
         self
     }
 
-    /// The meta-data, which is validated: its expressions fit the records, and each index has what its type needs.
+    /// The meta-data, which is validated: its expressions fit the records, and each index has what its type
+    /// needs.
     pub fn build(&self) -> Result<RecordMetaData, MetaDataError> {
         let meta_data = self.assemble()?;
         super::validate::validate(&meta_data)?;
@@ -301,8 +304,8 @@ impl RecordMetaData {
     }
 }
 
-/// The index in the form that is stored: a unique one is not an option, and one that ranks or aggregates its last column
-/// says so.
+/// The index in the form that is stored: a unique one is not an option, and one that ranks or aggregates its
+/// last column says so.
 fn normal(mut index: Index) -> Index {
     if let Some(unique) = index.options.remove(index_types::UNIQUE_OPTION) {
         index.unique |= unique.eq_ignore_ascii_case("true");

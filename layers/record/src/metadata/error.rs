@@ -3,8 +3,8 @@
 use super::{EvolutionError, Usage};
 use crate::expression::{ExpressionBytesError, ExpressionError};
 
-/// Why meta-data was refused when it was built or read. Fields are named with their path: the record type and the
-/// fields that lead to them, `Restaurant.reviews.rating`.
+/// Why meta-data was refused when it was built or read. Fields are named with their path: the record type and
+/// the fields that lead to them, `Restaurant.reviews.rating`.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum MetaDataError {
     /// A `.proto` file does not compile.

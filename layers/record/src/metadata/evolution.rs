@@ -1,15 +1,17 @@
-//! Whether meta-data can follow other meta-data: a store that was written with the old one must be readable with the
-//! new one, and must be able to tell which of its indexes to build or to remove.
+//! Whether meta-data can follow other meta-data: a store that was written with the old one must be readable
+//! with the new one, and must be able to tell which of its indexes to build or to remove.
 //!
 //! The rules are those of Java's Record Layer, where it allows an index to be built again:
 //!
 //! * The version grows with every change.
-//! * A record type keeps its field in the union, its primary key, its key and the version that added it. It may get
-//!   another name, but cannot be dropped: delete its records instead. A new type says which version added it.
-//! * A field keeps its name, its number, its label, and its type, except that a variable-length integer of 32 bits may
-//!   become one of 64. A deprecated field stays so. No field is dropped, none that is new is required, and no value of an enumeration is dropped.
-//! * An index that is changed has a later `last_modified_version`; one that is removed becomes a former index, which
-//!   stays, and whose number is not used again.
+//! * A record type keeps its field in the union, its primary key, its key and the version that added it. It
+//!   may get another name, but cannot be dropped: delete its records instead. A new type says which version
+//!   added it.
+//! * A field keeps its name, its number, its label, and its type, except that a variable-length integer of 32
+//!   bits may become one of 64. A deprecated field stays so. No field is dropped, none that is new is
+//!   required, and no value of an enumeration is dropped.
+//! * An index that is changed has a later `last_modified_version`; one that is removed becomes a former
+//!   index, which stays, and whose number is not used again.
 //! * Versions of records, and records of several rows, are not turned off.
 
 mod indexes;
@@ -153,7 +155,8 @@ pub enum EvolutionError {
         /// The new version.
         new: i32,
     },
-    /// A new record type does not say which version added it, or names one that is not later than the old meta-data.
+    /// A new record type does not say which version added it, or names one that is not later than the old
+    /// meta-data.
     #[error("record type {record_type} is new, but its since_version is {since}, not later than {old}")]
     NewRecordType {
         /// The record type.
@@ -174,8 +177,8 @@ pub enum EvolutionError {
         /// The new name.
         new: String,
     },
-    /// A new index says that it was added or changed at a version that is not later than the old meta-data: stores would
-    /// not build it.
+    /// A new index says that it was added or changed at a version that is not later than the old meta-data:
+    /// stores would not build it.
     #[error("index {index} is new, but of version {version}, not later than {old}")]
     NewIndex {
         /// The index.
@@ -234,8 +237,8 @@ pub enum EvolutionError {
         /// Its name.
         name: String,
     },
-    /// A former index was removed at a version that is not later than the old meta-data, or its index's last change; or
-    /// an index that the old meta-data does not have was added before it.
+    /// A former index was removed at a version that is not later than the old meta-data, or its index's last
+    /// change; or an index that the old meta-data does not have was added before it.
     #[error(
         "former index {name} was added at version {added} and removed at {removed}, which is not later than {old}"
     )]
@@ -272,8 +275,8 @@ pub enum IndexChange {
 }
 
 impl RecordMetaData {
-    /// Refuses meta-data that cannot follow `old` in the stores that were opened with it. The same meta-data can follow
-    /// itself.
+    /// Refuses meta-data that cannot follow `old` in the stores that were opened with it. The same meta-data
+    /// can follow itself.
     pub fn validate_evolution(&self, old: &RecordMetaData) -> Result<(), EvolutionError> {
         if self.version == old.version && self.to_bytes().ok() == old.to_bytes().ok() {
             return Ok(());

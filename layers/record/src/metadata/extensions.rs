@@ -4,8 +4,8 @@ use super::index_types;
 use crate::expression::Functions;
 use std::collections::BTreeSet;
 
-/// What an application adds to this crate, and meta-data refers to by name: functions of key expressions, and types of
-/// indexes. It is not stored with the meta-data: whoever loads meta-data gives it.
+/// What an application adds to this crate, and meta-data refers to by name: functions of key expressions, and
+/// types of indexes. It is not stored with the meta-data: whoever loads meta-data gives it.
 #[derive(Clone, Debug, Default)]
 pub struct Extensions {
     /// The functions that expressions can call.

@@ -26,8 +26,8 @@ fn own() -> &'static BTreeMap<String, Vec<u8>> {
     })
 }
 
-/// The files that a file imports, directly or not, in the order of their names, as `FileDescriptorProto`s with options;
-/// without those of this crate.
+/// The files that a file imports, directly or not, in the order of their names, as `FileDescriptorProto`s
+/// with options; without those of this crate.
 pub(super) fn imported(file: &FileDescriptor) -> Vec<Vec<u8>> {
     let mut found = BTreeMap::new();
     let mut pending: Vec<FileDescriptor> = file.dependencies().collect();
@@ -59,8 +59,8 @@ pub(super) fn load(file: Vec<u8>, others: Vec<Vec<u8>>) -> Result<FileDescriptor
     pool.get_file_by_name(&name).ok_or_else(|| torn(format!("there is no file {name}")))
 }
 
-/// A file without its options. Its syntax and its names are checked: a [`DescriptorPool`] panics for a syntax that it
-/// does not know, and does not find what it has under a name that is not an identifier.
+/// A file without its options. Its syntax and its names are checked: a [`DescriptorPool`] panics for a syntax
+/// that it does not know, and does not find what it has under a name that is not an identifier.
 fn read(bytes: &[u8]) -> Result<FileDescriptorProto, MetaDataError> {
     let torn = |reason: String| MetaDataError::Torn(format!("a file of records: {reason}"));
     let file = FileDescriptorProto::decode(bytes).map_err(|error| torn(error.to_string()))?;

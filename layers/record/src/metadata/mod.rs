@@ -34,8 +34,8 @@ use std::{
     sync::Arc,
 };
 
-/// The types of indexes that this crate maintains, by name, as they are written in a `.proto` file. Other types are
-/// maintained by what an application registers.
+/// The types of indexes that this crate maintains, by name, as they are written in a `.proto` file. Other
+/// types are maintained by what an application registers.
 pub mod index_types {
     /// One entry for each key of each record.
     pub const VALUE: &str = "value";
@@ -49,8 +49,8 @@ pub mod index_types {
     pub const COUNT_UPDATES: &str = "count_updates";
     /// The sum of the grouped column in each group.
     pub const SUM: &str = "sum";
-    /// The least tuple that was ever written in each group: `min_ever_tuple` of Java's Record Layer, where this name stands
-    /// for an index of numbers.
+    /// The least tuple that was ever written in each group: `min_ever_tuple` of Java's Record Layer, where
+    /// this name stands for an index of numbers.
     pub const MIN_EVER: &str = "min_ever";
     /// The greatest tuple that was ever written in each group: `max_ever_tuple` of Java's Record Layer.
     pub const MAX_EVER: &str = "max_ever";
@@ -77,7 +77,8 @@ pub struct Index {
     pub subspace_key: i64,
     /// The version of the meta-data that added it.
     pub added_version: i32,
-    /// The version of the meta-data that changed it last: entries of stores that are older must be built again.
+    /// The version of the meta-data that changed it last: entries of stores that are older must be built
+    /// again.
     pub last_modified_version: i32,
 }
 
@@ -113,8 +114,8 @@ impl Index {
     }
 }
 
-/// An index that the meta-data no longer has. Its entries in a store are removed when the store is next opened, and its
-/// number is not used again.
+/// An index that the meta-data no longer has. Its entries in a store are removed when the store is next
+/// opened, and its number is not used again.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FormerIndex {
     /// The name it had.

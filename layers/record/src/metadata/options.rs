@@ -1,4 +1,5 @@
-//! `.proto` files: compiling them, and the options with which they say what is a record, a primary key or an index.
+//! `.proto` files: compiling them, and the options with which they say what is a record, a primary key or an
+//! index.
 
 use super::{MetaDataError, index_types};
 use prost::Message;
@@ -25,9 +26,9 @@ pub fn compile(text: &str) -> Result<FileDescriptor, MetaDataError> {
     compile_files(NAME, [(NAME, text)])
 }
 
-/// Compiles the file named `root` of these, which are pairs of a name and a text. It can import the others, those of
-/// Google, and [`PROTO_FILES`] unless they are among the others. Fails with [`MetaDataError::Proto`] if a file is not
-/// valid or is not there.
+/// Compiles the file named `root` of these, which are pairs of a name and a text. It can import the others,
+/// those of Google, and [`PROTO_FILES`] unless they are among the others. Fails with [`MetaDataError::Proto`]
+/// if a file is not valid or is not there.
 pub fn compile_files<'a>(
     root: &str,
     files: impl IntoIterator<Item = (&'a str, &'a str)>,

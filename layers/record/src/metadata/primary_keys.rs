@@ -1,9 +1,9 @@
 //! Whether the records of several types can be stored together.
 //!
-//! The key of each row of a record is its primary key, followed by a number. A record whose primary key begins with that of
-//! another would be among the other's rows, or next to them in an order that is not that of the primary keys. That cannot
-//! happen between primary keys of the same number of columns, and if one of the columns is never the same, such as the
-//! record type's key.
+//! The key of each row of a record is its primary key, followed by a number. A record whose primary key
+//! begins with that of another would be among the other's rows, or next to them in an order that is not that
+//! of the primary keys. That cannot happen between primary keys of the same number of columns, and if one of
+//! the columns is never the same, such as the record type's key.
 
 use super::{MetaDataError, RecordMetaData, RecordType};
 use crate::{
@@ -34,8 +34,8 @@ fn may_begin_with(shorter: &RecordType, longer: &RecordType) -> bool {
 }
 
 impl RecordMetaData {
-    /// How many of a tuple's columns may be the whole primary key of a record, if there are more columns: the tuple is then
-    /// in no primary key.
+    /// How many of a tuple's columns may be the whole primary key of a record, if there are more columns: the
+    /// tuple is then in no primary key.
     pub(crate) fn beyond_primary_key(&self, tuple: &Tuple) -> Option<usize> {
         self.types.values().find_map(|of| {
             let columns = of.primary_key.columns();

@@ -1,8 +1,8 @@
 //! Meta-data as bytes: the message `MetaData` of Java's Record Layer, with its field numbers.
 //!
-//! What this crate does not have is refused, never ignored: predicates of indexes, joined and unnested types, views,
-//! stored queries, indexes that are stored under their name instead of a number. Functions and types of indexes that an
-//! application adds are named, but are not part of the bytes.
+//! What this crate does not have is refused, never ignored: predicates of indexes, joined and unnested types,
+//! views, stored queries, indexes that are stored under their name instead of a number. Functions and types
+//! of indexes that an application adds are named, but are not part of the bytes.
 
 use super::{
     Extensions, FormerIndex, Index, MetaDataError, RecordMetaData, RecordMetaDataBuilder, files, index_types,
@@ -127,8 +127,8 @@ impl RecordMetaData {
         Ok(row.encode_to_vec())
     }
 
-    /// The meta-data whose [`to_bytes`](RecordMetaData::to_bytes) these are. It is validated with what the application
-    /// adds.
+    /// The meta-data whose [`to_bytes`](RecordMetaData::to_bytes) these are. It is validated with what the
+    /// application adds.
     pub fn from_bytes(bytes: &[u8], extensions: &Extensions) -> Result<RecordMetaData, MetaDataError> {
         RecordMetaDataBuilder::from_bytes(bytes, extensions)?.build()
     }

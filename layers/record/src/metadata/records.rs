@@ -118,8 +118,8 @@ fn path(message: &MessageDescriptor, field: &FieldDescriptor) -> String {
     format!("{}.{}", message.name(), field.name())
 }
 
-/// Refuses unsigned integers in these messages and in all that are nested in them. A message that contains itself is
-/// visited once.
+/// Refuses unsigned integers in these messages and in all that are nested in them. A message that contains
+/// itself is visited once.
 fn refuse_unsigned(messages: impl Iterator<Item = MessageDescriptor>) -> Result<(), MetaDataError> {
     let mut visited = BTreeSet::new();
     for message in messages {

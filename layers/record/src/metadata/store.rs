@@ -6,8 +6,8 @@
 //! | `(null, 1)`, `(null, 2)`, .. | its parts, if it has more than 100,000 bytes |
 //! | `("V")` | a packed tuple of its version, its length and a hash of its bytes |
 //!
-//! The first two are as Java's `FDBMetaDataStore` has them. It has no row `("V")`, and keeps older versions, which this
-//! store does not.
+//! The first two are as Java's `FDBMetaDataStore` has them. It has no row `("V")`, and keeps older versions,
+//! which this store does not.
 
 use super::{Extensions, MetaDataError, RecordMetaData, RecordMetaDataBuilder};
 use crate::{error::Error, value::Tuple};
@@ -35,9 +35,9 @@ impl<T: Transaction> MetaDataProvider<T> for MetaDataStore {
     }
 }
 
-/// Meta-data that is saved in a subspace, so that all clients use the same. Clones share a cache of what was loaded last;
-/// every transaction reads one small row to know whether that is still what is saved, and conflicts with a transaction that
-/// saves another.
+/// Meta-data that is saved in a subspace, so that all clients use the same. Clones share a cache of what was
+/// loaded last; every transaction reads one small row to know whether that is still what is saved, and
+/// conflicts with a transaction that saves another.
 ///
 /// ```
 /// use shaketable_tx::{Database, Transaction};
@@ -66,14 +66,15 @@ struct Cached {
 }
 
 impl MetaDataStore {
-    /// A store in a subspace that nothing else uses, whose meta-data needs these functions and types of indexes.
+    /// A store in a subspace that nothing else uses, whose meta-data needs these functions and types of
+    /// indexes.
     pub fn new(subspace: Subspace, extensions: Extensions) -> MetaDataStore {
         MetaDataStore { subspace, extensions: Arc::new(extensions), cache: Arc::default() }
     }
 
-    /// Saves meta-data, in place of older meta-data that it [can follow](RecordMetaData::validate_evolution). Writes
-    /// nothing if it is saved already. Fails with [`Error::MetaData`] if it cannot follow what is saved, and with
-    /// [`Error::TooLarge`] if it exceeds the limit of a transaction; nothing is written then.
+    /// Saves meta-data, in place of older meta-data that it [can follow](RecordMetaData::validate_evolution).
+    /// Writes nothing if it is saved already. Fails with [`Error::MetaData`] if it cannot follow what is
+    /// saved, and with [`Error::TooLarge`] if it exceeds the limit of a transaction; nothing is written then.
     pub async fn save_record_meta_data<T: Transaction>(
         &self,
         tx: &T,
@@ -165,7 +166,8 @@ impl MetaDataStore {
     }
 }
 
-/// What tells saved meta-data apart: a packed tuple of its version, its length, and the 64-bit FNV-1a hash of its bytes.
+/// What tells saved meta-data apart: a packed tuple of its version, its length, and the 64-bit FNV-1a hash of
+/// its bytes.
 fn stamp_of(bytes: &[u8], version: i32) -> Vec<u8> {
     let mix = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
     let hash = bytes.iter().fold(0xcbf2_9ce4_8422_2325, mix).cast_signed();

@@ -28,8 +28,8 @@ pub struct ValueRange {
     pub prefix: Option<Value>,
 }
 
-/// The part of an index that a scan reads: some first columns that have one value, then a range. All columns are named
-/// as key expressions are written.
+/// The part of an index that a scan reads: some first columns that have one value, then a range. All columns
+/// are named as key expressions are written.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Bounds {
     /// The first columns.

@@ -84,7 +84,8 @@ impl Planner<'_> {
         None
     }
 
-    /// The rows of all branches: merged if they are ordered alike, otherwise in turn if no order is asked for.
+    /// The rows of all branches: merged if they are ordered alike, otherwise in turn if no order is asked
+    /// for.
     fn together(
         &self,
         conditions: Vec<QueryComponent>,
@@ -98,7 +99,8 @@ impl Planner<'_> {
         };
         let all_alike = found.iter().all(alike);
         let merged = order.filter(|_| all_alike);
-        // What has one value in a branch may have another one in the next: the sort is that of the merged rows.
+        // What has one value in a branch may have another one in the next: the sort is that of the merged
+        // rows.
         let primary_key = self.candidates.first().and_then(|records| records.primary_key.as_deref());
         let sorted = |order: &Vec<Column>| gives(order, primary_key, sort, &self.constants);
         if !sort.is_empty() && !merged.as_ref().is_some_and(sorted) {

@@ -10,9 +10,9 @@ use crate::{
 };
 use std::sync::Arc;
 
-/// The candidates for queries of these types, with the indexes that `readable` allows. Other types of indexes than
-/// those of values are never used, those that an application maintains among them; nor is an index that is not on all
-/// queried types. `blind` says which indexes do not show what the transaction has written.
+/// The candidates for queries of these types, with the indexes that `readable` allows. Other types of indexes
+/// than those of values are never used, those that an application maintains among them; nor is an index that
+/// is not on all queried types. `blind` says which indexes do not show what the transaction has written.
 pub(super) fn candidates(
     meta_data: &RecordMetaData,
     types: &[&Arc<RecordType>],

@@ -15,8 +15,8 @@ pub(super) enum ColumnKey {
     Rank(KeyExpression),
 }
 
-/// A column: what it has, and the repeated fields that it fans out over, outermost first. Columns of one expression with
-/// the same number are about the same element of that field.
+/// A column: what it has, and the repeated fields that it fans out over, outermost first. Columns of one
+/// expression with the same number are about the same element of that field.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Column {
     pub key: ColumnKey,
@@ -56,8 +56,8 @@ fn rank_key(expression: &KeyExpression) -> ColumnKey {
     ColumnKey::Rank(concat(values).group_last(grouped))
 }
 
-/// The column of the ranks in an index with this expression. A record has a rank for each of its keys, so that the column
-/// fans out over everything that the expression does.
+/// The column of the ranks in an index with this expression. A record has a rank for each of its keys, so
+/// that the column fans out over everything that the expression does.
 pub(super) fn rank_column(expression: &KeyExpression) -> Column {
     let mut fans: Vec<usize> = columns(expression).into_iter().flat_map(|column| column.fans).collect();
     fans.sort_unstable();
@@ -86,7 +86,8 @@ impl Constants {
     }
 }
 
-/// Whether two lists of columns have the same values for every record: also that they fan out together or apart.
+/// Whether two lists of columns have the same values for every record: also that they fan out together or
+/// apart.
 pub(super) fn same(left: &[Column], right: &[Column]) -> bool {
     left.len() == right.len()
         && left.iter().zip(right).all(|(left, right)| left.key == right.key)

@@ -4,8 +4,8 @@ use crate::value::{Shown, Tuple, Value};
 use foundationdb_tuple::Element;
 use std::{cmp::Ordering, fmt};
 
-/// What a value is compared with. Values are ordered as they are in keys: `-0.0` is less than `0.0` and not equal to
-/// it, and strings are ordered by their UTF-8 bytes.
+/// What a value is compared with. Values are ordered as they are in keys: `-0.0` is less than `0.0` and not
+/// equal to it, and strings are ordered by their UTF-8 bytes.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Comparison {
     /// Equal to this value.
@@ -31,9 +31,10 @@ pub enum Comparison {
 }
 
 impl Comparison {
-    /// Whether it holds for a value, `None` standing for null. The result is `None`, unknown, if the value or what it is
-    /// compared with is null; only [`IsNull`](Comparison::IsNull) and [`NotNull`](Comparison::NotNull) are never
-    /// unknown. [`In`](Comparison::In) is unknown if no value is equal and one is null.
+    /// Whether it holds for a value, `None` standing for null. The result is `None`, unknown, if the value or
+    /// what it is compared with is null; only [`IsNull`](Comparison::IsNull) and
+    /// [`NotNull`](Comparison::NotNull) are never unknown. [`In`](Comparison::In) is unknown if no value is
+    /// equal and one is null.
     pub fn holds(&self, value: Option<&Value>) -> Option<bool> {
         let value = value.filter(|value| !matches!(value, Element::Nil));
         match self {
@@ -72,7 +73,8 @@ impl Comparison {
         }
     }
 
-    /// The comparison that is true where this one is false, and unknown where this one is; `None` if no comparison is.
+    /// The comparison that is true where this one is false, and unknown where this one is; `None` if no
+    /// comparison is.
     pub(super) fn negated(&self) -> Option<Comparison> {
         Some(match self {
             Comparison::Equals(one) => Comparison::NotEquals(one.clone()),

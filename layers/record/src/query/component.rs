@@ -22,8 +22,8 @@ pub enum EmptyList {
 pub enum Operand {
     /// A field that is not repeated.
     Field(Field),
-    /// One of the elements of a repeated field: true if the comparison is true for one; otherwise unknown if it is for
-    /// one.
+    /// One of the elements of a repeated field: true if the comparison is true for one; otherwise unknown if
+    /// it is for one.
     OneOf {
         /// The field.
         field: Field,
@@ -40,7 +40,8 @@ pub enum Operand {
     Key(KeyExpression),
 }
 
-/// A condition on records, nested at most [`MAX_DEPTH`](shaketable_tx::nesting::MAX_DEPTH) deep. It is true, false or unknown for each record; a query finds those for which it is true.
+/// A condition on records, nested at most [`MAX_DEPTH`](shaketable_tx::nesting::MAX_DEPTH) deep. It is true,
+/// false or unknown for each record; a query finds those for which it is true.
 #[derive(Clone, Debug, PartialEq)]
 pub enum QueryComponent {
     /// False if one is false; otherwise unknown if one is unknown. True if there are none.
@@ -63,8 +64,8 @@ pub enum QueryComponent {
         /// The condition.
         component: Box<QueryComponent>,
     },
-    /// A condition on one of the messages in a repeated field: true if it is for one; otherwise unknown if it is for
-    /// one.
+    /// A condition on one of the messages in a repeated field: true if it is for one; otherwise unknown if it
+    /// is for one.
     OneMatches {
         /// The field's name.
         field: String,
@@ -134,7 +135,8 @@ impl Query {
         QueryComponent::Not(Box::new(component))
     }
 
-    /// The rank of a record in the index of type `rank` that has this expression: a score, or a score in groups.
+    /// The rank of a record in the index of type `rank` that has this expression: a score, or a score in
+    /// groups.
     pub fn rank(expression: impl Into<KeyExpression>) -> QueryValue {
         QueryValue(Operand::Rank(expression.into()))
     }

@@ -15,8 +15,8 @@ use prost_reflect::{
     DynamicMessage, FieldDescriptor, Kind, MessageDescriptor, ReflectMessage, Value as ProtoValue,
 };
 
-/// The expression of each column of an entry that is a field that is not repeated, or the version. `None` unless
-/// these are all that `required` and the conditions read.
+/// The expression of each column of an entry that is a field that is not repeated, or the version. `None`
+/// unless these are all that `required` and the conditions read.
 pub(super) fn covering<'a>(
     candidate: &Candidate,
     required: &[KeyExpression],
@@ -77,7 +77,8 @@ fn needs(condition: &QueryComponent, parents: &[Field], needed: &mut Vec<Column>
     }
 }
 
-/// The record with the fields that an entry has, and its version; `None` if a value is not of its field's type.
+/// The record with the fields that an entry has, and its version; `None` if a value is not of its field's
+/// type.
 pub(super) fn partial(
     message: &MessageDescriptor,
     columns: &[Option<KeyExpression>],

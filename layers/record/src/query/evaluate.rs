@@ -11,15 +11,16 @@ use crate::{
 use prost_reflect::{DynamicMessage, ReflectMessage, Value as ProtoValue};
 use shaketable_tx::nesting::MAX_DEPTH;
 
-/// The ranks of a record's scores in each rank index that a condition compares with, `None` for a score that is not in the
-/// index.
+/// The ranks of a record's scores in each rank index that a condition compares with, `None` for a score that
+/// is not in the index.
 pub(super) type Ranks = Vec<(KeyExpression, Vec<Option<i64>>)>;
 
 impl QueryComponent {
-    /// Whether the condition holds for a record, `None` if that is unknown. The rank of the record is unknown here: use
-    /// a query.
+    /// Whether the condition holds for a record, `None` if that is unknown. The rank of the record is unknown
+    /// here: use a query.
     ///
-    /// Fails if the record is not of a type for which the condition was made, or if the condition is nested too deeply.
+    /// Fails if the record is not of a type for which the condition was made, or if the condition is nested
+    /// too deeply.
     pub fn evaluate(&self, subject: Subject<'_>) -> Result<Option<bool>, EvaluateError> {
         match self.is_deeper_than(MAX_DEPTH) {
             true => Err(EvaluateError::Depth { limit: MAX_DEPTH }),

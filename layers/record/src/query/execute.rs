@@ -25,10 +25,10 @@ use shaketable_tx::{Isolation, Transaction, sometimes};
 use std::{collections::BTreeSet, sync::Arc};
 
 impl<T: Transaction> RecordStore<T> {
-    /// Plans a query with the indexes that are readable in this transaction. An index by version in which the transaction
-    /// has entries, which it does not find, is used only for a query that compares with versions or is sorted by them. Fails
-    /// with [`Error::InvalidQuery`] if the query does not fit the meta-data, or if no index gives the order that is asked
-    /// for.
+    /// Plans a query with the indexes that are readable in this transaction. An index by version in which the
+    /// transaction has entries, which it does not find, is used only for a query that compares with versions
+    /// or is sorted by them. Fails with [`Error::InvalidQuery`] if the query does not fit the meta-data, or
+    /// if no index gives the order that is asked for.
     pub fn plan_query(&self, query: &RecordQuery) -> Result<RecordQueryPlan, Error> {
         let mut readable = BTreeSet::new();
         for index in self.meta_data().indexes() {
@@ -43,8 +43,9 @@ impl<T: Transaction> RecordStore<T> {
         Ok(plan_in(query, self.meta_data(), &|index| readable.contains(&index.name), &hides)?)
     }
 
-    /// Plans a query and executes the plan; see [`RecordQueryPlan::execute`]. To continue in another transaction, keep
-    /// the plan: planned again, the query may have another one, to which the continuation does not belong.
+    /// Plans a query and executes the plan; see [`RecordQueryPlan::execute`]. To continue in another
+    /// transaction, keep the plan: planned again, the query may have another one, to which the continuation
+    /// does not belong.
     pub fn execute_query(
         &self,
         query: &RecordQuery,
@@ -56,14 +57,15 @@ impl<T: Transaction> RecordStore<T> {
 }
 
 impl RecordQueryPlan {
-    /// The records that the plan finds, from a continuation. All reads are serializable. The limits are those of all
-    /// steps together: every entry and every record that is read counts.
+    /// The records that the plan finds, from a continuation. All reads are serializable. The limits are those
+    /// of all steps together: every entry and every record that is read counts.
     ///
-    /// A plan that uses an index by version does not find what this transaction itself has saved: these records have no
-    /// complete version. Other plans do. A record that the transaction deletes while the cursor is open may be left out.
+    /// A plan that uses an index by version does not find what this transaction itself has saved: these
+    /// records have no complete version. Other plans do. A record that the transaction deletes while the
+    /// cursor is open may be left out.
     ///
-    /// Fails with [`Error::Continuation`] if the continuation is torn or belongs to another plan or another store,
-    /// and with [`Error::IndexState`] if an index of the plan is no longer readable.
+    /// Fails with [`Error::Continuation`] if the continuation is torn or belongs to another plan or another
+    /// store, and with [`Error::IndexState`] if an index of the plan is no longer readable.
     pub fn execute<T: Transaction>(
         &self,
         store: &RecordStore<T>,

@@ -13,8 +13,8 @@ use std::{
     sync::Arc,
 };
 
-/// How many scans may be merged, and how many branches an `or` may have, together with those inside them, to be planned
-/// one by one.
+/// How many scans may be merged, and how many branches an `or` may have, together with those inside them, to
+/// be planned one by one.
 pub(super) const MOST_BRANCHES: usize = 64;
 
 /// Something that can be scanned: an index in one of its orders, or the records themselves.
@@ -54,7 +54,8 @@ pub(super) struct Match<'a> {
     pub each: Vec<Value>,
     /// The conjuncts that hold for exactly the records that are found, by position.
     pub exact: BTreeSet<usize>,
-    /// The columns of the key after those that have one value: the rows are ordered by these, then by primary key.
+    /// The columns of the key after those that have one value: the rows are ordered by these, then by primary
+    /// key.
     pub remaining: Vec<Column>,
     /// Whether a record may be found more than once.
     pub duplicates: bool,
@@ -72,16 +73,16 @@ impl Match<'_> {
         self.candidate.key.len() - self.remaining.len()
     }
 
-    /// Whether the rows are strictly ordered by the remaining columns and the primary key, so that they can be merged
-    /// with others that are.
+    /// Whether the rows are strictly ordered by the remaining columns and the primary key, so that they can
+    /// be merged with others that are.
     pub fn can_merge(&self) -> bool {
         self.each.is_empty() && !self.duplicates && !self.remaining.iter().any(Column::fans_out)
     }
 }
 
-/// Matches a candidate with what must hold and with an order, `None` if the records that are found with it would not be
-/// all, or not in the order. With `each` a comparison with a list may bound a column; with `once` duplicates will be
-/// removed.
+/// Matches a candidate with what must hold and with an order, `None` if the records that are found with it
+/// would not be all, or not in the order. With `each` a comparison with a list may bound a column; with
+/// `once` duplicates will be removed.
 pub(super) fn match_candidate<'a>(
     candidate: &'a Candidate,
     conjuncts: &[Conjunct],
@@ -90,7 +91,8 @@ pub(super) fn match_candidate<'a>(
     each: bool,
     once: bool,
 ) -> Option<Match<'a>> {
-    // Sorting by an expression that fans out has a record once for each of its keys: nothing may choose among them.
+    // Sorting by an expression that fans out has a record once for each of its keys: nothing may choose among
+    // them.
     let sort_fans = sort.iter().any(Column::fans_out);
     let mut matching = Matching { conjuncts, fans: BTreeMap::new(), taken: BTreeSet::new(), each: None };
     let mut bounds = Bounds { of_ranks: candidate.by_rank, ..Bounds::default() };
@@ -176,8 +178,8 @@ fn order_of(
     }
 }
 
-/// Whether rows that are ordered by these columns, and then by those of the primary key, are in the order of `sort`, which
-/// has no constants. The primary key is `None` if its columns differ from type to type.
+/// Whether rows that are ordered by these columns, and then by those of the primary key, are in the order of
+/// `sort`, which has no constants. The primary key is `None` if its columns differ from type to type.
 pub(super) fn gives(
     order: &[Column],
     primary_key: Option<&[Column]>,
@@ -187,8 +189,8 @@ pub(super) fn gives(
     let all = constants.without(&[order, primary_key.unwrap_or_default()].concat());
     match sort.len() <= all.len() {
         true => same(&all[..sort.len()], sort),
-        // After the whole primary key, which no two records share, there is no order left, but a record may have to be
-        // there several times.
+        // After the whole primary key, which no two records share, there is no order left, but a record may
+        // have to be there several times.
         false => {
             let (first, rest) = sort.split_at(all.len());
             primary_key.is_some() && same(&all, first) && !rest.iter().any(Column::fans_out)

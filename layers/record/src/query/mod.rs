@@ -1,14 +1,14 @@
 //! Queries: which records are asked for, and the plan that finds them.
 //!
-//! A [`RecordQuery`] has the types of the records, a condition made with [`Query`], and an order. It is checked against
-//! the meta-data, planned with the indexes that are readable, and executed as a cursor. [`RecordQueryPlan::explain`]
-//! shows the plan.
+//! A [`RecordQuery`] has the types of the records, a condition made with [`Query`], and an order. It is
+//! checked against the meta-data, planned with the indexes that are readable, and executed as a cursor.
+//! [`RecordQueryPlan::explain`] shows the plan.
 //!
-//! Conditions are true, false or unknown. A comparison with null is unknown, whichever side is null; `not`, `and`
-//! and `or` are those of Kleene's logic, as in SQL; a query finds the records for which the condition is true.
-//! A condition on one of the elements of a repeated field is true if it is for one element, and otherwise unknown if it is
-//! for one; if there is no element, it is unknown or false, as [`EmptyList`] says. Java's Record Layer takes it for
-//! false also if it is unknown for an element.
+//! Conditions are true, false or unknown. A comparison with null is unknown, whichever side is null; `not`,
+//! `and` and `or` are those of Kleene's logic, as in SQL; a query finds the records for which the condition
+//! is true. A condition on one of the elements of a repeated field is true if it is for one element, and
+//! otherwise unknown if it is for one; if there is no element, it is unknown or false, as [`EmptyList`] says.
+//! Java's Record Layer takes it for false also if it is unknown for an element.
 
 mod bounds;
 mod branches;

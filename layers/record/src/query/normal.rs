@@ -1,4 +1,5 @@
-//! The normal form of a condition: negations at the comparisons, and what must hold for every record that is found.
+//! The normal form of a condition: negations at the comparisons, and what must hold for every record that is
+//! found.
 
 use super::{
     columns::{Column, ColumnKey, rank_column},
@@ -8,9 +9,9 @@ use super::{
 use crate::expression::{Field, KeyExpression, field};
 use std::cmp::Ordering;
 
-/// A condition that is true for the same records: nested lists of one kind are one list, negations are as far inside as
-/// they can be, conditions on a message that is not repeated are about one of its fields each, and what cannot be true
-/// is `Or([])`.
+/// A condition that is true for the same records: nested lists of one kind are one list, negations are as far
+/// inside as they can be, conditions on a message that is not repeated are about one of its fields each, and
+/// what cannot be true is `Or([])`.
 pub(super) fn normal(component: &QueryComponent) -> QueryComponent {
     positive(component, false)
 }
@@ -130,8 +131,8 @@ pub(super) struct Conjunct {
     pub complete: bool,
 }
 
-/// A comparison of a column. The fans of the column number the elements of repeated fields that the conditions ask for:
-/// two leaves with the same number are about the same element.
+/// A comparison of a column. The fans of the column number the elements of repeated fields that the
+/// conditions ask for: two leaves with the same number are about the same element.
 #[derive(Clone, Debug)]
 pub(super) struct Leaf {
     pub column: Column,

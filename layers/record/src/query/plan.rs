@@ -28,7 +28,8 @@ pub enum Plan {
         by_rank: bool,
         /// The range.
         bounds: Bounds,
-        /// How many of the first columns of a key are the same in all rows: the rows are ordered by the others.
+        /// How many of the first columns of a key are the same in all rows: the rows are ordered by the
+        /// others.
         skip: usize,
         /// Whether the last is first.
         reverse: bool,
@@ -60,7 +61,8 @@ pub enum Plan {
         /// Whether the last is first.
         reverse: bool,
     },
-    /// The records of one branch after another, without those for which the condition of an earlier branch is true.
+    /// The records of one branch after another, without those for which the condition of an earlier branch is
+    /// true.
     Either {
         /// For each branch its condition, and the step that finds its records.
         branches: Vec<(QueryComponent, Plan)>,
@@ -73,7 +75,8 @@ pub enum Plan {
     Partial {
         /// The name of the records' type.
         record_type: String,
-        /// The expression of each column of an entry, those of the primary key last; `None` for what is no field.
+        /// The expression of each column of an entry, those of the primary key last; `None` for what is no
+        /// field.
         columns: Vec<Option<KeyExpression>>,
         /// The step that has the entries.
         inner: Box<Plan>,
@@ -94,8 +97,9 @@ pub enum Plan {
     },
 }
 
-/// How the records of a query are found. It can be kept, and executed in any number of transactions: a continuation
-/// belongs to the plan, and a query that is planned again, when other indexes are readable, may have another plan.
+/// How the records of a query are found. It can be kept, and executed in any number of transactions: a
+/// continuation belongs to the plan, and a query that is planned again, when other indexes are readable, may
+/// have another plan.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RecordQueryPlan {
     pub(super) root: Plan,
@@ -113,8 +117,8 @@ impl RecordQueryPlan {
     }
 }
 
-/// A plan as it is written, or as another one was changed. Nothing checks that it finds what a query asks for. Executing it
-/// fails, or finds other records, if it does not fit the store.
+/// A plan as it is written, or as another one was changed. Nothing checks that it finds what a query asks
+/// for. Executing it fails, or finds other records, if it does not fit the store.
 impl From<Plan> for RecordQueryPlan {
     fn from(root: Plan) -> RecordQueryPlan {
         RecordQueryPlan { root }

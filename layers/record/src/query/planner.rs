@@ -1,11 +1,12 @@
 //! The planner: which steps find the records of a query.
 //!
-//! Of the indexes that have all the records, in the order that is asked for, one is chosen by these rules, the first
-//! that tells two apart:
+//! Of the indexes that have all the records, in the order that is asked for, one is chosen by these rules,
+//! the first that tells two apart:
 //!
-//! 0. what the transaction itself has written is found: not by an index of type `version` in which the transaction may
-//!    get entries before the plan is executed, if the query is not about versions; if it has entries already, the index
-//!    is used only for a query that compares with versions or is sorted by them, even if no other has the order;
+//! 0. what the transaction itself has written is found: not by an index of type `version` in which the
+//!    transaction may get entries before the plan is executed, if the query is not about versions; if it has
+//!    entries already, the index is used only for a query that compares with versions or is sorted by them,
+//!    even if no other has the order;
 //! 1. more first columns that are bound to one value each;
 //! 2. none of them bound to each value of a list;
 //! 3. a range on the next column;
@@ -14,10 +15,11 @@
 //! 6. fewer conditions that have to be checked on each record;
 //! 7. the name.
 //!
-//! Then, if other indexes bind conditions that this one leaves, and are ordered alike, their entries are intersected
-//! before records are loaded. If the best index would be scanned as a whole, and the condition has an `or` all of whose
-//! branches bind some index, the branches are planned on their own: their rows are merged if they are ordered alike,
-//! and otherwise, when no order is asked for, read one branch after another.
+//! Then, if other indexes bind conditions that this one leaves, and are ordered alike, their entries are
+//! intersected before records are loaded. If the best index would be scanned as a whole, and the condition
+//! has an `or` all of whose branches bind some index, the branches are planned on their own: their rows are
+//! merged if they are ordered alike, and otherwise, when no order is asked for, read one branch after
+//! another.
 
 use super::{
     bounds::Bound,
@@ -41,8 +43,8 @@ use crate::{
 use foundationdb_tuple::Element;
 use std::cmp::Reverse;
 
-/// Plans a query, with the indexes for which `readable` is true: those that have all records. Fails if the query does
-/// not fit the meta-data, or if no index has the order that is asked for.
+/// Plans a query, with the indexes for which `readable` is true: those that have all records. Fails if the
+/// query does not fit the meta-data, or if no index has the order that is asked for.
 pub fn plan_query(
     query: &RecordQuery,
     meta_data: &RecordMetaData,
@@ -51,8 +53,8 @@ pub fn plan_query(
     plan_in(query, meta_data, readable, &|_| false)
 }
 
-/// As [`plan_query`], in a transaction that has entries in the indexes of versions for which `hides` is true: scans of
-/// these indexes do not find them.
+/// As [`plan_query`], in a transaction that has entries in the indexes of versions for which `hides` is true:
+/// scans of these indexes do not find them.
 pub(super) fn plan_in(
     query: &RecordQuery,
     meta_data: &RecordMetaData,
@@ -85,7 +87,8 @@ pub(super) fn plan_in(
     Ok(RecordQueryPlan { root: planner.plan(&filter)? })
 }
 
-/// Whether a query compares with versions or is sorted by them: a record without a version is not among its rows.
+/// Whether a query compares with versions or is sorted by them: a record without a version is not among its
+/// rows.
 fn is_by_version(query: &RecordQuery, filter: &QueryComponent) -> bool {
     filter.compares_versions() || query.sort.as_ref().is_some_and(|sort| sort.version_columns() > 0)
 }

@@ -6,11 +6,13 @@ use crate::{error::Error, index::IndexEntry, store::StoredRecord, value::Tuple};
 /// A record that a query has found.
 #[derive(Clone, Debug, PartialEq)]
 pub struct QueriedRecord {
-    /// The record. If it is [partial](QueriedRecord::partial) it has the fields that the entry has, and its sizes are 0.
+    /// The record. If it is [partial](QueriedRecord::partial) it has the fields that the entry has, and its
+    /// sizes are 0.
     pub record: StoredRecord,
     /// The entry by which it was found, with the name of its index; none if records were scanned.
     pub entry: Option<(String, IndexEntry)>,
-    /// Whether the record was not loaded: see [`RecordQuery::required_results`](super::RecordQuery::required_results).
+    /// Whether the record was not loaded: see
+    /// [`RecordQuery::required_results`](super::RecordQuery::required_results).
     pub partial: bool,
 }
 

@@ -18,20 +18,20 @@ pub struct RecordQuery {
     pub record_types: Vec<String>,
     /// The condition; records for which it is true are found.
     pub filter: Option<QueryComponent>,
-    /// The order; without one the cheapest. An expression that fans out has a record once for each of its keys, none
-    /// for a record without keys.
+    /// The order; without one the cheapest. An expression that fans out has a record once for each of its
+    /// keys, none for a record without keys.
     pub sort: Option<KeyExpression>,
     /// Whether the order is descending: nulls, which are otherwise first, are last.
     pub reverse: bool,
-    /// Whether a record that is found several times, by several elements of a repeated field, is returned once. The
-    /// default is `true`.
+    /// Whether a record that is found several times, by several elements of a repeated field, is returned
+    /// once. The default is `true`.
     ///
-    /// This is done within one continuation: a record that was returned is not returned again by the same cursor, and
-    /// the position after a row is after all following rows that this cursor has returned already. A cursor that
-    /// continues there does not know what was returned earlier.
+    /// This is done within one continuation: a record that was returned is not returned again by the same
+    /// cursor, and the position after a row is after all following rows that this cursor has returned
+    /// already. A cursor that continues there does not know what was returned earlier.
     pub remove_duplicates: bool,
-    /// The columns that are needed of the records; with none all is. If one index has all of them, records are not
-    /// loaded, and what is returned has these fields only.
+    /// The columns that are needed of the records; with none all is. If one index has all of them, records
+    /// are not loaded, and what is returned has these fields only.
     pub required_results: Option<Vec<KeyExpression>>,
 }
 

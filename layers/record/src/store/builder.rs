@@ -45,8 +45,8 @@ enum Expected {
 }
 
 impl<T: Transaction> RecordStore<T> {
-    /// A builder of the store in this subspace, which must not be used for anything else, with all maintainers of this
-    /// crate.
+    /// A builder of the store in this subspace, which must not be used for anything else, with all
+    /// maintainers of this crate.
     pub fn builder(subspace: Subspace, meta_data: impl Into<Arc<RecordMetaData>>) -> RecordStoreBuilder<T> {
         RecordStoreBuilder {
             keyspace: Keyspace::new(subspace),
@@ -64,8 +64,9 @@ impl<T: Transaction> RecordStoreBuilder<T> {
         RecordStoreBuilder { registry, ..self }
     }
 
-    /// With the version of the application's own use of the store. A store that was opened with a later one refuses to
-    /// open ([`Error::StaleUserVersion`]); [`RecordStore::previous_versions`] says which one it was opened with before.
+    /// With the version of the application's own use of the store. A store that was opened with a later one
+    /// refuses to open ([`Error::StaleUserVersion`]); [`RecordStore::previous_versions`] says which one it
+    /// was opened with before.
     pub fn user_version(self, version: i32) -> Self {
         RecordStoreBuilder { user_version: Some(version), ..self }
     }
@@ -94,28 +95,30 @@ impl<T: Transaction> RecordStoreBuilder<T> {
         self.begin(context, Expected::Store).await
     }
 
-    /// Opens the store; creates it if there is none. The header is read serializably, so that a transaction conflicts
-    /// with a change of the meta-data or of an index's state.
+    /// Opens the store; creates it if there is none. The header is read serializably, so that a transaction
+    /// conflicts with a change of the meta-data or of an index's state.
     ///
-    /// If the meta-data is later than that with which the store was last opened, the store becomes one of the later
-    /// meta-data: what removed indexes had is cleared, and indexes that are new, or were changed, are treated as the
-    /// [`RebuildPolicy`] says.
+    /// If the meta-data is later than that with which the store was last opened, the store becomes one of the
+    /// later meta-data: what removed indexes had is cleared, and indexes that are new, or were changed, are
+    /// treated as the [`RebuildPolicy`] says.
     ///
     /// # Errors
     ///
     /// [`Error::StaleMetaData`] and [`Error::StaleUserVersion`] if the store was opened with later ones;
-    /// [`Error::NewerFormat`]; [`Error::NoHeader`] if the subspace has rows of something else; [`Error::Foreign`] for a torn
-    /// header; [`Error::UnknownIndexType`] and [`Error::InvalidIndex`] if an index cannot be maintained.
+    /// [`Error::NewerFormat`]; [`Error::NoHeader`] if the subspace has rows of something else;
+    /// [`Error::Foreign`] for a torn header; [`Error::UnknownIndexType`] and [`Error::InvalidIndex`] if an
+    /// index cannot be maintained.
     pub async fn create_or_open(&self, context: &RecordContext<T>) -> Result<RecordStore<T>, Error> {
         self.begin(context, Expected::Either).await
     }
 
-    /// Runs `body` on the store in a transaction of a session: exactly once, whatever happens to the commits. The store is
-    /// created if there is none. `body` may run several times, and must not have effects outside its transaction, which
-    /// other layers can share: [`RecordContext::transaction`]. The context is closed when `body` returns.
+    /// Runs `body` on the store in a transaction of a session: exactly once, whatever happens to the commits.
+    /// The store is created if there is none. `body` may run several times, and must not have effects outside
+    /// its transaction, which other layers can share: [`RecordContext::transaction`]. The context is closed
+    /// when `body` returns.
     ///
-    /// Dropping the future: the operation is applied once or not at all; request its fate with [`Session::resolve`] before
-    /// the session begins another one.
+    /// Dropping the future: the operation is applied once or not at all; request its fate with
+    /// [`Session::resolve`] before the session begins another one.
     pub fn run<D, F, Fut, A, E>(
         &self,
         session: &mut Session<D>,

@@ -13,19 +13,20 @@ use std::{
 
 /// A transaction, for any number of record stores. Clones are the same context.
 ///
-/// [`open`](RecordContext::open) begins a transaction of its own, which [`commit`](RecordContext::commit) commits, once; a
-/// context that is dropped or closed without it is not committed. [`within`](RecordContext::within) uses the transaction
-/// of a retry loop, such as [`Session::apply`](shaketable_tx::once::Session::apply), which commits it.
-/// A transaction must have one context only: a second one would give its records the same versions again.
+/// [`open`](RecordContext::open) begins a transaction of its own, which [`commit`](RecordContext::commit)
+/// commits, once; a context that is dropped or closed without it is not committed.
+/// [`within`](RecordContext::within) uses the transaction of a retry loop, such as
+/// [`Session::apply`](shaketable_tx::once::Session::apply), which commits it. A transaction must have one
+/// context only: a second one would give its records the same versions again.
 ///
-/// The entries of version indexes are given to the transaction as late as possible, because FoundationDB could not
-/// take them back: by [`commit`](RecordContext::commit), by [`flush`](RecordContext::flush), and when the last clone of
-/// a context within somebody else's transaction is closed or dropped. Such a context must not outlive the closure that
-/// the retry loop calls, unless the closure calls `flush` at its end.
+/// The entries of version indexes are given to the transaction as late as possible, because FoundationDB
+/// could not take them back: by [`commit`](RecordContext::commit), by [`flush`](RecordContext::flush), and
+/// when the last clone of a context within somebody else's transaction is closed or dropped. Such a context
+/// must not outlive the closure that the retry loop calls, unless the closure calls `flush` at its end.
 ///
 /// Operations on the stores of a context may run side by side: they take turns
-/// ([`Transaction::writing`](shaketable_tx::Transaction::writing)), in the order in which their futures are first
-/// polled, also with the calls of other layers in the transaction.
+/// ([`Transaction::writing`](shaketable_tx::Transaction::writing)), in the order in which their futures are
+/// first polled, also with the calls of other layers in the transaction.
 pub struct RecordContext<T: Transaction> {
     /// A handle of the transaction, which may be part of a turn.
     tx: T,
@@ -44,8 +45,8 @@ struct State {
     versionstamp: Option<BoxFuture<'static, shaketable_tx::Result<[u8; 10]>>>,
     /// How many record versions this transaction has given.
     versions: u32,
-    /// The versions that this transaction has written, by the key of their row: it cannot read them. `None` if it has
-    /// cleared the row since.
+    /// The versions that this transaction has written, by the key of their row: it cannot read them. `None`
+    /// if it has cleared the row since.
     written: BTreeMap<Vec<u8>, Option<RecordVersion>>,
     stamped: Stamped,
     /// What is known of the stores that were opened, by their subspaces.
@@ -132,7 +133,8 @@ impl<T: Transaction> RecordContext<T> {
         Ok(self.shared.tx.commit().await?)
     }
 
-    /// Ends the context. A transaction of its own that was not committed is cancelled: its changes are not made.
+    /// Ends the context. A transaction of its own that was not committed is cancelled: its changes are not
+    /// made.
     pub fn close(&self) {
         let mut state = self.state();
         let open = !std::mem::replace(&mut state.closed, true);
@@ -143,22 +145,22 @@ impl<T: Transaction> RecordContext<T> {
         }
     }
 
-    /// Sets a row whose key gets the versionstamp of the commit: for maintainers of indexes. `key` is the operand of
-    /// `SET_VERSIONSTAMPED_KEY`: the key, followed by the offset of the versionstamp in four bytes, little-endian. The
-    /// row is given to the transaction by [`flush`](RecordContext::flush) or by the commit.
+    /// Sets a row whose key gets the versionstamp of the commit: for maintainers of indexes. `key` is the
+    /// operand of `SET_VERSIONSTAMPED_KEY`: the key, followed by the offset of the versionstamp in four
+    /// bytes, little-endian. The row is given to the transaction by [`flush`](RecordContext::flush) or by the
+    /// commit.
     pub fn set_versionstamped_key(&self, key: Vec<u8>, value: Vec<u8>) {
         self.state().stamped.set(key, value);
     }
 
-    /// Takes a row back that [`set_versionstamped_key`](RecordContext::set_versionstamped_key) has set, by the same
-    /// operand. Nothing happens if there is none.
+    /// Takes a row back that [`set_versionstamped_key`](RecordContext::set_versionstamped_key) has set, by
+    /// the same operand. Nothing happens if there is none.
     pub fn clear_versionstamped_key(&self, key: &[u8]) {
         self.state().stamped.clear(key);
     }
 
-    /// Clears a range of keys, with the rows in it whose keys are not complete yet, and forgets the versions of the
-    /// records in it. The range must not begin or end
-    /// within a versionstamp.
+    /// Clears a range of keys, with the rows in it whose keys are not complete yet, and forgets the versions
+    /// of the records in it. The range must not begin or end within a versionstamp.
     pub fn clear_range(&self, begin: &[u8], end: &[u8]) -> Result<(), Error> {
         self.transaction()?.clear_range(begin, end);
         let mut state = self.state();
@@ -170,9 +172,9 @@ impl<T: Transaction> RecordContext<T> {
         Ok(())
     }
 
-    /// Gives the entries of version indexes to the transaction. After that, a record with such entries that was saved in
-    /// this transaction cannot be saved again or deleted in it, and version indexes cannot be scanned where it may put
-    /// entries: FoundationDB refuses to read there, with error 1036.
+    /// Gives the entries of version indexes to the transaction. After that, a record with such entries that
+    /// was saved in this transaction cannot be saved again or deleted in it, and version indexes cannot be
+    /// scanned where it may put entries: FoundationDB refuses to read there, with error 1036.
     pub fn flush(&self) -> Result<(), Error> {
         let tx = self.transaction()?;
         self.state().stamped.flush(tx);
@@ -180,8 +182,8 @@ impl<T: Transaction> RecordContext<T> {
     }
 
     /// The versionstamp of the commit, with which versions of this transaction are
-    /// [completed](RecordVersion::completed). `None` if it was not committed by [`commit`](RecordContext::commit), or has
-    /// given no version, or if this was called before.
+    /// [completed](RecordVersion::completed). `None` if it was not committed by
+    /// [`commit`](RecordContext::commit), or has given no version, or if this was called before.
     pub async fn versionstamp(&self) -> Result<Option<[u8; 10]>, Error> {
         let stamp = self.state().versionstamp.take();
         Ok(match stamp {
@@ -190,7 +192,8 @@ impl<T: Transaction> RecordContext<T> {
         })
     }
 
-    /// Whether the transaction has entries of version indexes in this range that a scan of it does not find, or may have.
+    /// Whether the transaction has entries of version indexes in this range that a scan of it does not find,
+    /// or may have.
     pub(crate) fn hides(&self, begin: &[u8], end: &[u8]) -> bool {
         let state = self.state();
         state.stamped.is_flushed() || state.stamped.has_between(begin, end)
@@ -223,13 +226,14 @@ impl<T: Transaction> RecordContext<T> {
         }
     }
 
-    /// The version that this transaction has written in the row `key`, if it cannot read it; `Some(None)` if it has
-    /// cleared it.
+    /// The version that this transaction has written in the row `key`, if it cannot read it; `Some(None)` if
+    /// it has cleared it.
     pub(crate) fn written_version(&self, key: &[u8]) -> Option<Option<RecordVersion>> {
         self.state().written.get(key).cloned()
     }
 
-    /// The first version in a range of keys that this transaction has written and cannot read, or the last one.
+    /// The first version in a range of keys that this transaction has written and cannot read, or the last
+    /// one.
     pub(crate) fn written_between(
         &self,
         begin: &[u8],

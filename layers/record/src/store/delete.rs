@@ -10,8 +10,8 @@ use crate::{
 use shaketable_tx::Transaction;
 
 impl<T: Transaction> RecordStore<T> {
-    /// Deletes a record with its entries in indexes. Returns whether there was one. Fails with [`Error::Torn`] if the
-    /// record cannot be read: its entries cannot be found then.
+    /// Deletes a record with its entries in indexes. Returns whether there was one. Fails with
+    /// [`Error::Torn`] if the record cannot be read: its entries cannot be found then.
     pub async fn delete_record(&self, primary_key: &Tuple) -> Result<bool, Error> {
         let store = self.writing().await?;
         let Some(old) = store.load_record(primary_key).await? else { return Ok(false) };
@@ -20,9 +20,9 @@ impl<T: Transaction> RecordStore<T> {
         Ok(true)
     }
 
-    /// Deletes all records whose primary keys begin with `prefix`, with their entries in indexes, without reading them.
-    /// Fails with [`Error::IndexState`], and has deleted nothing, if there is an index whose keys do not begin with these
-    /// columns of the primary key.
+    /// Deletes all records whose primary keys begin with `prefix`, with their entries in indexes, without
+    /// reading them. Fails with [`Error::IndexState`], and has deleted nothing, if there is an index whose
+    /// keys do not begin with these columns of the primary key.
     pub async fn delete_where(&self, prefix: &Tuple) -> Result<(), Error> {
         let store = self.writing().await?;
         let mut maintained = Vec::new();
@@ -54,9 +54,10 @@ impl<T: Transaction> RecordStore<T> {
         Error::IndexState { index: index.into(), reason }
     }
 
-    /// Deletes all records, with everything that indexes keep about them: entries, ranked sets, violations, the
-    /// progress of builds. The header and the states of indexes are kept. Nothing is read: the transaction conflicts with
-    /// no other, and records that are saved at the same time are deleted if their transactions commit before.
+    /// Deletes all records, with everything that indexes keep about them: entries, ranked sets, violations,
+    /// the progress of builds. The header and the states of indexes are kept. Nothing is read: the
+    /// transaction conflicts with no other, and records that are saved at the same time are deleted if their
+    /// transactions commit before.
     pub async fn delete_all_records(&self) -> Result<(), Error> {
         let store = self.writing().await?;
         let states = self.keyspace.part(Part::States);

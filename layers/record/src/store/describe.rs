@@ -11,8 +11,9 @@ use crate::{
 use bytes::Bytes;
 use foundationdb_tuple::{Element, Subspace};
 
-/// A key of the store in this subspace in words: `record (5,)`, `index by name: ("Ann", 5)`. Indexes that the meta-data
-/// does not have are shown by number. `None` if the key does not belong to the store, or to none of its parts.
+/// A key of the store in this subspace in words: `record (5,)`, `index by name: ("Ann", 5)`. Indexes that the
+/// meta-data does not have are shown by number. `None` if the key does not belong to the store, or to none of
+/// its parts.
 pub fn describe_key(store: &Subspace, meta_data: &RecordMetaData, key: &[u8]) -> Option<String> {
     let row = row(store, key)?;
     let (part, rest) = row.elements().split_first()?;

@@ -1,15 +1,16 @@
-//! A store's header: a protobuf message with the versions of what wrote it. The numbers of its fields are those of Java's
-//! `DataStoreInfo`. The time of the last update is not written, because it would make every opening depend on a clock. It is
-//! kept if it is there, as are Java's mark of a cacheable header and its fields of the user; a header with a key of counts,
-//! which this crate does not maintain, is refused. Java's fields of later formats are those of a newer format.
+//! A store's header: a protobuf message with the versions of what wrote it. The numbers of its fields are
+//! those of Java's `DataStoreInfo`. The time of the last update is not written, because it would make every
+//! opening depend on a clock. It is kept if it is there, as are Java's mark of a cacheable header and its
+//! fields of the user; a header with a key of counts, which this crate does not maintain, is refused. Java's
+//! fields of later formats are those of a newer format.
 
 use super::{Keyspace, Part};
 use crate::error::Error;
 use prost::Message;
 use shaketable_tx::{Isolation, RangeOption, Transaction};
 
-/// The format of the rows: Java's number for stores that have records in rows of their own next to their versions,
-/// and the state of readable indexes with violations.
+/// The format of the rows: Java's number for stores that have records in rows of their own next to their
+/// versions, and the state of readable indexes with violations.
 pub const FORMAT_VERSION: i32 = 9;
 
 /// What a store's header has.
@@ -51,9 +52,9 @@ impl Header {
         }
     }
 
-    /// Reads the header; `None` if the subspace is empty. The read is serializable: whoever writes to the store conflicts
-    /// with a change of the header. Fails with [`Error::NoHeader`] if the subspace has other rows, and with
-    /// [`Error::NewerFormat`].
+    /// Reads the header; `None` if the subspace is empty. The read is serializable: whoever writes to the
+    /// store conflicts with a change of the header. Fails with [`Error::NoHeader`] if the subspace has other
+    /// rows, and with [`Error::NewerFormat`].
     pub async fn read<T: Transaction>(tx: &T, keyspace: &Keyspace) -> Result<Option<Header>, Error> {
         let key = Header::key(keyspace);
         let Some(row) = tx.get(&key, Isolation::Serializable).await? else {

@@ -14,8 +14,8 @@
 //! | `(7, index, key.., primary key..)` | a violation of a unique index: the other record's packed primary key |
 //! | `(9, index, ..)` | the progress of the index's build |
 //!
-//! An entry has the whole primary key after the index's key, as the overview of the Record Layer describes it; Java
-//! leaves out the columns that the index's key already has.
+//! An entry has the whole primary key after the index's key, as the overview of the Record Layer describes
+//! it; Java leaves out the columns that the index's key already has.
 
 use crate::{metadata::Index, value::Tuple};
 use foundationdb_tuple::Subspace;

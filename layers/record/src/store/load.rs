@@ -12,13 +12,14 @@ use prost_reflect::ReflectMessage;
 use shaketable_tx::{Isolation, RangeOption, StreamingMode, Transaction, key_after};
 
 impl<T: Transaction> RecordStore<T> {
-    /// The record with this primary key, as this transaction has left it. Fails with [`Error::Torn`] if its rows are not
-    /// those of a record.
+    /// The record with this primary key, as this transaction has left it. Fails with [`Error::Torn`] if its
+    /// rows are not those of a record.
     pub async fn load_record(&self, primary_key: &Tuple) -> Result<Option<StoredRecord>, Error> {
         self.load_record_at(primary_key, Isolation::Serializable).await
     }
 
-    /// As [`load_record`](RecordStore::load_record). At [`Isolation::Snapshot`] the record may have changed at the commit.
+    /// As [`load_record`](RecordStore::load_record). At [`Isolation::Snapshot`] the record may have changed
+    /// at the commit.
     pub async fn load_record_at(
         &self,
         primary_key: &Tuple,
@@ -34,8 +35,8 @@ impl<T: Transaction> RecordStore<T> {
         }
     }
 
-    /// The record with this primary key as a message of a type of its own. Fails with [`Error::TypeChanged`] if it is of
-    /// another record type.
+    /// The record with this primary key as a message of a type of its own. Fails with [`Error::TypeChanged`]
+    /// if it is of another record type.
     pub async fn load<M: ReflectMessage + Default>(&self, primary_key: &Tuple) -> Result<Option<M>, Error> {
         let loaded = self.load_record(primary_key).await?;
         loaded.map(|record| record.to_message()).transpose()
@@ -54,8 +55,8 @@ impl<T: Transaction> RecordStore<T> {
         Ok(!found.is_empty())
     }
 
-    /// The version of the record with this primary key; `None` if there is no record, or if it was saved before the store
-    /// kept versions. A record that this transaction has saved has an incomplete version.
+    /// The version of the record with this primary key; `None` if there is no record, or if it was saved
+    /// before the store kept versions. A record that this transaction has saved has an incomplete version.
     pub async fn load_record_version(&self, primary_key: &Tuple) -> Result<Option<RecordVersion>, Error> {
         if !self.meta_data.may_be_primary_key(primary_key) {
             return Ok(None);
@@ -108,8 +109,8 @@ impl<T: Transaction> RecordStore<T> {
         })
     }
 
-    /// The primary key and the last element of the key of a record's row, and the length of the key without that
-    /// element.
+    /// The primary key and the last element of the key of a record's row, and the length of the key without
+    /// that element.
     pub(super) fn row_of(&self, key: &[u8]) -> Result<(Tuple, i64, usize), Error> {
         let foreign = || Error::foreign("a record's row", key);
         let records = self.keyspace.part(Part::Records);

@@ -107,8 +107,8 @@ impl<T: Transaction> RecordStore<T> {
     }
 
     /// This store, in a turn of its own: everything that reads and then writes happens in one. Fails with
-    /// [`Error::Closed`], and with [`Error::StaleMetaData`] if the store was opened with later meta-data in this context
-    /// since.
+    /// [`Error::Closed`], and with [`Error::StaleMetaData`] if the store was opened with later meta-data in
+    /// this context since.
     pub(crate) async fn writing(&self) -> Result<RecordStore<T>, Error> {
         let context = self.context.writing().await;
         context.transaction()?;

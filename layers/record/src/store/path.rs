@@ -6,8 +6,9 @@ use std::fmt;
 
 /// A path of directories, each with a name, or with a name and a value.
 ///
-/// Directories next to each other are told apart by their names and values alone: the path is packed as it is, and
-/// nothing is looked up or allocated. That no other part of the application uses the same path is the application's duty.
+/// Directories next to each other are told apart by their names and values alone: the path is packed as it
+/// is, and nothing is looked up or allocated. That no other part of the application uses the same path is the
+/// application's duty.
 ///
 /// ```
 /// use shaketable_record::store::KeySpacePath;

@@ -31,7 +31,8 @@ pub struct StoredRecord {
 }
 
 impl StoredRecord {
-    /// The record as a message of a type of its own. Fails with [`Error::TypeChanged`] if it is of another record type.
+    /// The record as a message of a type of its own. Fails with [`Error::TypeChanged`] if it is of another
+    /// record type.
     pub fn to_message<M: ReflectMessage + Default>(&self) -> Result<M, Error> {
         let wanted = M::default().descriptor();
         match wanted.full_name() == self.record_type.message.full_name() {

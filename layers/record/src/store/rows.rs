@@ -13,7 +13,8 @@ use shaketable_tx::{
 /// The bytes of a record in each of its rows: more are split.
 pub(super) const PART_BYTES: usize = VALUE_SIZE_LIMIT;
 
-/// What a transaction counts for each row that is set, beside its key and value: a mutation and a conflict range.
+/// What a transaction counts for each row that is set, beside its key and value: a mutation and a conflict
+/// range.
 const SET_OVERHEAD: usize = 44 + 24;
 
 /// The rows of one record that were found, and what is in them.
@@ -32,7 +33,8 @@ pub(super) struct Found {
 }
 
 impl Found {
-    /// Takes a row, by the last element of its key. Fails with [`Error::Torn`] if it is not a row of a record.
+    /// Takes a row, by the last element of its key. Fails with [`Error::Torn`] if it is not a row of a
+    /// record.
     pub fn row(&mut self, primary_key: &Tuple, last: i64, key: usize, value: Bytes) -> Result<(), Error> {
         self.rows += 1;
         self.key_bytes += key;
@@ -106,8 +108,8 @@ pub(super) struct Planned {
 }
 
 impl Planned {
-    /// The rows of a record in this subspace. Fails if a key is too long, if a record of more than one row may not be
-    /// split, or if the rows do not fit into a transaction that has `used` bytes already.
+    /// The rows of a record in this subspace. Fails if a key is too long, if a record of more than one row
+    /// may not be split, or if the rows do not fit into a transaction that has `used` bytes already.
     pub fn new(
         record: &Subspace,
         bytes: &Bytes,

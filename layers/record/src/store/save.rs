@@ -37,20 +37,22 @@ pub enum SaveVersion {
     /// The next one of the transaction, which the commit completes.
     #[default]
     Next,
-    /// This one, which must be complete ([`Error::Version`]). The caller sees to it that versions are unique and grow.
+    /// This one, which must be complete ([`Error::Version`]). The caller sees to it that versions are unique
+    /// and grow.
     Own(RecordVersion),
 }
 
 impl<T: Transaction> RecordStore<T> {
-    /// Saves a record under its primary key, in place of the record that has it, if any, of whatever type. Its indexes
-    /// are updated, and if the store keeps versions, it gets the next one, whether or not the record has changed.
+    /// Saves a record under its primary key, in place of the record that has it, if any, of whatever type.
+    /// Its indexes are updated, and if the store keeps versions, it gets the next one, whether or not the
+    /// record has changed.
     ///
     /// # Errors
     ///
-    /// What is refused leaves nothing in the transaction: [`Error::UnknownType`], [`Error::Message`], [`Error::PrimaryKey`],
-    /// [`Error::Evaluate`], [`Error::TooLarge`], [`Error::EntryTooLarge`], [`Error::NotUnique`],
-    /// [`Error::TooManyVersions`], and [`Error::Torn`] for the record that has the primary key. After an error of
-    /// FoundationDB the transaction must not be committed.
+    /// What is refused leaves nothing in the transaction: [`Error::UnknownType`], [`Error::Message`],
+    /// [`Error::PrimaryKey`], [`Error::Evaluate`], [`Error::TooLarge`], [`Error::EntryTooLarge`],
+    /// [`Error::NotUnique`], [`Error::TooManyVersions`], and [`Error::Torn`] for the record that has the
+    /// primary key. After an error of FoundationDB the transaction must not be committed.
     pub fn save_record<'a, M: ReflectMessage>(
         &'a self,
         message: &M,
@@ -58,8 +60,8 @@ impl<T: Transaction> RecordStore<T> {
         self.save_record_with(message, RecordExistenceCheck::None, SaveVersion::Next)
     }
 
-    /// As [`save_record`](RecordStore::save_record); fails with [`Error::Exists`] if there is a record with this primary
-    /// key.
+    /// As [`save_record`](RecordStore::save_record); fails with [`Error::Exists`] if there is a record with
+    /// this primary key.
     pub fn insert_record<'a, M: ReflectMessage>(
         &'a self,
         message: &M,
@@ -67,8 +69,8 @@ impl<T: Transaction> RecordStore<T> {
         self.save_record_with(message, RecordExistenceCheck::MustNotExist, SaveVersion::Next)
     }
 
-    /// As [`save_record`](RecordStore::save_record); fails with [`Error::NotFound`] if there is no record with this
-    /// primary key, and with [`Error::TypeChanged`] if it is of another type.
+    /// As [`save_record`](RecordStore::save_record); fails with [`Error::NotFound`] if there is no record
+    /// with this primary key, and with [`Error::TypeChanged`] if it is of another type.
     pub fn update_record<'a, M: ReflectMessage>(
         &'a self,
         message: &M,
@@ -76,8 +78,9 @@ impl<T: Transaction> RecordStore<T> {
         self.save_record_with(message, RecordExistenceCheck::MustExistWithSameType, SaveVersion::Next)
     }
 
-    /// As [`save_record`](RecordStore::save_record), with what is required of the record before, and the version. The
-    /// message's type is found by its full name; the descriptor may be another one than that of the meta-data.
+    /// As [`save_record`](RecordStore::save_record), with what is required of the record before, and the
+    /// version. The message's type is found by its full name; the descriptor may be another one than that of
+    /// the meta-data.
     pub fn save_record_with<'a, M: ReflectMessage>(
         &'a self,
         message: &M,
@@ -91,8 +94,8 @@ impl<T: Transaction> RecordStore<T> {
         async move { self.writing().await?.save_encoded(record_type?, &encoded, check, version).await }
     }
 
-    /// As [`save_record_with`](RecordStore::save_record_with), for a message without a descriptor, of the record type
-    /// with this name.
+    /// As [`save_record_with`](RecordStore::save_record_with), for a message without a descriptor, of the
+    /// record type with this name.
     pub fn save_message<'a, M: Message>(
         &'a self,
         record_type: &str,
@@ -169,8 +172,8 @@ impl<T: Transaction> RecordStore<T> {
         }
     }
 
-    /// Changes all indexes from what `old` needs to what `new` needs: all of them are asked before the first one
-    /// writes.
+    /// Changes all indexes from what `old` needs to what `new` needs: all of them are asked before the first
+    /// one writes.
     pub(super) async fn update_indexes(
         &self,
         old: Option<&StoredRecord>,

@@ -24,9 +24,10 @@ pub enum OnTorn {
 }
 
 impl<T: Transaction> RecordStore<T> {
-    /// The records whose primary keys are in a range, in the order of the primary keys, or in reverse. Reads are
-    /// serializable. A record that is split over several rows counts once. Fails with [`Error::Continuation`] if the
-    /// continuation belongs to another call; the cursor fails with [`Error::Torn`] at a record that cannot be read.
+    /// The records whose primary keys are in a range, in the order of the primary keys, or in reverse. Reads
+    /// are serializable. A record that is split over several rows counts once. Fails with
+    /// [`Error::Continuation`] if the continuation belongs to another call; the cursor fails with
+    /// [`Error::Torn`] at a record that cannot be read.
     pub fn scan_records(
         &self,
         range: TupleRange,
@@ -38,8 +39,8 @@ impl<T: Transaction> RecordStore<T> {
         Ok(records.filter_map(|record| record.map(Some)))
     }
 
-    /// As [`scan_records`](RecordStore::scan_records); with [`OnTorn::Skip`] the error for a record that cannot be read,
-    /// [`Error::Torn`] with its primary key, is a row.
+    /// As [`scan_records`](RecordStore::scan_records); with [`OnTorn::Skip`] the error for a record that
+    /// cannot be read, [`Error::Torn`] with its primary key, is a row.
     pub fn scan_records_or_torn(
         &self,
         range: TupleRange,
@@ -51,10 +52,10 @@ impl<T: Transaction> RecordStore<T> {
         Ok(Box::new(RecordCursor::new(self, &range, reverse, from, spent, torn)?))
     }
 
-    /// The entries of an index in a range, in its order, or in reverse. Fails with [`Error::UnknownIndex`], with
-    /// [`Error::IndexState`] if the index is not readable or has no such scan, and with [`Error::Continuation`] if the
-    /// continuation belongs to another call. The cursor fails with [`Error::IndexState`] once this transaction has made the
-    /// index unreadable.
+    /// The entries of an index in a range, in its order, or in reverse. Fails with [`Error::UnknownIndex`],
+    /// with [`Error::IndexState`] if the index is not readable or has no such scan, and with
+    /// [`Error::Continuation`] if the continuation belongs to another call. The cursor fails with
+    /// [`Error::IndexState`] once this transaction has made the index unreadable.
     pub fn scan_index(
         &self,
         index: &str,
@@ -77,12 +78,12 @@ impl<T: Transaction> RecordStore<T> {
         }
     }
 
-    /// The violations of a unique index that was built over records with equal keys, in a range of its columns, followed by
-    /// the primary key. There are some while the index is write-only, and if it is
-    /// [readable with that pending](crate::index::IndexState::ReadableUniquePending): each of the records with the same key
-    /// has one. They are resolved when all of these records but one are deleted or get other keys; see
-    /// [`mark_index_readable`](RecordStore::mark_index_readable). Fails with [`Error::UnknownIndex`], and with
-    /// [`Error::Continuation`] if the continuation belongs to another call.
+    /// The violations of a unique index that was built over records with equal keys, in a range of its
+    /// columns, followed by the primary key. There are some while the index is write-only, and if it is
+    /// [readable with that pending](crate::index::IndexState::ReadableUniquePending): each of the records
+    /// with the same key has one. They are resolved when all of these records but one are deleted or get
+    /// other keys; see [`mark_index_readable`](RecordStore::mark_index_readable). Fails with
+    /// [`Error::UnknownIndex`], and with [`Error::Continuation`] if the continuation belongs to another call.
     pub fn scan_violations(
         &self,
         index: &str,
@@ -111,8 +112,8 @@ impl<T: Transaction> RecordStore<T> {
     }
 }
 
-/// The entries of an index for as long as it can be scanned: after a change of its state in the same transaction it may have
-/// none of them.
+/// The entries of an index for as long as it can be scanned: after a change of its state in the same
+/// transaction it may have none of them.
 struct Scannable<T: Transaction> {
     entries: BoxCursor<IndexEntry>,
     store: RecordStore<T>,
@@ -133,8 +134,8 @@ impl<T: Transaction> Cursor for Scannable<T> {
     }
 }
 
-/// The same range of primary keys, with ends that are not between the rows of a record. A tuple that has a whole primary
-/// key and more comes after it.
+/// The same range of primary keys, with ends that are not between the rows of a record. A tuple that has a
+/// whole primary key and more comes after it.
 fn whole_records<T: Transaction>(store: &RecordStore<T>, range: &TupleRange) -> TupleRange {
     let whole = |tuple: &Tuple| Some(tuple.split_at(store.meta_data.beyond_primary_key(tuple)?).0);
     let tuple = |end: &Endpoint| match end {

@@ -13,8 +13,9 @@ use prost::{
 use prost_reflect::{Cardinality, DynamicMessage, FieldDescriptor, Value};
 use std::sync::Arc;
 
-/// A message as one of a record type of the meta-data, which has its own descriptors. The bytes are read back: what is
-/// saved can be loaded. Fails with [`Error::Message`] if they cannot be, or if a required field is absent.
+/// A message as one of a record type of the meta-data, which has its own descriptors. The bytes are read
+/// back: what is saved can be loaded. Fails with [`Error::Message`] if they cannot be, or if a required field
+/// is absent.
 pub(super) fn adopt(record_type: &RecordType, encoded: &[u8]) -> Result<DynamicMessage, Error> {
     let refused = |reason: String| Error::Message { record_type: record_type.name.clone(), reason };
     let message =
@@ -78,8 +79,8 @@ fn encode_field(number: u32, bytes: &[u8], out: &mut BytesMut) {
     out.extend_from_slice(bytes);
 }
 
-/// A message's bytes, with the entries of maps in the order of their keys: maps have no order of their own, but what is
-/// stored must not depend on the process that stores it.
+/// A message's bytes, with the entries of maps in the order of their keys: maps have no order of their own,
+/// but what is stored must not depend on the process that stores it.
 fn canonical(message: &DynamicMessage) -> Vec<u8> {
     if !message.fields().any(|(_, value)| has_map(value)) {
         return message.encode_to_vec();

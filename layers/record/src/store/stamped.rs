@@ -1,10 +1,11 @@
 //! Rows whose keys get the versionstamp of their transaction's commit.
 //!
 //! FoundationDB cannot take back such a row: its key is not known before the commit, and no clear in the same
-//! transaction reaches it. A record that is saved twice in one transaction, or saved and deleted, must not leave the
-//! index entry of its first version. These rows are therefore kept here, by their incomplete keys, and are given to
-//! the transaction as late as possible. Until then they can be removed, and ranges in which they will be can be read:
-//! in the transaction itself, FoundationDB refuses to read where it may put a versionstamped key.
+//! transaction reaches it. A record that is saved twice in one transaction, or saved and deleted, must not
+//! leave the index entry of its first version. These rows are therefore kept here, by their incomplete keys,
+//! and are given to the transaction as late as possible. Until then they can be removed, and ranges in which
+//! they will be can be read: in the transaction itself, FoundationDB refuses to read where it may put a
+//! versionstamped key.
 
 use shaketable_tx::{MutationType, Transaction, reachable};
 use std::{
@@ -12,8 +13,8 @@ use std::{
     ops::Bound::{Excluded, Included},
 };
 
-/// The rows of one context, by the operand of `SET_VERSIONSTAMPED_KEY`: the key, and the offset of the versionstamp in
-/// four bytes.
+/// The rows of one context, by the operand of `SET_VERSIONSTAMPED_KEY`: the key, and the offset of the
+/// versionstamp in four bytes.
 #[derive(Default)]
 pub(super) struct Stamped {
     rows: BTreeMap<Vec<u8>, Vec<u8>>,

@@ -10,9 +10,9 @@ use crate::{
 use shaketable_tx::{Transaction, reachable, sometimes};
 use std::sync::Arc;
 
-/// What becomes of an index that a store does not have yet, or has in an older form, when the store is opened. In a store
-/// without records it becomes readable. In any other it must be built: until then it is not scanned, and queries do not
-/// use it.
+/// What becomes of an index that a store does not have yet, or has in an older form, when the store is
+/// opened. In a store without records it becomes readable. In any other it must be built: until then it is
+/// not scanned, and queries do not use it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum RebuildPolicy {
     /// It is disabled: saves do not write it. An online build makes it write-only first.
@@ -20,9 +20,9 @@ pub enum RebuildPolicy {
     Disable,
     /// It is write-only: saves write it, and an online build is expected.
     WriteOnly,
-    /// It is built at once, in the transaction that opens the store, if there are at most this many records, which is the
-    /// default of Java's Record Layer, with 200, and if neither the records nor their entries are too much for one
-    /// transaction: at most 4 MB. Otherwise it is disabled.
+    /// It is built at once, in the transaction that opens the store, if there are at most this many records,
+    /// which is the default of Java's Record Layer, with 200, and if neither the records nor their entries
+    /// are too much for one transaction: at most 4 MB. Otherwise it is disabled.
     Inline(usize),
 }
 
@@ -96,11 +96,12 @@ fn no_longer_unique<T: Transaction>(store: &RecordStore<T>, index: &Arc<Index>) 
     Ok(())
 }
 
-/// The bytes of records that are read to build indexes where the store is opened, and the size of the transaction until
-/// which their entries are written.
+/// The bytes of records that are read to build indexes where the store is opened, and the size of the
+/// transaction until which their entries are written.
 const INLINE_BYTES: usize = 4_000_000;
 
-/// Builds indexes that are empty, unless there are more records than this, or too many bytes. Returns whether it did.
+/// Builds indexes that are empty, unless there are more records than this, or too many bytes. Returns whether
+/// it did.
 async fn build_inline<T: Transaction>(
     store: &RecordStore<T>,
     indexes: &[Arc<Index>],

@@ -120,7 +120,8 @@ pub fn document(body: Body) -> Document {
     Document { schema: SCHEMA, version: "0.1.0".into(), commit: COMMIT.into(), advice: Vec::new(), body }
 }
 
-/// Two clients add to a counter. The first one does it twice: its first attempt has an unknown result, and committed.
+/// Two clients add to a counter. The first one does it twice: its first attempt has an unknown result, and
+/// committed.
 pub fn history() -> RunHistory {
     let operation = |client, index, call: &str, (called, returned), outcome: &str| OperationEntry {
         client,

@@ -1,9 +1,10 @@
-//! What the JUnit schema that CI systems share (`junit-10.xsd` of Jenkins) demands of the elements that reports use.
+//! What the JUnit schema that CI systems share (`junit-10.xsd` of Jenkins) demands of the elements that
+//! reports use.
 
 use roxmltree::{Document, Node};
 
-/// An element: its name, the attributes that it must have, those that it may have, and the names of its children in
-/// the order in which they must be.
+/// An element: its name, the attributes that it must have, those that it may have, and the names of its
+/// children in the order in which they must be.
 struct Element(&'static str, &'static [&'static str], &'static [&'static str], &'static [&'static str]);
 
 const ELEMENTS: &[Element] = &[

@@ -22,8 +22,8 @@ pub struct Driver {
 }
 
 impl Driver {
-    /// Starts chromedriver. If it is not installed, that is an error where the browser is required, and printed
-    /// elsewhere.
+    /// Starts chromedriver. If it is not installed, that is an error where the browser is required, and
+    /// printed elsewhere.
     pub fn start() -> Option<Driver> {
         let mut command = Command::new("chromedriver");
         let started = command.arg("--port=0").stdout(Stdio::piped()).stderr(Stdio::null()).spawn();

@@ -166,7 +166,8 @@ impl Reader {
         }
     }
 
-    /// The processes of the cluster, by address. The value names a process; it is no interface that could be called.
+    /// The processes of the cluster, by address. The value names a process; it is no interface that could be
+    /// called.
     pub(super) fn worker_interfaces(&self) -> Vec<KeyValue> {
         let seed = self.world().seed;
         let interface = |node| Value::versioned().text(Uid::of_process(seed, node).to_string().as_bytes());

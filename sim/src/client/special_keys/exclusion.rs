@@ -1,5 +1,6 @@
-//! Exclusion of servers, by address or by locality. The exclusions are stored as FoundationDB stores them; the simulated data
-//! distribution does not move data away from excluded servers, so that such an exclusion stays in progress.
+//! Exclusion of servers, by address or by locality. The exclusions are stored as FoundationDB stores them;
+//! the simulated data distribution does not move data away from excluded servers, so that such an exclusion
+//! stays in progress.
 
 use super::{
     Kind, Part, Reader, part,

@@ -1,4 +1,5 @@
-//! The configuration that all clients share: names, and values that are tuples of one element (`fdbclient/GlobalConfig.actor.cpp`).
+//! The configuration that all clients share: names, and values that are tuples of one element
+//! (`fdbclient/GlobalConfig.actor.cpp`).
 //!
 //! FoundationDB's clients learn about a change a moment later; this one reads the stored values.
 

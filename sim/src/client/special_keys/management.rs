@@ -1,4 +1,5 @@
-//! Management of the database: its lock, maintenance, the consistency check, data distribution, and the options of these calls.
+//! Management of the database: its lock, maintenance, the consistency check, data distribution, and the
+//! options of these calls.
 
 use super::{
     Kind, Part, Reader, part,

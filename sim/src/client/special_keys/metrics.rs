@@ -13,8 +13,8 @@ use crate::{
 use serde_json::{Value, json};
 use shaketable_tx::KeyValue;
 
-/// For how long a client answers from what it knows about the cluster's health (`AGGREGATE_HEALTH_METRICS_MAX_STALENESS`,
-/// `DETAILED_HEALTH_METRICS_MAX_STALENESS`).
+/// For how long a client answers from what it knows about the cluster's health
+/// (`AGGREGATE_HEALTH_METRICS_MAX_STALENESS`, `DETAILED_HEALTH_METRICS_MAX_STALENESS`).
 const STALENESS: Nanos = SECOND / 2;
 const DETAILED_STALENESS: Nanos = 5 * SECOND;
 

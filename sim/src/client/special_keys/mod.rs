@@ -1,8 +1,9 @@
-//! Special keys, `\xff\xff/...`: what a transaction, its client and the cluster say about themselves, and the management of the
-//! cluster (`fdbclient/SpecialKeySpace.actor.cpp`).
+//! Special keys, `\xff\xff/...`: what a transaction, its client and the cluster say about themselves, and the
+//! management of the cluster (`fdbclient/SpecialKeySpace.actor.cpp`).
 //!
-//! The list of parts has every range of special keys that exists, with FoundationDB's boundaries, so that reads across them fail
-//! in the same way. Values come from the state of the simulation, and reading them draws nothing at random.
+//! The list of parts has every range of special keys that exists, with FoundationDB's boundaries, so that
+//! reads across them fail in the same way. Values come from the state of the simulation, and reading them
+//! draws nothing at random.
 
 mod actors;
 mod cluster;
@@ -216,8 +217,8 @@ impl Reader {
         Ok(all.into_iter().filter(|row| range.contains(&row.key)).collect())
     }
 
-    /// Moves a selector over the rows of a module to the key that it means, and stops at the ends of the module. Returns how
-    /// far it would have moved beyond (1 if it did not).
+    /// Moves a selector over the rows of a module to the key that it means, and stops at the ends of the
+    /// module. Returns how far it would have moved beyond (1 if it did not).
     async fn resolve(&self, selector: &mut Selector, module: &KeyRange) -> Result<i32> {
         let forward = selector.offset > 1;
         let mut parts: Vec<_> = parts_of(module).filter(|_| selector.offset != 1).collect();

@@ -1,7 +1,8 @@
-//! The status of the cluster as one JSON document, with the fields that programs read (`fdbserver/Status.actor.cpp`,
-//! `fdbclient/Schemas.cpp`).
+//! The status of the cluster as one JSON document, with the fields that programs read
+//! (`fdbserver/Status.actor.cpp`, `fdbclient/Schemas.cpp`).
 //!
-//! A calm cluster is healthy, and times are virtual. What the simulation does not measure is zero or left out.
+//! A calm cluster is healthy, and times are virtual. What the simulation does not measure is zero or left
+//! out.
 
 use super::{Kind, Reader, cluster::CLUSTER_FILE, part, reader::row};
 use crate::{

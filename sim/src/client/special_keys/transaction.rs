@@ -48,8 +48,8 @@ impl State {
 }
 
 impl Reader {
-    /// The boundaries of a set, each with a value that indicates whether a range begins or ends there. The ranges of reads in
-    /// progress are included.
+    /// The boundaries of a set, each with a value that indicates whether a range begins or ends there. The
+    /// ranges of reads in progress are included.
     pub(super) async fn conflicts(&self, part: &Part) -> Result<Vec<KeyValue>> {
         let set = match part.kind {
             Kind::ReadConflicts => {

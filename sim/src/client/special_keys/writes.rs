@@ -18,7 +18,8 @@ use std::{
     sync::Arc,
 };
 
-/// The special keys that a transaction has set or cleared: for each range, by its begin, its end and its value.
+/// The special keys that a transaction has set or cleared: for each range, by its begin, its end and its
+/// value.
 #[derive(Clone, Debug, Default)]
 pub struct Writes(BTreeMap<Bytes, (Bytes, Option<Bytes>)>);
 

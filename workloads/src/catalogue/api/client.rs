@@ -29,8 +29,8 @@ pub struct Client<D: Database> {
     pub(super) session: Session<D>,
     pub(super) client: usize,
     pub(super) layout: Arc<Layout>,
-    /// What the calls of each attempt of the last operation returned. The operation record identifies the attempt
-    /// that committed.
+    /// What the calls of each attempt of the last operation returned. The operation record identifies the
+    /// attempt that committed.
     pub(super) attempts: Arc<Mutex<Vec<Try>>>,
 }
 
@@ -100,8 +100,8 @@ impl Api {
     }
 }
 
-/// Prepares a transaction for its calls: uses it for something else first if the operation requires that, and sets
-/// its options.
+/// Prepares a transaction for its calls: uses it for something else first if the operation requires that, and
+/// sets its options.
 async fn prepare<D: Database>(
     db: &D,
     tx: &D::Transaction,
@@ -147,7 +147,8 @@ async fn prepare<D: Database>(
     Ok(())
 }
 
-/// Performs the calls in a transaction, with pauses if there is a clock for them, and returns what each of them returned.
+/// Performs the calls in a transaction, with pauses if there is a clock for them, and returns what each of
+/// them returned.
 async fn run_calls<T: Transaction>(
     tx: &T,
     layout: &Layout,

@@ -7,8 +7,8 @@ use shaketable_tx::{Isolation, KeySelector, MutationType, RangeOption, Streaming
 
 /// The number of keys of a region that calls name by number.
 pub(super) const KEYS: u8 = 16;
-/// The number of keys at either end of the whole keyspace that are never written, so that no selector leaves the
-/// keyspace.
+/// The number of keys at either end of the whole keyspace that are never written, so that no selector leaves
+/// the keyspace.
 const MARGIN: usize = 8;
 /// The maximum offset of a selector.
 pub(super) const REACH: i32 = MARGIN as i32 - 2;
@@ -26,7 +26,8 @@ pub(super) const WOKEN: &[u8] = b"api1";
 /// api1<client>            watched, and otherwise nobody's
 /// ```
 ///
-/// The names of a region are those of four keys, each alone, followed by one and by two zero bytes, and by a greater one.
+/// The names of a region are those of four keys, each alone, followed by one and by two zero bytes, and by a
+/// greater one.
 #[derive(Clone, Debug)]
 pub(super) struct Layout {
     pub(super) regions: Vec<Vec<Bytes>>,

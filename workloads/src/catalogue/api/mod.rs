@@ -1,15 +1,16 @@
 //! `api`: random calls of the transaction API by several clients, compared with an in-memory model.
 //!
-//! Each operation is one transaction of random calls: point reads, selectors, ranges in every mode and direction,
-//! sets, clears, every atomic operation, versionstamped keys and values, and conflict ranges. Some transactions
-//! disable read-your-writes. Some calls use a region of the client's own, others a region that all clients share.
-//! Some handles are used for something else and reset first. Transactions have options that must not change what
-//! their calls return, and some options that end a transaction early. What the reads of a transaction return must
-//! be what the model returns when the committed operations are replayed in commit order.
+//! Each operation is one transaction of random calls: point reads, selectors, ranges in every mode and
+//! direction, sets, clears, every atomic operation, versionstamped keys and values, and conflict ranges. Some
+//! transactions disable read-your-writes. Some calls use a region of the client's own, others a region that
+//! all clients share. Some handles are used for something else and reset first. Transactions have options
+//! that must not change what their calls return, and some options that end a transaction early. What the
+//! reads of a transaction return must be what the model returns when the committed operations are replayed in
+//! commit order.
 //!
-//! Snapshot reads are restricted to the client's own region, which no other client writes; there they have exactly
-//! one correct result too. Every transaction that writes has an operation record, so that it takes effect once,
-//! and no attempt of an earlier operation commits after a later operation.
+//! Snapshot reads are restricted to the client's own region, which no other client writes; there they have
+//! exactly one correct result too. Every transaction that writes has an operation record, so that it takes
+//! effect once, and no attempt of an earlier operation commits after a later operation.
 
 mod client;
 mod layout;
@@ -115,7 +116,8 @@ impl Workload for Api {
     }
 
     fn draw(rng: &mut Stream, bug: Option<&str>) -> Api {
-        // Reads and sets always occur. In each seed some of the other kinds are left out, and some are frequent.
+        // Reads and sets always occur. In each seed some of the other kinds are left out, and some are
+        // frequent.
         let mut weights = [8, 2, 6, 1, 6, 2, 2, 1, 4, 1, 1, 2, 1, 1, 1];
         for kind in [1, 3, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14] {
             weights[kind] *= *rng.pick(&[0, 1, 1, 3]);
@@ -169,7 +171,8 @@ impl Workload for Api {
 
     async fn apply<D: Database>(&self, client: &mut Client<D>, op: &Op) -> Outcome<Answer> {
         let outcome = self.transact(client, op).await;
-        // Not after a transaction that only reads: its place in the history is where one of its transactions read.
+        // Not after a transaction that only reads: its place in the history is where one of its transactions
+        // read.
         if let (Outcome::Answered(_), Some(at), false) = (&outcome, op.watch, op.reads_only()) {
             let key = client.layout.key(client.client, at).clone();
             watch(client.session.database(), &key).await;

@@ -37,8 +37,8 @@ impl Api {
     }
 }
 
-/// Replays an operation over `space`. Returns its writes, and an error for the first call that did not return what
-/// the model returns.
+/// Replays an operation over `space`. Returns its writes, and an error for the first call that did not return
+/// what the model returns.
 fn replay(
     space: &Space,
     layout: &Layout,

@@ -110,13 +110,13 @@ pub enum Call {
     ClearStamped(bool),
     /// Applies an atomic operation that is not versionstamped.
     Atomic(MutationType, Spot, Data),
-    /// Sets a versionstamped key in the client's own region, or in the shared one. The first byte of the value
-    /// follows the stamp in the key.
+    /// Sets a versionstamped key in the client's own region, or in the shared one. The first byte of the
+    /// value follows the stamp in the key.
     StampKey(bool, Data),
     /// Sets a versionstamped value, with the stamp in the middle of some bytes.
     StampValue(Spot, Data),
-    /// Adds a conflict range from a key to another key of its region, or of one key if they are the same; does
-    /// nothing if the two are in reverse order.
+    /// Adds a conflict range from a key to another key of its region, or of one key if they are the same;
+    /// does nothing if the two are in reverse order.
     Conflict(Spot, u8, ConflictRangeType),
     /// Sets a key without a write conflict range, and adds the conflict range separately.
     SetByHand(Spot, Data),

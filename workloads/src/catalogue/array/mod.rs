@@ -1,8 +1,8 @@
 //! `array`: cells of a sparse matrix are set, cleared and read, one at a time and row by row.
 //!
-//! There are few cells, so that clients meet. Indexes are on both sides of the points where the tuple layer needs
-//! another byte. Values have lengths from zero to the limit, and one byte more. A few indexes are invalid for
-//! every array.
+//! There are few cells, so that clients meet. Indexes are on both sides of the points where the tuple layer
+//! needs another byte. Values have lengths from zero to the limit, and one byte more. A few indexes are
+//! invalid for every array.
 
 mod planted;
 

@@ -1,4 +1,5 @@
-//! How one call is performed in a transaction, and the claim that a look reads no chunk which it does not need.
+//! How one call is performed in a transaction, and the claim that a look reads no chunk which it does not
+//! need.
 
 use super::{
     Answer, Blob, Op,
@@ -101,8 +102,8 @@ impl Blob {
         })
     }
 
-    /// Claims that a look reads no chunk outside of `start` to `end`. This is checked only for the first read of a
-    /// blob in its transaction, because the conflict ranges of all reads add up.
+    /// Claims that a look reads no chunk outside of `start` to `end`. This is checked only for the first read
+    /// of a blob in its transaction, because the conflict ranges of all reads add up.
     pub(super) async fn sparing<T: Transaction>(
         &self,
         tx: &T,
@@ -144,8 +145,8 @@ const READ: &[u8] = b"\xff\xff/transaction/read_conflict_range/";
 /// The keys below `space` that this transaction has read serializably so far: each key at which such a range
 /// begins or ends, and whether it begins there.
 pub(super) async fn conflicts<T: Transaction>(tx: &T, space: &Subspace) -> tx::Result<Vec<(Bytes, bool)>> {
-    // Everything with this prefix, because encoded integers may begin with 0xff, where the range of a subspace
-    // ends.
+    // Everything with this prefix, because encoded integers may begin with 0xff, where the range of a
+    // subspace ends.
     let end = strinc(space.bytes()).unwrap_or_else(|| vec![0xff].into());
     let range = RangeOption::new([READ, space.bytes()].concat(), [READ, &end].concat());
     let rows = tx.get_range_all(range, Serializable).await?;

@@ -1,12 +1,12 @@
-//! `blob`: byte strings that are stored in chunks are written, appended to, overwritten, truncated and read in
-//! part.
+//! `blob`: byte strings that are stored in chunks are written, appended to, overwritten, truncated and read
+//! in part.
 //!
 //! There are few blobs and chunks are small, so that most writes begin or end inside a chunk, at its edge, or
-//! cover several chunks. Three kinds of writers use chunk sizes of their own. Some blobs are empty and some do not
-//! exist. Some offsets are beyond the end, which the layer refuses, or for which it returns nothing. Offsets and
-//! lengths are at the edges of chunks and next to them. Names are prefixes of each other; a few are as long as a
-//! key allows, or longer. A slice must read no chunk that it does not need, and a look at snapshot must not
-//! conflict.
+//! cover several chunks. Three kinds of writers use chunk sizes of their own. Some blobs are empty and some
+//! do not exist. Some offsets are beyond the end, which the layer refuses, or for which it returns nothing.
+//! Offsets and lengths are at the edges of chunks and next to them. Names are prefixes of each other; a few
+//! are as long as a key allows, or longer. A slice must read no chunk that it does not need, and a look at
+//! snapshot must not conflict.
 
 mod client;
 mod model;
@@ -45,7 +45,8 @@ use std::fmt::Debug;
 pub struct Blob {
     /// The names: the first of [`CONFUSED`], and how many from there on.
     names: (usize, usize),
-    /// The chunk sizes of two kinds of writers; the third kind uses [`Blobs::new`](shaketable_layers::blob::Blobs::new).
+    /// The chunk sizes of two kinds of writers; the third kind uses
+    /// [`Blobs::new`](shaketable_layers::blob::Blobs::new).
     chunks: [usize; 2],
     /// The maximum length of what is written, in bytes.
     longest: usize,

@@ -101,8 +101,8 @@ pub(super) fn longest() -> &'static [u8] {
     named(KEY_SIZE_LIMIT - beside() - key_room())
 }
 
-/// A name that is too long for the key of a chunk, by one byte: that of a blob that cannot be written, and therefore does
-/// not exist.
+/// A name that is too long for the key of a chunk, by one byte: that of a blob that cannot be written, and
+/// therefore does not exist.
 pub(super) fn too_long() -> &'static [u8] {
     named(KEY_SIZE_LIMIT - beside() + 1)
 }

@@ -1,4 +1,5 @@
-//! Planted bugs: blobs implemented or used wrongly, as published recipes do it or as is easily done by mistake.
+//! Planted bugs: blobs implemented or used wrongly, as published recipes do it or as is easily done by
+//! mistake.
 
 use super::{
     Answer, Op,

@@ -17,8 +17,8 @@ pub(crate) fn places(name: &[u8]) -> (Vec<u8>, Subspace) {
     (space().pack(&(0, TupleBytes::from(name))), space().subspace(&(1, TupleBytes::from(name))))
 }
 
-/// Reads every blob by the key schema, chunk by chunk. The inner error describes a broken invariant: a chunk that
-/// belongs to no blob, has the wrong length, or is missing.
+/// Reads every blob by the key schema, chunk by chunk. The inner error describes a broken invariant: a chunk
+/// that belongs to no blob, has the wrong length, or is missing.
 pub(crate) async fn stored<T: Transaction>(tx: &T) -> tx::Result<Result<Model, String>> {
     let rows = shared::rows(tx, &space()).await?;
     Ok(whole(rows.into_iter().map(|row| (row.key, row.value)).collect()))

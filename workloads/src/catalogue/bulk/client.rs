@@ -1,4 +1,5 @@
-//! How a client performs an operation: writers, workers of the job, and builders and readers of the workspace.
+//! How a client performs an operation: writers, workers of the job, and builders and readers of the
+//! workspace.
 
 use super::{
     Answer, Bulk, Looks, Op,
@@ -147,8 +148,8 @@ impl Bulk {
         }
     }
 
-    /// Begins a build and writes up to `most` batches of it. Returns the tag of the build that it is to replace.
-    /// The timer belongs to the last claim, and was started before that claim.
+    /// Begins a build and writes up to `most` batches of it. Returns the tag of the build that it is to
+    /// replace. The timer belongs to the last claim, and was started before that claim.
     pub(super) async fn make<D: Database>(
         &self,
         db: &D,
@@ -178,8 +179,8 @@ impl Bulk {
         Ok(base.map(tag_of))
     }
 
-    /// Begins the build that all clients share, which was given up and cleared before, and writes up to `most` batches of
-    /// it. What a builder has written stays as long as it is never silent.
+    /// Begins the build that all clients share, which was given up and cleared before, and writes up to
+    /// `most` batches of it. What a builder has written stays as long as it is never silent.
     async fn revive<D: Database>(&self, db: &D, most: usize) -> Result<Outcome<Answer>, RunError<Error>> {
         let (workspace, build) = (&workspace(), build_id(SHARED));
         let (mut timer, mut active) = (Timer::new(db, self.silence()), false);
@@ -241,7 +242,8 @@ impl Bulk {
         .await
     }
 
-    /// An observation of the disputed build does not fit its next incarnation, even if that was claimed as often.
+    /// An observation of the disputed build does not fit its next incarnation, even if that was claimed as
+    /// often.
     async fn stale<D: Database>(&self, db: &D) -> Result<Outcome<Answer>, RunError<Error>> {
         let (workspace, build) = (&workspace(), build_id(DISPUTED));
         workspace.clear_all_retired(db, usize::MAX).await?;
@@ -269,8 +271,8 @@ impl Bulk {
         })
     }
 
-    /// A batch of a retired build is not cleared by a transaction that began before the build was cleared by others and
-    /// has begun again.
+    /// A batch of a retired build is not cleared by a transaction that began before the build was cleared by
+    /// others and has begun again.
     async fn clear_late<D: Database>(&self, db: &D) -> Result<Outcome<Answer>, RunError<Error>> {
         let (workspace, build) = (&workspace(), build_id(DISPUTED));
         workspace.clear_all_retired(db, usize::MAX).await?;

@@ -107,8 +107,8 @@ pub(super) async fn at_once<D: Database>(
     })
 }
 
-/// Clears what is retired, including what this transaction has retired. Returns whether everything is cleared, and
-/// the number of rows was right.
+/// Clears what is retired, including what this transaction has retired. Returns whether everything is
+/// cleared, and the number of rows was right.
 async fn clear<T: Transaction>(tx: &T, most: usize) -> Result<bool, Error> {
     let space = workspace_space();
     let retired = async || -> Result<(usize, usize), Error> {

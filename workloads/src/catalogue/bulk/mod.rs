@@ -2,14 +2,14 @@
 //! read, and then swapped in.
 //!
 //! Workers perform a few batches and stop, or die in the middle of a batch, and another worker continues. The
-//! index has counts, which reveal a row that was processed twice, and entries, which reveal a row that was left
-//! out. Writers maintain the index for the rows that the job has passed: at every version the index covers exactly
-//! the rows before the job's cursor.
+//! index has counts, which reveal a row that was processed twice, and entries, which reveal a row that was
+//! left out. Writers maintain the index for the rows that the job has passed: at every version the index
+//! covers exactly the rows before the job's cursor.
 //!
-//! Builders write a space in batches and publish it, or abandon it. Every version that readers can see is complete
-//! and of one builder. Each builder keeps a timer beside its last claim, which reveals a build that was given up
-//! although its builder was active, also after a recovery, in which versions jump. Some builds are begun, written,
-//! observed, published or given up, and cleared in one transaction.
+//! Builders write a space in batches and publish it, or abandon it. Every version that readers can see is
+//! complete and of one builder. Each builder keeps a timer beside its last claim, which reveals a build that
+//! was given up although its builder was active, also after a recovery, in which versions jump. Some builds
+//! are begun, written, observed, published or given up, and cleared in one transaction.
 
 mod client;
 mod composed;

@@ -15,7 +15,8 @@ use std::collections::{BTreeMap, BTreeSet};
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Model {
     pub(super) rows: BTreeMap<i64, i64>,
-    /// The job's progress as it is stored: the number of rows that are done, whether all are done, and the cursor.
+    /// The job's progress as it is stored: the number of rows that are done, whether all are done, and the
+    /// cursor.
     pub(super) progress: Option<(u64, bool, Vec<u8>)>,
     /// The tag of the current build.
     pub(super) tag: Option<u32>,

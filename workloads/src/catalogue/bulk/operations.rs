@@ -33,7 +33,8 @@ pub enum Op {
     Clear,
     /// Observes the disputed build, clears it, begins it again, and gives it up if it is as it was observed.
     Stale,
-    /// Clears a batch of a retired build in a transaction that commits only after the disputed build has begun again.
+    /// Clears a batch of a retired build in a transaction that commits only after the disputed build has
+    /// begun again.
     ClearLate,
     /// Reads the current build in one transaction.
     Read,
@@ -41,8 +42,8 @@ pub enum Op {
     Pages,
     /// Performs several calls about the job in one transaction.
     Together(Vec<Act>),
-    /// Begins, writes and publishes a build with this tag in one transaction, observing it after each step; or
-    /// gives it up instead of publishing it.
+    /// Begins, writes and publishes a build with this tag in one transaction, observing it after each step;
+    /// or gives it up instead of publishing it.
     AtOnce(u32, bool),
     /// Passes keys outside of every range, and names at the limit and one byte beyond it.
     Beyond,
@@ -77,12 +78,13 @@ pub enum Told {
 pub struct Looks {
     /// The tags of the current build before, of the build to be replaced, and of the current build after.
     pub(super) tags: [Option<u32>; 3],
-    /// Whether the build was listed as in progress before it began, after that, after its claim, and when it had
-    /// ended.
+    /// Whether the build was listed as in progress before it began, after that, after its claim, and when it
+    /// had ended.
     pub(super) under_way: [bool; 4],
     /// Whether the claim could be observed.
     pub(super) claim_seen: bool,
-    /// Whether another claim was refused after the build had ended, and whether giving it up again did nothing.
+    /// Whether another claim was refused after the build had ended, and whether giving it up again did
+    /// nothing.
     pub(super) ended: [bool; 2],
     /// Whether it was pinned before it was published, and when it had ended.
     pub(super) pinned: [bool; 2],

@@ -1,9 +1,9 @@
 //! `contract`: whatever has happened to the cluster, its clients keep FoundationDB's promises afterwards.
 //!
 //! Clients write while faults strike. After that, a quarter of the cases of the contract suite
-//! ([`shaketable_fidelity::contract`]) is run on the healed cluster, whose shards and resolvers share the keys of every case.
-//! Each seed draws which quarter. A real cluster is asked with the command `contract` instead: there a run has only a part of
-//! the keyspace, where some promises do not hold.
+//! ([`shaketable_fidelity::contract`]) is run on the healed cluster, whose shards and resolvers share the
+//! keys of every case. Each seed draws which quarter. A real cluster is asked with the command `contract`
+//! instead: there a run has only a part of the keyspace, where some promises do not hold.
 
 use bytes::Bytes;
 use proptest::{collection::vec, prelude::*};

@@ -1,10 +1,10 @@
 //! `counter`: single and split counters are changed, changed within bounds, set and read.
 //!
 //! There are two counters of each kind, so that clients meet; the prefix of one begins with the prefix of the
-//! other. Clients use different numbers of parts. Numbers are small, or on both sides of where another byte is
-//! needed, or so large that a key wraps around and the sum of the parts overflows. Bounds are narrow, so that
-//! changes are refused. In some seeds parts are drawn by the layer; then numbers are small and only the sum is
-//! compared.
+//! other. Clients use different numbers of parts. Numbers are small, or on both sides of where another byte
+//! is needed, or so large that a key wraps around and the sum of the parts overflows. Bounds are narrow, so
+//! that changes are refused. In some seeds parts are drawn by the layer; then numbers are small and only the
+//! sum is compared.
 
 mod planted;
 
@@ -308,7 +308,8 @@ fn all() -> impl Iterator<Item = Which> {
     (0..2).map(which(true)).chain((0..2).map(which(false)))
 }
 
-/// The keys of the rows beside the counters. For a single counter these are keys that would be below its own key.
+/// The keys of the rows beside the counters. For a single counter these are keys that would be below its own
+/// key.
 fn beside() -> Vec<Vec<u8>> {
     let below = |prefix: &[u8]| [&b"\0"[..], b"\x15\0", b"\xff"].map(|tail| [prefix, tail].concat()).to_vec();
     let of = |which: Which| match which.split {

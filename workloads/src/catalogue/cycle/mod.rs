@@ -1,12 +1,13 @@
 //! `cycle`: a ring of keys that transactions rotate, the classic FoundationDB workload.
 //!
-//! Each key stores the number of the next node. An operation follows three links and exchanges the second node
-//! with the third. If rotations are serializable, the ring remains one ring over all its nodes at every version,
-//! however many clients rotate it. If a link is read at the wrong version, or half a rotation is written, the ring
-//! falls apart into several.
+//! Each key stores the number of the next node. An operation follows three links and exchanges the second
+//! node with the third. If rotations are serializable, the ring remains one ring over all its nodes at every
+//! version, however many clients rotate it. If a link is read at the wrong version, or half a rotation is
+//! written, the ring falls apart into several.
 //!
-//! A rotation that is retried after an unknown result may happen twice. That is harmless, because two rotations
-//! keep the ring as one does: the workload has no layer and no operation record, and also serves as the benchmark.
+//! A rotation that is retried after an unknown result may happen twice. That is harmless, because two
+//! rotations keep the ring as one does: the workload has no layer and no operation record, and also serves as
+//! the benchmark.
 
 mod model;
 mod planted;

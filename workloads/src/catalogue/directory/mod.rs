@@ -1,12 +1,12 @@
 //! `directory`: directories are created, opened, moved, removed and listed, and rows are stored in them.
 //!
-//! There are few names, and paths of two or three levels, so that clients meet on every path. Directories have
-//! layer tags, some are partitions, and some have manual prefixes, which nest with each other and with allocated
-//! prefixes. In some seeds a later version of the schema appears and disappears. The candidates of the allocator
-//! follow from a few random numbers, so that allocators meet, too. Two creates may run concurrently in one
-//! transaction, and a row may be written through a handle that was opened earlier. What is stored is read from the
-//! raw rows: every prefix belongs to one path, no prefix begins with another, and every key belongs to a
-//! directory.
+//! There are few names, and paths of two or three levels, so that clients meet on every path. Directories
+//! have layer tags, some are partitions, and some have manual prefixes, which nest with each other and with
+//! allocated prefixes. In some seeds a later version of the schema appears and disappears. The candidates of
+//! the allocator follow from a few random numbers, so that allocators meet, too. Two creates may run
+//! concurrently in one transaction, and a row may be written through a handle that was opened earlier. What
+//! is stored is read from the raw rows: every prefix belongs to one path, no prefix begins with another, and
+//! every key belongs to a directory.
 
 mod client;
 mod model;

@@ -74,14 +74,14 @@ impl Known {
         depth > from && self.get(&path[..depth]).is_some_and(Known::is_partition)
     }
 
-    /// The depth at which the layer begins that contains the end of a path, how far the path leads there, and the
-    /// depths of the layers on the way.
+    /// The depth at which the layer begins that contains the end of a path, how far the path leads there, and
+    /// the depths of the layers on the way.
     fn follow(&self, path: &[String], aim: Aim, enters: bool) -> Result<(usize, usize, Vec<usize>), Error> {
         self.follow_from(0, path, aim, enters)
     }
 
-    /// The same as [`follow`](Known::follow), starting at the layer that begins at this depth of the path: the
-    /// layers above it are not checked.
+    /// The same as [`follow`](Known::follow), starting at the layer that begins at this depth of the path:
+    /// the layers above it are not checked.
     fn follow_from(
         &self,
         mut from: usize,
@@ -183,8 +183,8 @@ impl Known {
         let by_hand = wish.prefix.filter(|_| last);
         let prefix = match by_hand {
             Some(prefix) => {
-                // The directories on the way got their prefixes in the same call, after this prefix was found to
-                // be free.
+                // The directories on the way got their prefixes in the same call, after this prefix was found
+                // to be free.
                 let clash = Error::PrefixClash { path: Path::from(path), prefix: prefix.to_vec().into() };
                 if self.has(prefix) {
                     return Err(clash);
@@ -275,8 +275,8 @@ impl Known {
         Ok(found.below.keys().cloned().collect())
     }
 
-    /// The model for a survey. `allocated` is the beginning of allocated prefixes, `by_hand` returns whether a
-    /// prefix may be a manual one, and `read` decodes a row of a directory.
+    /// The model for a survey. `allocated` is the beginning of allocated prefixes, `by_hand` returns whether
+    /// a prefix may be a manual one, and `read` decodes a row of a directory.
     pub fn surveyed(
         layer: &Layer,
         allocated: &[u8],

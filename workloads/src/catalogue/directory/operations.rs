@@ -63,8 +63,8 @@ pub type Names = Vec<String>;
 /// The names that are drawn.
 pub(super) const NAMES: [&str; 5] = ["a", "", "b\0é", "a\u{10ffff}", "x y"];
 
-/// What follows the prefix of a directory in the keys of its content, in order: nothing, packed tuples, and what sorts
-/// after all tuples.
+/// What follows the prefix of a directory in the keys of its content, in order: nothing, packed tuples, and
+/// what sorts after all tuples.
 pub(super) const CONTENT: [&[u8]; 6] = [b"", b"\x14", b"\x15\x01", b"\xff", b"\xff\xff\x01", b"\xff\xff\xff"];
 
 /// The layer tags that are drawn.

@@ -10,8 +10,8 @@ use shaketable_layers::directory::{Error, Path};
 use shaketable_sim::proto::Mutation;
 use std::collections::BTreeSet;
 
-/// The prefixes that an allocator has given, including those of directories that were removed, because it must not
-/// give a prefix twice. The rows do not contain this, so it is not compared.
+/// The prefixes that an allocator has given, including those of directories that were removed, because it
+/// must not give a prefix twice. The rows do not contain this, so it is not compared.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Given(BTreeSet<Vec<u8>>);
 
@@ -61,8 +61,8 @@ impl Wish<'_> {
 
 impl Known {
     /// Takes the prefixes of new directories from what their transaction wrote, except for prefixes that the
-    /// allocator must not give: those given before, and those that clash with a manual prefix. `nodes` is the key
-    /// of the root's nodes.
+    /// allocator must not give: those given before, and those that clash with a manual prefix. `nodes` is the
+    /// key of the root's nodes.
     pub fn choose(&mut self, nodes: &[u8], mutations: &[Mutation]) {
         if self.has_unknown() {
             let chosen = mutations.iter().filter_map(|mutation| match mutation {
@@ -108,7 +108,8 @@ impl Known {
         self.prefix.as_deref() == Some(prefix) || self.below.values().any(|directory| directory.gave(prefix))
     }
 
-    /// Whether the prefix of this directory, or of one below it, begins with this one, or is the beginning of it.
+    /// Whether the prefix of this directory, or of one below it, begins with this one, or is the beginning of
+    /// it.
     pub(super) fn has(&self, prefix: &[u8]) -> bool {
         let own = self.prefix.as_ref().is_some_and(|own| own.starts_with(prefix) || prefix.starts_with(own));
         own || self.below.values().any(|directory| directory.has(prefix))
@@ -119,8 +120,8 @@ impl Known {
         self.below.values().any(|directory| directory.prefix.is_none() || directory.has_unknown())
     }
 
-    /// Whether this directory, or one below it, has stored a key with this prefix. Keys in a partition belong to
-    /// the directories within it.
+    /// Whether this directory, or one below it, has stored a key with this prefix. Keys in a partition belong
+    /// to the directories within it.
     fn keeps(&self, prefix: &[u8]) -> bool {
         let key = |own: &Vec<u8>, key: u8| [own, CONTENT[usize::from(key) % CONTENT.len()]].concat();
         let own = self.prefix.as_ref();

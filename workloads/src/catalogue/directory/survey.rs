@@ -1,7 +1,7 @@
 //! A survey of the directories, as the rows of a database store them.
 //!
-//! [`survey`] reads the raw rows by the key schema alone, without the layer, and refuses a node to which no path
-//! leads, two prefixes of which one begins with the other, and a key that belongs to no directory.
+//! [`survey`] reads the raw rows by the key schema alone, without the layer, and refuses a node to which no
+//! path leads, two prefixes of which one begins with the other, and a key that belongs to no directory.
 
 use foundationdb_tuple::{Bytes as TupleBytes, Subspace, unpack};
 use shaketable_layers::directory::{PARTITION, Path};

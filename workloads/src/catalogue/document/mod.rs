@@ -1,9 +1,9 @@
 //! `document`: JSON documents are inserted, replaced, changed by path, removed, read and found.
 //!
-//! There are few ids and names, and paths are short, so that edits meet. Two ids differ only in their type, and
-//! one continues another after a zero byte. In some runs texts are stored in small pieces; in some there is an
-//! index on a path that all kinds of edits change. A few documents contain the id of another document, a few ids
-//! are too long, and a few values are nested too deep.
+//! There are few ids and names, and paths are short, so that edits meet. Two ids differ only in their type,
+//! and one continues another after a zero byte. In some runs texts are stored in small pieces; in some there
+//! is an index on a path that all kinds of edits change. A few documents contain the id of another document,
+//! a few ids are too long, and a few values are nested too deep.
 
 mod client;
 mod model;

@@ -126,8 +126,8 @@ impl Document {
         json::fits(&root(id), Leaves::Value(self.piece), path, item)
     }
 
-    /// Reads everything that is stored, as a model. The inner error describes a broken invariant, such as an index
-    /// that does not follow the documents.
+    /// Reads everything that is stored, as a model. The inner error describes a broken invariant, such as an
+    /// index that does not follow the documents.
     pub(super) async fn read<T: Transaction>(&self, tx: &T) -> tx::Result<Result<Model, String>> {
         let rows = shared::rows(tx, &space()).await?;
         let entries = shared::rows(tx, &index_space()).await?;

@@ -218,9 +218,9 @@ pub async fn perform<T: Transaction>(
     })
 }
 
-/// Inserts a document under an id that is drawn inside the retry loop, without an operation record. An attempt
-/// that certainly failed leaves no trace of its id, so a second id is drawn only after an attempt that may have
-/// committed.
+/// Inserts a document under an id that is drawn inside the retry loop, without an operation record. An
+/// attempt that certainly failed leaves no trace of its id, so a second id is drawn only after an attempt
+/// that may have committed.
 pub async fn id_in_transaction<D: Database>(
     document: &Document,
     session: &Session<D>,

@@ -1,5 +1,5 @@
-//! The encodings that columns are drawn from, and for each encoding the parts that weaker encodings confuse or
-//! displace.
+//! The encodings that columns are drawn from, and for each encoding the parts that weaker encodings confuse
+//! or displace.
 
 use serde::{Deserialize, Serialize};
 use shaketable_layers::encoding::{Collation, Column, Distinguishes, Error, Part};
@@ -135,16 +135,16 @@ const FLOATS: [f64; 14] = [
     f64::NAN,
 ];
 
-/// Unsigned integers for a column of this many bytes: the largest, the next one, and those on both sides of where
-/// another byte is needed.
+/// Unsigned integers for a column of this many bytes: the largest, the next one, and those on both sides of
+/// where another byte is needed.
 fn unsigned(bytes: u8) -> [u64; 14] {
     let most = u64::MAX >> (64 - 8 * u32::from(bytes));
     let [half, beyond] = [most / 2, most.saturating_add(1)];
     [0, 1, 9, 10, 127, 128, 255, 256, 65_535, half, half + 1, most, beyond, u64::MAX]
 }
 
-/// Signed integers for a column of this many bytes: the extremes, the next ones, and those on both sides of where
-/// another byte is needed.
+/// Signed integers for a column of this many bytes: the extremes, the next ones, and those on both sides of
+/// where another byte is needed.
 fn signed(bytes: u8) -> [i64; 16] {
     let most = i64::MAX >> (64 - 8 * u32::from(bytes));
     let (least, beyond, below) = (-most - 1, most.saturating_add(1), (-most - 1).saturating_sub(1));
@@ -167,8 +167,8 @@ pub(super) fn text(number: u8) -> &'static str {
     TEXTS[usize::from(number) % 24]
 }
 
-/// What a collation distinguishes of a text of the pool: base letters, accents and case, depending on `tells`. It
-/// ignores zero bytes.
+/// What a collation distinguishes of a text of the pool: base letters, accents and case, depending on
+/// `tells`. It ignores zero bytes.
 pub(super) fn seen(text: &str, tells: u8) -> String {
     let apart =
         text.replace('\0', "").replace('ö', "o\u{308}").replace('Å', "A\u{30a}").replace('é', "e\u{301}");

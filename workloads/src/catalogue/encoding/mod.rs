@@ -1,12 +1,13 @@
-//! `encoding`: county populations are stored under keys of several encodings, and read back by state and by range.
+//! `encoding`: county populations are stored under keys of several encodings, and read back by state and by
+//! range.
 //!
-//! The keys of a run have two or three columns, each with one encoding: integers of one to eight bytes, text by
-//! code point, text in the order of a language, or floats. Parts are those that weaker encodings confuse or
-//! displace: numbers on both sides of zero and of where another byte is needed, numbers with all bits set, text
-//! with tabs and zero bytes, code points after the surrogates, names that differ in case or accents, zeros, and
-//! NaN. The extremes of every width are used, and the numbers one beyond. A few numbers do not fit, a few parts
-//! have the wrong type for their column, a few columns have an impossible width, and a few keys and values are too
-//! large.
+//! The keys of a run have two or three columns, each with one encoding: integers of one to eight bytes, text
+//! by code point, text in the order of a language, or floats. Parts are those that weaker encodings confuse
+//! or displace: numbers on both sides of zero and of where another byte is needed, numbers with all bits set,
+//! text with tabs and zero bytes, code points after the surrogates, names that differ in case or accents,
+//! zeros, and NaN. The extremes of every width are used, and the numbers one beyond. A few numbers do not
+//! fit, a few parts have the wrong type for their column, a few columns have an impossible width, and a few
+//! keys and values are too large.
 
 mod columns;
 mod model;

@@ -53,7 +53,8 @@ pub enum Answer {
     Compared(i8, bool),
 }
 
-/// A part as answers contain it, so that an answer fits into a slot: the bits of a float, the digest of a text.
+/// A part as answers contain it, so that an answer fits into a slot: the bits of a float, the digest of a
+/// text.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Shown {
     /// An integer, or a float's bits.

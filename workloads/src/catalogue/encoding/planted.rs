@@ -1,7 +1,7 @@
 //! Planted bugs: keys encoded wrongly.
 //!
-//! The order of the keys is wrong, or two keys are the same. The values contain the numbers of the parts of their
-//! keys, so that wrong keys can be read back.
+//! The order of the keys is wrong, or two keys are the same. The values contain the numbers of the parts of
+//! their keys, so that wrong keys can be read back.
 
 use super::{
     Answer, Encoding, Kind, Op,

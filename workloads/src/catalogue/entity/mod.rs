@@ -1,8 +1,8 @@
 //! `entity`: entities get attributes, are related to each other as cardinalities allow, and are deleted.
 //!
 //! There are relationships of each cardinality, whose names are prefixes of each other, and one that is not
-//! declared. There are few entities. One of them has the name of a relationship, and some have names so long that
-//! not every call is possible with them.
+//! declared. There are few entities. One of them has the name of a relationship, and some have names so long
+//! that not every call is possible with them.
 
 mod model;
 mod operations;

@@ -97,8 +97,8 @@ pub(super) fn entities() -> Vec<Id> {
     ]
 }
 
-/// An entity whose name is as long as possible for a key with this many other bytes: its attribute `region`, or
-/// its marriage to `"a"`. Longer keys are refused.
+/// An entity whose name is as long as possible for a key with this many other bytes: its attribute `region`,
+/// or its marriage to `"a"`. Longer keys are refused.
 fn long(others: usize) -> Id {
     Id::from("x".repeat(tx::KEY_SIZE_LIMIT - others - key_room()))
 }

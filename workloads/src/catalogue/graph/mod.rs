@@ -1,9 +1,9 @@
-//! `graph`: users become friends, follow each other, end both, and leave; queries read a user's friends, followers
-//! and friends of friends.
+//! `graph`: users become friends, follow each other, end both, and leave; queries read a user's friends,
+//! followers and friends of friends.
 //!
-//! There are few users, so that edges meet. Their names differ only in their type, and one is so long that edges
-//! with some of the others are refused. In some seeds a user has many friends from the beginning, more than the
-//! number whose friends are read concurrently.
+//! There are few users, so that edges meet. Their names differ only in their type, and one is so long that
+//! edges with some of the others are refused. In some seeds a user has many friends from the beginning, more
+//! than the number whose friends are read concurrently.
 
 mod model;
 mod operations;

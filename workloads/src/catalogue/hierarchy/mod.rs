@@ -1,9 +1,9 @@
 //! `hierarchy`: parts of one nested value are inserted, replaced, removed and read by path.
 //!
-//! There are few names, and paths are short, so that edits meet: a leaf replaces an object, an object replaces a
-//! leaf, lists shrink, the last member of an object is removed and its first one is inserted again. One name
-//! continues another after a zero byte. Leaves are of every kind of JSON value, including the integers that serve
-//! as markers elsewhere. A few values are too long for a key, or nested too deep.
+//! There are few names, and paths are short, so that edits meet: a leaf replaces an object, an object
+//! replaces a leaf, lists shrink, the last member of an object is removed and its first one is inserted
+//! again. One name continues another after a zero byte. Leaves are of every kind of JSON value, including the
+//! integers that serve as markers elsewhere. A few values are too long for a key, or nested too deep.
 
 pub(super) mod planted;
 

@@ -23,7 +23,8 @@ fn printed_index(zip: &str) -> Subspace {
     Subspace::from(("zipcode_index", zip))
 }
 
-/// The recipe returns nothing. The old user that is returned here is the one that the recipe's own read finds.
+/// The recipe returns nothing. The old user that is returned here is the one that the recipe's own read
+/// finds.
 async fn set<T: Transaction>(tx: &T, user: &User) -> Result<Option<User>, Error> {
     let old = get(tx, &user.id).await?;
     let zip = user.zipcode.as_deref().unwrap_or("");
@@ -48,8 +49,8 @@ async fn get<T: Transaction>(tx: &T, id: &str) -> Result<Option<User>, Error> {
     Ok(rows(tx, id).await?.into_iter().next())
 }
 
-/// Performs calls about users with the recipe's functions and layout. Deletion, which the recipe does not have, is
-/// performed correctly.
+/// Performs calls about users with the recipe's functions and layout. Deletion, which the recipe does not
+/// have, is performed correctly.
 pub(super) async fn perform<T: Transaction>(tx: &T, op: &Op) -> Option<Result<Answer, Error>> {
     Some(match op {
         Op::SetUser(user) => {
@@ -98,8 +99,8 @@ async fn in_region<T: Transaction>(tx: &T, zip: &str) -> Result<Answer, Error> {
     Ok(region(&ids, &named))
 }
 
-/// All users as the recipe stores them. The inner error is a user that is stored twice, or an index that does not
-/// fit.
+/// All users as the recipe stores them. The inner error is a user that is stored twice, or an index that does
+/// not fit.
 pub async fn stored<T: Transaction>(tx: &T) -> tx::Result<Result<BTreeMap<String, User>, String>> {
     let rows = |name: &str| tx.get_range_all(RangeOption::from(Subspace::from(name).range()), Serializable);
     let (records, index) = (rows("user").await?, rows("zipcode_index").await?);

@@ -1,11 +1,12 @@
 //! `index`: records that change their places in indexes, found by key and by range of keys.
 //!
-//! There are two tables: the users of the simple index recipe, found by zip code and by name; and things whose ids
-//! and tags are bytes, text and numbers, with an index over two elements and an index that covers more than the
-//! record contains. There are few ids and keys, so that clients meet, and they are easily confused. Every call is
-//! composed with others in one transaction; a write that is alone in its transaction is recorded with the layer's
-//! own answer. At every version each index must be the projection of the records, which is computed here
-//! independently from the key schema: one entry for every record that has a key in the index, and no other entry.
+//! There are two tables: the users of the simple index recipe, found by zip code and by name; and things
+//! whose ids and tags are bytes, text and numbers, with an index over two elements and an index that covers
+//! more than the record contains. There are few ids and keys, so that clients meet, and they are easily
+//! confused. Every call is composed with others in one transaction; a write that is alone in its transaction
+//! is recorded with the layer's own answer. At every version each index must be the projection of the
+//! records, which is computed here independently from the key schema: one entry for every record that has a
+//! key in the index, and no other entry.
 
 mod as_printed;
 mod client;

@@ -160,7 +160,8 @@ impl Index {
     }
 }
 
-/// Refuses what exceeds a limit, in the order in which the layer promises to check: the record, then its indexes.
+/// Refuses what exceeds a limit, in the order in which the layer promises to check: the record, then its
+/// indexes.
 fn fits(
     key: usize,
     record: usize,

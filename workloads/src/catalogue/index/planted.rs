@@ -1,5 +1,5 @@
-//! Planted bugs: indexed records implemented or used wrongly, as the recipe is printed or as is easily done by
-//! mistake.
+//! Planted bugs: indexed records implemented or used wrongly, as the recipe is printed or as is easily done
+//! by mistake.
 
 use super::{
     Answer, Key, Op, Thing, as_printed,

@@ -1,4 +1,5 @@
-//! Everything that is stored, read as a model, and whether each index is exactly the projection of the records.
+//! Everything that is stored, read as a model, and whether each index is exactly the projection of the
+//! records.
 
 use super::{
     Index, Model, State, Thing, as_printed,
@@ -13,8 +14,8 @@ use shaketable_tx::{self as tx, Isolation::Serializable, RangeOption, Transactio
 use std::collections::BTreeMap;
 
 impl Index {
-    /// Reads everything that is stored, as a model. The inner error describes a broken invariant, such as an index
-    /// that is not the projection of the records.
+    /// Reads everything that is stored, as a model. The inner error describes a broken invariant, such as an
+    /// index that is not the projection of the records.
     pub(super) async fn read<T: Transaction>(&self, tx: &T) -> tx::Result<Result<Model, String>> {
         let beside = self.beside();
         if let Err(why) = beside::check(tx, &beside).await? {

@@ -1,11 +1,12 @@
 //! `leased_queue`: workers claim items, renew their leases, acknowledge, are slow, give up, and die.
 //!
-//! An operation of a worker is several transactions, and other clients take an item back when its worker is silent
-//! for the duration of a lease. The model follows what each transaction wrote: every transaction must be a step
-//! that the queue allows to its client. Only the last claim of an item can be renewed, released or acknowledged,
-//! and only by the operation that made it. Each worker has a timer beside its lease, which reveals a lease that
-//! ended early. A few workers that were believed dead continue beside a second incarnation of themselves. Several
-//! calls are composed in one transaction, and must return what the model returns for the same calls in sequence.
+//! An operation of a worker is several transactions, and other clients take an item back when its worker is
+//! silent for the duration of a lease. The model follows what each transaction wrote: every transaction must
+//! be a step that the queue allows to its client. Only the last claim of an item can be renewed, released or
+//! acknowledged, and only by the operation that made it. Each worker has a timer beside its lease, which
+//! reveals a lease that ended early. A few workers that were believed dead continue beside a second
+//! incarnation of themselves. Several calls are composed in one transaction, and must return what the model
+//! returns for the same calls in sequence.
 
 mod client;
 mod composed;

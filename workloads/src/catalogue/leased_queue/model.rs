@@ -1,7 +1,7 @@
 //! The sequential model.
 //!
-//! It follows what each transaction wrote, and checks that this is a step which the queue allows to the operation
-//! that holds the lease. Whether what the operations returned is right is decided at the end.
+//! It follows what each transaction wrote, and checks that this is a step which the queue allows to the
+//! operation that holds the lease. Whether what the operations returned is right is decided at the end.
 
 use super::{Act, Answer, End, Hand, Leased, Name, Op, leased, stage::Stage};
 use crate::catalogue::shared::{Call, added, apply_below, key_values, stamp_in};

@@ -37,8 +37,8 @@ pub enum Act {
     Leases(usize),
     /// Claims an item and does this with it.
     Take(Hand),
-    /// Tries to end leases that were not observed: the first one as it may be after a renewal, and as it may have
-    /// been before.
+    /// Tries to end leases that were not observed: the first one as it may be after a renewal, and as it may
+    /// have been before.
     Stale,
 }
 
@@ -85,8 +85,9 @@ pub enum Manner {
     Releasing,
     /// Stops without ending the lease.
     Vanishing,
-    /// Is believed dead after this many tenths of the lease's duration, and continues beside a second incarnation.
-    /// That holds the same item, and after this many tenths acknowledges it, or gives it back if true.
+    /// Is believed dead after this many tenths of the lease's duration, and continues beside a second
+    /// incarnation. That holds the same item, and after this many tenths acknowledges it, or gives it back if
+    /// true.
     Twice(u8, u8, bool),
 }
 

@@ -1,5 +1,5 @@
-//! The content of the queue as its rows store it, the invariants that hold at every version, and the effect of
-//! several calls in one transaction.
+//! The content of the queue as its rows store it, the invariants that hold at every version, and the effect
+//! of several calls in one transaction.
 
 use super::{Act, Hand, Name, Told, leased, operations::name};
 use crate::catalogue::shared::rows;
@@ -32,8 +32,8 @@ impl Stage {
         Ok(stage)
     }
 
-    /// Performs several calls of one transaction. Returns what they return, and what was claimed; `None` if one of
-    /// them would read an item that they have enqueued.
+    /// Performs several calls of one transaction. Returns what they return, and what was claimed; `None` if
+    /// one of them would read an item that they have enqueued.
     pub(super) fn together(&mut self, acts: &[Act]) -> Option<(Vec<Told>, Vec<Taken>)> {
         let (mut told, mut taken, mut own) = (Vec::new(), Vec::new(), false);
         for act in acts {
@@ -84,8 +84,8 @@ impl Stage {
         Some((told, taken))
     }
 
-    /// Checks what must hold at every version: an item is stored in one place, is claimed exactly if its lease is
-    /// held, and no lease is left of an item that is gone.
+    /// Checks what must hold at every version: an item is stored in one place, is claimed exactly if its
+    /// lease is held, and no lease is left of an item that is gone.
     pub(super) fn check(&self) -> Result<(), String> {
         let mut names = BTreeSet::new();
         let twice = self.waiting.iter().chain(&self.claimed).find(|(_, name)| !names.insert(**name));

@@ -1,9 +1,9 @@
 //! `list`: nodes of one linked list are inserted, removed and given attributes, at the same few places.
 //!
-//! The list exists before the clients start, as another program would have written it; in some seeds its last node
-//! has no link at all. Ids have three types and some differ only in their type; one id is as long as a key allows,
-//! and one is longer. Some nodes are in the list already, and some are not any more. Some attributes have names
-//! similar to that of the link. Some removals specify which node they expect.
+//! The list exists before the clients start, as another program would have written it; in some seeds its last
+//! node has no link at all. Ids have three types and some differ only in their type; one id is as long as a
+//! key allows, and one is longer. Some nodes are in the list already, and some are not any more. Some
+//! attributes have names similar to that of the link. Some removals specify which node they expect.
 
 mod model;
 mod operations;

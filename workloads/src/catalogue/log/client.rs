@@ -84,8 +84,8 @@ fn name_of(entry: &Entry) -> Name {
 }
 
 impl Log {
-    /// Performs a call that takes several transactions because it waits, or because it verifies where an entry is;
-    /// such a call is never combined with others.
+    /// Performs a call that takes several transactions because it waits, or because it verifies where an
+    /// entry is; such a call is never combined with others.
     pub(super) async fn perform_alone<D: Database>(
         &self,
         session: &mut Session<D>,
@@ -242,9 +242,9 @@ impl Log {
     }
 }
 
-/// The position at which an operation whose outcome was unknown has appended, however long it takes to learn it.
-/// It is resolved here because what such an operation recorded is not an answer of this workload. Timeouts are
-/// disabled from now on.
+/// The position at which an operation whose outcome was unknown has appended, however long it takes to learn
+/// it. It is resolved here because what such an operation recorded is not an answer of this workload.
+/// Timeouts are disabled from now on.
 async fn known<D: Database>(
     session: &mut Session<D>,
     op: OpId,

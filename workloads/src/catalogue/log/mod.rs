@@ -1,15 +1,15 @@
 //! `log`: entries are appended, read page by page, waited for, and trimmed.
 //!
-//! The value of an entry contains its client and number, which reveals an entry that is lost, duplicated or out of
-//! order. Several entries are appended in one transaction, and pages end in the middle of such a transaction.
-//! Values have lengths from zero to several kilobytes. A few are too large, a few pages have no entries, and a few
-//! transactions read what they have appended themselves.
+//! The value of an entry contains its client and number, which reveals an entry that is lost, duplicated or
+//! out of order. Several entries are appended in one transaction, and pages end in the middle of such a
+//! transaction. Values have lengths from zero to several kilobytes. A few are too large, a few pages have no
+//! entries, and a few transactions read what they have appended themselves.
 //!
-//! There are three kinds of runs. In the first, entries are trimmed. In the second, clients follow the log from
-//! its first entry on, with tails that wait for further entries. In the third, two clients take turns: each waits
-//! for the other's entry and appends its own at once, so that an entry often comes between a read and a watch, and
-//! no third client's entry makes up for a lost wake-up. A few of these waits are so long that a late answer cannot
-//! be caused by a fault.
+//! There are three kinds of runs. In the first, entries are trimmed. In the second, clients follow the log
+//! from its first entry on, with tails that wait for further entries. In the third, two clients take turns:
+//! each waits for the other's entry and appends its own at once, so that an entry often comes between a read
+//! and a watch, and no third client's entry makes up for a lost wake-up. A few of these waits are so long
+//! that a late answer cannot be caused by a fault.
 
 mod client;
 mod model;
@@ -44,8 +44,8 @@ use shaketable_tx::{
 /// The time limit of a few long waits, in milliseconds: longer than faults and late watches delay an answer.
 const LONG: u64 = 12_000;
 
-/// How many of a client's first calls wait that long. They are few, because a client whose partner has finished
-/// waits in vain.
+/// How many of a client's first calls wait that long. They are few, because a client whose partner has
+/// finished waits in vain.
 const LONG_FOLLOWS: usize = 3;
 
 const LONG_TURNS: usize = 5;

@@ -11,8 +11,8 @@ use shaketable_layers::log::Error;
 use shaketable_sim::rt::MILLISECOND;
 use shaketable_tx::{VALUE_SIZE_LIMIT, limits};
 
-/// All entries that were ever appended, and how many of them are trimmed. Entries of a transaction that has not
-/// committed have a stamp of zeros.
+/// All entries that were ever appended, and how many of them are trimmed. Entries of a transaction that has
+/// not committed have a stamp of zeros.
 #[derive(Clone, Debug, Default)]
 pub struct Model {
     pub(super) all: Vec<Item>,
@@ -32,8 +32,8 @@ impl Model {
         }
     }
 
-    /// The number of entries that the transaction at this place can read, and whether entries of its own follow,
-    /// which it cannot read.
+    /// The number of entries that the transaction at this place can read, and whether entries of its own
+    /// follow, which it cannot read.
     fn readable(&self, at: &At) -> (usize, bool) {
         let stamp = at.stamp.unwrap_or_default();
         let own = self.all.iter().rev().take_while(|item| item.stamp == stamp).count();
@@ -107,8 +107,8 @@ impl Log {
                 let awaited = model.live().iter().rev().nth(1)?;
                 wait(*patience, Some(version(awaited)))
             }
-            // An earlier entry of the client, whose outcome it does not know, may commit while it waits, and end
-            // its turn.
+            // An earlier entry of the client, whose outcome it does not know, may commit while it waits, and
+            // end its turn.
             (Op::Turn(name, patience), Answer::Turn(false)) if at.stamp.is_none() => {
                 let last = model.live().last();
                 match last.is_some_and(|last| last.name.0 == name.0 && version(last) > at.called) {

@@ -17,7 +17,8 @@ pub enum Op {
     Page(usize, usize),
     /// Reads this many entries in pages of this size, waiting up to this many milliseconds for each page.
     Follow(usize, usize, u64),
-    /// Waits up to this many milliseconds until the last entry is another client's, and then appends an entry.
+    /// Waits up to this many milliseconds until the last entry is another client's, and then appends an
+    /// entry.
     Turn(Name, u64),
     /// Reads the last entry.
     Last,

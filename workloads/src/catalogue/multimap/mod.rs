@@ -2,9 +2,9 @@
 //!
 //! Each run has a set and a multiset. Indexes and values are drawn from families of labels that are easily
 //! confused: a text and a longer text that begins with it; the integer 1, the text "1" and the float 1.0; the
-//! zeros; NaN; nil and the empty text; long labels that fill several batches of a range read. A few values make a
-//! key as long as a key may be, or one byte longer, and a few labels fit into no key. Copies are added by the
-//! billion, and sometimes more copies are removed than there are. Lists are read in pages of any size.
+//! zeros; NaN; nil and the empty text; long labels that fill several batches of a range read. A few values
+//! make a key as long as a key may be, or one byte longer, and a few labels fit into no key. Copies are added
+//! by the billion, and sometimes more copies are removed than there are. Lists are read in pages of any size.
 
 mod client;
 mod model;

@@ -1,8 +1,9 @@
 //! `priority_queue`: items are pushed, popped at both ends and moved to other priorities.
 //!
 //! There are few priorities, including negative ones and the extremes, so that many items share one; then the
-//! order of the pushes decides, at both ends. The count that a push computes follows from what its transaction
-//! read, and the item ids are drawn with the operations. The sequential model therefore knows every place exactly.
+//! order of the pushes decides, at both ends. The count that a push computes follows from what its
+//! transaction read, and the item ids are drawn with the operations. The sequential model therefore knows
+//! every place exactly.
 
 mod client;
 mod model;

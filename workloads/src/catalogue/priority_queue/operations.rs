@@ -21,8 +21,8 @@ pub enum Op {
     IsEmpty(bool),
     /// Counts the items, at snapshot if true.
     Len(bool),
-    /// Changes the priority of the item at `nth`, as a snapshot shows the items. With `stale`, it then does the
-    /// same again with the item's previous place.
+    /// Changes the priority of the item at `nth`, as a snapshot shows the items. With `stale`, it then does
+    /// the same again with the item's previous place.
     Change {
         /// Which item, counted from the lowest priority, modulo their number.
         nth: usize,

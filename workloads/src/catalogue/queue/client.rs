@@ -53,8 +53,8 @@ impl Queue {
         })
     }
 
-    /// The id of an item. In index order it follows from the item's name, because there ids decide the order of
-    /// items with the same index. In commit order it is drawn.
+    /// The id of an item. In index order it follows from the item's name, because there ids decide the order
+    /// of items with the same index. In commit order it is drawn.
     pub(super) fn id(&self, env: &Env, name: Name) -> ItemId {
         match self.order {
             Order::Index => item_id(name),

@@ -1,10 +1,10 @@
 //! `queue`: clients enqueue items and dequeue them, exactly once, in index order or in commit order.
 //!
-//! Each seed uses one of the two orders. Every call is composed with others in one transaction, including looks of
-//! either isolation; a call that is alone in its transaction is recorded with the layer's own answer. Items are
-//! named by their client and call. In index order their ids follow from their names, so that the sequential model
-//! knows every place exactly: the last index follows from what the transaction read. In commit order the model
-//! learns the stamp from the transaction's commit.
+//! Each seed uses one of the two orders. Every call is composed with others in one transaction, including
+//! looks of either isolation; a call that is alone in its transaction is recorded with the layer's own
+//! answer. Items are named by their client and call. In index order their ids follow from their names, so
+//! that the sequential model knows every place exactly: the last index follows from what the transaction
+//! read. In commit order the model learns the stamp from the transaction's commit.
 
 mod client;
 mod model;

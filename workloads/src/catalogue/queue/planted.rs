@@ -1,5 +1,5 @@
-//! Planted bugs: queues implemented or used wrongly, as the recipe is printed, as in published examples, or as is
-//! easily done by mistake.
+//! Planted bugs: queues implemented or used wrongly, as the recipe is printed, as in published examples, or
+//! as is easily done by mistake.
 
 use super::{
     Answer, Batch, Look, Op, Queue, Spot,
@@ -417,8 +417,8 @@ async fn dequeue_recorded<D: Database>(
                 tx.clear(record);
             }
             let consult = planted != Planted::OverwrittenFlag || last_failure;
-            // The bug that overwrites the flag reads the queue first, and removes its record in the commit, which
-            // therefore can conflict.
+            // The bug that overwrites the flag reads the queue first, and removes its record in the commit,
+            // which therefore can conflict.
             if planted == Planted::OverwrittenFlag {
                 queue.peek(&tx, Serializable).await?;
             }

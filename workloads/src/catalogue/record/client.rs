@@ -250,8 +250,8 @@ pub(super) fn told(stored: &StoredRecord) -> Option<Told> {
     })
 }
 
-/// The aggregate of the index with this name, evaluated with that of an index `of` the same kind, over the groups that
-/// begin with this many columns of a record's.
+/// The aggregate of the index with this name, evaluated with that of an index `of` the same kind, over the
+/// groups that begin with this many columns of a record's.
 pub(super) async fn aggregate<T: Transaction>(
     config: &Records,
     store: &RecordStore<T>,
@@ -325,7 +325,8 @@ fn by(index: &Definition) -> IndexScan {
     }
 }
 
-/// The rows of a scan, page after page, each of which begins with the bytes of the continuation of the one before.
+/// The rows of a scan, page after page, each of which begins with the bytes of the continuation of the one
+/// before.
 async fn pages<L, R: Send + 'static>(
     span: &Span<L>,
     env: &Env,

@@ -14,7 +14,8 @@ use shaketable_record::{
 use shaketable_tx::Transaction;
 use std::collections::BTreeSet;
 
-/// Maintains indexes whose last column is a text: its letters are reversed. A record without the text has no entry.
+/// Maintains indexes whose last column is a text: its letters are reversed. A record without the text has no
+/// entry.
 pub(super) struct Backwards;
 
 /// All maintainers of a store.

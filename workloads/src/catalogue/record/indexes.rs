@@ -190,8 +190,8 @@ impl Definition {
         }
     }
 
-    /// The rows of the entries of a record below the index's subspace, each with its columns, without those that the
-    /// primary key adds.
+    /// The rows of the entries of a record below the index's subspace, each with its columns, without those
+    /// that the primary key adds.
     pub fn entries(
         &self,
         schema: &Schema,

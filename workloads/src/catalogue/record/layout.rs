@@ -1,5 +1,5 @@
-//! The rows of a record store, decoded and encoded here independently of the layer: see the table in the layer's
-//! `store/keyspace.rs`.
+//! The rows of a record store, decoded and encoded here independently of the layer: see the table in the
+//! layer's `store/keyspace.rs`.
 
 use super::{
     plain::Record,

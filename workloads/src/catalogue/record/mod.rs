@@ -1,16 +1,18 @@
 //! `record`: records of two types in one store of the Record Layer, with indexes of all kinds.
 //!
-//! Clients save, insert, update and delete records whose primary keys they share: a record replaces one of the other type,
-//! unless primary keys begin with the type. Records are deleted one by one, by the first columns of their primary keys, and
-//! all at once; a few are so large that they take several rows. They are loaded, and listed by their primary keys and
-//! by each index, in pages of any size, and aggregates of several groups are evaluated. Indexes are disabled, and the
-//! store is opened with later meta-data, which removes one index and adds another. The keys of unique indexes have
-//! nulls, and some nulls are compared and others not.
+//! Clients save, insert, update and delete records whose primary keys they share: a record replaces one of
+//! the other type, unless primary keys begin with the type. Records are deleted one by one, by the first
+//! columns of their primary keys, and all at once; a few are so large that they take several rows. They are
+//! loaded, and listed by their primary keys and by each index, in pages of any size, and aggregates of
+//! several groups are evaluated. Indexes are disabled, and the store is opened with later meta-data, which
+//! removes one index and adds another. The keys of unique indexes have nulls, and some nulls are compared and
+//! others not.
 //!
-//! Several calls are done in one transaction, some in one record context, others each in its own, and with an operation
-//! record. At every version each index must be the projection of the records, computed here from plain records; the
-//! unique indexes must be unique; the header and the states of indexes must be what they should be; and there must be no
-//! other row. The version of a record must be the versionstamp of its last write.
+//! Several calls are done in one transaction, some in one record context, others each in its own, and with an
+//! operation record. At every version each index must be the projection of the records, computed here from
+//! plain records; the unique indexes must be unique; the header and the states of indexes must be what they
+//! should be; and there must be no other row. The version of a record must be the versionstamp of its last
+//! write.
 
 mod client;
 mod custom;
@@ -90,7 +92,8 @@ pub struct Records {
     wipes: bool,
     /// Whether records are saved as messages with a descriptor.
     dynamic: bool,
-    /// Whether the calls of a transaction are done in one context, and whether each of them opens the store again there.
+    /// Whether the calls of a transaction are done in one context, and whether each of them opens the store
+    /// again there.
     shares: bool,
     reopens: bool,
     /// Whether a transaction that opens the store for each of its calls does so before the first of them.
@@ -114,13 +117,15 @@ impl Records {
         beside::of(layout::store().bytes()).split_off(1)
     }
 
-    /// Whether the calls of a transaction need one context: the versions that another context has given cannot be read.
+    /// Whether the calls of a transaction need one context: the versions that another context has given
+    /// cannot be read.
     fn shares(&self, ops: &[Op]) -> bool {
         self.shares || self.schema.versions && ops.len() > 1
     }
 }
 
-/// The answers of the calls, after claiming that what FoundationDB refuses for its size was refused before it was written.
+/// The answers of the calls, after claiming that what FoundationDB refuses for its size was refused before it
+/// was written.
 async fn fitting<T: Transaction>(
     tx: &T,
     ops: &[Op],
@@ -135,8 +140,8 @@ async fn fitting<T: Transaction>(
     Ok(answers)
 }
 
-/// Whether the calls of a transaction are done side by side: each is one call of the layer, or each opens the store as its
-/// first one.
+/// Whether the calls of a transaction are done side by side: each is one call of the layer, or each opens the
+/// store as its first one.
 fn joins(env: &Env, ops: &[Op]) -> bool {
     let is_one = |op: &Op| !matches!(op, Op::Scan(_) | Op::ScanIndex(..) | Op::States | Op::Upgrade);
     ops.len() > 1 && ops.iter().all(is_one) && env.random_u64().is_multiple_of(2)

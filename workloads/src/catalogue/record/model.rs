@@ -269,7 +269,8 @@ impl Records {
         self.schema.key_of(*of, place)
     }
 
-    /// This many columns of the primary key of a target; one more is the number of a row that the record may have.
+    /// This many columns of the primary key of a target; one more is the number of a row that the record may
+    /// have.
     pub(super) fn prefix(&self, target: &Target, columns: usize) -> Vec<Element<'static>> {
         let row = Element::Int(suffix::WHOLE);
         first(self.primary_key(target).into_iter().chain([row]).collect(), columns)

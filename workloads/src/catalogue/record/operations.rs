@@ -21,8 +21,8 @@ pub enum Op {
     SaveAs(Box<Record>, u8),
     /// Deletes the record of this type at a place; the type counts only if primary keys begin with it.
     Delete(Target),
-    /// Deletes the records whose primary keys begin with this many columns of a target's, or, with one more than these are,
-    /// none.
+    /// Deletes the records whose primary keys begin with this many columns of a target's, or, with one more
+    /// than these are, none.
     DeleteWhere(Target, usize),
     /// Deletes all records.
     DeleteAll,

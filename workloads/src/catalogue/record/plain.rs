@@ -71,8 +71,8 @@ struct UnionRow {
     note: Option<NoteRow>,
 }
 
-/// Where a record is stored: its shelf and its number. Records of both types share these keys, unless the primary key
-/// begins with the type.
+/// Where a record is stored: its shelf and its number. Records of both types share these keys, unless the
+/// primary key begins with the type.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Place {
     /// The shelf.

@@ -1,5 +1,5 @@
-//! Planted bugs: the Record Layer used wrongly, with wrong meta-data, or with maintainers that are wrong. `R1` and so on
-//! in their sources number the traps of a record layer that they stand for.
+//! Planted bugs: the Record Layer used wrongly, with wrong meta-data, or with maintainers that are wrong.
+//! `R1` and so on in their sources number the traps of a record layer that they stand for.
 
 use super::{
     Ending, Records, client,

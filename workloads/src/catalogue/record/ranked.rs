@@ -1,5 +1,5 @@
-//! The ranked sets of an index of ranks, decoded here independently of the layer: at each level, the counts must be those
-//! of the scores that the records have.
+//! The ranked sets of an index of ranks, decoded here independently of the layer: at each level, the counts
+//! must be those of the scores that the records have.
 
 use super::{schema::packed, stored::Rows};
 use foundationdb_tuple::{Element, unpack};
@@ -14,8 +14,8 @@ pub(super) type Scores = BTreeMap<Vec<u8>, BTreeSet<Vec<u8>>>;
 /// One level: the counts of its elements.
 type Level = BTreeMap<Vec<u8>, i64>;
 
-/// Compares the rows of an index's ranked sets with the scores. A group without scores may have an empty set: it had
-/// scores before.
+/// Compares the rows of an index's ranked sets with the scores. A group without scores may have an empty set:
+/// it had scores before.
 pub(super) fn check(rows: &Rows, scores: &Scores) -> Result<(), String> {
     let mut sets: BTreeMap<Vec<u8>, BTreeMap<i64, Level>> = BTreeMap::new();
     for (key, value) in rows {

@@ -58,7 +58,8 @@ pub(super) const BACKWARDS: &str = "backwards";
 pub struct Schema {
     /// Whether the primary key begins with the record's type, so that the types do not share their keys.
     pub(super) typed: bool,
-    /// With how many columns of the primary key the keys of all indexes begin: records can be deleted by as many.
+    /// With how many columns of the primary key the keys of all indexes begin: records can be deleted by as
+    /// many.
     pub(super) prefix: usize,
     /// Whether records have versions.
     pub(super) versions: bool,

@@ -1,5 +1,5 @@
-//! Everything that is stored, read as a model: at every version each index must be the projection of the records, the
-//! unique ones unique, and there must be no other row.
+//! Everything that is stored, read as a model: at every version each index must be the projection of the
+//! records, the unique ones unique, and there must be no other row.
 
 use super::{
     Records,
@@ -220,8 +220,8 @@ impl Records {
     }
 }
 
-/// Compares the groups of an index of aggregates with what the records that are there now contribute. What records
-/// contributed that are gone is known to the model alone.
+/// Compares the groups of an index of aggregates with what the records that are there now contribute. What
+/// records contributed that are gone is known to the model alone.
 fn groups(
     kind: Kind,
     clears_zero: bool,

@@ -108,8 +108,8 @@ pub(super) fn found_rows(report: &ScrubReport) -> Vec<Vec<u8>> {
 }
 
 impl RecordBuild {
-    /// Builds in transactions that have room for one record only, if the run has drawn that. Those of other operations have
-    /// the room of FoundationDB, also after the build was dropped.
+    /// Builds in transactions that have room for one record only, if the run has drawn that. Those of other
+    /// operations have the room of FoundationDB, also after the build was dropped.
     pub(super) async fn confined<D: Database, A>(&self, db: &D, build: impl Future<Output = A>) -> A {
         struct Confined<'a, D: Database>(&'a D);
         impl<D: Database> Drop for Confined<'_, D> {
@@ -245,8 +245,8 @@ pub(super) fn states<T: Transaction>(
     Ok(Recorded(states?.into_iter().map(|state: IndexState| state as i64).collect()))
 }
 
-/// Removes an entry of a record, and what a ranked set has of it, or adds an entry that the record does not have, if the
-/// index has the keys of all records.
+/// Removes an entry of a record, and what a ranked set has of it, or adds an entry that the record does not
+/// have, if the index has the keys of all records.
 async fn damage<T: Transaction>(tx: &T, index: usize, id: i64, removes: bool) -> Result<(), Error> {
     let definition = &definitions()[index];
     let stored = match Stored::read(tx, &space()).await? {
@@ -275,8 +275,8 @@ async fn damage<T: Transaction>(tx: &T, index: usize, id: i64, removes: bool) ->
     Ok(())
 }
 
-/// Adds entries to the unique index for a code that no record has: one to a readable index, if it has none, and otherwise
-/// two, each of which is a violation, as all that are there already are.
+/// Adds entries to the unique index for a code that no record has: one to a readable index, if it has none,
+/// and otherwise two, each of which is a violation, as all that are there already are.
 fn duplicate<T: Transaction>(tx: &T, stored: &Stored, id: i64) -> Result<(), Error> {
     let definition = &definitions()[UNIQUE];
     let row = |id: i64| pack(&(NO_CODE, id));

@@ -17,9 +17,10 @@ pub(in crate::catalogue) struct Tolerance {
     pub missing: BTreeSet<Vec<u8>>,
 }
 
-/// Claims that an index has what its state says. A readable one has the keys of all records and no others; one that is
-/// being built has those of all records whose primary keys are in the ranges that are done; a disabled one has no rows.
-/// A unique index has violations exactly for the keys that several of its records have, and is not readable then.
+/// Claims that an index has what its state says. A readable one has the keys of all records and no others;
+/// one that is being built has those of all records whose primary keys are in the ranges that are done; a
+/// disabled one has no rows. A unique index has violations exactly for the keys that several of its records
+/// have, and is not readable then.
 pub(in crate::catalogue) fn index(
     definition: &Definition,
     stored: &Stored,
@@ -158,8 +159,8 @@ fn violations(definition: &Definition, state: i64, entries: &Rows, rows: &Rows) 
     }
 }
 
-/// The ranked sets have the scores of the entries, and the counts of each level are the sums of those of the level
-/// below.
+/// The ranked sets have the scores of the entries, and the counts of each level are the sums of those of the
+/// level below.
 fn ranks(definition: &Definition, entries: &Rows, rows: &Rows) -> Result<(), String> {
     let Kind::Rank(duplicates) = definition.kind else {
         return if rows.is_empty() { Ok(()) } else { Err("it has rows of ranks".into()) };

@@ -22,12 +22,12 @@ pub(super) const RANK: usize = 4;
 /// The index with several entries for a record.
 pub(super) const PARTS: usize = 7;
 
-/// A value of the field with a unique index that no record has. Entries that damages add to the index have it, so that
-/// they are in the way of each other, and of no record.
+/// A value of the field with a unique index that no record has. Entries that damages add to the index have
+/// it, so that they are in the way of each other, and of no record.
 pub(super) const NO_CODE: i64 = -1;
 
-/// The bytes of a transaction that has room for one record with its entries in all indexes, and for the beginning and the
-/// end of a build, but not for many records.
+/// The bytes of a transaction that has room for one record with its entries in all indexes, and for the
+/// beginning and the end of a build, but not for many records.
 pub(super) const ROOM_FOR_ONE: i32 = 8_000;
 
 /// The store.
@@ -35,7 +35,8 @@ pub(super) fn space() -> Subspace {
     Subspace::from("records")
 }
 
-/// The rows of the index that were written or removed behind the layer's back, each with whether it was removed.
+/// The rows of the index that were written or removed behind the layer's back, each with whether it was
+/// removed.
 pub(super) fn damage() -> Subspace {
     Subspace::from("damage")
 }

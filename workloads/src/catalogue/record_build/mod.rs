@@ -1,13 +1,14 @@
 //! `record_build`: indexes of a record store are built online while records are saved and deleted.
 //!
-//! Builders build several indexes of all types together, in batches, at the same time as others; some die in the middle,
-//! and others continue. Indexes are disabled and built anew meanwhile. At every version each index has what its state
-//! claims: a readable one the keys of all records, one that is being built at least those of the records that are done, a
-//! disabled one nothing. The judge decodes the rows itself and computes the keys from plain records.
+//! Builders build several indexes of all types together, in batches, at the same time as others; some die in
+//! the middle, and others continue. Indexes are disabled and built anew meanwhile. At every version each
+//! index has what its state claims: a readable one the keys of all records, one that is being built at least
+//! those of the records that are done, a disabled one nothing. The judge decodes the rows itself and computes
+//! the keys from plain records.
 //!
-//! In some runs entries of indexes are removed or added behind the layer's back. A scrub finds nothing else, and at the
-//! end it has repaired all of them. In some the transactions of builders have room for one record only, and they must get
-//! along with that.
+//! In some runs entries of indexes are removed or added behind the layer's back. A scrub finds nothing else,
+//! and at the end it has repaired all of them. In some the transactions of builders have room for one record
+//! only, and they must get along with that.
 
 mod client;
 mod faulty;

@@ -17,8 +17,8 @@ use serde::{Deserialize, Serialize};
 pub enum Op {
     /// Saves and deletes in one transaction.
     Write(Vec<Act>),
-    /// Builds indexes in batches of this many records until they are readable. The builder dies when it was polled this
-    /// many times.
+    /// Builds indexes in batches of this many records until they are readable. The builder dies when it was
+    /// polled this many times.
     Build(Vec<usize>, usize, Option<u64>),
     /// Does one batch of a build.
     Batch(Vec<usize>, usize, u64),

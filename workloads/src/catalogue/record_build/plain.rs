@@ -1,5 +1,5 @@
-//! Records and indexes as plain data: what is stored for a record, and what an index should have for it, computed
-//! without the layer's expressions.
+//! Records and indexes as plain data: what is stored for a record, and what an index should have for it,
+//! computed without the layer's expressions.
 
 use crate::catalogue::record_shared::meta_data;
 use foundationdb_tuple::{Element, Versionstamp, pack};
@@ -18,8 +18,8 @@ use std::{
     slice,
 };
 
-/// The record types, in the order of their fields in the union, which are numbered from 1. In other [shapes](Shape) they
-/// have other names.
+/// The record types, in the order of their fields in the union, which are numbered from 1. In other
+/// [shapes](Shape) they have other names.
 pub(in crate::catalogue) const TYPES: [&str; 3] = ["Item", "Note", "Memo"];
 
 /// The fields of a record beside its number, all of them optional.

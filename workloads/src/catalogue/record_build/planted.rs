@@ -224,8 +224,8 @@ async fn clearing<T: Transaction>(
     Ok(Recorded(told))
 }
 
-/// Builds indexes in the batches of the layer, none of which is lessened: in transactions that read the records at
-/// snapshot, or with maintainers that forget violations.
+/// Builds indexes in the batches of the layer, none of which is lessened: in transactions that read the
+/// records at snapshot, or with maintainers that forget violations.
 async fn by_batches<D: Database>(
     planted: Planted,
     db: &D,

@@ -59,7 +59,8 @@ pub(super) async fn apart<D: Database>(workload: &RecordBuild, db: &D, index: us
     told(workload, db, index, scrubbed.await).await
 }
 
-/// A scrub in one transaction that knows of this many entries of a record, and that repairs entries and nothing else.
+/// A scrub in one transaction that knows of this many entries of a record, and that repairs entries and
+/// nothing else.
 pub(super) async fn of_rows<D: Database>(
     workload: &RecordBuild,
     db: &D,

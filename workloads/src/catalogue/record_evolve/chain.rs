@@ -61,7 +61,8 @@ fn forge(number: u64) -> Vec<Link> {
         .zip([0, 1])
         .map(|(number, place)| Definition { number, ..templates()[place].clone() })
         .collect();
-    // A run gets to few of the changes: in many of them the unique index comes first, and is not unique for long.
+    // A run gets to few of the changes: in many of them the unique index comes first, and is not unique for
+    // long.
     let is_unique_early = rng.chance(0.6);
     let shape = Shape::first(1, if is_unique_early { 3 } else { 2 });
     let meta_data = shape.meta_data(&definitions).build().expect("valid meta-data").into();
@@ -150,8 +151,8 @@ impl Link {
         free[rng.index(free.len())]
     }
 
-    /// The names of all types, in which two have exchanged theirs, or one has another name, and perhaps a second one the
-    /// name that the first one had.
+    /// The names of all types, in which two have exchanged theirs, or one has another name, and perhaps a
+    /// second one the name that the first one had.
     fn draw_names(&self, rng: &mut Stream) -> Vec<&'static str> {
         let mut names = self.shape.names.clone();
         let [first, other] = [(); 2].map(|()| rng.below(names.len() as u64) as usize);
@@ -292,16 +293,16 @@ impl Link {
         record
     }
 
-    /// The types that have other names in the next version, each with its old and its new one, in the order of the old
-    /// ones.
+    /// The types that have other names in the next version, each with its old and its new one, in the order
+    /// of the old ones.
     pub fn renamed(&self, next: &Link) -> BTreeMap<&'static str, &'static str> {
         let both = self.shape.names.iter().copied().zip(next.shape.names.iter().copied());
         both.filter(|(old, new)| old != new).collect()
     }
 }
 
-/// The next version, in which the unique index is not unique any more. A builder would say that the index was changed, and
-/// stores would build it again: the option is overwritten in the encoded meta-data.
+/// The next version, in which the unique index is not unique any more. A builder would say that the index was
+/// changed, and stores would build it again: the option is overwritten in the encoded meta-data.
 fn without_uniqueness(meta_data: &RecordMetaData) -> RecordMetaDataBuilder {
     let mut bytes = meta_data.to_bytes().expect("valid meta-data");
     // The fields 1 and 2 of the option, each with its length.
@@ -318,8 +319,8 @@ fn without_uniqueness(meta_data: &RecordMetaData) -> RecordMetaDataBuilder {
 pub(super) type Placed = (Index, Option<Vec<String>>);
 
 impl Link {
-    /// Meta-data of this version, with the same types, without former indexes, and with what `edit` makes of each index
-    /// and its place among them.
+    /// Meta-data of this version, with the same types, without former indexes, and with what `edit` makes of
+    /// each index and its place among them.
     pub fn rebuilt(&self, edit: impl Fn(usize, Placed) -> Option<Placed>) -> RecordMetaDataBuilder {
         let shape = Shape { indexed: BTreeSet::new(), ..self.shape.clone() };
         let mut builder = shape.meta_data(&[]);

@@ -1,11 +1,12 @@
 //! `record_evolve`: the meta-data of a record store changes while clients use the store.
 //!
-//! The meta-data is saved in the database, and replaced by one version after another: record types, fields and indexes
-//! are added, types get other names and exchange them, indexes are changed and removed, and come back under their old
-//! names, and one is no longer unique. Clients load it and keep it, so that many have older versions than others. A
-//! store that was opened with a later version refuses an older one; its header never goes back. At every version each
-//! index of the store's meta-data has what its state claims, what was removed has no rows left, and all records can be
-//! read. An index that came with its record type is always readable.
+//! The meta-data is saved in the database, and replaced by one version after another: record types, fields
+//! and indexes are added, types get other names and exchange them, indexes are changed and removed, and come
+//! back under their old names, and one is no longer unique. Clients load it and keep it, so that many have
+//! older versions than others. A store that was opened with a later version refuses an older one; its header
+//! never goes back. At every version each index of the store's meta-data has what its state claims, what was
+//! removed has no rows left, and all records can be read. An index that came with its record type is always
+//! readable.
 
 mod chain;
 mod client;

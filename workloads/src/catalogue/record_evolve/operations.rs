@@ -20,8 +20,8 @@ pub enum Op {
     SaveWrong(Wrong),
     /// Loads the meta-data that is saved; the client has it from then on.
     Refresh,
-    /// Builds the indexes of the client's meta-data in batches of this many records. The builder dies when it was polled
-    /// this many times.
+    /// Builds the indexes of the client's meta-data in batches of this many records. The builder dies when it
+    /// was polled this many times.
     Build(usize, Option<u64>),
 }
 

@@ -1,4 +1,5 @@
-//! Planted bugs: meta-data that is changed before it is used, headers and meta-data that are read or written wrongly.
+//! Planted bugs: meta-data that is changed before it is used, headers and meta-data that are read or written
+//! wrongly.
 
 use super::{
     Answer, Client, Op, RecordEvolve,
@@ -83,8 +84,8 @@ pub fn changed(
     Arc::new(builder.build().expect("valid meta-data"))
 }
 
-/// The types of the indexes that are not on all of them, by the numbers of the indexes, if of several types that get other
-/// names one is renamed after the other.
+/// The types of the indexes that are not on all of them, by the numbers of the indexes, if of several types
+/// that get other names one is renamed after the other.
 fn renamed_in_turn(chain: &[Link]) -> BTreeMap<i64, Vec<String>> {
     let mut types: BTreeMap<i64, Vec<String>> = BTreeMap::new();
     for (at, link) in chain.iter().enumerate() {
@@ -116,8 +117,8 @@ fn indexed_twice(link: &Link) -> RecordMetaDataBuilder {
     builder
 }
 
-/// Opens the store, and, if it was opened with earlier meta-data before, undoes what becomes of indexes then: those that
-/// came with their types are disabled, or those that are no longer unique keep what they had.
+/// Opens the store, and, if it was opened with earlier meta-data before, undoes what becomes of indexes then:
+/// those that came with their types are disabled, or those that are no longer unique keep what they had.
 async fn use_upgraded<T: Transaction>(
     planted: Planted,
     workload: &RecordEvolve,

@@ -1,14 +1,16 @@
-//! `record_feed`: records of the Record Layer in the order of their last updates, and readers that follow them.
+//! `record_feed`: records of the Record Layer in the order of their last updates, and readers that follow
+//! them.
 //!
-//! There are two stores, and in each of them an index by version of all records, and one by topic and version. Clients
-//! save records, also without a change, of two types with the same primary keys, delete them one by one or all together,
-//! and ask what their transaction sees: several calls, on both stores, in one transaction. Others follow feeds page by
-//! page, each page in a transaction of its own, by continuation or by the version of the last entry.
+//! There are two stores, and in each of them an index by version of all records, and one by topic and
+//! version. Clients save records, also without a change, of two types with the same primary keys, delete them
+//! one by one or all together, and ask what their transaction sees: several calls, on both stores, in one
+//! transaction. Others follow feeds page by page, each page in a transaction of its own, by continuation or
+//! by the version of the last entry.
 //!
-//! Each page must have the entries that follow what its reader has read before, as they were at its read version, with
-//! the versions that the commits of their records had: so readers see the last update of every record that is left
-//! exactly once and in order, and deleted records not at all. At every version the rows of the stores are those that are
-//! computed here from the records and their versions.
+//! Each page must have the entries that follow what its reader has read before, as they were at its read
+//! version, with the versions that the commits of their records had: so readers see the last update of every
+//! record that is left exactly once and in order, and deleted records not at all. At every version the rows
+//! of the stores are those that are computed here from the records and their versions.
 
 mod client;
 mod model;

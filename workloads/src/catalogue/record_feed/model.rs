@@ -1,4 +1,5 @@
-//! The sequential model: all records with the versions that their commits gave them, at every version of the database.
+//! The sequential model: all records with the versions that their commits gave them, at every version of the
+//! database.
 
 use super::{
     Feeds,
@@ -148,9 +149,9 @@ impl Model {
         self.past.range(..=last).next_back().map(|(_, state)| state.clone()).unwrap_or_default()
     }
 
-    /// Judges all pages. Each has the first entries after those that its reader has read before, as they were at its
-    /// read version. Whatever was committed meanwhile, a reader has read each record that is left, if the record was not
-    /// written since, exactly once, and the entries in order.
+    /// Judges all pages. Each has the first entries after those that its reader has read before, as they were
+    /// at its read version. Whatever was committed meanwhile, a reader has read each record that is left, if
+    /// the record was not written since, exactly once, and the entries in order.
     pub(super) fn judge(&self) -> Result<(), String> {
         let mut readers: BTreeMap<(usize, u64, &Feed), Vec<&Entry>> = BTreeMap::new();
         for ((client, index), (feed, reader, pages)) in &self.read {

@@ -12,7 +12,8 @@ use serde::{Deserialize, Serialize};
 pub enum Op {
     /// Calls in one transaction.
     Write(Vec<Act>),
-    /// Reads up to so many further pages of a feed, each in a transaction of its own, until there are no more entries.
+    /// Reads up to so many further pages of a feed, each in a transaction of its own, until there are no more
+    /// entries.
     Poll(Feed, usize),
     /// Reads a whole feed in one transaction, in reverse if true.
     Look(Feed, bool),

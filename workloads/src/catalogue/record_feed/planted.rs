@@ -1,5 +1,5 @@
-//! Planted bugs: a maintainer of indexes by version that is wrong, writers that use the layer wrongly, and readers that
-//! continue at the wrong place.
+//! Planted bugs: a maintainer of indexes by version that is wrong, writers that use the layer wrongly, and
+//! readers that continue at the wrong place.
 
 use super::{
     Feeds,

@@ -1,4 +1,5 @@
-//! The records of the workload as plain data, the feeds of which they are a part, and the meta-data of the layer.
+//! The records of the workload as plain data, the feeds of which they are a part, and the meta-data of the
+//! layer.
 
 use crate::catalogue::record_shared::meta_data;
 use foundationdb_tuple::Subspace;
@@ -33,8 +34,8 @@ const NOTE: &str = "Note";
 pub(super) const ALL: &str = "all";
 pub(super) const BY_TOPIC: &str = "by_topic";
 
-/// The changes of the meta-data that their version counts: records do not take several rows, they have versions, and
-/// the indexes.
+/// The changes of the meta-data that their version counts: records do not take several rows, they have
+/// versions, and the indexes.
 pub(super) const META_DATA_VERSION: i32 = 4;
 
 /// How many stores there are.
@@ -129,7 +130,8 @@ pub struct Feed {
     pub topic: Option<Option<String>>,
 }
 
-/// An optional topic as data: a list of one, because the topic may be missing itself, and `null` says that once only.
+/// An optional topic as data: a list of one, because the topic may be missing itself, and `null` says that
+/// once only.
 mod listed {
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
 

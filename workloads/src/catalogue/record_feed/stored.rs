@@ -52,8 +52,8 @@ fn records(space: &Subspace, rows: &Rows) -> Result<BTreeMap<i64, Record>, Strin
     rows::compare(rows, &expected(space, &records)).map(|()| records)
 }
 
-/// All rows of a store with these records: each record has one entry in the index of all records, and each post one in
-/// that of topics, with its version.
+/// All rows of a store with these records: each record has one entry in the index of all records, and each
+/// post one in that of topics, with its version.
 fn expected(space: &Subspace, records: &BTreeMap<i64, Record>) -> Rows {
     let mut rows = Rows::from([rows::header(space, META_DATA_VERSION)]);
     for (id, Record { content, version }) in records {

@@ -56,7 +56,8 @@ impl Expected {
     }
 
     /// Whether these are the rows, by the numbers of the records. `pages` is set if they are those of several
-    /// continuations, where a record of an earlier page may come again. Rows with equal keys may come in any order.
+    /// continuations, where a record of an earlier page may come again. Rows with equal keys may come in any
+    /// order.
     pub fn check(&self, found: &[i64], pages: bool) -> Result<(), String> {
         let error = |what: &str| Err(format!("{what}: found {found:?}, expected {:?}", self.rows));
         let distinct = first_of_each(found);

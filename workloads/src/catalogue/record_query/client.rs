@@ -78,8 +78,8 @@ impl<T: Transaction> Question<'_, T> {
         Ok(Answer::Found(Box::new(found)))
     }
 
-    /// Asks in a transaction that has saved and deleted records, and is never committed: what it has written is found as by
-    /// a scan of all records.
+    /// Asks in a transaction that has saved and deleted records, and is never committed: what it has written
+    /// is found as by a scan of all records.
     async fn beside_writes<D: Database<Transaction = T>>(&self, db: &D) -> Result<(), RunError<Error>> {
         // An order by the elements of a list leaves out records without elements.
         let plain = |sort: &KeyExpression| sort.version_columns() == 0 && !sort.creates_duplicates();
@@ -132,8 +132,8 @@ impl<T: Transaction> Question<'_, T> {
         Ok(())
     }
 
-    /// The rows of the plan and of a scan of all records, in one transaction, and the pages if they are to be read in it. The
-    /// inner error says that no index has the order.
+    /// The rows of the plan and of a scan of all records, in one transaction, and the pages if they are to be
+    /// read in it. The inner error says that no index has the order.
     async fn first(&self, tx: &T) -> Result<Result<First, (i64, String)>, Error> {
         let store = self.stores.open(&RecordContext::within(tx.clone())).await?;
         let version = tx.get_read_version().await?;
@@ -355,7 +355,8 @@ fn is_readable<T: Transaction>(store: &RecordStore<T>, plan: &Plan) -> Result<bo
     Ok(true)
 }
 
-/// Whether an index has the ranks of an expression: of the same scores and groups, whichever nulls are unique.
+/// Whether an index has the ranks of an expression: of the same scores and groups, whichever nulls are
+/// unique.
 pub(super) fn ranks_by(index: &Index, rank: &KeyExpression) -> bool {
     let column = |column: KeyExpression| match column {
         KeyExpression::Field(field) if field.null == NullStandin::NullUnique => {

@@ -194,8 +194,8 @@ impl Maker<'_> {
     }
 }
 
-/// A condition on a rank, of one score or of several ones. Whether a null is unique does not matter to a rank, so that it
-/// need not be written as in the index.
+/// A condition on a rank, of one score or of several ones. Whether a null is unique does not matter to a
+/// rank, so that it need not be written as in the index.
 fn of_rank(rng: &mut Stream) -> QueryComponent {
     let null = *rng.pick(&[NullStandin::Null, NullStandin::NullUnique]);
     let score = field("big").null(null);
@@ -220,7 +220,8 @@ fn is_plain(column: &KeyExpression) -> bool {
     matches!(column, KeyExpression::Field(field) if field.fan == FanType::None)
 }
 
-/// A condition on a column of an index of items: one value, if `one` is set, or perhaps one of several, or any other.
+/// A condition on a column of an index of items: one value, if `one` is set, or perhaps one of several, or
+/// any other.
 fn bound_to(column: &KeyExpression, one: bool, rng: &mut Stream) -> Option<QueryComponent> {
     let KeyExpression::Field(named) = column else { return None };
     let kind = ITEM.iter().find(|field| field.name == named.name)?;

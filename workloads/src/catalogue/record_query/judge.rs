@@ -69,8 +69,8 @@ fn at_one_version(query: &RecordQuery, found: &Found, model: Model<'_>) -> Resul
     Ok(())
 }
 
-/// Pages at several versions: each has records that are found at its version; a record that is the same in all of them is
-/// found as if they were at one version.
+/// Pages at several versions: each has records that are found at its version; a record that is the same in
+/// all of them is found as if they were at one version.
 fn at_several_versions(query: &RecordQuery, found: &Found, at: At<'_>) -> Result<(), String> {
     let wanted: Vec<Vec<&Record>> = found.pages.iter().map(|page| wanted(query, at(page.version))).collect();
     let mut last: Option<Tuple> = None;
@@ -154,7 +154,8 @@ fn contents(query: &RecordQuery, rows: &[Row], model: Model<'_>) -> Result<(), S
     Ok(())
 }
 
-/// Judges that no index had the order or the rank that a query asks for; `readable` says which indexes could be used.
+/// Judges that no index had the order or the rank that a query asks for; `readable` says which indexes could
+/// be used.
 pub fn refused(query: &RecordQuery, model: Model<'_>, readable: &dyn Fn(&str) -> bool) -> Result<(), String> {
     let meta_data = &model.schema.meta_data;
     let on_types = |index: &&std::sync::Arc<shaketable_record::metadata::Index>| {

@@ -1,13 +1,14 @@
 //! `record_query`: random queries on records of the Record Layer, while clients save and delete.
 //!
-//! There are four schemas: the same fields with and without presence, under several kinds of primary keys, with indexes
-//! of every kind that queries use. Records, conditions, orders and required columns are drawn from numbers. Clients save and
-//! delete records, disable indexes and build them again, and ask queries in three ways: by the plan that the readable
-//! indexes allow, by a scan of all records, which is the plan without indexes, and by the plan in pages. Pages are read
-//! in one transaction, in several ones at one read version, or in several ones that see what was written between them.
+//! There are four schemas: the same fields with and without presence, under several kinds of primary keys,
+//! with indexes of every kind that queries use. Records, conditions, orders and required columns are drawn
+//! from numbers. Clients save and delete records, disable indexes and build them again, and ask queries in
+//! three ways: by the plan that the readable indexes allow, by a scan of all records, which is the plan
+//! without indexes, and by the plan in pages. Pages are read in one transaction, in several ones at one read
+//! version, or in several ones that see what was written between them.
 //!
-//! A model in plain Rust says what a query finds. At every version the entries of each index that is readable are those
-//! that the model computes from the stored records.
+//! A model in plain Rust says what a query finds. At every version the entries of each index that is readable
+//! are those that the model computes from the stored records.
 
 mod check;
 mod client;
@@ -135,7 +136,8 @@ impl Queries {
         maker.query(&mut Seed(drawn).stream("query"))
     }
 
-    /// What a transaction changes in which the query that is drawn from this number is asked too; nothing for most of them.
+    /// What a transaction changes in which the query that is drawn from this number is asked too; nothing for
+    /// most of them.
     fn changes(&self, drawn: u64) -> Vec<Written> {
         let mut rng = Seed(drawn).stream("changes");
         if !rng.chance(0.3) {

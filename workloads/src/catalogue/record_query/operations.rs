@@ -128,8 +128,8 @@ pub struct Found {
     pub shape: Shape,
     /// The rows of the plan.
     pub rows: Vec<Row>,
-    /// The rows of the query without its order, planned as if all indexes were disabled; `None` if that cannot be
-    /// planned, because the query compares with ranks.
+    /// The rows of the query without its order, planned as if all indexes were disabled; `None` if that
+    /// cannot be planned, because the query compares with ranks.
     pub scan: Option<Vec<Row>>,
     /// The rows of the plan in pages.
     pub pages: Vec<Page>,

@@ -1,5 +1,5 @@
-//! Planted bugs: queries, plans and continuations that are easily made wrong. Queries and plans are plain data, which are
-//! changed before they are used; the layer itself is not.
+//! Planted bugs: queries, plans and continuations that are easily made wrong. Queries and plans are plain
+//! data, which are changed before they are used; the layer itself is not.
 
 use super::{
     client::{self, ranks, steps},
@@ -447,8 +447,8 @@ fn has_distinct(plan: &Plan) -> bool {
     steps(plan).iter().any(|step| matches!(step, Plan::Distinct(_)))
 }
 
-/// A page of this number of rows, or of records, each once; the next page continues after the row with the number
-/// `position` of them.
+/// A page of this number of rows, or of records, each once; the next page continues after the row with the
+/// number `position` of them.
 async fn counted<T: Transaction>(
     plan: &RecordQueryPlan,
     store: &RecordStore<T>,

@@ -1,5 +1,5 @@
-//! The schemas of random queries: the same fields, with and without presence, under three kinds of primary keys; and every
-//! kind of index over them.
+//! The schemas of random queries: the same fields, with and without presence, under three kinds of primary
+//! keys; and every kind of index over them.
 
 use crate::catalogue::record_shared::meta_data;
 use foundationdb_tuple::Element;

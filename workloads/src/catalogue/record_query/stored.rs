@@ -50,7 +50,8 @@ impl Queries {
         self.entries(&state, &stored).map(|()| state)
     }
 
-    /// Whether the entries of each index that is readable are those of the records, and there are none of one that is disabled.
+    /// Whether the entries of each index that is readable are those of the records, and there are none of one
+    /// that is disabled.
     fn entries(&self, state: &State, stored: &BTreeSet<&[u8]>) -> Result<(), String> {
         let schema = self.schema();
         let model = Model { records: &state.records, schema };

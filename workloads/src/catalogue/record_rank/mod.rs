@@ -1,14 +1,14 @@
 //! `record_rank`: records with scores, ranked by the Record Layer in indexes of ranks.
 //!
-//! There are three boards: the scores of all players, those of the players of each game, and all further scores of
-//! players, of which each has any number. On each of them equal scores count once, or each time. There are few scores, so
-//! that there are ties, and many of them have rows at the higher levels of the ranked sets. Clients save records, change
-//! scores, also to what they are, move players from game to game, delete them one by one or all together, and look up ranks,
-//! scores by rank, and entries in ranges of ranks and of scores, page by page in both directions. Several calls are composed in one
-//! transaction.
+//! There are three boards: the scores of all players, those of the players of each game, and all further
+//! scores of players, of which each has any number. On each of them equal scores count once, or each time.
+//! There are few scores, so that there are ties, and many of them have rows at the higher levels of the
+//! ranked sets. Clients save records, change scores, also to what they are, move players from game to game,
+//! delete them one by one or all together, and look up ranks, scores by rank, and entries in ranges of ranks
+//! and of scores, page by page in both directions. Several calls are composed in one transaction.
 //!
-//! Answers are compared with sorted lists of scores. At every version all rows of the store are those that are computed
-//! here from the records: entries, and every level of every ranked set.
+//! Answers are compared with sorted lists of scores. At every version all rows of the store are those that
+//! are computed here from the records: entries, and every level of every ranked set.
 
 mod client;
 mod faulty;

@@ -1,4 +1,5 @@
-//! Planted bugs: a maintainer of ranks that is wrong, meta-data that differ, calls that use the index wrongly.
+//! Planted bugs: a maintainer of ranks that is wrong, meta-data that differ, calls that use the index
+//! wrongly.
 
 use super::{
     Answer, Board, Op, Ranks, Schema,

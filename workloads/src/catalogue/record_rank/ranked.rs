@@ -1,4 +1,5 @@
-//! The rows of a ranked set, computed from its elements: which elements have a row at which level, and the counts there.
+//! The rows of a ranked set, computed from its elements: which elements have a row at which level, and the
+//! counts there.
 
 use crate::catalogue::record_shared::{
     columns::{Col, packed},

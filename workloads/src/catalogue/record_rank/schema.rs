@@ -1,4 +1,5 @@
-//! The records of the workload as plain data, the boards on which they are ranked, and the meta-data of the layer.
+//! The records of the workload as plain data, the boards on which they are ranked, and the meta-data of the
+//! layer.
 
 use super::ranked::Kept;
 use crate::catalogue::record_shared::{

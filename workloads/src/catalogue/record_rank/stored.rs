@@ -73,8 +73,8 @@ impl Ranks {
     }
 }
 
-/// Adds the rows of the sets that have no elements, but had some: rows of the empty element at each level. Whether a set
-/// has them is not told by the records.
+/// Adds the rows of the sets that have no elements, but had some: rows of the empty element at each level.
+/// Whether a set has them is not told by the records.
 fn begun(board: Board, kept: Kept, rows: &Rows, expected: &mut Rows) {
     let sets = store().subspace(&(part::SECONDARY, board.number()));
     let tail = |level| key(&Subspace::from_bytes([]), level, b"");

@@ -1,4 +1,5 @@
-//! The layout of a record store, written independently of the layer: see the table in the layer's `store/keyspace.rs`.
+//! The layout of a record store, written independently of the layer: see the table in the layer's
+//! `store/keyspace.rs`.
 
 use foundationdb_tuple::{Subspace, Versionstamp, unpack};
 use prost::Message;

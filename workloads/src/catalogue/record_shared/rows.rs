@@ -1,5 +1,5 @@
-//! The rows of small record stores, computed from plain records independently of the layer: all of them must be as
-//! computed, and there must be no others.
+//! The rows of small record stores, computed from plain records independently of the layer: all of them must
+//! be as computed, and there must be no others.
 
 use super::layout::{self, Header, text};
 use foundationdb_tuple::Subspace;

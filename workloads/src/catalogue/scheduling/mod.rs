@@ -1,12 +1,13 @@
 //! `scheduling`: the class scheduling tutorial, with its indecisive students.
 //!
-//! Students sign up for classes, drop them, switch between them and list what is available, while an administrator
-//! adds classes and initializes the catalogue again. Some seeds use the tutorial's 1,620 classes of 100 seats.
-//! Most seeds use a few classes with a few seats, where the races are: for the last seat, for a student's sixth
-//! class (several clients act for one student), and for the seat that a switch gives up. Names are easily
-//! confused, or as long as a name may be. Several calls, including looks, are composed in one transaction, which
-//! may continue after a refusal. Every call must return what the sequential model returns in commit order. At
-//! every version seats and sign-ups add up, and no student takes more than five classes.
+//! Students sign up for classes, drop them, switch between them and list what is available, while an
+//! administrator adds classes and initializes the catalogue again. Some seeds use the tutorial's 1,620
+//! classes of 100 seats. Most seeds use a few classes with a few seats, where the races are: for the last
+//! seat, for a student's sixth class (several clients act for one student), and for the seat that a switch
+//! gives up. Names are easily confused, or as long as a name may be. Several calls, including looks, are
+//! composed in one transaction, which may continue after a refusal. Every call must return what the
+//! sequential model returns in commit order. At every version seats and sign-ups add up, and no student takes
+//! more than five classes.
 
 mod client;
 mod model;

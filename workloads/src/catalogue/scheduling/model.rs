@@ -39,8 +39,8 @@ impl Classes {
         Ok(self.seats_left.len() - before)
     }
 
-    /// Of the first `most` classes after `after` those with seats left; and the last of the `most` classes, if
-    /// there may be more.
+    /// Of the first `most` classes after `after` those with seats left; and the last of the `most` classes,
+    /// if there may be more.
     pub fn available(&self, after: Option<&str>, most: usize) -> (Vec<String>, Option<String>) {
         let looked_at: Vec<_> = self
             .seats_left

@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 use shaketable::{specimen::Content, strategies::CONFUSED_TEXT};
 use shaketable_layers::scheduling::{Change, MAX_INIT, Refusal, catalogue, keys::MAX_NAME};
 
-/// One call. Classes are numbers: the popular ones first, then the planned ones. The names of [`LONG_CLASS`] and
-/// [`LONG_STUDENT`] are too long.
+/// One call. Classes are numbers: the popular ones first, then the planned ones. The names of [`LONG_CLASS`]
+/// and [`LONG_STUDENT`] are too long.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Op {
     /// Offers a class with this many seats.

@@ -154,8 +154,8 @@ impl Sessions {
         }))
     }
 
-    /// Ends an operation. If it was refused because of a dropped operation, the fate of that one is resolved. As
-    /// long as a dropped operation is not resolved, no other operation may begin.
+    /// Ends an operation. If it was refused because of a dropped operation, the fate of that one is resolved.
+    /// As long as a dropped operation is not resolved, no other operation may begin.
     pub(super) async fn resolve_dropped<D: Database>(
         client: &mut Client<D>,
         op: &Op,

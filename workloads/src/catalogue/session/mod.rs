@@ -1,11 +1,12 @@
-//! `session`: the exactly-once mechanism itself, by every way into it, while two processes act as the same client.
+//! `session`: the exactly-once mechanism itself, by every way into it, while two processes act as the same
+//! client.
 //!
-//! Each client of the mechanism has a register. In some seeds two clients of the run have the same number, as when
-//! a process that was believed dead continues; then the last one to open a session supersedes the other.
-//! Operations are dropped, kept and committed long afterwards, disturbed, limited in their retries, and resolved
-//! by other processes. The model follows what each transaction wrote to the slots: an incarnation begins, or an
-//! operation is applied or ruled out, and each follows all earlier ones. At the end, everything that was returned
-//! about an operation's fate is compared with what happened.
+//! Each client of the mechanism has a register. In some seeds two clients of the run have the same number, as
+//! when a process that was believed dead continues; then the last one to open a session supersedes the other.
+//! Operations are dropped, kept and committed long afterwards, disturbed, limited in their retries, and
+//! resolved by other processes. The model follows what each transaction wrote to the slots: an incarnation
+//! begins, or an operation is applied or ruled out, and each follows all earlier ones. At the end, everything
+//! that was returned about an operation's fate is compared with what happened.
 
 mod client;
 mod model;
@@ -73,8 +74,8 @@ impl Workload for Sessions {
         true
     }
 
-    /// A failure to open, or to begin, does not resolve the last attempt at it. A burst does not resolve those of
-    /// its operations that it does not count.
+    /// A failure to open, or to begin, does not resolve the last attempt at it. A burst does not resolve
+    /// those of its operations that it does not count.
     fn is_given_up(&self, op: &Op) -> bool {
         matches!(op, Op::Cut(..) | Op::Keep(_))
     }

@@ -1,7 +1,7 @@
 //! The sequential model.
 //!
-//! It follows what each transaction wrote to the slots: an incarnation begins, or an operation is applied or ruled
-//! out. Whether what the operations returned is right is decided at the end.
+//! It follows what each transaction wrote to the slots: an incarnation begins, or an operation is applied or
+//! ruled out. Whether what the operations returned is right is decided at the end.
 
 use super::{
     Answer, Known, Op, Refusal, Sessions,
@@ -114,8 +114,8 @@ impl Model {
                 Op::Add(by) | Op::Manual(by, _) | Op::Clone(by, _) | Op::Cut(by, _) | Op::Keep(by),
                 Some(Answer::Refused(why)),
             ) if *why == Refusal::Bound.to_string() => (sum + i64::from(*by)).abs() > BOUND,
-            // By the incarnation of another client, or by one of its own that it does not know of; or because the
-            // operation was resolved by others before it began.
+            // By the incarnation of another client, or by one of its own that it does not know of; or because
+            // the operation was resolved by others before it began.
             (_, Some(Answer::Refused(why))) if *why == Error::Superseded.to_string() => {
                 let own = self.opener.get(&client) == Some(&(step.client, true));
                 !own || (slot.applied.is_none() && slot.answered.0 == slot.epoch)

@@ -89,7 +89,8 @@ pub enum Known {
     Forgotten,
 }
 
-/// What every operation returns and records: the register's value, or 0 if it was not read, and the versionstamp.
+/// What every operation returns and records: the register's value, or 0 if it was not read, and the
+/// versionstamp.
 pub(super) type Told = Packed<(i64, Versionstamp)>;
 
 pub(super) fn told(Packed((value, stamp)): Told) -> Answer {

@@ -1,4 +1,5 @@
-//! The register of each client of the mechanism, to which operations add, and the mark that may be written twice.
+//! The register of each client of the mechanism, to which operations add, and the mark that may be written
+//! twice.
 
 use super::operations::Told;
 use bytes::Bytes;

@@ -1,5 +1,5 @@
-//! The ways into the mechanism other than [`Session::apply`]: a retry loop of the client's own, a commit that is
-//! disturbed, dropped or postponed, and many operations in a row.
+//! The ways into the mechanism other than [`Session::apply`]: a retry loop of the client's own, a commit that
+//! is disturbed, dropped or postponed, and many operations in a row.
 
 use super::{
     Answer, Refusal,
@@ -79,8 +79,8 @@ pub(super) async fn disturbed<D: Database>(
     ended(join(added, meddle(&db, kept, after)).await.0)
 }
 
-/// Uses the transaction that is kept, if there is one by then. The call disturbs a commit; its result does not
-/// matter.
+/// Uses the transaction that is kept, if there is one by then. The call disturbs a commit; its result does
+/// not matter.
 pub(super) async fn meddle<D: Database>(db: &D, kept: &Mutex<Option<D::Transaction>>, after: Duration) {
     db.env().sleep(after).await;
     let clone = kept.lock().clone();

@@ -1,11 +1,12 @@
 //! `staged_queue`: many concurrent dequeues, served in order, while clients die, leave and never come back.
 //!
-//! A dequeue is several transactions, some of which serve other clients. The model therefore follows what each
-//! transaction wrote. Every transaction must be a step that the queue allows: it appends, takes, parks, collects
-//! or brings back an item, or registers or leaves a request. The order must be the promised one, and each
-//! operation must return the result of its own steps. Some clients leave their request as if they had died. If a
-//! dequeue is dropped while its client lives, what it was given belongs to the client's next dequeue. A request is
-//! also read, served, collected and left in one transaction, which sees what it has done itself.
+//! A dequeue is several transactions, some of which serve other clients. The model therefore follows what
+//! each transaction wrote. Every transaction must be a step that the queue allows: it appends, takes, parks,
+//! collects or brings back an item, or registers or leaves a request. The order must be the promised one, and
+//! each operation must return the result of its own steps. Some clients leave their request as if they had
+//! died. If a dequeue is dropped while its client lives, what it was given belongs to the client's next
+//! dequeue. A request is also read, served, collected and left in one transaction, which sees what it has
+//! done itself.
 
 mod client;
 mod composed;
@@ -113,8 +114,8 @@ impl Workload for Staged {
             planted: bug.and_then(Planted::named),
         };
         if drawn.crowded {
-            // A transaction that moves a megabyte takes longer than a short timeout, and would be repeated for
-            // ever.
+            // A transaction that moves a megabyte takes longer than a short timeout, and would be repeated
+            // for ever.
             drawn.timeout = drawn.timeout.filter(|milliseconds| *milliseconds >= 1_000);
         }
         drawn
@@ -203,8 +204,8 @@ impl Workload for Staged {
         Ok(stored(tx).await?.and_then(|stage| stage.check()))
     }
 
-    /// Clients that are dead do not return: what was parked for them is brought back, and every item that was not
-    /// given to a client must be there.
+    /// Clients that are dead do not return: what was parked for them is brought back, and every item that was
+    /// not given to a client must be there.
     async fn check<D: Database>(&self, db: &D, model: &Model) -> tx::Result<Result<(), String>> {
         if let Err(why) = objection(&model.told, |call, told| model.misled(call, told)) {
             return Ok(Err(why));

@@ -1,8 +1,8 @@
 //! The sequential model.
 //!
-//! It follows what each transaction wrote, checks that this is a step which the queue allows, and records what
-//! each operation was given. Whether what the operations returned is right is decided at the end, because a
-//! dequeue may be served by others.
+//! It follows what each transaction wrote, checks that this is a step which the queue allows, and records
+//! what each operation was given. Whether what the operations returned is right is decided at the end,
+//! because a dequeue may be served by others.
 
 use super::{
     Answer, Name, Op, Staged,

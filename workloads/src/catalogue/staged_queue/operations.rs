@@ -29,8 +29,8 @@ pub enum Op {
     Vanish,
     /// Registers a request without a record, and gives it up if it is known to have committed.
     Enlist,
-    /// Registers a request without a record. If that is known to have committed, performs these calls with it in
-    /// one transaction, and then stops.
+    /// Registers a request without a record. If that is known to have committed, performs these calls with it
+    /// in one transaction, and then stops.
     Deal(Vec<Deal>),
     /// Brings back what was not collected.
     Reclaim,
@@ -124,8 +124,8 @@ pub enum PartAnswer {
 pub enum Answer {
     /// Enqueued.
     Enqueued,
-    /// The item that was dequeued, if there was one. The number says how many operations earlier the session's
-    /// first dequeue began that had not ended.
+    /// The item that was dequeued, if there was one. The number says how many operations earlier the
+    /// session's first dequeue began that had not ended.
     Taken(Option<Name>, usize),
     /// Gave up without an item, and so did the dequeues that had not ended.
     Left(usize),

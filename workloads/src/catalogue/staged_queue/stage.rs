@@ -1,5 +1,5 @@
-//! The content of the queue as its rows store it, the invariants that hold at every version, and the effect of
-//! several calls in one transaction.
+//! The content of the queue as its rows store it, the invariants that hold at every version, and the effect
+//! of several calls in one transaction.
 
 use super::{Deal, Dealt, Name, Part, PartAnswer, operations::name, staged};
 use crate::catalogue::shared::rows;
@@ -47,7 +47,8 @@ impl Stage {
         served.map_or(Ok(()), |request| Err(format!("the request {request:?} waits and is served")))
     }
 
-    /// The effect of a transaction of these parts, or the refusal: it cannot read what it has appended itself.
+    /// The effect of a transaction of these parts, or the refusal: it cannot read what it has appended
+    /// itself.
     pub(super) fn together(&self, parts: &[Part]) -> Result<Expected, Error> {
         let (mut items, mut expected) = (self.items.clone(), Expected::default());
         for part in parts {
@@ -89,9 +90,9 @@ impl Stage {
         Ok(expected)
     }
 
-    /// The effect of a transaction of these calls about a request; `None` if it is refused, because it cannot read
-    /// what it has appended itself. The items that it enqueues are not included. Only requests that stood at its
-    /// read version are served; later ones do not conflict.
+    /// The effect of a transaction of these calls about a request; `None` if it is refused, because it cannot
+    /// read what it has appended itself. The items that it enqueues are not included. Only requests that
+    /// stood at its read version are served; later ones do not conflict.
     pub(super) fn deal(
         &self,
         deals: &[Deal],

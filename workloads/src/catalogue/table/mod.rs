@@ -1,10 +1,10 @@
 //! `table`: cells of a sparse table are set, read and deleted, one at a time, by row and by column.
 //!
-//! Each run keeps its table by row, by column, both ways, or in three dimensions with two of the six orders. Rows
-//! and columns have labels that are easily confused. Rows are replaced by others that have some of their columns.
-//! Values have lengths from zero to several kilobytes, and sometimes the maximum length or one byte more. A few
-//! cells have the wrong number of dimensions, a few labels fit into no key, a few requests have no order or name
-//! an axis twice, and a few orders share keys. Looks at snapshot must not conflict.
+//! Each run keeps its table by row, by column, both ways, or in three dimensions with two of the six orders.
+//! Rows and columns have labels that are easily confused. Rows are replaced by others that have some of their
+//! columns. Values have lengths from zero to several kilobytes, and sometimes the maximum length or one byte
+//! more. A few cells have the wrong number of dimensions, a few labels fit into no key, a few requests have
+//! no order or name an axis twice, and a few orders share keys. Looks at snapshot must not conflict.
 
 mod client;
 mod model;

@@ -1,15 +1,16 @@
-//! `upload`: blobs that are too large for one transaction are uploaded in parts, read page by page, given up and
-//! collected.
+//! `upload`: blobs that are too large for one transaction are uploaded in parts, read page by page, given up
+//! and collected.
 //!
-//! Parts have a few bytes, so that an upload and a paged read are many small transactions, between which others
-//! commit: uploads of the same blob, writes and deletions, and collectors that wait for a sign of life for a
-//! moment or for a second.
+//! Parts have a few bytes, so that an upload and a paged read are many small transactions, between which
+//! others commit: uploads of the same blob, writes and deletions, and collectors that wait for a sign of life
+//! for a moment or for a second.
 //!
 //! Some uploads go step by step. They are begun again, also for another blob; their parts are out of order,
-//! repeated with the same bytes and with others, too long, or missing; they are finished too early, given up and
-//! begun anew. Several steps, including refused ones, are performed in one transaction. What each step returns is
-//! compared with what the uploader knows. The transaction that ends an upload also contains calls on blobs, before
-//! and after the end. Some uploaders stop midway, by themselves or because their client dies.
+//! repeated with the same bytes and with others, too long, or missing; they are finished too early, given up
+//! and begun anew. Several steps, including refused ones, are performed in one transaction. What each step
+//! returns is compared with what the uploader knows. The transaction that ends an upload also contains calls
+//! on blobs, before and after the end. Some uploaders stop midway, by themselves or because their client
+//! dies.
 //!
 //! At every version a blob has the content of one writer, all pages of a reader belong to one content, and no
 //! collector removes an upload that showed a sign of life while the collector waited.

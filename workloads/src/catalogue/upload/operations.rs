@@ -86,8 +86,8 @@ pub enum Done {
 pub enum Answer {
     /// What the calls returned.
     Calls(Vec<blob::Answer>),
-    /// The expectation, what the calls before the end returned, the new generation, and what the calls after the
-    /// end returned.
+    /// The expectation, what the calls before the end returned, the new generation, and what the calls after
+    /// the end returned.
     Uploaded(Expect, Vec<blob::Answer>, Generation, Vec<blob::Answer>),
     /// The last transaction was refused, with this expectation and this message.
     Refused(Expect, String),

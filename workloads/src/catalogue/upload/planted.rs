@@ -314,7 +314,8 @@ async fn upload<D: Database>(
     })
 }
 
-/// Names the upload in the blob's manifest, whatever its state; clears the previous content if `clears` is true.
+/// Names the upload in the blob's manifest, whatever its state; clears the previous content if `clears` is
+/// true.
 async fn switch<T: Transaction>(
     tx: &T,
     workload: &Upload,
@@ -359,8 +360,8 @@ async fn pages<D: Database>(workload: &Upload, db: &D, name: &[u8]) -> Outcome<A
     }
 }
 
-/// Collects by the age of uploads, or what existed before the wait, or without a check that uploads are still in
-/// progress.
+/// Collects by the age of uploads, or what existed before the wait, or without a check that uploads are still
+/// in progress.
 async fn collect<D: Database>(planted: Planted, workload: &Upload, db: &D) -> Result<(), RunError<Error>> {
     let blobs = &workload.blobs();
     let records = &blob::space().subspace(&(3,));

@@ -1,7 +1,8 @@
 //! Uploads that go step by step.
 //!
-//! What each step returns is compared with what the uploader knows of its upload, a [`Draft`]. After a silence a
-//! collector may have removed the upload, so that there can be several drafts until a step decides between them.
+//! What each step returns is compared with what the uploader knows of its upload, a [`Draft`]. After a
+//! silence a collector may have removed the upload, so that there can be several drafts until a step decides
+//! between them.
 
 use super::{Answer, Client, Deed, Done, Life, Upload, planted};
 use crate::catalogue::{blob, shared::unexpected};
@@ -110,8 +111,8 @@ impl Upload {
             }
             Ok::<_, Error>(Recorded(all))
         };
-        // If they are repeated, these return the same as before; a part that is followed by the beginning of its
-        // upload would not.
+        // If they are repeated, these return the same as before; a part that is followed by the beginning of
+        // its upload would not.
         let is_put = |deed: &Deed| matches!(deed, Deed::Put(_) | Deed::PutOther(..));
         let is_repeatable = match deeds {
             [Deed::Begin, rest @ ..] => rest.iter().all(|deed| *deed == Deed::Begin || is_put(deed)),

@@ -1,8 +1,9 @@
 //! `vector`: the rows of a matrix are vectors to which elements are pushed and from which they are popped,
 //! swapped, cut and scanned.
 //!
-//! There are few rows, so that pushes meet. Some indexes leave holes, and the default is not always empty. In some
-//! seeds an element has so high an index that nothing can be pushed after it, and no scan can return everything.
+//! There are few rows, so that pushes meet. Some indexes leave holes, and the default is not always empty. In
+//! some seeds an element has so high an index that nothing can be pushed after it, and no scan can return
+//! everything.
 
 mod model;
 mod operations;

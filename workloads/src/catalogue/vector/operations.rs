@@ -42,8 +42,8 @@ pub enum Call {
     IsEmpty,
     /// Reads elements.
     Scan(i64, Option<i64>),
-    /// Reads the elements that are stored, from here on. Those with the default value are left out, because a hole
-    /// that was filled is stored too.
+    /// Reads the elements that are stored, from here on. Those with the default value are left out, because a
+    /// hole that was filled is stored too.
     Stored(i64, Option<i64>),
     /// Reads the number of rows.
     Rows,

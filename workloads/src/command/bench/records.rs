@@ -1,5 +1,5 @@
-//! The speed of the Record Layer: one client on the smallest calm cluster. CPU time is that of the client, the layer and
-//! all roles of the cluster.
+//! The speed of the Record Layer: one client on the smallest calm cluster. CPU time is that of the client,
+//! the layer and all roles of the cluster.
 
 use shaketable::{
     calm,

@@ -1,4 +1,5 @@
-//! Queries by the rank of records with several scores, or with scores whose nulls are unique, and of UUIDs in entries.
+//! Queries by the rank of records with several scores, or with scores whose nulls are unique, and of UUIDs in
+//! entries.
 
 use super::{Tx, all, orders};
 use crate::on_cluster;

@@ -63,7 +63,8 @@ fn rl13_the_backs_of_a_cars_seats() {
     assert_eq!(keys(field("s").fan_out().nest("back"), &car()), [r#"["red1"]"#, r#"["blue1"]"#]);
 }
 
-/// The overview has null for the seat without armrests; [`ConcatenateOrEmpty`](crate::expression::FanType::ConcatenateOrEmpty) does as Java's library.
+/// The overview has null for the seat without armrests;
+/// [`ConcatenateOrEmpty`](crate::expression::FanType::ConcatenateOrEmpty) does as Java's library.
 #[test]
 fn rl13_the_parts_of_a_cars_seats() {
     let parts = |armrests| concat([field("back"), field("seat"), armrests]);

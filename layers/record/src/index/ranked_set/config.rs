@@ -3,8 +3,8 @@
 /// How many elements of a level there are for one of the next: two to this power.
 pub(super) const FAN: u32 = 4;
 
-/// The hash of an element: how many of its low bits are zero decides to which levels the element belongs. Another hash
-/// can be used for a set that has elements: what is there can still be counted and removed.
+/// The hash of an element: how many of its low bits are zero decides to which levels the element belongs.
+/// Another hash can be used for a set that has elements: what is there can still be counted and removed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Hash {
     /// That of Java's `Arrays.hashCode`.

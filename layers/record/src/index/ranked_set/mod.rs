@@ -1,8 +1,8 @@
 //! Sets that know the rank of each element: how many elements come before it.
 //!
-//! The elements are byte strings that are not empty, in the order of their bytes. The set is a skip list: level 0 has a
-//! row for each element, and each further level a row for about one in sixteen of the elements of the level below, as
-//! the hash of the element decides. The rows are those of Java's `RankedSet`:
+//! The elements are byte strings that are not empty, in the order of their bytes. The set is a skip list:
+//! level 0 has a row for each element, and each further level a row for about one in sixteen of the elements
+//! of the level below, as the hash of the element decides. The rows are those of Java's `RankedSet`:
 //!
 //! | key after the set's subspace | value |
 //! |---|---|
@@ -11,24 +11,25 @@
 //!
 //! # Ties
 //!
-//! By default an element is in the set once, however often it is added, and must be removed only when nobody needs it
-//! any more. With [`Config::count_duplicates`] the set counts how often an element was added, and each time counts for
-//! the ranks of later elements.
+//! By default an element is in the set once, however often it is added, and must be removed only when nobody
+//! needs it any more. With [`Config::count_duplicates`] the set counts how often an element was added, and
+//! each time counts for the ranks of later elements.
 //!
 //! # Conflicts
 //!
-//! Counts change by atomic additions, and the rows to add to are looked up at snapshot. Adding and removing an element
-//! therefore conflict only with
+//! Counts change by atomic additions, and the rows to add to are looked up at snapshot. Adding and removing
+//! an element therefore conflict only with
 //!
 //! * additions and removals of the same element;
-//! * a row at level 1 or above that appears between the element and the one that has the count, or the removal of that
-//!   one. Only one element in sixteen has such a row;
-//! * if the element has such a row itself: all changes to the elements whose counts it splits, about sixteen at level 1,
-//!   256 at level 2 and so on.
+//! * a row at level 1 or above that appears between the element and the one that has the count, or the
+//!   removal of that one. Only one element in sixteen has such a row;
+//! * if the element has such a row itself: all changes to the elements whose counts it splits, about sixteen
+//!   at level 1, 256 at level 2 and so on.
 //!
-//! The rows of the empty element are written when the first element is added, and never read again by an addition, so
-//! that additions do not conflict with each other there. Lookups read the rows that lead to the element: a serializable
-//! lookup of a rank conflicts with almost all changes to lesser elements, as it has to.
+//! The rows of the empty element are written when the first element is added, and never read again by an
+//! addition, so that additions do not conflict with each other there. Lookups read the rows that lead to the
+//! element: a serializable lookup of a rank conflicts with almost all changes to lesser elements, as it has
+//! to.
 
 mod config;
 
@@ -95,7 +96,8 @@ impl RankedSet {
         self.remove_times(&tx.writing().await, element, |_| 1).await
     }
 
-    /// Removes an element as often as `times` says for its count, which is 1 or more. Returns whether it was there.
+    /// Removes an element as often as `times` says for its count, which is 1 or more. Returns whether it was
+    /// there.
     pub(super) async fn remove_times<T: Transaction>(
         &self,
         tx: &T,
@@ -186,8 +188,8 @@ impl RankedSet {
         Ok(rank)
     }
 
-    /// The element with this rank; `None` beyond the last. With duplicates counted, each has as many ranks as it was
-    /// added.
+    /// The element with this rank; `None` beyond the last. With duplicates counted, each has as many ranks as
+    /// it was added.
     pub async fn get_nth<T: Transaction>(
         &self,
         tx: &T,
@@ -236,8 +238,8 @@ impl RankedSet {
         limits::key(&self.key(self.config.levels, element))
     }
 
-    /// The first row whose count is not what the level below has, as `(level, element, count, true count)`; `None` if
-    /// the set is consistent. Reads the whole set: for tests.
+    /// The first row whose count is not what the level below has, as `(level, element, count, true count)`;
+    /// `None` if the set is consistent. Reads the whole set: for tests.
     pub async fn inconsistency<T: Transaction>(
         &self,
         tx: &T,
@@ -262,8 +264,8 @@ impl RankedSet {
         Ok(None)
     }
 
-    /// Writes the rows of the empty element if they are not there. That they are is read at snapshot: a transaction
-    /// that finds them must not conflict with the additions to their counts.
+    /// Writes the rows of the empty element if they are not there. That they are is read at snapshot: a
+    /// transaction that finds them must not conflict with the additions to their counts.
     async fn init<T: Transaction>(&self, tx: &T) -> Result<(), Error> {
         if self.count_at(tx, 0, b"", Isolation::Snapshot).await?.is_some() {
             return Ok(());
@@ -277,8 +279,8 @@ impl RankedSet {
         Ok(())
     }
 
-    /// The element of each level from 1 whose span has this element: the one before it, or itself if `or_equal` and it
-    /// has a row there.
+    /// The element of each level from 1 whose span has this element: the one before it, or itself if
+    /// `or_equal` and it has a row there.
     async fn before<T: Transaction>(
         &self,
         tx: &T,
@@ -308,7 +310,8 @@ impl RankedSet {
         };
         let (before, _) = self.row(level, &row.key, &row.value)?;
         if row.key != key {
-            // An element that gets a row in between has the span from then on. That the count changes does not matter.
+            // An element that gets a row in between has the span from then on. That the count changes does
+            // not matter.
             tx.add_conflict_range(&key_after(&row.key), &key, ConflictRangeType::Read)?;
         }
         // Whoever removes it removes its row here too.

@@ -13,9 +13,9 @@ use prost_reflect::{FieldDescriptor, FileDescriptor, MessageDescriptor};
 use std::collections::BTreeMap;
 
 impl RecordMetaDataBuilder {
-    /// Takes the records of a file, with what its options say about primary keys, indexes and versions; the index of a
-    /// field is named `Type$field`. The file can be [compiled](crate::metadata::compile) at run time, or come from a descriptor
-    /// set that was compiled with the application.
+    /// Takes the records of a file, with what its options say about primary keys, indexes and versions; the
+    /// index of a field is named `Type$field`. The file can be [compiled](crate::metadata::compile) at run
+    /// time, or come from a descriptor set that was compiled with the application.
     pub fn set_records(&mut self, file: &FileDescriptor) -> Result<&mut Self, MetaDataError> {
         if self.union.is_some() {
             return Err(MetaDataError::Records);
@@ -32,9 +32,9 @@ impl RecordMetaDataBuilder {
         Ok(self)
     }
 
-    /// Takes another file for the same records, as the next version: a record type is the one with the same field of the
-    /// union. The builder keeps what it has for these types; the new types' options are read, and so is an index of a
-    /// field that neither is nor was an index.
+    /// Takes another file for the same records, as the next version: a record type is the one with the same
+    /// field of the union. The builder keeps what it has for these types; the new types' options are read,
+    /// and so is an index of a field that neither is nor was an index.
     pub fn update_records(&mut self, file: &FileDescriptor) -> Result<&mut Self, MetaDataError> {
         if self.union.is_none() {
             return Err(MetaDataError::Records);
@@ -109,8 +109,8 @@ impl RecordMetaDataBuilder {
         Ok(())
     }
 
-    /// Adds the indexes of a type's fields, except for those of fields that had an index in the message `before`, whatever
-    /// the type was called then.
+    /// Adds the indexes of a type's fields, except for those of fields that had an index in the message
+    /// `before`, whatever the type was called then.
     fn add_inline_indexes(
         &mut self,
         record_type: &str,

@@ -73,7 +73,8 @@ fn record_type(old: &RecordType, new: &RecordType) -> Result<(), EvolutionError>
     }
 }
 
-/// Checks a message and those nested in it. `visited` has the pairs that were checked: a message can contain itself.
+/// Checks a message and those nested in it. `visited` has the pairs that were checked: a message can contain
+/// itself.
 fn message(
     visited: &mut BTreeSet<(String, String)>,
     path: String,

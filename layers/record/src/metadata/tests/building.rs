@@ -89,8 +89,8 @@ fn rl4_options_of_the_file_and_of_messages() {
     assert_eq!(meta_data.version(), 3);
 }
 
-/// The union's field of a type is the one named after it, or the one with the largest number; the key of the type is
-/// the smallest number.
+/// The union's field of a type is the one named after it, or the one with the largest number; the key of the
+/// type is the smallest number.
 #[test]
 fn a_type_with_several_fields_of_the_union() {
     let of = |fields: &str| {

@@ -108,7 +108,8 @@ fn meta_data_needs_what_the_application_adds() {
     assert_eq!(refused(without_functions), "index mine on Order: no function half is registered");
 }
 
-/// Whoever reads the options of stored records finds them, and a type's key is as it was set, not as the options say.
+/// Whoever reads the options of stored records finds them, and a type's key is as it was set, not as the
+/// options say.
 #[test]
 fn options_stay_in_the_records() {
     let text = file_text(
@@ -273,7 +274,8 @@ static FULL: LazyLock<(Vec<u8>, Extensions)> = LazyLock::new(|| {
     (meta_data.to_bytes().expect("bytes"), extensions)
 });
 
-/// Every byte is torn in several ways: a bit that is another one, a byte that is, that is added, and that is the last.
+/// Every byte is torn in several ways: a bit that is another one, a byte that is, that is added, and that is
+/// the last.
 #[test]
 fn torn_bytes_are_an_error_or_other_meta_data() {
     let (bytes, extensions) = FULL.clone();

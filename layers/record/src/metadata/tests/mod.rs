@@ -25,8 +25,8 @@ const SIMPLE: &str = r#"
     }
 "#;
 
-/// A file with these messages, and with a union of `Order` unless they have one; `key` and `index` are the options of a
-/// field, `usage` those of a message.
+/// A file with these messages, and with a union of `Order` unless they have one; `key` and `index` are the
+/// options of a field, `usage` those of a message.
 fn file_text(messages: &str) -> String {
     let record = "com.apple.foundationdb.record";
     let messages = messages

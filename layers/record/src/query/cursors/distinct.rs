@@ -9,8 +9,8 @@ use futures::future::{BoxFuture, FutureExt};
 use shaketable_tx::sometimes;
 use std::collections::BTreeSet;
 
-/// The rows of records that have not been given before. The position after a row is after all following rows of
-/// records that have been given: who continues there knows nothing of them, and they would come again.
+/// The rows of records that have not been given before. The position after a row is after all following rows
+/// of records that have been given: who continues there knows nothing of them, and they would come again.
 pub struct Distinct {
     inner: BoxCursor<Found>,
     /// The primary keys of the records that were given.

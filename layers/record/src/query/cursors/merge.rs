@@ -102,8 +102,8 @@ impl Merge {
         }
     }
 
-    /// Takes the first of the next rows from all children that have it, and returns it if it is kept. One that was
-    /// loaded is preferred.
+    /// Takes the first of the next rows from all children that have it, and returns it if it is kept. One
+    /// that was loaded is preferred.
     fn least(&mut self) -> Option<Found> {
         let keys = self.children.iter().filter_map(Child::key);
         let first = if self.reverse { keys.max() } else { keys.min() }?.to_vec();

@@ -1,4 +1,5 @@
-//! The cursors of plans over lists, against what they mean: in pages of any size, stopped after any number of rows.
+//! The cursors of plans over lists, against what they mean: in pages of any size, stopped after any number of
+//! rows.
 
 use super::{Distinct, Found, InTurn, Keep, Merge};
 use crate::{
@@ -56,7 +57,8 @@ impl Cursor for List {
 
 type Opened = Box<dyn Cursor<Row = Found>>;
 
-/// The rows of a cursor that is opened again after every `page` rows and whenever it stops, and the rows of each page.
+/// The rows of a cursor that is opened again after every `page` rows and whenever it stops, and the rows of
+/// each page.
 fn pages(page: usize, scanned: usize, open: impl Fn(Continuation, &Spent) -> Opened) -> Vec<Vec<i64>> {
     let mut all = Vec::new();
     let mut from = Continuation::Start;
@@ -147,7 +149,8 @@ proptest! {
     }
 }
 
-/// The example of the overview: of r1, r2, r1, r3, r2, r3 the first two are r1 and r2; after them come r3 and r2.
+/// The example of the overview: of r1, r2, r1, r3, r2, r3 the first two are r1 and r2; after them come r3 and
+/// r2.
 #[test]
 fn a_page_ends_after_the_duplicates_of_its_rows() {
     let rows = [1, 2, 1, 3, 2, 3];

@@ -56,7 +56,8 @@ fn truth_tables() {
     assert_eq!(holds("", &Query::or([])), FALSE);
 }
 
-/// The normal form is true for the same records; where the planner negates it again, it is false for the same too.
+/// The normal form is true for the same records; where the planner negates it again, it is false for the same
+/// too.
 #[test]
 fn the_normal_form_is_true_for_the_same_records() {
     let all = [TRUE, FALSE, UNKNOWN];

@@ -232,7 +232,8 @@ fn an_index_that_cannot_be_used_is_not() {
     assert_eq!(with(&["b", "of_customers"]), "Load records\n  Scan index b: price = 5");
     assert_eq!(with(&["of_customers"]), scan);
 
-    // An index of groups has no entries of records; nor does one that an application maintains, as far as is known.
+    // An index of groups has no entries of records; nor does one that an application maintains, as far as is
+    // known.
     let count =
         shop([(ORDER, Index::new("count", KeyExpression::Empty.group_by("price")).kind(index_types::COUNT))]);
     assert_eq!(explain_in(&count, &query), scan);
@@ -265,8 +266,8 @@ fn an_index_that_cannot_be_used_is_not() {
     assert_eq!(explain_in(&zero, &asked), "Load records\n  Scan index price: price! = 0");
 }
 
-/// The rows of branches are merged by the whole primary key: a column of it that has one value in each branch may have
-/// another one in the next.
+/// The rows of branches are merged by the whole primary key: a column of it that has one value in each branch
+/// may have another one in the next.
 #[test]
 fn branches_are_not_in_the_order_of_what_follows_their_own_values() {
     let in_folder = |name: &str| Query::field("parent").equals(name);
@@ -278,8 +279,8 @@ fn branches_are_not_in_the_order_of_what_follows_their_own_values() {
     assert!(by_parent.ends_with("Scan records: everything"), "{by_parent}");
 }
 
-/// A column of an index that has one value in all rows is passed over, wherever it is: but not the columns that have one
-/// value in each branch.
+/// A column of an index that has one value in all rows is passed over, wherever it is: but not the columns
+/// that have one value in each branch.
 #[test]
 fn columns_with_one_value_are_in_any_order() {
     let index = Index::new("all", concat(["price", "name", "quantity"]));

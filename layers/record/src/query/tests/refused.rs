@@ -129,8 +129,8 @@ fn a_condition_that_is_nested_too_deeply_is_refused() {
     assert!(plan_query(&RecordQuery::of("Order").filter(nested(126)), &shop([]), &|_| true).is_ok());
 }
 
-/// An index of versions has the order that is asked for, and no other index does. It is refused once the transaction has
-/// entries in it, which a scan does not find; a query about versions may still use it.
+/// An index of versions has the order that is asked for, and no other index does. It is refused once the
+/// transaction has entries in it, which a scan does not find; a query about versions may still use it.
 #[test]
 fn no_order_is_better_than_one_that_leaves_out_own_writes() {
     let meta_data = shop(all_indexes());

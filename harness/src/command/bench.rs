@@ -12,7 +12,8 @@ use super::{
     output::{self, Target},
     program,
     progress::Progress,
-    run::{SEEDS, Sweep},
+    run::SEEDS,
+    sweep::Sweep,
 };
 pub use cost::thread_cpu;
 

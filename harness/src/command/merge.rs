@@ -9,8 +9,8 @@ use super::{
     output::Outputs,
     refuse, report,
     resume::{Ran, Share},
-    run::FAILURES_KEPT,
     saved::Saved,
+    sweep::FAILURES_KEPT,
 };
 use crate::{judge::vacuous, run::plan::Demands};
 use shaketable_reports::{Body, Conclusion, Cost, Ending, SweepReport, WorkloadReport, text};

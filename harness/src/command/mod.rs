@@ -38,6 +38,7 @@ mod run;
 mod saved;
 mod serve;
 mod shrink;
+mod sweep;
 mod with;
 
 use crate::search::entry::Entry;

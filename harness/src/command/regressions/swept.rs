@@ -2,7 +2,7 @@
 
 use super::{Folder, replay};
 use crate::{
-    command::{Refusal, args::RunArguments, choose, refuse, run::Sweep},
+    command::{Refusal, args::RunArguments, choose, refuse, sweep::Sweep},
     search::entry::Entry,
 };
 use shaketable_reports::RegressionReport;

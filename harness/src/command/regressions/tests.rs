@@ -9,7 +9,7 @@ use crate::{
         interrupt::Interrupt,
         parse,
         resume::{Earlier, Ran},
-        run::Sweep,
+        sweep::Sweep,
     },
     judge::finding::Verdict,
     run::plan::Demands,

@@ -1,0 +1,525 @@
+//! A sweep: workloads over many seeds, on several threads, with what it reports.
+
+use super::{
+    args::REPLAYS,
+    backend::Backend,
+    choose, cost,
+    interrupt::Interrupt,
+    output::{Outputs, Watch},
+    progress::Progress,
+    regressions::Regressions,
+    report::{self, Origin},
+    resume::{Earlier, Ran, Share},
+    shrink::{self, Limits},
+};
+use crate::{
+    judge::{
+        finding::{self, Finding, Kind},
+        vacuous,
+    },
+    run::{
+        plan::Demands,
+        pool::{self, Update},
+        runner::RunResult,
+    },
+    search::{determinism, entry::Entry},
+};
+use shaketable_reports::{Ending, RunReport, SweepReport, WorkloadReport};
+use shaketable_sim::{faults::Family, seed::Seed};
+use std::{
+    collections::BTreeMap,
+    ops::Range,
+    sync::atomic::{AtomicBool, Ordering},
+    time::Duration,
+};
+
+/// The number of failures per workload that are kept in full.
+pub const FAILURES_KEPT: usize = 10;
+
+/// A sweep.
+pub struct Sweep {
+    /// The workloads.
+    pub entries: Vec<Box<dyn Entry>>,
+    /// The demands on each run.
+    pub demands: Demands,
+    /// The seeds of all shards together.
+    pub seeds: Range<u64>,
+    /// The text from which the seeds were drawn, if they were.
+    pub fresh: Option<String>,
+    /// Whether every coverage point must be reached.
+    pub require_points: bool,
+    /// The number of the shard, starting at 1, and the number of shards.
+    pub shard: Option<(u64, u64)>,
+    /// The number of seeds of all shards together, from the first one on, that are run twice.
+    pub run_twice: u64,
+    /// The number of threads.
+    pub jobs: usize,
+    /// The time, in real time, after which no further run is started.
+    pub budget: Option<Duration>,
+    /// The backend of the runs.
+    pub backend: Backend,
+    /// The regressions that are replayed first.
+    pub regressions: Regressions,
+    /// The earlier part of a sweep that is continued.
+    pub earlier: Option<Earlier>,
+    /// The CPU time for which the first failure of each workload is shrunk; `None` for not at all.
+    pub shrink_budget: Option<Duration>,
+    /// Where the report goes.
+    pub outputs: Outputs,
+}
+
+/// One run of a sweep.
+struct OneRun {
+    result: RunResult,
+    /// The full report of a run that did not pass.
+    failure: Option<RunReport>,
+    twice: bool,
+    differed: bool,
+    cpu: u64,
+}
+
+impl Sweep {
+    /// A sweep of these seeds on simulated clusters, on one thread, without anything that a user can ask for
+    /// beyond that.
+    pub fn plain(entries: Vec<Box<dyn Entry>>, seeds: Range<u64>) -> Sweep {
+        Sweep {
+            entries,
+            demands: Demands::default(),
+            seeds,
+            fresh: None,
+            require_points: false,
+            shard: None,
+            run_twice: 0,
+            jobs: 1,
+            budget: None,
+            backend: Backend::Simulated,
+            regressions: Regressions::default(),
+            earlier: None,
+            shrink_budget: None,
+            outputs: Outputs::default(),
+        }
+    }
+
+    /// The sweep as the remaining part of an earlier one.
+    pub fn continuing(self, earlier: Earlier) -> Sweep {
+        Sweep { earlier: Some(earlier), ..self }
+    }
+
+    /// The seeds of this shard.
+    pub fn share(&self) -> Share {
+        Share::new(&self.seeds, self.shard)
+    }
+
+    /// The index in the share and the workload of a piece. Workloads take turns, so that a sweep that ends
+    /// early has run each of them equally often.
+    fn piece(&self, piece: u64) -> (u64, usize) {
+        let workloads = self.entries.len() as u64;
+        (piece / workloads, (piece % workloads) as usize)
+    }
+
+    /// Whether a piece was done by the earlier part of the sweep.
+    fn was_done(&self, piece: u64) -> bool {
+        let (place, workload) = self.piece(piece);
+        self.earlier.as_ref().is_some_and(|earlier| earlier.workloads[workload].contains(place))
+    }
+
+    /// Runs the seeds and adds up their results.
+    pub fn perform(&self, interrupt: &Interrupt) -> SweepReport {
+        let meter = cost::Meter::start();
+        let deadline = self.budget.map(cost::deadline);
+        let over_budget = || deadline.is_some_and(cost::is_past);
+        let share = self.share();
+        let pieces = share.len().saturating_mul(self.entries.len() as u64);
+        let parts: Vec<_> = self.entries.iter().map(|e| (e.name(), share.len())).collect();
+        let mut progress = Progress::new(&parts, ("run", "runs"), "failed");
+        let mut tallies: Vec<Tally> = match &self.earlier {
+            Some(earlier) => Tally::of(earlier),
+            None => self.entries.iter().map(|_| Tally::default()).collect(),
+        };
+        for (workload, tally) in tallies.iter().enumerate() {
+            progress.resume(workload, tally.report.runs, tally.report.failed());
+        }
+        let replayed = self.regressions.replay(&self.entries, self.jobs, || interrupt.is_set());
+        tallies.iter_mut().zip(replayed).for_each(|(tally, replayed)| tally.report.add_regressions(replayed));
+        let unwritable = AtomicBool::new(false);
+        let mut watch = Watch::start(&self.outputs, &unwritable);
+        let done = pool::run(
+            pieces,
+            self.jobs,
+            || {
+                interrupt.is_set()
+                    || over_budget()
+                    || self.backend.is_lost()
+                    || unwritable.load(Ordering::Relaxed)
+            },
+            |piece| if self.was_done(piece) { None } else { self.one(piece, interrupt) },
+            |update| {
+                watch.tick();
+                match update {
+                    Update::Tick => progress.tick(),
+                    // The piece was done before, or it was interrupted.
+                    Update::Done(_, None) => {}
+                    Update::Done(piece, Some(ran)) => {
+                        let (place, workload) = self.piece(piece);
+                        progress.done(workload, ran.failure.is_none());
+                        tallies[workload].add(place, share.seed(place), ran);
+                    }
+                }
+            },
+        );
+        progress.end();
+        let workloads: Vec<_> = self
+            .entries
+            .iter()
+            .zip(tallies)
+            .map(|(entry, tally)| {
+                let simulated = self.backend.is_simulated();
+                let mut report = tally.report(entry.as_ref(), &self.demands, &share, simulated);
+                report.missed_points = Vec::new();
+                if self.require_points {
+                    report.missed_points = report::unreached(&report.points);
+                }
+                report
+            })
+            .collect();
+        let workloads = self.shrink_failures(workloads, interrupt);
+        let ending = match done {
+            _ if self.backend.is_lost() => Ending::Lost,
+            done if done == pieces && (self.backend.is_simulated() || !interrupt.is_set()) => {
+                Ending::Complete
+            }
+            _ if interrupt.is_set() => Ending::Interrupted,
+            _ if unwritable.load(Ordering::Relaxed) => Ending::Unwritable,
+            _ => Ending::Budget,
+        };
+        SweepReport {
+            faults: choose::name_of(self.demands.profile).to_owned(),
+            without: self.demands.without.iter().map(|f| f.name().to_owned()).collect(),
+            real: !self.backend.is_simulated(),
+            bug: choose::planted(&self.demands).map(str::to_owned),
+            seeds: self.seeds.clone(),
+            fresh: self.fresh.clone(),
+            require_points: self.require_points,
+            shard: self.shard,
+            run_twice: self.run_twice,
+            regressions: self.regressions.folder.clone(),
+            strict_regressions: self.regressions.strict,
+            jobs: self.jobs as u64,
+            ending,
+            outcome: SweepReport::outcome_of(ending, &workloads),
+            workloads,
+            cost: match &self.earlier {
+                Some(earlier) => earlier.report.cost.and(meter.cost()),
+                None => meter.cost(),
+            },
+        }
+    }
+
+    /// Shrinks the first failure of each workload, unless that was done before.
+    fn shrink_failures(
+        &self,
+        mut workloads: Vec<WorkloadReport>,
+        interrupt: &Interrupt,
+    ) -> Vec<WorkloadReport> {
+        let Some(budget) = self.shrink_budget.filter(|_| self.backend.is_simulated()) else {
+            return workloads;
+        };
+        let is_left = |w: &WorkloadReport| w.failures.first().is_some_and(|failure| failure.shrunk.is_none());
+        let left: Vec<usize> = (0..workloads.len()).filter(|n| is_left(&workloads[*n])).collect();
+        if left.is_empty() || interrupt.is_set() {
+            return workloads;
+        }
+        let plans: Vec<String> = left
+            .iter()
+            .map(|n| self.entries[*n].plan(Seed(workloads[*n].failures[0].seed), &self.demands))
+            .collect();
+        let mut progress =
+            Progress::new(&[("shrinking", left.len() as u64)], ("failure", "failures"), "not shrunk");
+        let shrink = |place: u64| {
+            let limits = Limits::new(REPLAYS, budget, interrupt);
+            let place = place as usize;
+            shrink::shrunk_plan(self.entries[left[place]].as_ref(), &plans[place], &limits)
+        };
+        pool::run(
+            left.len() as u64,
+            self.jobs,
+            || interrupt.is_set(),
+            shrink,
+            |update| match update {
+                Update::Tick => progress.tick(),
+                Update::Done(place, shrunk) => {
+                    progress.done(0, shrunk.is_some());
+                    let failure = &mut workloads[left[place as usize]].failures[0];
+                    failure.plan = serde_json::from_str(&plans[place as usize]).ok();
+                    failure.shrunk = shrunk.map(Box::new);
+                }
+            },
+        );
+        progress.end();
+        workloads
+    }
+
+    /// Performs one run. Returns `None` if it was interrupted.
+    fn one(&self, piece: u64, interrupt: &Interrupt) -> Option<OneRun> {
+        let (place, workload) = self.piece(piece);
+        let (seed, entry) = (self.share().seed(place), self.entries[workload].as_ref());
+        let before = cost::thread_cpu();
+        let twice = seed - self.seeds.start < self.run_twice;
+        let mut result = self.backend.run(entry, Seed(seed), &self.demands, &|| interrupt.is_set())?;
+        let mut differed = false;
+        if twice {
+            let second = entry.run(Seed(seed), &self.demands, false);
+            if !determinism::same(&result, &second) {
+                differed = true;
+                let difference = determinism::check(entry, Seed(seed), &self.demands);
+                let message = difference.unwrap_or_else(|| {
+                    "two runs were not identical, but two further ones with recorded events were".to_owned()
+                });
+                result.findings.insert(0, Finding::new(Kind::Determinism, message));
+            }
+        }
+        let failure = (result.verdict() != finding::Verdict::Passed).then(|| {
+            let origin = Origin::of(entry.name(), seed, &self.demands, &self.backend);
+            origin.report(&result, entry.summary(Seed(seed), &self.demands))
+        });
+        Some(OneRun { result, failure, twice, differed, cpu: cost::thread_cpu() - before })
+    }
+}
+
+/// The results of a workload's runs so far.
+#[derive(Default)]
+struct Tally {
+    report: WorkloadReport,
+    ran: Ran,
+    points: BTreeMap<String, (u64, u64)>,
+    failing: Vec<u64>,
+    failures: BTreeMap<u64, RunReport>,
+}
+
+impl Tally {
+    /// The results of the earlier part of a sweep, by workload.
+    fn of(earlier: &Earlier) -> Vec<Tally> {
+        let tally = |(report, ran): (&WorkloadReport, &Ran)| Tally {
+            ran: ran.clone(),
+            points: report.points.iter().map(|p| (p.name.clone(), (p.passed, p.held))).collect(),
+            failing: report.failing_seeds.clone(),
+            failures: report.failures.iter().map(|failure| (failure.seed, failure.clone())).collect(),
+            report: report.clone(),
+        };
+        earlier.report.workloads.iter().zip(&earlier.workloads).map(tally).collect()
+    }
+
+    fn add(&mut self, place: u64, seed: u64, ran: OneRun) {
+        self.ran.insert(place);
+        let report = &mut self.report;
+        report.runs += 1;
+        report.run_twice += u64::from(ran.twice);
+        report.differing += u64::from(ran.differed);
+        report.virtual_ns += ran.result.virtual_time;
+        report.cpu_ns += ran.cpu;
+        match ran.result.verdict() {
+            finding::Verdict::Passed => report.passed += 1,
+            finding::Verdict::Violated => report.violated += 1,
+            finding::Verdict::Stuck => report.stuck += 1,
+            finding::Verdict::Harness => report.harness += 1,
+        }
+        report.counters.add(&ran.result.counters);
+        report.add_outcomes(ran.result.outcomes.iter().map(|(kind, of_kind)| (*kind, of_kind)));
+        let performed = &ran.result.performed;
+        performed.latencies.iter().for_each(|latency| report.latencies.record(latency / 1_000));
+        performed.attempts.iter().for_each(|attempts| report.attempts.record(u64::from(*attempts)));
+        for (family, n) in &ran.result.faults {
+            *report.faults_delivered.entry(family.name().to_owned()).or_default() += n;
+        }
+        for (name, seen) in &ran.result.points {
+            if !self.points.contains_key(*name) {
+                self.points.insert((*name).to_owned(), (0, 0));
+            }
+            if let Some(sum) = self.points.get_mut(*name) {
+                *sum = (sum.0 + seen.passed, sum.1 + seen.held);
+            }
+        }
+        if let Some(failure) = ran.failure {
+            self.failing.push(seed);
+            self.failures.insert(seed, failure);
+            if self.failures.len() > FAILURES_KEPT {
+                self.failures.pop_last();
+            }
+        }
+    }
+
+    fn report(
+        mut self,
+        entry: &dyn Entry,
+        demands: &Demands,
+        share: &Share,
+        simulated: bool,
+    ) -> WorkloadReport {
+        self.failing.sort_unstable();
+        let delivered =
+            |family: Family| self.report.faults_delivered.get(family.name()).copied().unwrap_or(0);
+        let demands = simulated.then(|| demands.faults());
+        let outcomes = self.report.outcomes.iter().map(|(kind, of_kind)| (&**kind, of_kind));
+        let vacuous = vacuous::judge(&self.report.counters, outcomes, delivered, demands, self.report.runs);
+        WorkloadReport {
+            workload: entry.name().to_owned(),
+            ran: self.ran.seeds(share),
+            points: report::points(entry.points(), &self.points),
+            vacuous,
+            failing_seeds: self.failing,
+            failures: self.failures.into_values().collect(),
+            ..self.report
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::command::fake::{fake, nondeterministic};
+    use crate::judge::finding::Verdict;
+    use shaketable_reports::Conclusion;
+
+    fn sweep(seeds: Range<u64>, shard: Option<(u64, u64)>) -> Sweep {
+        let entries = vec![fake("one", |_, _| Verdict::Passed), fake("two", |_, _| Verdict::Passed)];
+        Sweep { shard, ..Sweep::plain(entries, seeds) }
+    }
+
+    #[test]
+    fn shards_divide_the_seeds() {
+        let seeds_of = |shard| {
+            let sweep = sweep(10..31, shard);
+            let step = sweep.entries.len() as u64;
+            let share = sweep.share();
+            (0..share.len()).map(|k| share.seed(sweep.piece(k * step).0)).collect::<Vec<_>>()
+        };
+        let mut all: Vec<u64> = (1..=4).flat_map(|number| seeds_of(Some((number, 4)))).collect();
+        all.sort_unstable();
+        assert_eq!(all, (10..31).collect::<Vec<_>>());
+        assert_eq!(seeds_of(None), (10..31).collect::<Vec<_>>());
+        assert_eq!(sweep(0..2, Some((3, 4))).share().len(), 0);
+    }
+
+    #[test]
+    fn a_sweep_over_all_possible_seeds_does_not_overflow() {
+        assert_eq!(sweep(0..u64::MAX, None).share().len(), u64::MAX);
+        assert_eq!(sweep(u64::MAX - 1..u64::MAX, None).share().seed(0), u64::MAX - 1);
+    }
+
+    fn over(entries: Vec<Box<dyn Entry>>, seeds: u64, jobs: usize) -> Sweep {
+        Sweep { entries, jobs, ..sweep(0..seeds, None) }
+    }
+
+    /// A report without its costs.
+    fn without_cost(mut report: SweepReport) -> SweepReport {
+        report.cost = Default::default();
+        report.jobs = 0;
+        report.workloads.iter_mut().for_each(|w| w.cpu_ns = 0);
+        report
+    }
+
+    fn mixed() -> Vec<Box<dyn Entry>> {
+        let ends = |seed: u64, _: &Demands| match seed % 20 {
+            3 => Verdict::Violated,
+            7 => Verdict::Stuck,
+            _ => Verdict::Passed,
+        };
+        vec![fake("sound", |_, _| Verdict::Passed), fake("broken", ends)]
+    }
+
+    #[test]
+    fn a_report_does_not_depend_on_the_number_of_jobs() {
+        let one = without_cost(over(mixed(), 300, 1).perform(&Interrupt::default()));
+        assert_eq!(without_cost(over(mixed(), 300, 7).perform(&Interrupt::default())), one);
+        assert_eq!((one.outcome, one.ending), (Conclusion::Violated, Ending::Complete));
+        let [sound, broken] = &one.workloads[..] else { panic!("two workloads") };
+        assert_eq!((sound.runs, sound.passed, sound.failed()), (300, 300, 0));
+        assert_eq!((broken.passed, broken.violated, broken.stuck), (270, 15, 15));
+        assert_eq!(broken.failing_seeds.len(), 30);
+        let kept: Vec<u64> = broken.failures.iter().map(|f| f.seed).collect();
+        assert_eq!(kept, [3, 7, 23, 27, 43, 47, 63, 67, 83, 87]);
+        assert_eq!(broken.failures[1].configuration, "drawn from 7");
+        assert_eq!(sound.faults_delivered["kill"], (1..=300).sum::<u64>());
+        assert_eq!(sound.points.iter().map(|p| p.name.as_str()).collect::<Vec<_>>(), ["met", "never met"]);
+    }
+
+    #[test]
+    fn the_first_failure_of_each_workload_is_shrunk() {
+        let mut sweep = over(mixed(), 60, 2);
+        let without = sweep.perform(&Interrupt::default());
+        assert!(without.failures().all(|failure| failure.shrunk.is_none() && failure.plan.is_none()));
+        sweep.shrink_budget = Some(Duration::from_secs(10));
+        let report = sweep.perform(&Interrupt::default());
+        let [first, later @ ..] = &report.workloads[1].failures[..] else { panic!("failures") };
+        let shrunk = first.shrunk.as_ref().expect("it is shrunk");
+        let plan = first.plan.as_ref().expect("its plan");
+        assert_eq!((&plan["seed"], &shrunk.plan["seed"]), (&3.into(), &3.into()));
+        assert_eq!((shrunk.after.operations, shrunk.is_minimal), (1, true));
+        assert_eq!(shrunk.message, "seed 3 is bad");
+        assert!(later.iter().all(|failure| failure.shrunk.is_none() && failure.plan.is_none()));
+        sweep.shrink_budget = Some(Duration::ZERO);
+        let report = sweep.perform(&Interrupt::default());
+        let shrunk = report.workloads[1].failures[0].shrunk.as_ref().expect("one run was allowed");
+        assert!(!shrunk.is_minimal, "the budget ended the search");
+    }
+
+    #[test]
+    fn a_harness_fault_outweighs_a_violation() {
+        let ends = |seed: u64, _: &Demands| if seed == 5 { Verdict::Harness } else { Verdict::Violated };
+        let report = over(vec![fake("both", ends)], 10, 2).perform(&Interrupt::default());
+        assert_eq!((report.outcome, report.outcome.exit_code()), (Conclusion::Harness, 3));
+    }
+
+    #[test]
+    fn runs_that_are_not_identical_are_the_fault_of_the_harness() {
+        let mut sweep = over(vec![nondeterministic("nondeterministic", 7)], 10, 1);
+        assert_eq!(sweep.perform(&Interrupt::default()).outcome, Conclusion::Passed);
+        sweep.run_twice = 10;
+        let report = sweep.perform(&Interrupt::default());
+        let workload = &report.workloads[0];
+        assert_eq!(report.outcome, Conclusion::Harness);
+        assert!(workload.run_twice == 10 && (1..10).contains(&workload.differing), "{}", workload.differing);
+        assert_eq!(workload.failures[0].verdict.judge(), Some("determinism"));
+    }
+
+    #[test]
+    fn a_point_that_was_not_reached_makes_a_sweep_vacuous_if_points_are_required() {
+        let mut sweep = over(mixed(), 3, 1);
+        assert_eq!(sweep.perform(&Interrupt::default()).outcome, Conclusion::Passed);
+        sweep.require_points = true;
+        let report = sweep.perform(&Interrupt::default());
+        assert_eq!((report.outcome, report.outcome.exit_code()), (Conclusion::Vacuous, 4));
+        let missed: Vec<_> = report.workloads.iter().map(|w| w.missed_points.concat()).collect();
+        assert_eq!(missed, ["metnever met", "metnever met"], "the runs of a fake pass points and reach none");
+    }
+
+    #[test]
+    fn the_first_seeds_of_all_shards_together_run_twice() {
+        let twice = |shard| {
+            let sweep = Sweep { run_twice: 10, ..sweep(5..100, shard) };
+            sweep.perform(&Interrupt::default()).workloads[0].run_twice
+        };
+        assert_eq!(twice(None), 10);
+        assert_eq!([1, 2, 3, 4].map(|number| twice(Some((number, 4)))), [3, 3, 2, 2]);
+    }
+
+    #[test]
+    fn an_interrupted_sweep_starts_no_run() {
+        let report = over(mixed(), 300, 2).perform(&Interrupt::already());
+        assert_eq!(
+            (report.ending, report.outcome, report.runs()),
+            (Ending::Interrupted, Conclusion::Interrupted, 0)
+        );
+    }
+
+    #[test]
+    fn a_budget_ends_a_sweep_after_the_seeds_under_way() {
+        let mut sweep = over(mixed(), u64::MAX, 2);
+        sweep.budget = Some(Duration::from_millis(50));
+        let report = sweep.perform(&Interrupt::default());
+        assert_eq!(report.ending, Ending::Budget);
+        assert!(report.runs() > 0);
+        let [sound, broken] = &report.workloads[..] else { panic!("two workloads") };
+        assert!(sound.runs.abs_diff(broken.runs) <= 1, "workloads take turns");
+    }
+}

@@ -161,7 +161,8 @@ fn every_module_says_first_what_it_is_for() {
     }
 }
 
-/// The lines of comments that are longer than code may be. Rows of tables and code in documentation are what they are.
+/// The lines of comments that are longer than code may be. Rows of tables and code in documentation are what
+/// they are.
 fn long_comments(text: &str) -> Vec<&str> {
     let mut is_code = false;
     let is_long = |line: &&str| {

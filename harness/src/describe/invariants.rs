@@ -1,6 +1,6 @@
 //! Workloads with operations and invariants, and without a model.
 //!
-//! [`invariants!`](macro@crate::describe::invariants) defines one from a few functions. Each operation runs
+//! [`invariants!`](macro@crate::invariants) defines one from a few functions. Each operation runs
 //! in one transaction, exactly once, through a session. The invariants are read on the running cluster, at
 //! the end, and at versions rebuilt from the log ([`audits`](crate::judge::audits)). Without a model answers
 //! are not compared: an operation may return a wrong answer unnoticed as long as the invariants hold. A

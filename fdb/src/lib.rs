@@ -19,7 +19,8 @@
 //!   transaction may be in use when the `Network` is dropped.
 //! * It has no executor. Its futures are woken by the client's network thread and can run on any executor.
 //!
-//! ```no_run
+#![cfg_attr(feature = "fdb-client", doc = "```no_run")]
+#![cfg_attr(not(feature = "fdb-client"), doc = "```ignore")]
 //! use shaketable_fdb::{ClusterFile, FdbDatabase, Network};
 //! use shaketable_tx::{Database, Transaction, real::reach};
 //! use std::{error::Error, path::Path, time::Duration};

@@ -1,9 +1,9 @@
 //! FoundationDB layers written against an abstract transaction contract.
 //!
-//! [`tx`] is the contract: two traits that cover the part of the FoundationDB client API that layers need.
-//! The modules built on it are layers, generic over [`tx::Transaction`], so that the same code runs on the
-//! simulated cluster and on a real one. A layer has no clock, random number generator or runtime of its own;
-//! the backend provides these through [`tx::Env`].
+//! [`shaketable_tx`] is the contract: two traits that cover the part of the FoundationDB client API that
+//! layers need. The modules built on it are layers, generic over [`Transaction`](shaketable_tx::Transaction),
+//! so that the same code runs on the simulated cluster and on a real one. A layer has no clock, random number
+//! generator or runtime of its own; the backend provides these through [`Env`](shaketable_tx::Env).
 //!
 //! # Calls side by side
 //!
@@ -16,8 +16,8 @@
 //!
 //! A function that takes a transaction acts only through that transaction. If its future is dropped, some of
 //! its writes may remain in the transaction, which must then not be committed. A function that takes a
-//! database or a [`Session`](once::Session) runs its own transactions, and its documentation states what
-//! dropping its future means.
+//! database or a [`Session`](shaketable_tx::once::Session) runs its own transactions, and its documentation
+//! states what dropping its future means.
 
 #![allow(
     clippy::manual_async_fn,
@@ -52,5 +52,5 @@ pub mod staged_queue;
 pub mod table;
 pub mod vector;
 
-pub use shaketable_tx as tx;
+use shaketable_tx as tx;
 use shaketable_tx::{called, limits, nesting, once, reachable, read, sometimes};

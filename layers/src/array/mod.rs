@@ -27,7 +27,8 @@
 //! | cells, page | 1 range | – | writers of the range |
 //!
 //! ```
-//! use shaketable_layers::{array::{Array, Error}, tx::{Isolation, Transaction}};
+//! use shaketable_layers::array::{Array, Error};
+//! use shaketable_tx::{Isolation, Transaction};
 //!
 //! async fn hottest_noon<T: Transaction>(tx: &T, temperatures: &Array) -> Result<Option<i64>, Error> {
 //!     temperatures.set(tx, &[12, 0], b"31").await?;

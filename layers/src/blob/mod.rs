@@ -52,7 +52,8 @@
 //! suit sequential reads.
 //!
 //! ```
-//! use shaketable_layers::{blob::{Blobs, Error}, tx::{Isolation, Transaction}};
+//! use shaketable_layers::blob::{Blobs, Error};
+//! use shaketable_tx::{Isolation, Transaction};
 //!
 //! async fn log<T: Transaction>(tx: &T, blobs: &Blobs, line: &[u8]) -> Result<u64, Error> {
 //!     blobs.append(tx, b"log", line).await?;

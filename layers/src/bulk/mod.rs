@@ -52,10 +52,8 @@
 //! | clear_retired | 2 retirements, rows of the batch | 1 clear | clearing the last rows of the same build |
 //!
 //! ```
-//! use shaketable_layers::{
-//!     bulk::{Error, Job, Limits, Progress},
-//!     tx::{Database, KeyValue, MutationType, RunError, Transaction},
-//! };
+//! use shaketable_layers::bulk::{Error, Job, Limits, Progress};
+//! use shaketable_tx::{Database, KeyValue, MutationType, RunError, Transaction};
 //!
 //! /// Counts words by their first byte. If a worker dies, run another one.
 //! async fn count_words<D: Database>(db: &D, job: &Job) -> Result<Progress, RunError<Error>> {

@@ -32,7 +32,8 @@
 //! | add within bounds | as get | 1 atomic | every change and reader |
 //!
 //! ```
-//! use shaketable_layers::{counter::{Error, Part, SplitCounter}, tx::{Isolation, Transaction}};
+//! use shaketable_layers::counter::{Error, Part, SplitCounter};
+//! use shaketable_tx::{Isolation, Transaction};
 //!
 //! async fn visit<T: Transaction>(tx: &T, visits: &SplitCounter, part: Part) -> Result<i64, Error> {
 //!     visits.add(tx, part, 1).await?;

@@ -43,7 +43,8 @@
 //! allocator only if they draw the same candidate.
 //!
 //! ```
-//! use shaketable_layers::{directory::{CandidateSeed, Directories, Error}, tx::{Isolation, Transaction}};
+//! use shaketable_layers::directory::{CandidateSeed, Directories, Error};
+//! use shaketable_tx::{Isolation, Transaction};
 //!
 //! async fn schedule<T: Transaction>(tx: &T, seed: CandidateSeed) -> Result<Vec<String>, Error> {
 //!     let directories = Directories::default();

@@ -40,7 +40,8 @@
 //!
 //! ```
 //! use serde_json::json;
-//! use shaketable_layers::{document::{Documents, Error, Id}, tx::{Isolation, Transaction}};
+//! use shaketable_layers::document::{Documents, Error, Id};
+//! use shaketable_tx::{Isolation, Transaction};
 //!
 //! async fn verify<T: Transaction>(tx: &T, documents: &Documents, id: &Id) -> Result<Option<String>, Error> {
 //!     let verified = json!({"verified": true});

@@ -34,7 +34,7 @@
 //!
 //! ```
 //! use shaketable_layers::encoding::{Collation, Column, Distinguishes, Error, Ordered, Part};
-//! use shaketable_layers::tx::{Isolation, Transaction};
+//! use shaketable_tx::{Isolation, Transaction};
 //! use foundationdb_tuple::Subspace;
 //!
 //! async fn largest<T: Transaction>(tx: &T) -> Result<usize, Error> {

@@ -36,7 +36,8 @@
 //! | delete entity | 2 ranges for each relationship | these ranges, the attributes, 1 for each pair | its pairs |
 //!
 //! ```
-//! use shaketable_layers::{entity::{Direction, Entities, Error}, id::Id, tx::{Isolation, Transaction}};
+//! use shaketable_layers::{entity::{Direction, Entities, Error}, id::Id};
+//! use shaketable_tx::{Isolation, Transaction};
 //! use std::collections::BTreeSet;
 //!
 //! async fn members<T: Transaction>(tx: &T, er: &Entities) -> Result<BTreeSet<Id>, Error> {

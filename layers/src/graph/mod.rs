@@ -33,7 +33,8 @@
 //! | remove user | 1 range | a range, and 1 for each edge | writers of the user's edges |
 //!
 //! ```
-//! use shaketable_layers::{graph::{Error, Graph}, id::Id, tx::{Isolation, Transaction}};
+//! use shaketable_layers::{graph::{Error, Graph}, id::Id};
+//! use shaketable_tx::{Isolation, Transaction};
 //! use std::collections::BTreeSet;
 //!
 //! async fn introduce<T: Transaction>(tx: &T, users: &Graph) -> Result<BTreeSet<Id>, Error> {

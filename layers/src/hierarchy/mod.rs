@@ -37,7 +37,8 @@
 //!
 //! ```
 //! use serde_json::json;
-//! use shaketable_layers::{hierarchy::{Error, Hierarchy}, tx::{Isolation, Transaction}};
+//! use shaketable_layers::hierarchy::{Error, Hierarchy};
+//! use shaketable_tx::{Isolation, Transaction};
 //!
 //! async fn colleagues<T: Transaction>(tx: &T, users: &Hierarchy) -> Result<Option<String>, Error> {
 //!     users.insert(tx, &[], &json!({"user": {"jones": {"group": ["sales", "service"]}}})).await?;

@@ -26,7 +26,8 @@
 //! | find, find_covered, find_page, find_between | one range of the index | – | writers whose entries enter or leave the range |
 //!
 //! ```
-//! use shaketable_layers::{index::{Error, users::{User, Users}}, tx::Transaction};
+//! use shaketable_layers::index::{Error, users::{User, Users}};
+//! use shaketable_tx::Transaction;
 //!
 //! async fn move_house<T: Transaction>(tx: &T, users: &Users, id: &str) -> Result<Vec<String>, Error> {
 //!     if let Some(user) = users.get_user(tx, id).await? {

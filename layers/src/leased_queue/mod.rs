@@ -46,7 +46,8 @@
 //! | release, expire | 2 keys | 3 | renewing or ending this lease, claims |
 //!
 //! ```
-//! use shaketable_layers::{leased_queue::{Error, Hold, LeasedQueue}, tx::Transaction};
+//! use shaketable_layers::leased_queue::{Error, Hold, LeasedQueue};
+//! use shaketable_tx::Transaction;
 //!
 //! /// Sends the letter when the job is done: exactly once, however often the job was claimed.
 //! async fn finish<T: Transaction>(tx: &T, jobs: &LeasedQueue, hold: Hold, letter: &[u8]) -> Result<(), Error> {

@@ -34,7 +34,8 @@
 //! | walk | 2 keys per node, sequentially | – | every change of a link on the way |
 //!
 //! ```
-//! use shaketable_layers::{id::Id, list::{Error, List}, tx::{Isolation, Transaction}};
+//! use shaketable_layers::{id::Id, list::{Error, List}};
+//! use shaketable_tx::{Isolation, Transaction};
 //!
 //! async fn leave_out_the_second<T: Transaction>(tx: &T, line: &List) -> Result<Vec<Id>, Error> {
 //!     line.push_front(tx, &"smith".into(), b"").await?;

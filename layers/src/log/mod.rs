@@ -36,11 +36,8 @@
 //! | tail | 1 range and 1 watch each time it is woken | – | – |
 //!
 //! ```
-//! use shaketable_layers::{
-//!     log::{Appended, Error, Log, Position},
-//!     once::{Outcome, Session},
-//!     tx::{Database, Isolation, Transaction},
-//! };
+//! use shaketable_layers::log::{Appended, Error, Log, Position};
+//! use shaketable_tx::{Database, Isolation, Transaction, once::{Outcome, Session}};
 //!
 //! async fn note<D: Database>(session: &mut Session<D>, log: &Log) -> Outcome<Appended, Error> {
 //!     session.apply(|tx| async move { log.append(&tx, b"what happened").await }).await
@@ -55,7 +52,8 @@
 //! Before the commit there is no position up to which the log could be trimmed:
 //!
 //! ```compile_fail,E0308
-//! use shaketable_layers::{log::{Error, Log}, tx::Transaction};
+//! use shaketable_layers::log::{Error, Log};
+//! use shaketable_tx::Transaction;
 //!
 //! async fn trim_all<T: Transaction>(tx: &T, log: &Log) -> Result<(), Error> {
 //!     let appended = log.append(tx, b"the last entry").await?;

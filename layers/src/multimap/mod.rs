@@ -29,7 +29,8 @@
 //! | get | 1 range | – | writers under the index |
 //!
 //! ```
-//! use shaketable_layers::{multimap::{Error, Multimap}, tx::{Isolation, Transaction}};
+//! use shaketable_layers::multimap::{Error, Multimap};
+//! use shaketable_tx::{Isolation, Transaction};
 //!
 //! async fn classes<T: Transaction>(tx: &T, enroll: &Multimap) -> Result<usize, Error> {
 //!     let student = "s1".into();

@@ -39,7 +39,8 @@
 //! | items, len; items_page | everything; the page | – | every change of what is read |
 //!
 //! ```
-//! use shaketable_layers::{priority_queue::{Error, PriorityQueue}, queue::ItemId, tx::{Isolation, Transaction}};
+//! use shaketable_layers::{priority_queue::{Error, PriorityQueue}, queue::ItemId};
+//! use shaketable_tx::{Isolation, Transaction};
 //!
 //! /// The patient with the most urgent operation goes first; ids are drawn before the retry loop.
 //! async fn triage<T: Transaction>(tx: &T, patients: &PriorityQueue, ids: [ItemId; 2]) -> Result<(), Error> {

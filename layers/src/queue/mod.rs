@@ -46,11 +46,8 @@
 //! The keys are described in the module `keys`.
 //!
 //! ```
-//! use shaketable_layers::{
-//!     once::{Outcome, Session},
-//!     queue::{Error, Item, ItemId, Position, Queue},
-//!     tx::Database,
-//! };
+//! use shaketable_layers::queue::{Error, Item, ItemId, Position, Queue};
+//! use shaketable_tx::{Database, once::{Outcome, Session}};
 //!
 //! // Exactly once: after an unknown result, `resolve` returns the fate of the session's last operation. The
 //! // id is drawn once, however often the transaction is retried.

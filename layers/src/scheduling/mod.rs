@@ -34,7 +34,8 @@
 //! | seats_left, classes_of | the class; the student's sign-ups | – | changes of these |
 //!
 //! ```
-//! use shaketable_layers::{scheduling::{Change, Error, Refusal, Scheduling}, tx::Transaction};
+//! use shaketable_layers::scheduling::{Change, Error, Refusal, Scheduling};
+//! use shaketable_tx::Transaction;
 //!
 //! // The first of several classes that has a seat left.
 //! async fn any_of<T: Transaction>(

@@ -46,7 +46,8 @@
 //! | reclaim | 1 key | 2 | a collection of the same item |
 //!
 //! ```
-//! use shaketable_layers::{once::{Outcome, Session}, staged_queue::{Error, StagedQueue}, tx::Database};
+//! use shaketable_layers::staged_queue::{Error, StagedQueue};
+//! use shaketable_tx::{Database, once::{Outcome, Session}};
 //! use std::time::Duration;
 //!
 //! async fn work<D: Database>(session: &mut Session<D>, jobs: &StagedQueue) -> Result<(), Error> {

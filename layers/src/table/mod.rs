@@ -31,7 +31,8 @@
 //! | set or delete a row, more orders | 1 range | 1 range, 1 per cell and order | readers and writers in the row |
 //!
 //! ```
-//! use shaketable_layers::{table::{Error, Table}, tx::{Isolation, Transaction}};
+//! use shaketable_layers::table::{Error, Table};
+//! use shaketable_tx::{Isolation, Transaction};
 //!
 //! async fn stock<T: Transaction>(tx: &T, table: &Table) -> Result<usize, Error> {
 //!     table.set_cell(tx, &"bolts".into(), &"Oslo".into(), b"12").await?;

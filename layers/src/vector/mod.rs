@@ -40,7 +40,8 @@
 //! | scan, stored | 1 range; 1 row more if it ends in a hole | – | writers of the range |
 //!
 //! ```
-//! use shaketable_layers::{tx::{Isolation, Transaction}, vector::{Error, Vector}};
+//! use shaketable_layers::vector::{Error, Vector};
+//! use shaketable_tx::{Isolation, Transaction};
 //!
 //! async fn three_words<T: Transaction>(tx: &T, words: &Vector) -> Result<Vec<bytes::Bytes>, Error> {
 //!     words.resize(tx, 0).await?;

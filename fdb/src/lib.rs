@@ -20,7 +20,7 @@
 //! * It has no executor. Its futures are woken by the client's network thread and can run on any executor.
 //!
 #![cfg_attr(feature = "fdb-client", doc = "```no_run")]
-#![cfg_attr(not(feature = "fdb-client"), doc = "```ignore")]
+#![cfg_attr(not(feature = "fdb-client"), doc = "```text")]
 //! use shaketable_fdb::{ClusterFile, FdbDatabase, Network};
 //! use shaketable_tx::{Database, Transaction, real::reach};
 //! use std::{error::Error, path::Path, time::Duration};

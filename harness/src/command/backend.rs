@@ -224,11 +224,12 @@ pub mod real {
 
         /// Calls `work` with the prefix of its keys, which are cleared afterwards.
         pub fn below<T>(&self, work: impl AsyncFnOnce(&AnyDatabase, &[u8]) -> T) -> Result<T, Refusal> {
-            let done = self.monitored(None, work(&self.db, &self.site.prefix()));
+            // If the cluster is lost, nothing can be cleared.
+            let done = self.monitored(None, work(&self.db, &self.site.prefix()))?;
             if !self.keep {
                 self.clear(&format!("the prefix {}", self.site.name()), self.site.clear(&self.db));
             }
-            done
+            Ok(done)
         }
 
         /// Calls `work` with the whole user keyspace, which must be empty and is cleared afterwards.

@@ -1,19 +1,11 @@
 //! The cost of running: CPU time, real time, memory. These functions must not be called inside of a run,
 //! where madsim replaces the clocks.
 
-use rustix::time::{ClockId, clock_gettime};
+pub use crate::run::pool::cpu as thread_cpu;
+use crate::run::pool::nanoseconds;
+use rustix::time::ClockId;
 use shaketable_reports::Cost;
 use std::time::Duration;
-
-fn nanoseconds(clock: ClockId) -> u64 {
-    let time = clock_gettime(clock);
-    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
-}
-
-/// CPU time of this thread, nanoseconds.
-pub fn thread_cpu() -> u64 {
-    nanoseconds(ClockId::ThreadCPUTime)
-}
 
 /// Real time since an arbitrary start, nanoseconds.
 pub fn wall() -> u64 {

@@ -223,13 +223,13 @@ mod tests {
     #[test]
     fn a_crate_names_sources_by_the_way_to_them_or_a_released_version() {
         let version = env!("CARGO_PKG_VERSION");
-        let crate_ = Path::new("/work/layers/stock");
+        let crate_ = Path::new("/home/ann/layers/stock");
         assert_eq!(dependency(crate_, None, "tx"), Ok(format!("{{ version = \"{version}\" }}")));
         assert!(dependency(crate_, Some(Path::new("nowhere")), "tx").is_err());
         for (sources, from_there) in [
-            ("/work/shaketable/tx", "../../shaketable/tx"),
-            ("/work/layers/stock/shaketable/tx", "shaketable/tx"),
-            ("/srv/tx", "../../../srv/tx"),
+            ("/home/ann/shaketable/tx", "../../shaketable/tx"),
+            ("/home/ann/layers/stock/shaketable/tx", "shaketable/tx"),
+            ("/srv/tx", "../../../../srv/tx"),
         ] {
             assert_eq!(way(crate_, Path::new(sources)), Path::new(from_there));
         }

@@ -1,6 +1,8 @@
 //! Distributes work over threads: numbered pieces, started in order, each done entirely by one thread.
 
+use rustix::time::{ClockId, clock_gettime};
 use std::{
+    cell::Cell,
     panic::resume_unwind,
     sync::{
         atomic::{AtomicU64, Ordering},
@@ -75,15 +77,48 @@ pub fn run<T: Send>(
 pub fn alone<T: Send>(work: impl FnOnce() -> T + Send) -> T {
     let done = thread::scope(|scope| {
         let builder = thread::Builder::new().name("run".to_owned()).stack_size(STACK);
-        builder.spawn_scoped(scope, work).expect("the system can start a thread").join()
+        let counted = || (work(), cpu());
+        builder.spawn_scoped(scope, counted).expect("the system can start a thread").join()
     });
-    done.unwrap_or_else(|panic| resume_unwind(panic))
+    let (done, spent) = done.unwrap_or_else(|panic| resume_unwind(panic));
+    ALONE.set(ALONE.get() + spent);
+    done
+}
+
+thread_local! {
+    /// The CPU time of the threads whose work this one has waited for, nanoseconds.
+    static ALONE: Cell<u64> = const { Cell::new(0) };
+}
+
+/// CPU time of this thread, and of the runs that it has done [`alone`], nanoseconds. Must not be called
+/// inside of a run, where madsim replaces the clocks.
+pub fn cpu() -> u64 {
+    nanoseconds(ClockId::ThreadCPUTime) + ALONE.get()
+}
+
+/// What a clock shows, nanoseconds.
+pub fn nanoseconds(clock: ClockId) -> u64 {
+    let time = clock_gettime(clock);
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use std::collections::BTreeSet;
+
+    #[test]
+    fn the_time_of_runs_is_that_of_the_thread_that_waits_for_them() {
+        const BUSY: u64 = 5_000_000;
+        let before = cpu();
+        let spent = alone(|| {
+            // In a run of a run, as a shrinker's.
+            alone(|| while nanoseconds(ClockId::ThreadCPUTime) < BUSY {});
+            cpu()
+        });
+        assert!(spent >= BUSY, "{spent}");
+        assert!(cpu() - before >= spent, "{before} {spent} {}", cpu());
+    }
 
     fn collect(pieces: u64, jobs: usize, stop: impl Fn() -> bool + Sync) -> (u64, BTreeSet<(u64, u64)>) {
         let mut results = BTreeSet::new();

@@ -18,9 +18,9 @@ pub use describe::state_machine;
 pub use describe::{
     erased,
     invariants::{self, Guarded, Invariants},
-    isolation, models, sessions, specimen, strategies,
-    unfit::{self, Unfit},
-    waiting, weakened,
+    isolation,
+    misfit::Misfit,
+    models, sessions, specimen, strategies, waiting, weakened,
     workload::{self, Bug, Outcome, Step, Workload},
 };
 pub use judge::{finding, panics};

@@ -5,7 +5,7 @@ use bytes::Bytes;
 use proptest::{collection::vec, prelude::*};
 use serde::{Deserialize, Serialize};
 use shaketable::finding::{Finding, Kind, Verdict};
-use shaketable::{Bug, Outcome, Shake, Step, Workload};
+use shaketable::{Bug, Misfit, Outcome, Shake, Step, Workload};
 use shaketable_sim::{
     faults::{Family, Profile},
     proto::Mutation,
@@ -308,28 +308,28 @@ impl Workload for Register {
         None
     }
 
-    fn step(&self, model: &mut Option<u32>, step: &Step<'_, Self>) -> Result<(), String> {
+    fn step(&self, model: &mut Option<u32>, step: &Step<'_, Self>) -> Result<(), Misfit> {
         assert!(self.behavior != Behavior::ModelPanics || step.index < 10, "no eleventh operation");
         match (step.op, step.answer) {
             (Op::Set(value), _) if step.committed => *model = Some(*value),
             (Op::Set(_), Some(_)) => return Err("acknowledged, but nothing was committed".into()),
             (Op::Get, Some(read)) if read != model => {
-                return Err(format!("read {read:?} where the model has {model:?}"));
+                return Err(format!("read {read:?} where the model has {model:?}").into());
             }
             _ => {}
         }
         Ok(())
     }
 
-    async fn audit<D: Database>(&self, tx: &D::Transaction) -> Result<Result<(), String>, Error> {
+    async fn audit<D: Database>(&self, tx: &D::Transaction) -> Result<Result<(), Misfit>, Error> {
         let mark = tx.get(MARK, Isolation::Serializable).await?;
         Ok(mark.map_or(Ok(()), |_| Err("a set is in progress".into())))
     }
 
-    async fn check<D: Database>(&self, db: &D, model: &Option<u32>) -> Result<Result<(), String>, Error> {
+    async fn check<D: Database>(&self, db: &D, model: &Option<u32>) -> Result<Result<(), Misfit>, Error> {
         let read = db.run(|tx, _| async move { tx.get(KEY, Isolation::Serializable).await }).await;
         let read = number(read.map_err(|e| e.error)?);
-        Ok(if read == *model { Ok(()) } else { Err(format!("contains {read:?}, not {model:?}")) })
+        Ok(if read == *model { Ok(()) } else { Err(format!("contains {read:?}, not {model:?}").into()) })
     }
 }
 

@@ -3,6 +3,7 @@
 //! the sweep vacuous.
 
 use shaketable::{
+    Misfit,
     finding::{Finding, Kind},
     prelude::*,
 };
@@ -247,22 +248,22 @@ impl Workload for Plain {
     fn model(&self) -> u64 {
         0
     }
-    fn step(&self, sum: &mut u64, step: &Step<'_, Self>) -> Result<(), String> {
+    fn step(&self, sum: &mut u64, step: &Step<'_, Self>) -> Result<(), Misfit> {
         if let (Op::Add(n), true) = (step.op, step.committed) {
             *sum += n;
         }
         match step.answer {
-            Some(Answer::Sum(found)) if found != sum => Err(format!("{found} in place of {sum}")),
+            Some(Answer::Sum(found)) if found != sum => Err(format!("{found} in place of {sum}").into()),
             _ => Ok(()),
         }
     }
-    async fn audit<D: Database>(&self, _: &D::Transaction) -> tx::Result<Result<(), String>> {
+    async fn audit<D: Database>(&self, _: &D::Transaction) -> tx::Result<Result<(), Misfit>> {
         Ok(Ok(()))
     }
-    async fn check<D: Database>(&self, db: &D, sum: &u64) -> tx::Result<Result<(), String>> {
+    async fn check<D: Database>(&self, db: &D, sum: &u64) -> tx::Result<Result<(), Misfit>> {
         let stored = db.run(|tx, _| async move { tx.get(KEY, Serializable).await }).await;
         let stored = number(stored.map_err(|e: tx::RunError<Error>| e.error)?);
-        Ok(if stored == *sum { Ok(()) } else { Err(format!("{stored} in place of {sum}")) })
+        Ok(if stored == *sum { Ok(()) } else { Err(format!("{stored} in place of {sum}").into()) })
     }
 }
 

@@ -14,11 +14,10 @@
 use foundationdb_tuple::{Subspace, Versionstamp, pack, unpack};
 use futures::future::{Either, select};
 use shaketable_tx::{
+    Database,
+    Isolation::{self, Serializable, Snapshot},
+    MutationType, RangeOption, Transaction,
     once::{Outcome, Packed, Session},
-    
-        Database,
-        Isolation::{self, Serializable, Snapshot},
-        MutationType, RangeOption, Transaction,
 };
 use std::time::Duration;
 

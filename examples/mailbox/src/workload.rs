@@ -9,7 +9,7 @@ use crate::{
     planted,
 };
 use foundationdb_tuple::Versionstamp;
-use shaketable::prelude::*;
+use shaketable::{Misfit, prelude::*};
 use shaketable_tx::once::Packed;
 use std::{collections::VecDeque, time::Duration};
 
@@ -102,8 +102,8 @@ impl Mail {
 }
 
 /// What a failed read means to a judge: FoundationDB's error, or something that should not be there.
-fn read_failed<A>(error: Refusal) -> tx::Result<Result<A, String>> {
-    error.fdb().map_or_else(|| Ok(Err(error.to_string())), Err)
+fn read_failed<A>(error: Refusal) -> tx::Result<Result<A, Misfit>> {
+    error.fdb().map_or_else(|| Ok(Err(error.to_string().into())), Err)
 }
 
 /// What an exactly-once operation returned, for the judges.
@@ -267,7 +267,7 @@ impl Workload for Mail {
         Model { stored, first_since: vec![0; self.mailboxes as usize] }
     }
 
-    fn step(&self, model: &mut Model, step: &Step<'_, Self>) -> Result<(), String> {
+    fn step(&self, model: &mut Model, step: &Step<'_, Self>) -> Result<(), Misfit> {
         let now = step.stamp.map_or(0, |[version @ .., _, _]| Version::from_be_bytes(version));
         let (at, Stored { mailboxes, desks }) = (self.mailbox(step.client), &mut model.stored);
         let mut wait = None;
@@ -280,9 +280,9 @@ impl Workload for Mail {
                 mailboxes[mailbox].push_back(*job);
                 Answer::Posted
             }
-            (Op::Post { .. }, false) => return Err("nothing was committed".to_owned()),
+            (Op::Post { .. }, false) => return Err("nothing was committed".to_owned().into()),
             (Op::Take { .. }, true) if desks[step.client].is_some() => {
-                return Err(format!("claimed a job, and has {:?}", desks[step.client]));
+                return Err(format!("claimed a job, and has {:?}", desks[step.client]).into());
             }
             (Op::Take { patience }, true) => {
                 let job = mailboxes[at].pop_front().ok_or("claimed a job of an empty mailbox")?;
@@ -294,7 +294,7 @@ impl Workload for Mail {
             (Op::Take { .. }, false) if desks[step.client].is_some() => Answer::Took(desks[step.client]),
             (Op::Take { patience }, false) => {
                 if let Some(job) = mailboxes[at].front() {
-                    return Err(format!("took nothing, and job {job} is there"));
+                    return Err(format!("took nothing, and job {job} is there").into());
                 }
                 wait = Some(Wait { patience: patience * MILLISECOND, found: None });
                 Answer::Took(None)
@@ -304,14 +304,14 @@ impl Workload for Mail {
                     desks[step.client] = None;
                     Answer::Finished(job)
                 }
-                (Some(job), false) => return Err(format!("finished nothing, and has job {job}")),
-                (None, true) => return Err("finished a job, and has none".to_owned()),
+                (Some(job), false) => return Err(format!("finished nothing, and has job {job}").into()),
+                (None, true) => return Err("finished a job, and has none".to_owned().into()),
                 (None, false) => Answer::Refused(Refusal::NoJob.to_string()),
             },
         };
         match (step.answer, wait) {
             (Some(answer), _) if *answer != expected => {
-                Err(format!("returned {answer:?}, should return {expected:?}"))
+                Err(format!("returned {answer:?}, should return {expected:?}").into())
             }
             (Some(_), Some(wait)) => step.waited(wait),
             _ => Ok(()),
@@ -319,7 +319,7 @@ impl Workload for Mail {
     }
 
     /// No job is in two places.
-    async fn audit<D: Database>(&self, tx: &D::Transaction) -> tx::Result<Result<(), String>> {
+    async fn audit<D: Database>(&self, tx: &D::Transaction) -> tx::Result<Result<(), Misfit>> {
         let stored = match self.read(tx).await {
             Ok(stored) => stored,
             Err(error) => return read_failed(error),
@@ -328,19 +328,19 @@ impl Workload for Mail {
         jobs.extend(stored.desks.into_iter().flatten());
         jobs.sort_unstable();
         Ok(match jobs.windows(2).find(|pair| pair[0] == pair[1]) {
-            Some(pair) => Err(format!("job {} is in two places", pair[0])),
+            Some(pair) => Err(format!("job {} is in two places", pair[0]).into()),
             None => Ok(()),
         })
     }
 
-    async fn check<D: Database>(&self, db: &D, model: &Model) -> tx::Result<Result<(), String>> {
+    async fn check<D: Database>(&self, db: &D, model: &Model) -> tx::Result<Result<(), Misfit>> {
         let stored = match db.run(|tx, _| async move { self.read(&tx).await }).await {
             Ok(stored) => stored,
             Err(failed) => return read_failed(failed.error),
         };
         Ok(match stored == model.stored {
             true => Ok(()),
-            false => Err(format!("{stored:?} is stored, and should be {:?}", model.stored)),
+            false => Err(format!("{stored:?} is stored, and should be {:?}", model.stored).into()),
         })
     }
 }

@@ -12,6 +12,7 @@ use foundationdb::{
     tuple::{Subspace, unpack},
 };
 use shaketable::{
+    Misfit,
     foundationdb::{database, outcome},
     prelude::*,
 };
@@ -238,19 +239,19 @@ impl Workload for Election {
         Model::default()
     }
 
-    fn step(&self, model: &mut Model, step: &Step<'_, Self>) -> Result<(), String> {
+    fn step(&self, model: &mut Model, step: &Step<'_, Self>) -> Result<(), Misfit> {
         let leads = |row: &Row| row.1 == name(step.client);
         let expected = match (step.op, written(step.mutations)?) {
             (Op::Cycle, Some(Some(row))) => self.claim(model, row, step)?,
-            (Op::Cycle, Some(None)) => return Err("cleared the leader".to_owned()),
+            (Op::Cycle, Some(None)) => return Err("cleared the leader".to_owned().into()),
             (Op::Cycle, None) => match &model.leader {
                 Some(row) if !leads(row) => Answer::Follows(Some(row.0)),
-                _ => return Err("did not claim what was free".to_owned()),
+                _ => return Err("did not claim what was free".to_owned().into()),
             },
             (Op::Resign, written) => {
                 let was_leader = model.leader.as_ref().is_some_and(leads);
                 if was_leader != (written == Some(None)) {
-                    return Err("resigned without being the leader, or did not".to_owned());
+                    return Err("resigned without being the leader, or did not".to_owned().into());
                 }
                 if was_leader {
                     model.leader = None;
@@ -265,7 +266,7 @@ impl Workload for Election {
         });
         match wrong {
             // Where it only read: it may have read at another place.
-            Some(wrong) if !step.committed => return Err(wrong),
+            Some(wrong) if !step.committed => return Err(wrong.into()),
             None if !step.committed => {}
             Some(wrong) => drop(model.wrong.insert((step.client, step.index), wrong)),
             None => drop(model.wrong.remove(&(step.client, step.index))),
@@ -274,20 +275,20 @@ impl Workload for Election {
     }
 
     /// The stored leader can be read.
-    async fn audit<D: Database>(&self, tx: &D::Transaction) -> tx::Result<Result<(), String>> {
+    async fn audit<D: Database>(&self, tx: &D::Transaction) -> tx::Result<Result<(), Misfit>> {
         let stored = tx.get(&leader_key(), Serializable).await?;
         let row = stored.map(|stored| unpack::<Row>(&stored)).transpose();
-        Ok(row.map(|_| ()).map_err(|error| format!("the leader: {error:?}")))
+        Ok(row.map(|_| ()).map_err(|error| format!("the leader: {error:?}").into()))
     }
 
-    async fn check<D: Database>(&self, db: &D, model: &Model) -> tx::Result<Result<(), String>> {
+    async fn check<D: Database>(&self, db: &D, model: &Model) -> tx::Result<Result<(), Misfit>> {
         let read = db.run(|tx, _| async move { tx.get(&leader_key(), Serializable).await }).await;
         let stored = read.map_err(|failed: tx::RunError<tx::Error>| failed.error)?;
         let stored = stored.and_then(|stored| unpack::<Row>(&stored).ok());
         Ok(match (model.wrong.values().next(), stored == model.leader) {
-            (Some(wrong), _) => Err(wrong.clone()),
+            (Some(wrong), _) => Err(wrong.clone().into()),
             (None, true) => Ok(()),
-            (None, false) => Err(format!("{stored:?} is stored, and should be {:?}", model.leader)),
+            (None, false) => Err(format!("{stored:?} is stored, and should be {:?}", model.leader).into()),
         })
     }
 }

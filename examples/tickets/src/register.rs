@@ -12,6 +12,7 @@ use foundationdb::{
     tuple::{Subspace, unpack},
 };
 use shaketable::{
+    Misfit,
     foundationdb::{database, outcome},
     prelude::*,
 };
@@ -195,7 +196,7 @@ impl Workload for Register {
         Model::default()
     }
 
-    fn step(&self, model: &mut Model, step: &Step<'_, Self>) -> Result<(), String> {
+    fn step(&self, model: &mut Model, step: &Step<'_, Self>) -> Result<(), Misfit> {
         let mut after = model.clone();
         let expected = match *step.op {
             Op::Read { rank } => {
@@ -212,7 +213,7 @@ impl Workload for Register {
             Op::Look => Answer::Looked(model.value.clone()),
         };
         if step.committed != (after != *model) {
-            return Err(format!("wrote: {}; it should be {after:?}", step.committed));
+            return Err(format!("wrote: {}; it should be {after:?}", step.committed).into());
         }
         *model = after;
         if let (Some(Answer::Read(rank, value)), true) = (step.answer, step.committed)
@@ -220,30 +221,32 @@ impl Workload for Register {
         {
             // It raised the rank of reads, was repeated after an unknown result, and read a later write.
             let is_a_write = *value == Some(rank.to_string().into_bytes());
-            return is_a_write.then_some(()).ok_or(format!("returned {value:?} for rank {rank}"));
+            return is_a_write.then_some(()).ok_or(format!("returned {value:?} for rank {rank}").into());
         }
         match step.answer {
             Some(answer) if *answer != expected => {
-                Err(format!("returned {answer:?}, should return {expected:?}"))
+                Err(format!("returned {answer:?}, should return {expected:?}").into())
             }
             _ => Ok(()),
         }
     }
 
     /// A register that was written has a value.
-    async fn audit<D: Database>(&self, tx: &D::Transaction) -> tx::Result<Result<(), String>> {
-        Ok(self.stored(tx).await?.and_then(|stored| match (stored.write > 0) == stored.value.is_some() {
-            true => Ok(()),
-            false => Err(format!("{stored:?}")),
+    async fn audit<D: Database>(&self, tx: &D::Transaction) -> tx::Result<Result<(), Misfit>> {
+        Ok(self.stored(tx).await?.map_err(Misfit::from).and_then(|stored| {
+            match (stored.write > 0) == stored.value.is_some() {
+                true => Ok(()),
+                false => Err(format!("{stored:?}").into()),
+            }
         }))
     }
 
-    async fn check<D: Database>(&self, db: &D, model: &Model) -> tx::Result<Result<(), String>> {
+    async fn check<D: Database>(&self, db: &D, model: &Model) -> tx::Result<Result<(), Misfit>> {
         let stored = db.run(|tx, _| async move { self.stored(&tx).await }).await;
         let stored = stored.map_err(|failed: tx::RunError<tx::Error>| failed.error)?;
-        Ok(stored.and_then(|stored| match stored == *model {
+        Ok(stored.map_err(Misfit::from).and_then(|stored| match stored == *model {
             true => Ok(()),
-            false => Err(format!("{stored:?} is stored, and should be {model:?}")),
+            false => Err(format!("{stored:?} is stored, and should be {model:?}").into()),
         }))
     }
 }

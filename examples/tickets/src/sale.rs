@@ -3,6 +3,7 @@
 use crate::shop::{self, SoldOut};
 use foundationdb::{FdbBindingError, tuple::unpack};
 use shaketable::{
+    Misfit,
     foundationdb::{database, outcome},
     prelude::*,
 };
@@ -177,23 +178,23 @@ impl Workload for Sale {
         Model { free: (0..self.seats).collect(), orders: BTreeMap::new() }
     }
 
-    fn step(&self, model: &mut Model, step: &Step<'_, Self>) -> Result<(), String> {
+    fn step(&self, model: &mut Model, step: &Step<'_, Self>) -> Result<(), Misfit> {
         let expected = match (step.op, step.committed) {
             (Op::Buy { order }, committed) => match (model.orders.get(order), committed) {
                 (Some(seat), false) => Answer::Seat(*seat),
-                (Some(seat), true) => return Err(format!("bought another seat, and has {seat}")),
+                (Some(seat), true) => return Err(format!("bought another seat, and has {seat}").into()),
                 (None, true) => {
                     let seat = model.free.pop_first().ok_or("bought a seat, and none was free")?;
                     model.orders.insert(*order, seat);
                     Answer::Seat(seat)
                 }
                 (None, false) if model.free.is_empty() => Answer::SoldOut,
-                (None, false) => return Err("bought nothing, and a seat was free".to_owned()),
+                (None, false) => return Err("bought nothing, and a seat was free".to_owned().into()),
             },
             (Op::GiveBack { order }, committed) => {
                 let seat = committed.then(|| model.orders.remove(order)).flatten();
                 if committed != seat.is_some() || model.orders.contains_key(order) {
-                    return Err("did not give the seat of its order back".to_owned());
+                    return Err("did not give the seat of its order back".to_owned().into());
                 }
                 model.free.extend(seat);
                 match self.planted {
@@ -205,23 +206,23 @@ impl Workload for Sale {
         };
         match step.answer {
             Some(answer) if *answer != expected => {
-                Err(format!("returned {answer:?}, should return {expected:?}"))
+                Err(format!("returned {answer:?}, should return {expected:?}").into())
             }
             _ => Ok(()),
         }
     }
 
     /// Each seat is either free or sold to one order.
-    async fn audit<D: Database>(&self, tx: &D::Transaction) -> tx::Result<Result<(), String>> {
-        Ok(self.read(tx).await?.map(|_| ()))
+    async fn audit<D: Database>(&self, tx: &D::Transaction) -> tx::Result<Result<(), Misfit>> {
+        Ok(self.read(tx).await?.map(|_| ()).map_err(Misfit::from))
     }
 
-    async fn check<D: Database>(&self, db: &D, model: &Model) -> tx::Result<Result<(), String>> {
+    async fn check<D: Database>(&self, db: &D, model: &Model) -> tx::Result<Result<(), Misfit>> {
         let stored = db.run(|tx, _| async move { self.read(&tx).await }).await;
         let stored = stored.map_err(|failed: tx::RunError<tx::Error>| failed.error)?;
-        Ok(stored.and_then(|stored| match stored == *model {
+        Ok(stored.map_err(Misfit::from).and_then(|stored| match stored == *model {
             true => Ok(()),
-            false => Err(format!("{stored:?} is stored, and should be {model:?}")),
+            false => Err(format!("{stored:?} is stored, and should be {model:?}").into()),
         }))
     }
 }

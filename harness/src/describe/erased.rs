@@ -3,6 +3,7 @@
 //! workload.
 
 use crate::{
+    describe::misfit::Misfit,
     describe::strict::{self, PlanError},
     describe::waiting::Timing,
     describe::workload::{Bug, Outcome, Step, Workload},
@@ -233,13 +234,13 @@ pub trait ErasedWorkload: Any + Debug + erased_serde::Serialize + Send + Sync {
         error: Error,
     ) -> LocalBoxFuture<'a, Outcome<AnyValue>>;
     fn model(&self) -> AnyModel;
-    fn step(&self, model: &mut AnyModel, step: &AnyStep<'_>) -> Result<(), String>;
-    fn audit<'a>(&'a self, tx: &'a AnyTransaction) -> LocalBoxFuture<'a, Result<Result<(), String>, Error>>;
+    fn step(&self, model: &mut AnyModel, step: &AnyStep<'_>) -> Result<(), Misfit>;
+    fn audit<'a>(&'a self, tx: &'a AnyTransaction) -> LocalBoxFuture<'a, Result<Result<(), Misfit>, Error>>;
     fn check<'a>(
         &'a self,
         db: &'a AnyDatabase,
         model: &'a AnyModel,
-    ) -> LocalBoxFuture<'a, Result<Result<(), String>, Error>>;
+    ) -> LocalBoxFuture<'a, Result<Result<(), Misfit>, Error>>;
 }
 
 /// What a client observes of an operation, without types.
@@ -353,17 +354,17 @@ impl<W: Workload> ErasedWorkload for W {
     fn model(&self) -> AnyModel {
         AnyModel(Box::new(Workload::model(self)))
     }
-    fn step(&self, model: &mut AnyModel, step: &AnyStep<'_>) -> Result<(), String> {
+    fn step(&self, model: &mut AnyModel, step: &AnyStep<'_>) -> Result<(), Misfit> {
         Workload::step(self, model.of_mut(), &step.of())
     }
-    fn audit<'a>(&'a self, tx: &'a AnyTransaction) -> LocalBoxFuture<'a, Result<Result<(), String>, Error>> {
+    fn audit<'a>(&'a self, tx: &'a AnyTransaction) -> LocalBoxFuture<'a, Result<Result<(), Misfit>, Error>> {
         Workload::audit::<AnyDatabase>(self, tx).boxed_local()
     }
     fn check<'a>(
         &'a self,
         db: &'a AnyDatabase,
         model: &'a AnyModel,
-    ) -> LocalBoxFuture<'a, Result<Result<(), String>, Error>> {
+    ) -> LocalBoxFuture<'a, Result<Result<(), Misfit>, Error>> {
         Workload::check(self, db, model.of()).boxed_local()
     }
 }

@@ -7,6 +7,7 @@
 //! [`Specimen`](crate::describe::specimen::Specimen) has a model.
 
 use crate::{
+    describe::misfit::Misfit,
     describe::sessions::{self, slots},
     describe::specimen::UNRECORDED,
     describe::workload::{Bug, Outcome, Step, Workload},
@@ -116,10 +117,10 @@ fn refused<E: RetryError + Display>(error: &E) -> Outcome<Answer> {
 }
 
 /// Checks the invariants in a transaction.
-async fn audit<I: Invariants, T: Transaction>(tx: &T) -> tx::Result<Result<(), String>> {
+async fn audit<I: Invariants, T: Transaction>(tx: &T) -> tx::Result<Result<(), Misfit>> {
     match I::holds(tx).await {
-        Ok(verdict) => Ok(verdict),
-        Err(error) => error.fdb().map_or_else(|| Ok(Err(error.to_string())), Err),
+        Ok(verdict) => Ok(verdict.map_err(Misfit::from)),
+        Err(error) => error.fdb().map_or_else(|| Ok(Err(error.to_string().into())), Err),
     }
 }
 
@@ -216,22 +217,22 @@ impl<I: Invariants> Workload for Guarded<I> {
 
     fn model(&self) {}
 
-    fn step(&self, (): &mut (), step: &Step<'_, Self>) -> Result<(), String> {
+    fn step(&self, (): &mut (), step: &Step<'_, Self>) -> Result<(), Misfit> {
         match (step.answer, step.committed) {
-            (Some(Answer::Refused(why)), true) => Err(format!("was refused and committed: {why}")),
+            (Some(Answer::Refused(why)), true) => Err(format!("was refused and committed: {why}").into()),
             // A session writes at least the record of the operation.
             (Some(Answer::Done), false) if !self.unrecorded => {
-                Err("answered, but nothing was committed".to_owned())
+                Err("answered, but nothing was committed".into())
             }
             _ => Ok(()),
         }
     }
 
-    async fn audit<D: Database>(&self, tx: &D::Transaction) -> tx::Result<Result<(), String>> {
+    async fn audit<D: Database>(&self, tx: &D::Transaction) -> tx::Result<Result<(), Misfit>> {
         audit::<I, _>(tx).await
     }
 
-    async fn check<D: Database>(&self, db: &D, (): &()) -> tx::Result<Result<(), String>> {
+    async fn check<D: Database>(&self, db: &D, (): &()) -> tx::Result<Result<(), Misfit>> {
         db.run(|tx, _| async move { audit::<I, _>(&tx).await }).await.map_err(|e| e.error)
     }
 }

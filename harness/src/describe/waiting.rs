@@ -5,7 +5,7 @@
 //! workload describes each [`Wait`] when it steps its model, and passes it to
 //! [`Step::waited`](crate::describe::workload::Step::waited).
 
-use super::unfit::{Cause, Unfit};
+use super::misfit::{Cause, Misfit};
 use shaketable_sim::{
     history::History,
     judges::Timeline,
@@ -72,14 +72,14 @@ impl Timing {
     }
 
     /// Judges a wait of an operation that was called and returned at these times. `read_version` is set if
-    /// the operation only read. The error is an [`Unfit`] that was told.
+    /// the operation only read.
     pub(crate) fn judge(
         &self,
         called: Nanos,
         returned: Nanos,
         read_version: Option<Version>,
         wait: Wait,
-    ) -> Result<(), String> {
+    ) -> Result<(), Misfit> {
         self.judged.set(self.judged.get() + 1);
         let seconds = |nanos: Nanos| nanos as f64 / 1e9;
         let Some(found) = wait.found else {
@@ -89,7 +89,7 @@ impl Timing {
                 let patience = format!("{:.3} s", seconds(wait.patience));
                 let message =
                     format!("answered after {waited} that nothing came, but was to wait for {patience}");
-                return Err(Unfit::new(message, patience, waited).because_of(Cause::Time).told());
+                return Err(Misfit::new(message, patience, waited).because_of(Cause::Time));
             }
             let known = self.known_at(end);
             return match read_version {
@@ -101,7 +101,7 @@ impl Timing {
                     );
                     let expected = format!("a read version of at least {known}");
                     let found = format!("read version {read_version}");
-                    Err(Unfit::new(message, expected, found).because_of(Cause::Commit(known)).told())
+                    Err(Misfit::new(message, expected, found).because_of(Cause::Commit(known)))
                 }
                 _ => Ok(()),
             };
@@ -116,7 +116,7 @@ impl Timing {
             );
             let expected = format!("an answer by {:.3} s", seconds(deadline));
             let answered = format!("an answer at {:.3} s", seconds(returned));
-            return Err(Unfit::new(message, expected, answered).because_of(Cause::Commit(found)).told());
+            return Err(Misfit::new(message, expected, answered).because_of(Cause::Commit(found)));
         }
         Ok(())
     }
@@ -174,7 +174,7 @@ mod tests {
         assert_eq!(judge(3 * SECOND, 20), Ok(()));
         assert_eq!(
             judge(2 * SECOND, 20).unwrap_err(),
-            "answered after 2.000 s that nothing came, but was to wait for 3.000 s"
+            "answered after 2.000 s that nothing came, but was to wait for 3.000 s".into()
         );
         assert!(judge(3 * SECOND - 1, 20).is_err());
         assert!(judge(3 * SECOND, 19).is_err());

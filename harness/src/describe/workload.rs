@@ -5,6 +5,7 @@
 
 use crate::{
     describe::kinds,
+    describe::misfit::Misfit,
     describe::sessions,
     describe::waiting::{Timing, Wait},
 };
@@ -92,7 +93,7 @@ impl<W: Workload> Step<'_, W> {
 
     /// Judges a wait of this operation. The answer must come soon after it became possible; an answer that
     /// nothing came is allowed only after the time limit of the wait. The error describes what is wrong.
-    pub fn waited(&self, wait: Wait) -> Result<(), String> {
+    pub fn waited(&self, wait: Wait) -> Result<(), Misfit> {
         self.timing.judge(self.called, self.returned, self.read_version.filter(|_| !self.committed), wait)
     }
 }
@@ -275,14 +276,14 @@ pub trait Workload: Clone + Debug + Serialize + DeserializeOwned + Send + Sync +
     /// Does one operation on the model, in commit order, and compares the answer. The error describes what
     /// does not match. An operation that only read may be tried at several places; what it changes in the
     /// model where it does not match is undone.
-    fn step(&self, model: &mut Self::Model, step: &Step<'_, Self>) -> Result<(), String>;
+    fn step(&self, model: &mut Self::Model, step: &Step<'_, Self>) -> Result<(), Misfit>;
 
     /// Reads the invariants, which hold at every version, in one transaction. The outer error is the error of
     /// the database; the inner error describes the broken invariant.
     fn audit<D: Database>(
         &self,
         tx: &D::Transaction,
-    ) -> impl Future<Output = Result<Result<(), String>, Error>>;
+    ) -> impl Future<Output = Result<Result<(), Misfit>, Error>>;
 
     /// Compares the final database, read in one or more transactions, with the final model. The outer error
     /// is the error of the database; the inner error describes the difference.
@@ -290,5 +291,5 @@ pub trait Workload: Clone + Debug + Serialize + DeserializeOwned + Send + Sync +
         &self,
         db: &D,
         model: &Self::Model,
-    ) -> impl Future<Output = Result<Result<(), String>, Error>>;
+    ) -> impl Future<Output = Result<Result<(), Misfit>, Error>>;
 }

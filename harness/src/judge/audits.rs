@@ -4,7 +4,7 @@
 //! so that the first version that breaks an invariant can be reported.
 
 use super::{Keyspace, Snapshot, Truth, witness::breaks};
-use crate::{describe::erased::AnyWorkload, judge::finding::Objection};
+use crate::{describe::erased::AnyWorkload, describe::misfit::Misfit, judge::finding::Objection};
 use futures::FutureExt;
 use shaketable_sim::{
     history::History,
@@ -55,9 +55,10 @@ pub fn judge(
             let broken = match earliest {
                 Some(first) => first.objection(history, truth),
                 // The setup broke it.
-                None => {
-                    Broken { since: from, objection: Objection { message: broken, ..Objection::default() } }
-                }
+                None => Broken {
+                    since: from,
+                    objection: Objection { message: broken.message, ..Objection::default() },
+                },
             };
             return (audited, Err(Box::new(broken)));
         }
@@ -75,7 +76,7 @@ struct First<'a> {
     version: Version,
     tx: &'a LoggedTransaction,
     /// What the audit says.
-    broken: String,
+    broken: Misfit,
     /// What it read.
     reads: Vec<KeyRange>,
 }
@@ -110,10 +111,10 @@ fn first_broken<'a>(workload: &AnyWorkload, writes: &[&'a Arc<LogEntry>], sound:
     None
 }
 
-fn audit(workload: &AnyWorkload, snapshot: &AnyTransaction) -> Result<(), String> {
+fn audit(workload: &AnyWorkload, snapshot: &AnyTransaction) -> Result<(), Misfit> {
     match workload.audit(snapshot).now_or_never() {
         Some(Ok(verdict)) => verdict,
-        Some(Err(error)) => Err(format!("the audit failed: {error}")),
-        None => Err("the audit waits for something other than a read of its transaction".to_owned()),
+        Some(Err(error)) => Err(format!("the audit failed: {error}").into()),
+        None => Err("the audit waits for something other than a read of its transaction".into()),
     }
 }

@@ -11,15 +11,14 @@ pub mod audits;
 pub mod conflict_free;
 pub mod finding;
 pub mod live;
-mod misfit;
 pub mod model;
 pub mod panics;
 mod snapshot;
 pub mod unexplained;
 pub mod vacuous;
 mod witness;
+mod witnesses;
 
-pub(crate) use misfit::of as of_operation;
 pub(crate) use shaketable_sim::judges::writes;
 pub use shaketable_sim::judges::{
     Evidence, Judge, Judgement, Keyspace, KnownCommit, Replica, Timeline, Truth, convergent, durable,
@@ -27,3 +26,4 @@ pub use shaketable_sim::judges::{
 };
 pub use snapshot::Snapshot;
 pub(crate) use witness::observed;
+pub(crate) use witnesses::of as of_operation;

@@ -20,12 +20,12 @@
 
 use super::{
     KnownCommit, Timeline, Truth,
-    misfit::{Key, Misfit, Unplaced},
+    witnesses::{Key, Mismatched, Unplaced},
     writes::{LAST, Place},
 };
 use crate::{
     describe::erased::{AnyModel, AnyStep, AnyValue, AnyWorkload},
-    describe::unfit::Unfit,
+    describe::misfit::Misfit,
     describe::waiting::Timing,
     describe::workload::{Operation, Outcome},
     judge::finding::Objection,
@@ -294,7 +294,7 @@ fn candidates<'a>(
 }
 
 /// An operation that does not fit, and which mismatch that is.
-type Unfitting = (fn(Box<Objection>) -> Mismatch, Box<Misfit>);
+type Misfitting = (fn(Box<Objection>) -> Mismatch, Box<Mismatched>);
 
 /// Steps the model through the operations in order.
 fn replay(
@@ -303,10 +303,10 @@ fn replay(
     operations: &[Vec<Operation<AnyValue>>],
     order: Vec<Candidate<'_>>,
     timing: &Timing,
-) -> Result<AnyModel, Unfitting> {
+) -> Result<AnyModel, Misfitting> {
     let mut model = workload.model();
     // Operations without an effect: the mismatch at the last place, or `None` once one of the places matches.
-    let mut mismatches: BTreeMap<Key, Option<Box<Misfit>>> = BTreeMap::new();
+    let mut mismatches: BTreeMap<Key, Option<Box<Mismatched>>> = BTreeMap::new();
     for Candidate { place, key, answer, effect, read_version } in order {
         let (client, index) = key;
         let (version, batch) = place;
@@ -326,16 +326,16 @@ fn replay(
             returned,
             timing,
         };
-        let misfit = |message, unfit| {
+        let mismatched = |misfit| {
             let effect = effect.map(|effect| (place, effect.attempt));
-            Box::new(Misfit { key, effect, read_version, message, unfit })
+            Box::new(Mismatched { key, effect, read_version, misfit })
         };
         // A read may fit at another of its places, and changes nothing where it does not.
         let before = (!committed).then(|| model.clone());
         let stepped = catch_unwind(AssertUnwindSafe(|| workload.step(&mut model, &step)));
         let stepped = stepped.map_err(|panic| {
             let message = format!("it panicked in {}: {}", describe(key, op), panics::message(&*panic));
-            (Mismatch::Model as fn(_) -> _, misfit(message, None))
+            (Mismatch::Model as fn(_) -> _, mismatched(message.into()))
         });
         let matches = stepped?.map_err(|why| {
             let how = match (committed, read_version) {
@@ -344,7 +344,7 @@ fn replay(
                 (false, None) => "neither read nor wrote and may take place",
             };
             let message = format!("{}, which {how} at version {version}: {why}", describe(key, op));
-            misfit(message, Unfit::of(&why))
+            mismatched(Misfit { message, ..why })
         });
         match matches {
             Err(misfit) if committed => return Err((Mismatch::Layer, misfit)),

@@ -2,7 +2,7 @@
 //! of its transactions ended with an error or was given up while it waited for an answer, or the run itself
 //! ended the operation: it dropped it, or its client died.
 
-use super::{Judgement, misfit};
+use super::{Judgement, witnesses};
 use crate::{
     describe::erased::AnyValue,
     describe::workload::{Operation, Outcome},
@@ -50,7 +50,7 @@ pub fn judge(
         })
         .collect();
     let Some(&(key, how, error, _)) = unexplained.first() else { return Ok(()) };
-    let attempts: Vec<_> = misfit::of_operation(history, key).map(|(id, _)| id).collect();
+    let attempts: Vec<_> = witnesses::of_operation(history, key).map(|(id, _)| id).collect();
     let met = match attempts.len() {
         0 => "it made no transaction".to_owned(),
         1 => "its transaction met no error".to_owned(),

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use foundationdb_tuple::{Subspace, Versionstamp};
 use futures::{FutureExt, future::BoxFuture};
-use shaketable::{Unfit, judge::Keyspace, sessions::slots, specimen, workload::Outcome};
+use shaketable::{Misfit, judge::Keyspace, sessions::slots, specimen, workload::Outcome};
 use shaketable_layers::queue::{ItemId, Position};
 use shaketable_sim::{proto::Mutation, trace::hash_bytes};
 use shaketable_tx::{
@@ -52,18 +52,20 @@ pub(crate) fn unexpected<A>(
 
 /// The result of a check that an error ended: an error of the layer is what the check has found, an error of
 /// FoundationDB is returned as it is.
-pub(crate) fn check_ended<A>(error: &(impl RetryError + Display)) -> tx::Result<Result<A, String>> {
-    error.fdb().map_or_else(|| Ok(Err(error.to_string())), Err)
+pub(crate) fn check_ended<A, E: From<String>>(
+    error: &(impl RetryError + Display),
+) -> tx::Result<Result<A, E>> {
+    error.fdb().map_or_else(|| Ok(Err(error.to_string().into())), Err)
 }
 
 /// Compares what is stored with what the model expects.
-pub(crate) fn compare<A: PartialEq + Debug>(stored: &A, expected: &A) -> Result<(), String> {
+pub(crate) fn compare<A: PartialEq + Debug>(stored: &A, expected: &A) -> Result<(), Misfit> {
     match stored == expected {
         true => Ok(()),
         false => {
             let (found, expected) = (format!("{stored:?}"), format!("{expected:?}"));
             let message = format!("the database holds {found}, should hold {expected}");
-            Err(Unfit::new(message, expected, found).told())
+            Err(Misfit::new(message, expected, found))
         }
     }
 }
@@ -76,11 +78,11 @@ pub(crate) type Call = (usize, usize);
 pub(crate) fn objection<A>(
     returned: &BTreeMap<Call, A>,
     objection: impl Fn(&Call, &A) -> Option<String>,
-) -> Result<(), String> {
+) -> Result<(), Misfit> {
     match returned.iter().find_map(|(call, answer)| objection(call, answer).map(|why| (call, why))) {
         Some(((client, index), why)) => {
             let message = format!("operation {index} of client {client} {why}");
-            Err(Unfit::of_operation(*client, *index, message).told())
+            Err(Misfit::of_operation(*client, *index, message))
         }
         None => Ok(()),
     }

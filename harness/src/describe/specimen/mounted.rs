@@ -6,8 +6,8 @@ use super::{
     planted::{BugState, Planted, UNRECORDED},
 };
 use crate::{
+    describe::misfit::Misfit,
     describe::sessions::{self, slots},
-    describe::unfit::Unfit,
     describe::workload::{Bug, Outcome, Step, Workload},
 };
 use bytes::Bytes;
@@ -188,7 +188,7 @@ impl<S: Specimen> Workload for Mounted<S> {
         self.specimen.model()
     }
 
-    fn step(&self, model: &mut S::Model, step: &Step<'_, Self>) -> Result<(), String> {
+    fn step(&self, model: &mut S::Model, step: &Step<'_, Self>) -> Result<(), Misfit> {
         let refusal = match step.answer {
             Some(Answer::Refused(message)) => Some(&message[..]),
             _ => None,
@@ -211,7 +211,7 @@ impl<S: Specimen> Workload for Mounted<S> {
         {
             let (found, expected) = (format!("{answer:?}"), format!("{expected:?}"));
             let message = format!("answered {found} where the model answers {expected}");
-            return Err(Unfit::new(message, expected, found).told());
+            return Err(Misfit::new(message, expected, found));
         }
         if let ([op], Answer::Done(answers), Some(_)) = (&step.op[..], &expected, step.answer)
             && let Some(wait) = self.specimen.wait(&after, op, &answers[0], &at)
@@ -225,7 +225,7 @@ impl<S: Specimen> Workload for Mounted<S> {
                 Err("answered, but nothing was committed".into())
             }
             (Answer::Done(_), true) if read_only => Err("committed a write".into()),
-            (Answer::Refused(why), true) => Err(format!("committed where the model refuses: {why}")),
+            (Answer::Refused(why), true) => Err(format!("committed where the model refuses: {why}").into()),
             _ => {
                 *model = after;
                 Ok(())
@@ -233,20 +233,20 @@ impl<S: Specimen> Workload for Mounted<S> {
         }
     }
 
-    async fn audit<D: Database>(&self, tx: &D::Transaction) -> tx::Result<Result<(), String>> {
-        Ok(self.specimen.read_model(tx).await?.map(|_| ()))
+    async fn audit<D: Database>(&self, tx: &D::Transaction) -> tx::Result<Result<(), Misfit>> {
+        Ok(self.specimen.read_model(tx).await?.map(drop).map_err(Misfit::from))
     }
 
-    async fn check<D: Database>(&self, db: &D, model: &S::Model) -> tx::Result<Result<(), String>> {
+    async fn check<D: Database>(&self, db: &D, model: &S::Model) -> tx::Result<Result<(), Misfit>> {
         let specimen = &self.specimen;
         let stored =
             db.run(|tx, _| async move { specimen.read_model(&tx).await }).await.map_err(|e| e.error)?;
-        Ok(stored.and_then(|stored| match stored == *model {
+        Ok(stored.map_err(Misfit::from).and_then(|stored| match stored == *model {
             true => Ok(()),
             false => {
                 let (found, expected) = (format!("{stored:?}"), format!("{model:?}"));
                 let message = format!("the database holds {found}, should hold {expected}");
-                Err(Unfit::new(message, expected, found).told())
+                Err(Misfit::new(message, expected, found))
             }
         }))
     }

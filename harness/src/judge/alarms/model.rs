@@ -7,7 +7,7 @@ use crate::{
     describe::erased::{AnyValue, AnyWorkload, forgotten},
     describe::workload::Operation,
     describe::workload::{Outcome, Step, Workload},
-    describe::{unfit::Unfit, waiting::Wait},
+    describe::{misfit::Misfit, waiting::Wait},
     judge::finding::{Finding, Kind, Objection, Witness},
     judge::{Truth, audits, conflict_free, model},
 };
@@ -86,7 +86,7 @@ impl<const ONE: bool> Workload for Register<ONE> {
     fn model(&self) -> Self::Model {
         (None, None)
     }
-    fn step(&self, (model, stamp): &mut Self::Model, step: &Step<'_, Self>) -> Result<(), String> {
+    fn step(&self, (model, stamp): &mut Self::Model, step: &Step<'_, Self>) -> Result<(), Misfit> {
         match (step.op, step.answer) {
             (Op::Set(value), _) if step.committed => {
                 assert_eq!(step.mutations.len(), 1);
@@ -94,12 +94,12 @@ impl<const ONE: bool> Workload for Register<ONE> {
             }
             (Op::Get, Some(read)) if self.notes && read != model => {
                 model.clone_from(read);
-                return Err("it is something else".to_owned());
+                return Err("it is something else".into());
             }
             (Op::Get, Some(read)) if read != model => {
                 let (found, expected) = (format!("{read:?}"), format!("{model:?}"));
                 let message = format!("read {found} where the model has {expected}");
-                return Err(Unfit::new(message, expected, found).told());
+                return Err(Misfit::new(message, expected, found));
             }
             (Op::Set(_), Some(_)) => return Err("nothing was committed".into()),
             (Op::Get, Some(_)) if self.waits => {
@@ -110,11 +110,11 @@ impl<const ONE: bool> Workload for Register<ONE> {
         }
         Ok(())
     }
-    async fn audit<D: Database>(&self, tx: &D::Transaction) -> tx::Result<Result<(), String>> {
+    async fn audit<D: Database>(&self, tx: &D::Transaction) -> tx::Result<Result<(), Misfit>> {
         let broken = tx.get(b"broken", Isolation::Serializable).await?;
         Ok(broken.map_or(Ok(()), |_| Err("it is broken".into())))
     }
-    async fn check<D: Database>(&self, _: &D, _: &Self::Model) -> tx::Result<Result<(), String>> {
+    async fn check<D: Database>(&self, _: &D, _: &Self::Model) -> tx::Result<Result<(), Misfit>> {
         Ok(Ok(()))
     }
 }
@@ -198,7 +198,7 @@ impl Run {
     fn objection(&self) -> Result<<Register as Workload>::Model, Box<Objection>> {
         let truth = Truth::of(&self.story.history);
         let judged = model::judge(&self.any(), &self.plan, &self.operations, &self.story.history, &truth);
-        let model = judged.0.map_err(|unfit| match unfit {
+        let model = judged.0.map_err(|mismatch| match mismatch {
             model::Mismatch::Layer(why) => why,
             model::Mismatch::Model(why) => panic!("{}", why.message),
         });

@@ -7,6 +7,7 @@ use super::{
     testbed::{Conditions, perform},
 };
 use crate::{
+    describe::misfit::Misfit,
     describe::pass_on::pass_on,
     describe::workload::{Outcome, Step, Workload},
     judge::{Evidence, Truth, real_time},
@@ -285,19 +286,19 @@ impl Workload for Two {
 
     fn model(&self) {}
 
-    fn step(&self, _: &mut (), _: &Step<'_, Two>) -> std::result::Result<(), String> {
+    fn step(&self, _: &mut (), _: &Step<'_, Two>) -> std::result::Result<(), Misfit> {
         Ok(())
     }
 
-    async fn audit<D: Database>(&self, _: &D::Transaction) -> Result<std::result::Result<(), String>> {
+    async fn audit<D: Database>(&self, _: &D::Transaction) -> Result<std::result::Result<(), Misfit>> {
         Ok(Ok(()))
     }
 
-    async fn check<D: Database>(&self, db: &D, _: &()) -> Result<std::result::Result<(), String>> {
+    async fn check<D: Database>(&self, db: &D, _: &()) -> Result<std::result::Result<(), Misfit>> {
         let all = &RangeOption::new(&b""[..], &b"\xff"[..]);
         let read = db.run(|tx, _| async move { tx.get_range_all(all.clone(), Serializable).await });
         let rows = read.await.map_err(|e| e.error)?;
-        Ok(if rows.len() == 2 { Ok(()) } else { Err(format!("{} keys", rows.len())) })
+        Ok(if rows.len() == 2 { Ok(()) } else { Err(format!("{} keys", rows.len()).into()) })
     }
 }
 

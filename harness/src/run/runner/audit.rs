@@ -51,7 +51,9 @@ pub(crate) async fn audit<H: Host>(host: H, workload: AnyWorkload, audits: Arc<M
         let verdict = loop {
             match AssertUnwindSafe(workload.audit(&tx)).catch_unwind().await {
                 Ok(Ok(verdict)) => break Some(verdict),
-                Err(panic) => break Some(Err(format!("the audit panicked: {}", panics::message(&*panic)))),
+                Err(panic) => {
+                    break Some(Err(format!("the audit panicked: {}", panics::message(&*panic)).into()));
+                }
                 Ok(Err(error)) => {
                     if tx.on_error(error).await.is_err() {
                         break None;
@@ -64,6 +66,6 @@ pub(crate) async fn audit<H: Host>(host: H, workload: AnyWorkload, audits: Arc<M
         host.event(Kind::Audit, version as u64, u64::from(verdict.is_err()));
         let mut audits = audits.lock();
         audits.evaluated += 1;
-        audits.broken = verdict.err().map(|why| Broken { version, why });
+        audits.broken = verdict.err().map(|why| Broken { version, why: why.message });
     }
 }

@@ -3,7 +3,7 @@
 use super::testbed::{AUDITOR, CHECKER};
 use crate::{
     describe::erased::{AnyModel, AnyValue},
-    describe::unfit::Unfit,
+    describe::misfit::Misfit,
     describe::workload::Operation,
     judge::finding::{Finding, Kind},
     judge::panics,
@@ -58,8 +58,8 @@ pub(super) fn judge(
     findings.extend(rebuilt.map(|broken| Finding::of(Kind::Audit, broken.objection)));
     let model = match model {
         Some(Ok(model)) => Some(model),
-        Some(Err(unfit)) => {
-            findings.push(match unfit {
+        Some(Err(mismatch)) => {
+            findings.push(match mismatch {
                 Mismatch::Layer(why) => Finding::of(Kind::Model, *why),
                 Mismatch::Model(why) => Finding::of(Kind::WorkloadModel, *why),
             });
@@ -101,16 +101,16 @@ fn complete(
 }
 
 /// The finding of a final database that differs from the model.
-pub(super) fn differs(why: String, history: &History) -> Finding {
-    let (truth, unfit) = (Truth::of(history), Unfit::of(&why));
-    let mut witness = match unfit.as_ref().and_then(|unfit| unfit.operation) {
+pub(super) fn differs(misfit: Misfit, history: &History) -> Finding {
+    let truth = Truth::of(history);
+    let mut witness = match misfit.operation {
         Some(operation) => judge::of_operation(history, &truth, operation),
         None => judge::observed(history, &truth, CHECKER, None),
     };
-    if let Some((expected, found)) = unfit.and_then(|unfit| unfit.sides) {
+    if let Some((expected, found)) = misfit.sides {
         (witness.expected, witness.found) = (Some(expected), Some(found));
     }
-    Finding::new(Kind::Check, why).with(witness)
+    Finding::new(Kind::Check, misfit.message).with(witness)
 }
 
 /// Runs the workload's part of a judge. A panic in it is a finding about the workload.
@@ -190,11 +190,11 @@ mod tests {
 
     #[test]
     fn a_different_database_names_who_wrote_last_what_the_check_read() {
-        let found = differs("it differs".to_owned(), &story().history).witness;
+        let found = differs("it differs".into(), &story().history).witness;
         // Of the keys that were cleared, which the check did not find, the first one stands for all.
         assert_eq!(found, witness(&[1, 2, 4], &["a", "b", "d"]));
-        let unfit = Unfit::new("1 is not 2".to_owned(), "2".to_owned(), "1".to_owned());
-        let found = differs(unfit.told(), &story().history).witness;
+        let misfit = Misfit::new("1 is not 2".to_owned(), "2".to_owned(), "1".to_owned());
+        let found = differs(misfit, &story().history).witness;
         assert_eq!((found.expected, found.found), (Some("2".to_owned()), Some("1".to_owned())));
         // The check names an operation: the first one, whose second attempt does not commit, or one that has
         // no effect.
@@ -204,8 +204,8 @@ mod tests {
         let (_, lost) = story.attempt(10, write("z").into_iter().map(Call::Write).collect());
         (lost.client, lost.operation) = (ClientId(3), Some(7));
         for (key, attempts, keys) in [((0, 0), &[0], &["a"]), ((3, 7), &[9], &["z"])] {
-            let unfit = Unfit::of_operation(key.0, key.1, "it does not fit".to_owned());
-            let found = differs(unfit.told(), &story.history).witness;
+            let misfit = Misfit::of_operation(key.0, key.1, "it does not fit".to_owned());
+            let found = differs(misfit, &story.history).witness;
             assert_eq!(found, Witness { operations: vec![key], ..witness(attempts, keys) });
         }
     }

@@ -31,6 +31,7 @@ use planted::{BUGS, Planted};
 use proptest::prelude::*;
 use serde::{Deserialize, Serialize};
 use shaketable::{
+    Misfit,
     models::keyspace::Space,
     sessions,
     workload::{Bug, Outcome, Step, Workload},
@@ -202,11 +203,11 @@ impl Workload for Api {
         Model { space: Layout::initial(), layout: Layout::new(self.clients()) }
     }
 
-    fn step(&self, model: &mut Model, step: &Step<'_, Self>) -> Result<(), String> {
-        self.follow(model, step)
+    fn step(&self, model: &mut Model, step: &Step<'_, Self>) -> Result<(), Misfit> {
+        Ok(self.follow(model, step)?)
     }
 
-    async fn audit<D: Database>(&self, tx: &D::Transaction) -> Result<Result<(), String>> {
+    async fn audit<D: Database>(&self, tx: &D::Transaction) -> Result<Result<(), Misfit>> {
         // The only invariant that holds at every version: the margins are unchanged.
         let first = tx.get_key(&KeySelector::first_greater_or_equal("api/"), Isolation::Snapshot).await?;
         let last = tx.get_key(&KeySelector::last_less_than("api0"), Isolation::Snapshot).await?;
@@ -214,11 +215,11 @@ impl Workload for Api {
         Ok(if margins {
             Ok(())
         } else {
-            Err(format!("the keyspace begins at {first:?} and ends at {last:?}"))
+            Err(format!("the keyspace begins at {first:?} and ends at {last:?}").into())
         })
     }
 
-    async fn check<D: Database>(&self, db: &D, Model { space, .. }: &Model) -> Result<Result<(), String>> {
+    async fn check<D: Database>(&self, db: &D, Model { space, .. }: &Model) -> Result<Result<(), Misfit>> {
         let read =
             db.run(|tx, _| async move { tx.get_range_all(Layout::whole(), Isolation::Serializable).await });
         let found: Space = read.await.map_err(|e| e.error)?.into_iter().map(|r| (r.key, r.value)).collect();
@@ -228,7 +229,8 @@ impl Workload for Api {
                 "{key:?} has the value {:?}, the committed operations leave {:?}",
                 found.get(key),
                 space.get(key)
-            )),
+            )
+            .into()),
             None => Ok(()),
         })
     }

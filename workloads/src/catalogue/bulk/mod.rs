@@ -32,7 +32,7 @@ use planted::{BUGS, Planted};
 use proptest::prelude::*;
 use serde::{Deserialize, Serialize};
 use shaketable::{
-    sessions,
+    Misfit, sessions,
     specimen::Recorded,
     workload::{Bug, Outcome, Step, Workload},
 };
@@ -220,16 +220,16 @@ impl Workload for Bulk {
         Model { rows: rows.collect(), ..Model::default() }
     }
 
-    fn step(&self, model: &mut Model, step: &Step<'_, Self>) -> Result<(), String> {
+    fn step(&self, model: &mut Model, step: &Step<'_, Self>) -> Result<(), Misfit> {
         self.follow(model, step)
     }
 
-    async fn audit<D: Database>(&self, tx: &D::Transaction) -> tx::Result<Result<(), String>> {
-        Ok(stored(tx, self.build.0).await?.map(drop))
+    async fn audit<D: Database>(&self, tx: &D::Transaction) -> tx::Result<Result<(), Misfit>> {
+        Ok(stored(tx, self.build.0).await?.map(drop).map_err(Misfit::from))
     }
 
     /// Runs the job to its end, and clears everything that is not current.
-    async fn check<D: Database>(&self, db: &D, model: &Model) -> tx::Result<Result<(), String>> {
+    async fn check<D: Database>(&self, db: &D, model: &Model) -> tx::Result<Result<(), Misfit>> {
         let workspace = &workspace();
         let cleared = async {
             job().run(db, &self.limits(), work).await?;
@@ -247,13 +247,13 @@ impl Workload for Bulk {
         });
         let left = left.await.map_err(|e| e.error)?;
         let remain = if model.tag.is_some() { build + 1 } else { 0 };
-        Ok(stored.and_then(|stored| {
+        Ok(stored.map_err(Misfit::from).and_then(|stored| {
             match (stored.rows == model.rows && stored.tag == model.tag, left == remain) {
                 (true, true) => Ok(()),
                 (true, false) => {
-                    Err(format!("{left} keys are left in the workspace, there should be {remain}"))
+                    Err(format!("{left} keys are left in the workspace, there should be {remain}").into())
                 }
-                (false, _) => Err(format!("the database holds {stored:?}, should hold {model:?}")),
+                (false, _) => Err(format!("the database holds {stored:?}, should hold {model:?}").into()),
             }
         }))
     }

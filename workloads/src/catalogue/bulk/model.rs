@@ -6,7 +6,7 @@ use super::{
     layout::{job_key, rows},
 };
 use foundationdb_tuple::{Bytes as TupleBytes, unpack};
-use shaketable::workload::Step;
+use shaketable::{Misfit, workload::Step};
 use shaketable_sim::proto::Mutation;
 use shaketable_tx as tx;
 use std::collections::{BTreeMap, BTreeSet};
@@ -72,7 +72,7 @@ impl Model {
 
 impl Bulk {
     /// Performs one operation on the model, at its place in the history, and checks what it returned.
-    pub(super) fn follow(&self, model: &mut Model, step: &Step<'_, Self>) -> Result<(), String> {
+    pub(super) fn follow(&self, model: &mut Model, step: &Step<'_, Self>) -> Result<(), Misfit> {
         if matches!(step.op, Op::Work(_) | Op::Finish) {
             return if step.committed { self.went_on(model, step.mutations) } else { Ok(()) };
         }
@@ -113,7 +113,7 @@ impl Bulk {
         };
         match step.answer {
             Some(answer) if *answer != expected => {
-                Err(format!("returned {answer:?}, the model returns {expected:?}"))
+                Err(format!("returned {answer:?}, the model returns {expected:?}").into())
             }
             _ => Ok(()),
         }
@@ -122,7 +122,7 @@ impl Bulk {
 
 impl Bulk {
     /// Applies a batch of the job, which has processed the rows between the old and the new cursor.
-    fn went_on(&self, model: &mut Model, mutations: &[Mutation]) -> Result<(), String> {
+    fn went_on(&self, model: &mut Model, mutations: &[Mutation]) -> Result<(), Misfit> {
         let key = job_key();
         let stored = mutations.iter().find_map(|mutation| match mutation {
             Mutation::Set(of, value) if of[..] == key[..] => Some(value),
@@ -141,7 +141,7 @@ impl Bulk {
                 "a batch of up to {} rows led to {found:?}, it should lead to {:?}",
                 self.batch,
                 expected.progress()
-            ));
+            ).into());
         }
         *model = expected;
         Ok(())
@@ -149,7 +149,7 @@ impl Bulk {
 }
 
 /// Checks an operation without an effect: what it returned must fit the current state of the model.
-fn looked(model: &Model, step: &Step<'_, Bulk>) -> Result<(), String> {
+fn looked(model: &Model, step: &Step<'_, Bulk>) -> Result<(), Misfit> {
     let Some(answer) = step.answer else { return Ok(()) };
     let fits = match (step.op, answer) {
         (Op::Build(_), Answer::Outdated | Answer::GivenUp) | (Op::Leave(..), Answer::GivenUp) => true,
@@ -157,10 +157,10 @@ fn looked(model: &Model, step: &Step<'_, Bulk>) -> Result<(), String> {
         (Op::Leave(..) | Op::Sweep | Op::Clear, Answer::Done) | (Op::Pages, Answer::Swapped) => true,
         (Op::Read | Op::Pages, Answer::Tag(tag)) => model.tag == *tag,
         (Op::Beyond, Answer::Beyond(refused)) => refused[..] == BEYOND,
-        _ => return Err(format!("returned {answer:?}, but nothing was committed")),
+        _ => return Err(format!("returned {answer:?}, but nothing was committed").into()),
     };
     match fits {
         true => Ok(()),
-        false => Err(format!("returned {answer:?}, but the current build is {:?}", model.tag)),
+        false => Err(format!("returned {answer:?}, but the current build is {:?}", model.tag).into()),
     }
 }

@@ -8,7 +8,10 @@
 use bytes::Bytes;
 use proptest::{collection::vec, prelude::*};
 use serde::{Deserialize, Serialize};
-use shaketable::workload::{Outcome, Step, Workload};
+use shaketable::{
+    Misfit,
+    workload::{Outcome, Step, Workload},
+};
 use shaketable_fidelity::contract;
 use shaketable_sim::{client::SimDatabase, config::ClusterBug, seed::Stream};
 use shaketable_tx::{Database, Error, Result, Transaction, downcast};
@@ -119,21 +122,21 @@ impl Workload for Contract {
 
     fn model(&self) {}
 
-    fn step(&self, (): &mut (), _: &Step<'_, Self>) -> Result<(), String> {
+    fn step(&self, (): &mut (), _: &Step<'_, Self>) -> Result<(), Misfit> {
         Ok(())
     }
 
-    async fn audit<D: Database>(&self, _: &D::Transaction) -> Result<Result<(), String>> {
+    async fn audit<D: Database>(&self, _: &D::Transaction) -> Result<Result<(), Misfit>> {
         Ok(Ok(()))
     }
 
-    async fn check<D: Database>(&self, db: &D, (): &()) -> Result<Result<(), String>> {
+    async fn check<D: Database>(&self, db: &D, (): &()) -> Result<Result<(), Misfit>> {
         let Some(db) = downcast::<SimDatabase>(db) else { return Ok(Ok(())) };
         let results = contract::run_part(db, PREFIX, |number| number % PARTS == self.part).await;
         let broken = results.iter().find_map(|case| Some((case, case.result.as_ref().err()?)));
         Ok(match broken {
             None => Ok(()),
-            Some((case, why)) => Err(format!("{}: {} {why}", case.name, case.promise)),
+            Some((case, why)) => Err(format!("{}: {} {why}", case.name, case.promise).into()),
         })
     }
 }

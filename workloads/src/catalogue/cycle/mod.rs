@@ -21,7 +21,10 @@ use proptest::{
     strategy::{BoxedStrategy, Strategy},
 };
 use serde::{Deserialize, Serialize};
-use shaketable::workload::{Bug, Outcome, Step, Workload};
+use shaketable::{
+    Misfit,
+    workload::{Bug, Outcome, Step, Workload},
+};
 use shaketable_sim::seed::Stream;
 use shaketable_tx::{Database, Error, Isolation, RangeOption, Result, Transaction};
 use std::{ops::Range, sync::Arc};
@@ -179,31 +182,32 @@ impl Workload for Cycle {
         Ring::new(self.nodes)
     }
 
-    fn step(&self, ring: &mut Ring, step: &Step<'_, Self>) -> Result<(), String> {
+    fn step(&self, ring: &mut Ring, step: &Step<'_, Self>) -> Result<(), Misfit> {
         if step.committed {
             ring.rotate(step.op.0);
         }
         Ok(())
     }
 
-    async fn audit<D: Database>(&self, tx: &D::Transaction) -> Result<Result<(), String>> {
+    async fn audit<D: Database>(&self, tx: &D::Transaction) -> Result<Result<(), Misfit>> {
         let links = links(tx).await?;
         Ok(match not_one_ring(&links) {
-            Some(broken) => Err(broken),
+            Some(broken) => Err(broken.into()),
             None if links.len() != self.nodes as usize => {
-                Err(format!("{} of {} nodes", links.len(), self.nodes))
+                Err(format!("{} of {} nodes", links.len(), self.nodes).into())
             }
             None => Ok(()),
         })
     }
 
-    async fn check<D: Database>(&self, db: &D, ring: &Ring) -> Result<Result<(), String>> {
+    async fn check<D: Database>(&self, db: &D, ring: &Ring) -> Result<Result<(), Misfit>> {
         let links = db.run(|tx, _| async move { links(&tx).await }).await.map_err(|e| e.error)?;
         let differs = (0..).zip(ring.links()).zip(&links).find(|((_, model), found)| model != found);
         Ok(match differs {
             Some(((node, model), found)) => Err(format!(
                 "node {node} leads to {found}; after the committed rotations it should lead to {model}"
-            )),
+            )
+            .into()),
             None => Ok(()),
         })
     }

@@ -25,7 +25,7 @@ use planted::{BUGS, Planted};
 use proptest::prelude::*;
 use serde::{Deserialize, Serialize};
 use shaketable::{
-    sessions,
+    Misfit, sessions,
     specimen::Recorded,
     workload::{Bug, Outcome, Step, Workload},
 };
@@ -164,16 +164,16 @@ impl Workload for Leased {
         Model::default()
     }
 
-    fn step(&self, model: &mut Model, step: &Step<'_, Self>) -> Result<(), String> {
+    fn step(&self, model: &mut Model, step: &Step<'_, Self>) -> Result<(), Misfit> {
         self.follow(model, step)
     }
 
-    async fn audit<D: Database>(&self, tx: &D::Transaction) -> tx::Result<Result<(), String>> {
-        Ok(stored(tx).await?.and_then(|stage| stage.check()))
+    async fn audit<D: Database>(&self, tx: &D::Transaction) -> tx::Result<Result<(), Misfit>> {
+        Ok(stored(tx).await?.and_then(|stage| stage.check()).map_err(Misfit::from))
     }
 
     /// All workers have stopped: every lease ends, and every item that was not acknowledged is there.
-    async fn check<D: Database>(&self, db: &D, model: &Model) -> tx::Result<Result<(), String>> {
+    async fn check<D: Database>(&self, db: &D, model: &Model) -> tx::Result<Result<(), Misfit>> {
         if let Err(why) = objection(&model.told, |call, told| model.misled(call, told)) {
             return Ok(Err(why));
         }
@@ -184,6 +184,6 @@ impl Workload for Leased {
         let mut expected = model.stage.clone();
         expected.waiting.append(&mut expected.claimed);
         expected.leases.values_mut().for_each(|(_, _, held)| *held = false);
-        Ok(read.and_then(|stage| compare(&stage, &expected)))
+        Ok(read.map_err(Misfit::from).and_then(|stage| compare(&stage, &expected)))
     }
 }

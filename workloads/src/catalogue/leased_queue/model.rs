@@ -5,7 +5,7 @@
 
 use super::{Act, Answer, End, Hand, Leased, Name, Op, leased, stage::Stage};
 use crate::catalogue::shared::{Call, added, apply_below, key_values, stamp_in};
-use shaketable::{judge::Keyspace, workload::Step};
+use shaketable::{Misfit, judge::Keyspace, workload::Step};
 use shaketable_layers::{leased_queue::Error, queue::Position};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -24,7 +24,7 @@ pub struct Model {
 
 impl Model {
     /// Applies what a transaction wrote, and checks that it was allowed to.
-    fn commit(&mut self, step: &Step<'_, Leased>) -> Result<(), String> {
+    fn commit(&mut self, step: &Step<'_, Leased>) -> Result<(), Misfit> {
         apply_below(leased().subspace(), step.mutations, &mut self.rows);
         let after = Stage::of(key_values(&self.rows))?;
         let before = std::mem::replace(&mut self.stage, after.clone());
@@ -52,22 +52,22 @@ impl Model {
             (Op::Enqueue(batch), [(position, name)], [], [], [], []) => {
                 match *name == (batch.client, batch.number) && stamp_in(position) == step.stamp {
                     true => Ok(()),
-                    false => Err(format!("enqueued {name:?} at {position:?}")),
+                    false => Err(format!("enqueued {name:?} at {position:?}").into()),
                 }
             }
             (Op::Work(_), [], [item], [same], [], [at]) if item == same && item.0 == *at => {
                 if before.waiting.first_key_value().map(|(p, n)| (*p, *n)) != Some(*item) {
-                    return Err(format!("claimed {item:?} out of turn: {:?}", before.waiting));
+                    return Err(format!("claimed {item:?} out of turn: {:?}", before.waiting).into());
                 }
                 let token = lease(&before, at).map_or(0, |(token, ..)| token);
                 match lease(&after, at) {
                     Some((next, 0, true)) if next > token => {}
-                    other => return Err(format!("the lease {other:?} follows the token {token}")),
+                    other => return Err(format!("the lease {other:?} follows the token {token}").into()),
                 }
                 self.holders.insert(*at, call);
                 match self.claims.insert(call, item.1) {
                     None => Ok(()),
-                    Some(other) => Err(format!("claimed {item:?} and also {other:?}")),
+                    Some(other) => Err(format!("claimed {item:?} and also {other:?}").into()),
                 }
             }
             (Op::Work(_), [], [], [], [], [at]) => {
@@ -75,7 +75,7 @@ impl Model {
                 let renewed = old.map(|(token, revision, held)| (token, revision + 1, held));
                 match mine(at) && new == renewed && old.is_some_and(|(_, _, held)| held) {
                     true => Ok(()),
-                    false => Err(format!("changed the lease {old:?} to {new:?}, and holds it: {}", mine(at))),
+                    false => Err(format!("changed the lease {old:?} to {new:?}, and holds it: {}", mine(at)).into()),
                 }
             }
             (Op::Work(_), [], [], [], [item], [at]) if item.0 == *at && lease(&after, at).is_none() => {
@@ -83,21 +83,21 @@ impl Model {
                     return Err(format!(
                         "acknowledged {item:?}, which is held by {:?}",
                         self.holders.get(at)
-                    ));
+                    ).into());
                 }
                 if !self.acknowledged.insert(item.1) {
-                    return Err(format!("acknowledged {item:?} again"));
+                    return Err(format!("acknowledged {item:?} again").into());
                 }
                 self.end(call, End::Acknowledged)
             }
             (Op::Work(_) | Op::Expire, [item], [], [], [same], [at]) if item == same && item.0 == *at => {
                 let unheld = lease(&before, at).map(|(token, revision, _)| (token, revision, false));
                 if lease(&after, at) != unheld {
-                    return Err(format!("{item:?} comes back under the lease {:?}", lease(&after, at)));
+                    return Err(format!("{item:?} comes back under the lease {:?}", lease(&after, at)).into());
                 }
                 match step.op {
                     Op::Work(_) if !mine(at) => {
-                        Err(format!("released {item:?}, which another operation holds"))
+                        Err(format!("released {item:?}, which another operation holds").into())
                     }
                     Op::Work(_) => self.end(call, End::Released),
                     _ => Ok(()),
@@ -107,7 +107,7 @@ impl Model {
                 "no step of the queue: put {put:?}, left {left:?}, claimed {claimed:?}, ended {ended:?}, \
                  changed the leases {changed:?} from {:?} to {:?}",
                 before.leases, after.leases
-            )),
+            ).into()),
         }
     }
 
@@ -118,14 +118,14 @@ impl Model {
         mut stage: Stage,
         after: &Stage,
         step: &Step<'_, Leased>,
-    ) -> Result<(), String> {
+    ) -> Result<(), Misfit> {
         let Some((told, ends)) = stage.together(acts) else {
             return Err("committed, but the model refuses to read its own items".into());
         };
         if let Some(answer) = step.answer
             && *answer != Answer::Together(told.clone())
         {
-            return Err(format!("returned {answer:?}, the model returns {told:?}"));
+            return Err(format!("returned {answer:?}, the model returns {told:?}").into());
         }
         let put = acts.iter().filter_map(|act| match act {
             Act::Put(batch) => Some((batch.client, batch.number)),
@@ -134,25 +134,25 @@ impl Model {
         let new: Vec<_> = after.waiting.iter().filter(|(at, _)| !stage.waiting.contains_key(at)).collect();
         let stamped = |at: &Position| step.stamp.is_some() && stamp_in(at) == step.stamp;
         if !new.iter().map(|(_, name)| **name).eq(put) || !new.iter().all(|(at, _)| stamped(at)) {
-            return Err(format!("enqueued {new:?} by {acts:?}"));
+            return Err(format!("enqueued {new:?} by {acts:?}").into());
         }
         stage.waiting.extend(new.into_iter().map(|(at, name)| (*at, *name)));
         if stage != *after {
-            return Err(format!("{acts:?} led to {after:?}, it should lead to {stage:?}"));
+            return Err(format!("{acts:?} led to {after:?}, it should lead to {stage:?}").into());
         }
         for (at, name, hand) in ends {
             self.holders.insert(at, (step.client, step.index));
             if hand == Hand::Acknowledge && !self.acknowledged.insert(name) {
-                return Err(format!("acknowledged {name:?} again"));
+                return Err(format!("acknowledged {name:?} again").into());
             }
         }
         Ok(())
     }
 
-    fn end(&mut self, call: Call, end: End) -> Result<(), String> {
+    fn end(&mut self, call: Call, end: End) -> Result<(), Misfit> {
         match self.ends.insert(call, end) {
             None => Ok(()),
-            Some(before) => Err(format!("ended as {end:?} and as {before:?}")),
+            Some(before) => Err(format!("ended as {end:?} and as {before:?}").into()),
         }
     }
 
@@ -175,13 +175,13 @@ impl Model {
 
 impl Leased {
     /// Performs one operation on the model, at its place in the history, and checks what it returned.
-    pub(super) fn follow(&self, model: &mut Model, step: &Step<'_, Self>) -> Result<(), String> {
+    pub(super) fn follow(&self, model: &mut Model, step: &Step<'_, Self>) -> Result<(), Misfit> {
         if let Some(Answer::Worked(name, end)) = step.answer {
             model.told.insert((step.client, step.index), (*name, *end));
         }
         if step.committed {
             if step.answer == Some(&Answer::Nothing) && !model.stage.waiting.is_empty() {
-                return Err(format!("found nothing, but {:?} wait", model.stage.waiting));
+                return Err(format!("found nothing, but {:?} wait", model.stage.waiting).into());
             }
             return model.commit(step);
         }
@@ -195,11 +195,13 @@ impl Leased {
                 *why == Error::OwnUnreadable.to_string() && model.stage.clone().together(acts).is_none()
             }
             (Op::Oversized(_) | Op::Deep, Some(Answer::Refused(why))) => why.contains("exceeds the limit"),
-            _ => return Err(format!("returned {:?}, but nothing was committed", step.answer)),
+            _ => return Err(format!("returned {:?}, but nothing was committed", step.answer).into()),
         };
         match fits {
             true => Ok(()),
-            false => Err(format!("returned {:?}, but the queue contains {:?}", step.answer, model.stage)),
+            false => {
+                Err(format!("returned {:?}, but the queue contains {:?}", step.answer, model.stage).into())
+            }
         }
     }
 }

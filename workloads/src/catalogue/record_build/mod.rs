@@ -41,7 +41,7 @@ use proptest::strategy::BoxedStrategy;
 use rows::{States, Stored};
 use serde::{Deserialize, Serialize};
 use shaketable::{
-    sessions,
+    Misfit, sessions,
     workload::{Bug, Outcome, Step, Workload},
 };
 use shaketable_record::{
@@ -277,11 +277,11 @@ impl Workload for RecordBuild {
         Model { records: self.initial(), states: self.initial_states(), ..Model::default() }
     }
 
-    fn step(&self, model: &mut Model, step: &Step<'_, Self>) -> Result<(), String> {
+    fn step(&self, model: &mut Model, step: &Step<'_, Self>) -> Result<(), Misfit> {
         self.follow(model, step)
     }
 
-    async fn audit<D: Database>(&self, tx: &D::Transaction) -> tx::Result<Result<(), String>> {
+    async fn audit<D: Database>(&self, tx: &D::Transaction) -> tx::Result<Result<(), Misfit>> {
         let mut tolerances = BTreeMap::<usize, Tolerance>::new();
         for index in DAMAGED.into_iter().filter(|_| self.damages) {
             let tolerance = tolerances.entry(index).or_default();
@@ -291,11 +291,11 @@ impl Workload for RecordBuild {
             }
         }
         let stored = Stored::read(tx, &space()).await?;
-        Ok(stored.and_then(|stored| self.judge(&stored, &tolerances)))
+        Ok(stored.map_err(Misfit::from).and_then(|stored| Ok(self.judge(&stored, &tolerances)?)))
     }
 
     /// Builds all indexes, and scrubs them. Nothing is damaged afterwards.
-    async fn check<D: Database>(&self, db: &D, model: &Model) -> tx::Result<Result<(), String>> {
+    async fn check<D: Database>(&self, db: &D, model: &Model) -> tx::Result<Result<(), Misfit>> {
         let (stores, all) = (stores(), names(&(0..definitions().len()).collect::<Vec<_>>()));
         if let Err(e) = stores.build_indexes(db, &all, self.batch).await {
             return check_ended(&e.error);
@@ -305,7 +305,9 @@ impl Workload for RecordBuild {
                 match stores.scrub_index(db, &definition.name, scrub, true, self.batch).await {
                     Ok(report) if report.found.is_empty() || (self.damages && DAMAGED.contains(&index)) => {}
                     Ok(report) => {
-                        return Ok(Err(format!("a scrub of {} found {:?}", definition.name, report.found)));
+                        return Ok(Err(
+                            format!("a scrub of {} found {:?}", definition.name, report.found).into()
+                        ));
                     }
                     Err(e) => return check_ended(&e.error),
                 }
@@ -313,9 +315,9 @@ impl Workload for RecordBuild {
         }
         let stored = db.run(|tx, _| async move { Stored::read(&tx, &space()).await });
         let stored = stored.await.map_err(|e| e.error)?;
-        Ok(stored.and_then(|stored| {
+        Ok(stored.map_err(Misfit::from).and_then(|stored| {
             if let Some(unbuilt) = stored.states.iter().find(|(_, state)| **state != state::PENDING) {
-                return Err(format!("index {} is in state {} after a build", unbuilt.0, unbuilt.1));
+                return Err(format!("index {} is in state {} after a build", unbuilt.0, unbuilt.1).into());
             }
             self.judge(&stored, &BTreeMap::new())?;
             let records = stored.records.into_iter().map(|(id, kept)| (id, kept.record)).collect();

@@ -8,7 +8,7 @@ use super::{
     rows::{States, follow_states},
 };
 use crate::catalogue::record_shared::layout::state;
-use shaketable::workload::Step;
+use shaketable::{Misfit, workload::Step};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The sequential model.
@@ -55,7 +55,7 @@ impl Model {
 
 impl RecordBuild {
     /// Performs one operation on the model, at its place in the history, and checks what it returned.
-    pub(super) fn follow(&self, model: &mut Model, step: &Step<'_, Self>) -> Result<(), String> {
+    pub(super) fn follow(&self, model: &mut Model, step: &Step<'_, Self>) -> Result<(), Misfit> {
         if !step.committed {
             return looked(model, step);
         }
@@ -68,7 +68,7 @@ impl RecordBuild {
         let expected = match step.op {
             Op::Write(acts) => match model.write(acts) {
                 Ok(told) => Answer::Wrote(told),
-                Err(id) => return Err(format!("saved record {id}, whose key is taken")),
+                Err(id) => return Err(format!("saved record {id}, whose key is taken").into()),
             },
             Op::Batch(places, ..) => model.told(places),
             Op::Mark(index, _) => model.told(&[*index]),
@@ -77,7 +77,7 @@ impl RecordBuild {
         };
         match step.answer {
             Some(answer) if *answer != expected => {
-                Err(format!("returned {answer:?}, the model returns {expected:?}"))
+                Err(format!("returned {answer:?}, the model returns {expected:?}").into())
             }
             _ => Ok(()),
         }
@@ -91,7 +91,7 @@ impl Model {
 }
 
 /// Objects to a change of states that the operation must not make.
-fn changed_states(op: &Op, before: &States, after: &States) -> Result<(), String> {
+fn changed_states(op: &Op, before: &States, after: &States) -> Result<(), Misfit> {
     for definition in definitions() {
         let state = |states: &States| states.get(&definition.name).copied().unwrap_or(state::READABLE);
         let change = (state(before), state(after));
@@ -113,14 +113,14 @@ fn changed_states(op: &Op, before: &States, after: &States) -> Result<(), String
             return Err(format!(
                 "changed the state of index {} from {} to {}",
                 definition.name, change.0, change.1
-            ));
+            ).into());
         }
     }
     Ok(())
 }
 
 /// Checks an operation without an effect: what it returned must fit the current state of the model.
-fn looked(model: &Model, step: &Step<'_, RecordBuild>) -> Result<(), String> {
+fn looked(model: &Model, step: &Step<'_, RecordBuild>) -> Result<(), Misfit> {
     let Some(answer) = step.answer else { return Ok(()) };
     let fits = match (step.op, answer) {
         (Op::Write(acts), Answer::Taken(id)) => model.clone().write(acts) == Err(*id),
@@ -142,7 +142,7 @@ fn looked(model: &Model, step: &Step<'_, RecordBuild>) -> Result<(), String> {
     match fits {
         true => Ok(()),
         false => {
-            Err(format!("returned {answer:?} and committed nothing, with the states {:?}", model.states))
+            Err(format!("returned {answer:?} and committed nothing, with the states {:?}", model.states).into())
         }
     }
 }

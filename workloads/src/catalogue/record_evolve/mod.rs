@@ -39,7 +39,7 @@ use planted::{BUGS, Planted};
 use proptest::strategy::BoxedStrategy;
 use serde::{Deserialize, Serialize};
 use shaketable::{
-    sessions,
+    Misfit, sessions,
     workload::{Bug, Outcome, Step, Workload},
 };
 use shaketable_record::{
@@ -261,19 +261,19 @@ impl Workload for RecordEvolve {
         Model { records: self.initial(), ..Model::default() }
     }
 
-    fn step(&self, model: &mut Model, step: &Step<'_, Self>) -> Result<(), String> {
+    fn step(&self, model: &mut Model, step: &Step<'_, Self>) -> Result<(), Misfit> {
         self.follow(model, step)
     }
 
-    async fn audit<D: Database>(&self, tx: &D::Transaction) -> tx::Result<Result<(), String>> {
+    async fn audit<D: Database>(&self, tx: &D::Transaction) -> tx::Result<Result<(), Misfit>> {
         let saved = tx.get(&saved_key(), Serializable).await?;
         let saved = saved.and_then(|value| saved_version(&value));
         let stored = Stored::read(tx, &space()).await?;
-        Ok(stored.and_then(|stored| self.judge(&stored, saved)))
+        Ok(stored.map_err(Misfit::from).and_then(|stored| Ok(self.judge(&stored, saved)?)))
     }
 
     /// Builds all indexes of the latest meta-data, and scrubs them.
-    async fn check<D: Database>(&self, db: &D, model: &Model) -> tx::Result<Result<(), String>> {
+    async fn check<D: Database>(&self, db: &D, model: &Model) -> tx::Result<Result<(), Misfit>> {
         let latest = db.run(|tx, _| async move { meta_data_store().meta_data(&tx).await });
         let latest = match latest.await {
             Ok(latest) => self.version(latest),
@@ -290,7 +290,9 @@ impl Workload for RecordEvolve {
                 match stores.scrub_index(db, &definition.name, scrub, false, self.batch).await {
                     Ok(report) if report.found.is_empty() => {}
                     Ok(report) => {
-                        return Ok(Err(format!("a scrub of {} found {:?}", definition.name, report.found)));
+                        return Ok(Err(
+                            format!("a scrub of {} found {:?}", definition.name, report.found).into()
+                        ));
                     }
                     Err(e) => return check_ended(&e.error),
                 }
@@ -298,7 +300,7 @@ impl Workload for RecordEvolve {
         }
         let stored = db.run(|tx, _| async move { Stored::read(&tx, &space()).await });
         let stored = stored.await.map_err(|e| e.error)?;
-        Ok(stored.and_then(|stored| {
+        Ok(stored.map_err(Misfit::from).and_then(|stored| {
             self.judge(&stored, Some(latest.meta_data.version()))?;
             let records = stored.records.into_iter().map(|(id, kept)| (id, kept.record)).collect();
             compare(&(latest.place, records), &(model.saved, model.records.clone()))

@@ -9,7 +9,7 @@ use super::{
 use crate::catalogue::record_shared::layout::{Header, header_key};
 use foundationdb_tuple::unpack;
 use prost::Message;
-use shaketable::workload::Step;
+use shaketable::{Misfit, workload::Step};
 use shaketable_sim::proto::Mutation;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -54,7 +54,7 @@ impl Model {
     }
 
     /// Follows the versions that a transaction has written. None goes back, and none is unknown.
-    fn follow(&mut self, chain: &[Link], mutations: &[Mutation]) -> Result<(), String> {
+    fn follow(&mut self, chain: &[Link], mutations: &[Mutation]) -> Result<(), Misfit> {
         let place = |version: Option<i32>| {
             let place = version.and_then(|version| place_of(chain, version));
             place.ok_or_else(|| format!("wrote the unknown version {version:?} of the meta-data"))
@@ -62,7 +62,7 @@ impl Model {
         if let Some(value) = written(mutations, &saved_key()) {
             let saved = place(saved_version(value))?;
             if saved != self.saved + 1 {
-                return Err(format!("saved version {saved} of the meta-data over version {}", self.saved));
+                return Err(format!("saved version {saved} of the meta-data over version {}", self.saved).into());
             }
             self.saved = saved;
         }
@@ -70,20 +70,20 @@ impl Model {
             let header = Header::decode(value).map_err(|_| "wrote a header that cannot be read")?;
             let opened = place(header.meta_data)?;
             if opened <= self.opened {
-                return Err(format!("the header went from version {} to {opened}", self.opened));
+                return Err(format!("the header went from version {} to {opened}", self.opened).into());
             }
             self.opened = opened;
         }
         match self.opened <= self.saved {
             true => Ok(()),
-            false => Err(format!("the store has version {}, {} is saved", self.opened, self.saved)),
+            false => Err(format!("the store has version {}, {} is saved", self.opened, self.saved).into()),
         }
     }
 }
 
 impl RecordEvolve {
     /// Performs one operation on the model, at its place in the history, and checks what it returned.
-    pub(super) fn follow(&self, model: &mut Model, step: &Step<'_, Self>) -> Result<(), String> {
+    pub(super) fn follow(&self, model: &mut Model, step: &Step<'_, Self>) -> Result<(), Misfit> {
         if !step.committed {
             return looked(model, step);
         }
@@ -103,10 +103,12 @@ impl RecordEvolve {
                 let (used,) = used.ok_or("did not note its version")?;
                 let used = used as usize;
                 if used != model.opened {
-                    return Err(format!("used a store of version {} with version {used}", model.opened));
+                    return Err(
+                        format!("used a store of version {} with version {used}", model.opened).into()
+                    );
                 }
                 if matches!(step.op, Op::UseLatest(_)) && used != model.saved {
-                    return Err(format!("loaded version {used} when {} was saved", model.saved));
+                    return Err(format!("loaded version {used} when {} was saved", model.saved).into());
                 }
                 let told = acts.iter().map(|act| model.act(&chain[used], act));
                 [Told::With(used)].into_iter().chain(told.collect::<Vec<_>>()).collect()
@@ -132,7 +134,7 @@ impl RecordEvolve {
         };
         match step.answer {
             Some(answer) if *answer != Answer::Told(expected.clone()) => {
-                Err(format!("returned {answer:?}, the model returns {expected:?}"))
+                Err(format!("returned {answer:?}, the model returns {expected:?}").into())
             }
             _ => Ok(()),
         }
@@ -140,7 +142,7 @@ impl RecordEvolve {
 }
 
 /// Objects to a change of the meta-data that is saved.
-fn unsaved(before: &Model, after: &Model) -> Result<(), String> {
+fn unsaved(before: &Model, after: &Model) -> Result<(), Misfit> {
     match before.saved == after.saved {
         true => Ok(()),
         false => Err("changed the meta-data that is saved".into()),
@@ -148,17 +150,17 @@ fn unsaved(before: &Model, after: &Model) -> Result<(), String> {
 }
 
 /// A client can save its own meta-data if, and only if, that is the one that is saved.
-fn own(model: &Model, told: &[Told]) -> Result<(), String> {
+fn own(model: &Model, told: &[Told]) -> Result<(), Misfit> {
     match told {
         [Told::Own(place, is_saved)] if *is_saved == (*place == model.saved) && *place <= model.saved => {
             Ok(())
         }
-        _ => Err(format!("returned {told:?}, version {} is saved", model.saved)),
+        _ => Err(format!("returned {told:?}, version {} is saved", model.saved).into()),
     }
 }
 
 /// Checks an operation without an effect: what it returned must fit the current state of the model.
-fn looked(model: &Model, step: &Step<'_, RecordEvolve>) -> Result<(), String> {
+fn looked(model: &Model, step: &Step<'_, RecordEvolve>) -> Result<(), Misfit> {
     let Some(answer) = step.answer else { return Ok(()) };
     let fits = match (step.op, answer) {
         (Op::Use(_) | Op::Build(..), Answer::Stale(place)) => *place < model.opened,
@@ -172,6 +174,6 @@ fn looked(model: &Model, step: &Step<'_, RecordEvolve>) -> Result<(), String> {
         false => Err(format!(
             "returned {answer:?} and committed nothing; the store has version {}, {} is saved",
             model.opened, model.saved
-        )),
+        ).into()),
     }
 }

@@ -37,7 +37,7 @@ use proptest::prelude::*;
 use schema::{STORES, space, store};
 use serde::{Deserialize, Serialize};
 use shaketable::{
-    sessions,
+    Misfit, sessions,
     specimen::Recorded,
     workload::{Bug, Outcome, Step, Workload},
 };
@@ -198,19 +198,19 @@ impl Workload for Feeds {
         Model::default()
     }
 
-    fn step(&self, model: &mut Model, step: &Step<'_, Self>) -> Result<(), String> {
+    fn step(&self, model: &mut Model, step: &Step<'_, Self>) -> Result<(), Misfit> {
         self.follow(model, step)
     }
 
-    async fn audit<D: Database>(&self, tx: &D::Transaction) -> tx::Result<Result<(), String>> {
-        Ok(self.read(tx).await?.map(drop))
+    async fn audit<D: Database>(&self, tx: &D::Transaction) -> tx::Result<Result<(), Misfit>> {
+        Ok(self.read(tx).await?.map(drop).map_err(Misfit::from))
     }
 
-    async fn check<D: Database>(&self, db: &D, model: &Model) -> tx::Result<Result<(), String>> {
+    async fn check<D: Database>(&self, db: &D, model: &Model) -> tx::Result<Result<(), Misfit>> {
         if let Err(why) = model.judge() {
             return Ok(Err(why));
         }
         let read = db.run(|tx, _| async move { self.read(&tx).await }).await.map_err(|e| e.error)?;
-        Ok(read.and_then(|state| shared::compare(&state, &model.now)))
+        Ok(read.map_err(Misfit::from).and_then(|state| shared::compare(&state, &model.now)))
     }
 }

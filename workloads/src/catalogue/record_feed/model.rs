@@ -7,7 +7,7 @@ use super::{
     schema::{Content, Feed, STORES, Version},
 };
 use crate::catalogue::shared::Call;
-use shaketable::{Unfit, workload::Step};
+use shaketable::{Misfit, workload::Step};
 use std::collections::BTreeMap;
 
 /// The first bytes of a version that is not complete.
@@ -102,7 +102,7 @@ pub struct Model {
 
 impl Feeds {
     /// Performs one operation on the model, at its place in the history, and compares what it returned.
-    pub(super) fn follow(&self, model: &mut Model, step: &Step<'_, Self>) -> Result<(), String> {
+    pub(super) fn follow(&self, model: &mut Model, step: &Step<'_, Self>) -> Result<(), Misfit> {
         let expected = match (step.op, step.stamp) {
             (Op::Write(acts), Some(stamp)) => {
                 let told = model.now.write(acts, stamp);
@@ -120,10 +120,10 @@ impl Feeds {
             }
             (Op::Poll(feed, _), None) => {
                 let Some(Answer::Polled(reader, pages)) = step.answer else {
-                    return Err(format!("answered {:?}", step.answer));
+                    return Err(format!("answered {:?}", step.answer).into());
                 };
                 if let Some(page) = pages.iter().find(|page| page.read_version < step.known_at_call()) {
-                    return Err(format!("read a page at version {}", page.read_version));
+                    return Err(format!("read a page at version {}", page.read_version).into());
                 }
                 // Judged in the end: the pages have different read versions.
                 let read = (feed.clone(), *reader, pages.clone());
@@ -135,7 +135,7 @@ impl Feeds {
             Some(answer) if *answer != expected => {
                 let (found, expected) = (format!("{answer:?}"), format!("{expected:?}"));
                 let message = format!("answered {found} where the model answers {expected}");
-                Err(Unfit::new(message, expected, found).told())
+                Err(Misfit::new(message, expected, found))
             }
             _ => Ok(()),
         }
@@ -152,36 +152,36 @@ impl Model {
     /// Judges all pages. Each has the first entries after those that its reader has read before, as they were
     /// at its read version. Whatever was committed meanwhile, a reader has read each record that is left, if
     /// the record was not written since, exactly once, and the entries in order.
-    pub(super) fn judge(&self) -> Result<(), String> {
+    pub(super) fn judge(&self) -> Result<(), Misfit> {
         let mut readers: BTreeMap<(usize, u64, &Feed), Vec<&Entry>> = BTreeMap::new();
         for ((client, index), (feed, reader, pages)) in &self.read {
             let seen = readers.entry((*client, *reader, feed)).or_default();
             for page in pages {
                 self.judge_page(feed, page, seen.last().map(|entry| entry.version)).map_err(|why| {
                     let message = format!("operation {index} of client {client} ({feed:?}): {why}");
-                    Unfit::of_operation(*client, *index, message).told()
+                    Misfit::of_operation(*client, *index, message)
                 })?;
                 seen.extend(&page.entries);
             }
         }
         for ((client, _, feed), seen) in readers {
             if !seen.is_sorted_by(|one, next| one.version < next.version) {
-                return Err(format!("client {client} has read {feed:?} out of order: {seen:?}"));
+                return Err(format!("client {client} has read {feed:?} out of order: {seen:?}").into());
             }
             let Some(last) = seen.last() else { continue };
             for entry in self.now.entries(feed).iter().filter(|entry| entry.version <= last.version) {
                 let times = seen.iter().filter(|seen| **seen == entry).count();
                 if times != 1 {
-                    return Err(format!("client {client} has read {entry:?} of {feed:?} {times} times"));
+                    return Err(format!("client {client} has read {entry:?} of {feed:?} {times} times").into());
                 }
             }
         }
         Ok(())
     }
 
-    fn judge_page(&self, feed: &Feed, page: &Page, last: Option<Version>) -> Result<(), String> {
+    fn judge_page(&self, feed: &Feed, page: &Page, last: Option<Version>) -> Result<(), Misfit> {
         if page.after != last {
-            return Err(format!("{page:?} does not continue after {last:?}"));
+            return Err(format!("{page:?} does not continue after {last:?}").into());
         }
         let mut expected = self.at(page.read_version).entries(feed);
         expected.retain(|entry| Some(entry.version) > last);
@@ -191,7 +191,7 @@ impl Model {
         match page.entries == expected && ends_well {
             true => Ok(()),
             false => {
-                Err(format!("{page:?}: of {all} entries that follow, it should begin with {expected:?}"))
+                Err(format!("{page:?}: of {all} entries that follow, it should begin with {expected:?}").into())
             }
         }
     }

@@ -45,7 +45,7 @@ use proptest::prelude::*;
 use schema::{Schema, schemas};
 use serde::{Deserialize, Serialize};
 use shaketable::{
-    sessions,
+    Misfit, sessions,
     specimen::Recorded,
     workload::{Bug, Outcome, Step, Workload},
 };
@@ -327,18 +327,18 @@ impl Workload for Queries {
         History::new(State::new(self.first_records(), disabled))
     }
 
-    fn step(&self, model: &mut History, step: &Step<'_, Self>) -> Result<(), String> {
+    fn step(&self, model: &mut History, step: &Step<'_, Self>) -> Result<(), Misfit> {
         self.follow(model, step)
     }
 
-    async fn audit<D: Database>(&self, tx: &D::Transaction) -> tx::Result<Result<(), String>> {
-        Ok(self.stored(tx).await?.map(drop))
+    async fn audit<D: Database>(&self, tx: &D::Transaction) -> tx::Result<Result<(), Misfit>> {
+        Ok(self.stored(tx).await?.map(drop).map_err(Misfit::from))
     }
 
-    async fn check<D: Database>(&self, db: &D, model: &History) -> tx::Result<Result<(), String>> {
+    async fn check<D: Database>(&self, db: &D, model: &History) -> tx::Result<Result<(), Misfit>> {
         let stored = db.run(|tx, _| async move { self.stored(&tx).await }).await;
         match stored {
-            Ok(stored) => Ok(stored.and_then(|stored| compare(&stored, model.now()))),
+            Ok(stored) => Ok(stored.map_err(Misfit::from).and_then(|stored| compare(&stored, model.now()))),
             Err(failed) => check_ended(&failed.error),
         }
     }

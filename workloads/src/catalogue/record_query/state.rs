@@ -5,7 +5,7 @@ use super::{
     judge::{judge, refused},
     model::{Model, Record},
 };
-use shaketable::workload::Step;
+use shaketable::{Misfit, workload::Step};
 use shaketable_record::{index::IndexState, version::RecordVersion};
 use shaketable_sim::proto::Version;
 use std::{collections::BTreeMap, sync::Arc};
@@ -83,7 +83,7 @@ impl History {
 
 impl Queries {
     /// Performs an operation on the model, at its place in the history, and judges what it returned.
-    pub(super) fn follow(&self, model: &mut History, step: &Step<'_, Self>) -> Result<(), String> {
+    pub(super) fn follow(&self, model: &mut History, step: &Step<'_, Self>) -> Result<(), Misfit> {
         let Some(stamp) = step.stamp else { return self.looked(model, step) };
         let mut state = model.now().clone();
         let expected = match step.op {
@@ -102,17 +102,17 @@ impl Queries {
         model.0.push((Version::from_be_bytes([a, b, c, d, e, f, g, h]), Arc::new(state)));
         match step.answer {
             Some(answer) if *answer != expected => {
-                Err(format!("returned {answer:?}, the model returns {expected:?}"))
+                Err(format!("returned {answer:?}, the model returns {expected:?}").into())
             }
             _ => Ok(()),
         }
     }
 
     /// Judges a query. Its place is the last version at which it has read.
-    fn looked(&self, model: &History, step: &Step<'_, Self>) -> Result<(), String> {
+    fn looked(&self, model: &History, step: &Step<'_, Self>) -> Result<(), Misfit> {
         let Some(answer) = step.answer else { return Ok(()) };
         let Op::Ask(drawn, _) = step.op else {
-            return Err(format!("returned {answer:?}, but nothing was committed"));
+            return Err(format!("returned {answer:?}, but nothing was committed").into());
         };
         let query = self.query(*drawn);
         let at = |version| Model { records: &model.at(version).records, schema: self.schema() };
@@ -125,15 +125,15 @@ impl Queries {
                 let pages = found.pages.iter().map(|page| page.version);
                 let version = pages.chain([found.version]).max().unwrap_or(found.version);
                 if step.read_version != Some(version) {
-                    return Err(format!("has read last at version {version}"));
+                    return Err(format!("has read last at version {version}").into());
                 }
                 (version, judge(&query, found, &at))
             }
-            _ => return Err(format!("returned {answer:?} to a query")),
+            _ => return Err(format!("returned {answer:?} to a query").into()),
         };
         match step.read_version == Some(version) {
-            true => judged,
-            false => Err(format!("has read last at version {version}")),
+            true => Ok(judged?),
+            false => Err(format!("has read last at version {version}").into()),
         }
     }
 }

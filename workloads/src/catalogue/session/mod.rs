@@ -28,6 +28,7 @@ use proptest::prelude::*;
 use register::{mark, register};
 use serde::{Deserialize, Serialize};
 use shaketable::{
+    Misfit,
     sessions::{self, slots},
     workload::{Bug, Outcome, Step, Workload},
 };
@@ -159,7 +160,7 @@ impl Workload for Sessions {
         Model::default()
     }
 
-    fn step(&self, model: &mut Model, step: &Step<'_, Self>) -> Result<(), String> {
+    fn step(&self, model: &mut Model, step: &Step<'_, Self>) -> Result<(), Misfit> {
         if let Some(answer) = step.answer {
             model.told.insert((step.client, step.index), answer.clone());
         }
@@ -174,21 +175,22 @@ impl Workload for Sessions {
                 step.answer,
                 model.slot(client)?,
                 model.register(client)
-            )),
+            )
+            .into()),
         }
     }
 
-    async fn audit<D: Database>(&self, tx: &D::Transaction) -> tx::Result<Result<(), String>> {
+    async fn audit<D: Database>(&self, tx: &D::Transaction) -> tx::Result<Result<(), Misfit>> {
         for client in 0..self.clients as u64 {
             let slot = tx.get(&slots().key(client), Serializable).await?;
             if let Some(Err(why)) = slot.as_ref().map(Slot::of) {
-                return Ok(Err(why));
+                return Ok(Err(why.into()));
             }
         }
         Ok(Ok(()))
     }
 
-    async fn check<D: Database>(&self, db: &D, model: &Model) -> tx::Result<Result<(), String>> {
+    async fn check<D: Database>(&self, db: &D, model: &Model) -> tx::Result<Result<(), Misfit>> {
         if let Err(why) = objection(&model.told, |call, told| model.misled(call, told)) {
             return Ok(Err(why));
         }
@@ -201,7 +203,7 @@ impl Workload for Sessions {
             for key in keys {
                 let value = tx.get(key, Serializable).await?;
                 if value.as_ref() != rows.0.get(key) {
-                    return Ok::<_, tx::Error>(Err(format!("{key:?} has the value {value:?}")));
+                    return Ok::<_, tx::Error>(Err(format!("{key:?} has the value {value:?}").into()));
                 }
             }
             Ok(Ok(()))

@@ -10,7 +10,7 @@ use super::{
 };
 use crate::catalogue::shared::{Call, key};
 use bytes::Bytes;
-use shaketable::{judge::Keyspace, sessions::slots, workload::Step};
+use shaketable::{Misfit, judge::Keyspace, sessions::slots, workload::Step};
 use shaketable_tx::once::{Error, OpId};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -38,7 +38,7 @@ impl Model {
     }
 
     /// Applies what a transaction wrote, and checks that it was allowed to.
-    pub(super) fn commit(&mut self, client: u64, step: &Step<'_, Sessions>) -> Result<(), String> {
+    pub(super) fn commit(&mut self, client: u64, step: &Step<'_, Sessions>) -> Result<(), Misfit> {
         let (before, sum) = (self.slot(client)?, self.register(client));
         let keys: BTreeSet<&Bytes> = step.mutations.iter().map(key).collect();
         step.mutations.iter().for_each(|mutation| self.rows.apply(mutation, None));
@@ -46,12 +46,12 @@ impl Model {
         if let Op::Mark(_) = step.op {
             return match keys.iter().all(|key| **key == mark(step.client)) {
                 true => Ok(()),
-                false => Err(format!("a mark wrote {keys:?}")),
+                false => Err(format!("a mark wrote {keys:?}").into()),
             };
         }
         let (slot, register) = (slots().key(client), register(client));
         if !keys.contains(&slot) || keys.iter().any(|key| **key != slot && **key != register) {
-            return Err(format!("wrote {keys:?}"));
+            return Err(format!("wrote {keys:?}").into());
         }
         let (after, added) = (self.slot(client)?, self.register(client) - sum);
         let touched = keys.contains(&register);
@@ -62,26 +62,26 @@ impl Model {
             self.found.insert(call, before.last(client)?);
             return match same && !touched {
                 true => Ok(()),
-                false => Err(format!("an incarnation began and changed {before:?} to {after:?}")),
+                false => Err(format!("an incarnation began and changed {before:?} to {after:?}").into()),
             };
         }
         if after.epoch != before.epoch || after.answered.0 != after.epoch {
-            return Err(format!("an incarnation that had ended changed {before:?} to {after:?}"));
+            return Err(format!("an incarnation that had ended changed {before:?} to {after:?}").into());
         }
         if after.answered <= before.answered {
-            return Err(format!("an operation that had ended changed {before:?} to {after:?}"));
+            return Err(format!("an operation that had ended changed {before:?} to {after:?}").into());
         }
         let Some((op, fate)) = after.last(client)? else {
             return Err("an operation without a number".into());
         };
         let Known::Applied(value, stamp) = fate else {
             return match touched {
-                true => Err(format!("{op} was ruled out, and wrote")),
+                true => Err(format!("{op} was ruled out, and wrote").into()),
                 false => Ok(()),
             };
         };
         if Some(stamp) != step.stamp {
-            return Err(format!("{op} records the stamp {stamp:02x?}, but has {:02x?}", step.stamp));
+            return Err(format!("{op} records the stamp {stamp:02x?}, but has {:02x?}", step.stamp).into());
         }
         let expected = match step.op {
             Op::Add(by) | Op::Manual(by, _) | Op::Clone(by, _) | Op::Cut(by, _) | Op::Keep(by) => {
@@ -89,14 +89,14 @@ impl Model {
             }
             Op::Blind(by) => (i64::from(*by), 0),
             Op::Burst(_) => (added.signum(), 0),
-            op => return Err(format!("{op:?} was applied")),
+            op => return Err(format!("{op:?} was applied").into()),
         };
         if (added, value) != expected || value.abs() > BOUND {
-            return Err(format!("{op} added {added} and recorded {value}, it should be {expected:?}"));
+            return Err(format!("{op} added {added} and recorded {value}, it should be {expected:?}").into());
         }
         let before = self.applied.values().find(|(_, by)| *by == call);
         if let (Some(before), false) = (before, matches!(step.op, Op::Burst(_))) {
-            return Err(format!("{op} was applied, and so was {before:?}"));
+            return Err(format!("{op} was applied, and so was {before:?}").into());
         }
         self.applied.insert(op, (fate, call));
         Ok(())

@@ -26,7 +26,7 @@ use planted::{BUGS, Planted};
 use proptest::prelude::*;
 use serde::{Deserialize, Serialize};
 use shaketable::{
-    sessions,
+    Misfit, sessions,
     specimen::Recorded,
     workload::{Bug, Outcome, Step, Workload},
 };
@@ -196,17 +196,17 @@ impl Workload for Staged {
         Model::default()
     }
 
-    fn step(&self, model: &mut Model, step: &Step<'_, Self>) -> Result<(), String> {
+    fn step(&self, model: &mut Model, step: &Step<'_, Self>) -> Result<(), Misfit> {
         self.follow(model, step)
     }
 
-    async fn audit<D: Database>(&self, tx: &D::Transaction) -> tx::Result<Result<(), String>> {
-        Ok(stored(tx).await?.and_then(|stage| stage.check()))
+    async fn audit<D: Database>(&self, tx: &D::Transaction) -> tx::Result<Result<(), Misfit>> {
+        Ok(stored(tx).await?.and_then(|stage| stage.check()).map_err(Misfit::from))
     }
 
     /// Clients that are dead do not return: what was parked for them is brought back, and every item that was
     /// not given to a client must be there.
-    async fn check<D: Database>(&self, db: &D, model: &Model) -> tx::Result<Result<(), String>> {
+    async fn check<D: Database>(&self, db: &D, model: &Model) -> tx::Result<Result<(), Misfit>> {
         if let Err(why) = objection(&model.told, |call, told| model.misled(call, told)) {
             return Ok(Err(why));
         }
@@ -219,6 +219,6 @@ impl Workload for Staged {
             requests: model.stage.requests.clone(),
             parked: BTreeMap::new(),
         };
-        Ok(read.and_then(|stage| compare(&stage, &expected)))
+        Ok(read.map_err(Misfit::from).and_then(|stage| compare(&stage, &expected)))
     }
 }

@@ -11,7 +11,7 @@ use super::{
     staged,
 };
 use crate::catalogue::shared::{Call, added, apply_below, key_values, stamp_in};
-use shaketable::{judge::Keyspace, waiting::Wait, workload::Step};
+use shaketable::{Misfit, judge::Keyspace, waiting::Wait, workload::Step};
 use shaketable_layers::{queue::ItemId, staged_queue::Request};
 use shaketable_sim::proto::Version;
 use std::collections::{BTreeMap, BTreeSet};
@@ -37,7 +37,7 @@ pub struct Model {
 
 impl Model {
     /// Applies what a transaction wrote, and checks that it was allowed to.
-    fn commit(&mut self, step: &Step<'_, Staged>) -> Result<(), String> {
+    fn commit(&mut self, step: &Step<'_, Staged>) -> Result<(), Misfit> {
         apply_below(staged().subspace(), step.mutations, &mut self.rows);
         let after = Stage::of(key_values(&self.rows))?;
         let before = std::mem::replace(&mut self.stage, after.clone());
@@ -58,18 +58,18 @@ impl Model {
         match (step.op, counts) {
             (Op::Deal(deals), _) if let (Some(request), Some(read)) = (own, step.read_version) => {
                 let Some((mut expected, names, dealt)) = before.deal(deals, &request, read) else {
-                    return Err("committed, but the queue refuses it".to_owned());
+                    return Err("committed, but the queue refuses it".to_owned().into());
                 };
                 // The items that it enqueues get their place from the commit.
                 let new = after.items.iter().filter(|(_, name)| names.contains(name));
                 let new: Vec<_> = new.map(|(p, n)| (*p, *n)).collect();
                 expected.items.extend(new.iter().copied());
                 if after != expected || new.iter().map(|(_, name)| *name).collect::<Vec<_>>() != names {
-                    return Err(format!("led from {before:?} to {after:?}, it should lead to {expected:?}"));
+                    return Err(format!("led from {before:?} to {after:?}, it should lead to {expected:?}").into());
                 }
                 match step.answer {
                     Some(answer) if *answer != Answer::Dealt(dealt.clone()) => {
-                        Err(format!("returned {answer:?}, it should return {dealt:?}"))
+                        Err(format!("returned {answer:?}, it should return {dealt:?}").into())
                     }
                     _ => stamped(step, new.iter().map(|(p, _)| stamp_in(p))),
                 }
@@ -77,7 +77,7 @@ impl Model {
             (Op::Enqueue(batch), [n, 0, 0, 0, 0, 0]) => {
                 let names: Vec<Name> = put.iter().map(|(_, name)| *name).collect();
                 if n != usize::from(batch.items) || names != batch.names().collect::<Vec<_>>() {
-                    return Err(format!("enqueued {names:?}"));
+                    return Err(format!("enqueued {names:?}").into());
                 }
                 stamped(step, put.iter().map(|(p, _)| stamp_in(p)))
             }
@@ -86,24 +86,24 @@ impl Model {
                 let back: Vec<_> = fetched.into_iter().flatten().collect();
                 match put == back {
                     true => Ok(()),
-                    false => Err(format!("brought back {put:?}, of {back:?} that were parked")),
+                    false => Err(format!("brought back {put:?}, of {back:?} that were parked").into()),
                 }
             }
             (Op::Together(parts), [_, _, _, 0, 0, 0]) => {
                 let expected = match before.together(parts) {
                     Ok(expected) => expected,
-                    Err(e) => return Err(format!("committed, but the queue refuses it: {e}")),
+                    Err(e) => return Err(format!("committed, but the queue refuses it: {e}").into()),
                 };
                 let names: Vec<Name> = put.iter().map(|(_, name)| *name).collect();
                 let fits = names == expected.put
                     && removed == expected.taken
                     && registered.len() == expected.registered;
                 if !fits {
-                    return Err(format!("put {names:?}, removed {removed:?}, registered {registered:?}"));
+                    return Err(format!("put {names:?}, removed {removed:?}, registered {registered:?}").into());
                 }
                 match step.answer {
                     Some(answer) if *answer != Answer::Parts(expected.answers.clone()) => {
-                        return Err(format!("returned {answer:?}, it should return {:?}", expected.answers));
+                        return Err(format!("returned {answer:?}, it should return {:?}", expected.answers).into());
                     }
                     _ => {}
                 }
@@ -127,10 +127,10 @@ impl Model {
             }
             (op, [0, 1, 0, 0, 0, 0]) if op.dequeues() => {
                 if let Some(request) = before.requests.first() {
-                    return Err(format!("took {:?} although {request:?} waits", removed[0]));
+                    return Err(format!("took {:?} although {request:?} waits", removed[0]).into());
                 }
                 if before.items.first_key_value().map(|(p, n)| (*p, *n)) != Some(removed[0]) {
-                    return Err(format!("took {:?} out of turn: {:?}", removed[0], before.items));
+                    return Err(format!("took {:?} out of turn: {:?}", removed[0], before.items).into());
                 }
                 self.give(call, Some(removed[0].1))
             }
@@ -149,7 +149,7 @@ impl Model {
             (Op::Dequeue | Op::Within(_) | Op::Cut(_), [0, _, 0, n, _, 0]) if n > 0 => {
                 let first: Vec<_> = before.requests.iter().take(n).copied().collect();
                 if served != first {
-                    return Err(format!("served {served:?}, but {first:?} are first"));
+                    return Err(format!("served {served:?}, but {first:?} are first").into());
                 }
                 let items: Vec<_> = before.items.iter().take(n).map(|(p, n)| (*p, *n)).collect();
                 let pairs = served.iter().enumerate().map(|(at, r)| (r.ticket(), items.get(at).copied()));
@@ -158,22 +158,22 @@ impl Model {
                     && removed == items
                 {
                     true => Ok(()),
-                    false => Err(format!("parked {parked:?}, it should park {pairs:?}")),
+                    false => Err(format!("parked {parked:?}, it should park {pairs:?}").into()),
                 }
             }
             _ => Err(format!(
                 "no step of the queue: put {put:?}, removed {removed:?}, registered {registered:?}, served \
                  {served:?}, parked {parked:?}, fetched {fetched:?}"
-            )),
+            ).into()),
         }
     }
 
-    fn give(&mut self, call: Call, item: Option<Name>) -> Result<(), String> {
+    fn give(&mut self, call: Call, item: Option<Name>) -> Result<(), Misfit> {
         match self.given.insert(call, item) {
             // A dequeue that continues with another one's request may learn that there was no item, before it
             // makes a new request.
             Some(None) | None => Ok(()),
-            Some(before) => Err(format!("got {item:?} and {before:?}")),
+            Some(before) => Err(format!("got {item:?} and {before:?}").into()),
         }
     }
 
@@ -225,16 +225,16 @@ impl Model {
 fn stamped(
     step: &Step<'_, Staged>,
     mut stamps: impl Iterator<Item = Option<[u8; 10]>>,
-) -> Result<(), String> {
+) -> Result<(), Misfit> {
     match stamps.find(|stamp| *stamp != step.stamp) {
         None => Ok(()),
-        Some(wrong) => Err(format!("appended at {wrong:02x?}, but committed as {:02x?}", step.stamp)),
+        Some(wrong) => Err(format!("appended at {wrong:02x?}, but committed as {:02x?}", step.stamp).into()),
     }
 }
 
 impl Staged {
     /// Performs one operation on the model, at its place in the history, and checks what it returned.
-    pub(super) fn follow(&self, model: &mut Model, step: &Step<'_, Self>) -> Result<(), String> {
+    pub(super) fn follow(&self, model: &mut Model, step: &Step<'_, Self>) -> Result<(), Misfit> {
         if let Some(answer @ (Answer::Taken(..) | Answer::Left(_) | Answer::Away | Answer::Failed(_))) =
             step.answer
         {
@@ -244,7 +244,9 @@ impl Staged {
             // What becomes of its request shows whether there was an item.
             let over = step.called + self::patience(*patience).as_nanos() as u64;
             if step.returned < over {
-                return Err(format!("gave up {} ns before its patience had run out", over - step.returned));
+                return Err(
+                    format!("gave up {} ns before its patience had run out", over - step.returned).into()
+                );
             }
         }
         if step.committed {
@@ -276,11 +278,13 @@ impl Staged {
             (Op::Peek, Some(Answer::First(name))) => *name == first(),
             (Op::Count, Some(Answer::Count(n))) => *n == model.stage.items.len(),
             (Op::Oversized(_), Some(Answer::Refused(why))) => why.contains("exceeds the limit"),
-            _ => return Err(format!("returned {:?}, but nothing was committed", step.answer)),
+            _ => return Err(format!("returned {:?}, but nothing was committed", step.answer).into()),
         };
         match fits {
             true => Ok(()),
-            false => Err(format!("returned {:?}, but the queue contains {:?}", step.answer, model.stage)),
+            false => {
+                Err(format!("returned {:?}, but the queue contains {:?}", step.answer, model.stage).into())
+            }
         }
     }
 }

@@ -35,7 +35,7 @@ use planted::{BUGS, Planted};
 use proptest::prelude::*;
 use serde::{Deserialize, Serialize};
 use shaketable::{
-    sessions,
+    Misfit, sessions,
     workload::{Bug, Outcome, Step, Workload},
 };
 use shaketable_layers::blob::{Blobs, Expect, UploadId};
@@ -219,16 +219,16 @@ impl Workload for Upload {
         blob::Model::new()
     }
 
-    fn step(&self, model: &mut blob::Model, step: &Step<'_, Self>) -> Result<(), String> {
+    fn step(&self, model: &mut blob::Model, step: &Step<'_, Self>) -> Result<(), Misfit> {
         self.follow(model, step)
     }
 
-    async fn audit<D: Database>(&self, tx: &D::Transaction) -> tx::Result<Result<(), String>> {
-        Ok(blob::stored(tx).await?.map(drop))
+    async fn audit<D: Database>(&self, tx: &D::Transaction) -> tx::Result<Result<(), Misfit>> {
+        Ok(blob::stored(tx).await?.map(drop).map_err(Misfit::from))
     }
 
     /// Collects all uploads that are in progress; then only the blobs remain.
-    async fn check<D: Database>(&self, db: &D, model: &blob::Model) -> tx::Result<Result<(), String>> {
+    async fn check<D: Database>(&self, db: &D, model: &blob::Model) -> tx::Result<Result<(), Misfit>> {
         let blobs = &self.blobs();
         let [_, records, _, signs] = &unseen();
         let under_way = db.run(|tx, _| async move {
@@ -250,12 +250,14 @@ impl Workload for Upload {
             Ok::<_, tx::Error>(tx.get_range_all(range, Serializable).await?.len())
         });
         let left = left.await.map_err(|e| e.error)?;
-        Ok(stored.and_then(|stored| match (stored == *model, left) {
+        Ok(stored.map_err(Misfit::from).and_then(|stored| match (stored == *model, left) {
             // One that was collected with an unknown result is not named.
             (true, 0) if swept.iter().all(|upload| under_way.contains(upload)) => Ok(()),
-            (true, 0) => Err(format!("collected {swept:?}, and under way were {under_way:?}")),
-            (true, left) => Err(format!("{left} keys of uploads are left after a collection of all uploads")),
-            (false, _) => Err(format!("the database holds {stored:?}, should hold {model:?}")),
+            (true, 0) => Err(format!("collected {swept:?}, and under way were {under_way:?}").into()),
+            (true, left) => {
+                Err(format!("{left} keys of uploads are left after a collection of all uploads").into())
+            }
+            (false, _) => Err(format!("the database holds {stored:?}, should hold {model:?}").into()),
         }))
     }
 }

@@ -3,6 +3,7 @@
 use super::{Answer, Life, Op, Upload, Wish};
 use crate::catalogue::blob::{self, Stored, change, writable};
 use shaketable::{
+    Misfit,
     specimen::{At, Content, Specimen},
     workload::Step,
 };
@@ -10,7 +11,7 @@ use shaketable_layers::blob::{Error, Expect, Generation};
 
 impl Upload {
     /// Performs one operation on the model, at its place in the history, and checks what it returned.
-    pub(super) fn follow(&self, model: &mut blob::Model, step: &Step<'_, Self>) -> Result<(), String> {
+    pub(super) fn follow(&self, model: &mut blob::Model, step: &Step<'_, Self>) -> Result<(), Misfit> {
         let at = At {
             stamp: step.stamp,
             read_version: step.read_version,
@@ -41,7 +42,8 @@ impl Upload {
                 "returned {:?}, but the blobs are {model:?}{}",
                 step.answer,
                 if step.committed { ", and committed a visible change" } else { "" }
-            )),
+            )
+            .into()),
         }
     }
 
@@ -84,7 +86,7 @@ impl Upload {
         answer: Option<&Answer>,
         at: &At,
         committed: bool,
-    ) -> Result<(), String> {
+    ) -> Result<(), Misfit> {
         let (wish, read_only) = match op {
             Op::Upload(_, _, wish) | Op::Life(Life { wish, .. }) => (*wish, false),
             Op::Calls(calls) => (Wish::Anything, calls.iter().all(blob::is_read_only)),
@@ -101,13 +103,13 @@ impl Upload {
         let expected = replayed.unwrap_or_else(|e| Answer::Refused(expect, e.to_string()));
         match answer {
             Some(answer) if *answer != expected => {
-                Err(format!("returned {answer:?}, the model returns {expected:?}"))
+                Err(format!("returned {answer:?}, the model returns {expected:?}").into())
             }
-            _ if committed && is_refused => Err(format!("committed, the model returns {expected:?}")),
-            _ if committed && read_only => Err("committed a write".to_owned()),
+            _ if committed && is_refused => Err(format!("committed, the model returns {expected:?}").into()),
+            _ if committed && read_only => Err("committed a write".to_owned().into()),
             _ if is_refused => Ok(()),
             // An operation that changes nothing commits nothing visible.
-            _ if !committed && after != *model => Err("returned, but nothing was committed".to_owned()),
+            _ if !committed && after != *model => Err("returned, but nothing was committed".to_owned().into()),
             _ => {
                 *model = after;
                 Ok(())

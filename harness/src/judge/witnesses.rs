@@ -7,8 +7,8 @@ use super::{
 };
 use crate::{
     describe::{
+        misfit::{Cause, Misfit},
         sessions,
-        unfit::{Cause, Unfit},
     },
     judge::finding::{Objection, Witness},
 };
@@ -23,34 +23,32 @@ use shaketable_sim::{
 pub(super) type Key = (usize, usize);
 
 /// An operation that was compared with the model at one of its places.
-pub(super) struct Misfit {
+pub(super) struct Mismatched {
     pub(super) key: Key,
     /// The place and the attempt of its effect; `None` if it only read.
     pub(super) effect: Option<(Place, AttemptId)>,
     /// The read version; `None` if it did not read.
     pub(super) read_version: Option<Version>,
     /// Why it does not fit.
-    pub(super) message: String,
-    /// What was expected and found, if the workload said so.
-    pub(super) unfit: Option<Unfit>,
+    pub(super) misfit: Misfit,
 }
 
-impl Misfit {
+impl Mismatched {
     /// The objection to it.
     pub(super) fn objection(self, history: &History, truth: &Truth) -> Objection {
         let writes = Writes::of(history, truth);
         let mut witness = Witness::operation(self.key.0, self.key.1);
         let attempts = self.attempts(history);
         witness.attempts.extend(attempts.iter().map(|(id, _)| *id));
-        match self.unfit.as_ref().map_or(Cause::Reads, |unfit| unfit.cause) {
+        match self.misfit.cause {
             Cause::Reads => self.add_reads(&mut witness, &writes, &attempts),
             Cause::Commit(version) => add_commit(&mut witness, &writes, &attempts, version),
             Cause::Time => {}
         }
-        if let Some((expected, found)) = self.unfit.and_then(|unfit| unfit.sides) {
+        if let Some((expected, found)) = self.misfit.sides {
             (witness.expected, witness.found) = (Some(expected), Some(found));
         }
-        Objection { message: self.message, witness }
+        Objection { message: self.misfit.message, witness }
     }
 
     /// The attempts that have this place. If they read nothing that matters, also the last one of the

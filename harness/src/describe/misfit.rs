@@ -1,0 +1,82 @@
+//! Why something does not fit the model of a workload: a sentence, and what a finding shows beside it.
+
+use shaketable_sim::proto::Version;
+use std::fmt;
+
+/// Why an answer, an invariant or the final database does not fit the model of a workload: a sentence, and, if
+/// the workload names them, both sides of the comparison or the operation that does not fit.
+///
+/// A sentence alone becomes one with `?` or `into`:
+///
+/// ```
+/// use shaketable::Misfit;
+///
+/// fn compare(found: u32, expected: u32) -> Result<(), Misfit> {
+///     if found > 1_000 {
+///         return Err("the counter has overflowed".into());
+///     }
+///     if found == expected {
+///         return Ok(());
+///     }
+///     let message = format!("read {found} where the model has {expected}");
+///     Err(Misfit::new(message, expected.to_string(), found.to_string()))
+/// }
+///
+/// assert_eq!(compare(1, 2).unwrap_err().to_string(), "read 1 where the model has 2");
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Misfit {
+    pub(crate) message: String,
+    /// What the model expects, and what was found instead.
+    pub(crate) sides: Option<(String, String)>,
+    /// The operation, if the sentence names it: its client, and its index.
+    pub(crate) operation: Option<(usize, usize)>,
+    /// What contradicts the answer.
+    pub(crate) cause: Cause,
+}
+
+/// What contradicts an answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Cause {
+    /// What the operation read, or should have read.
+    Reads,
+    /// What committed at a version: it had made the answer possible.
+    Commit(Version),
+    /// Nothing but its time.
+    Time,
+}
+
+impl Misfit {
+    /// What does not fit, in a sentence, and the two sides of the comparison.
+    pub fn new(message: String, expected: String, found: String) -> Misfit {
+        Misfit { sides: Some((expected, found)), ..message.into() }
+    }
+
+    /// An operation that does not fit: its client, its index in the client's list, and a sentence that names
+    /// it.
+    pub fn of_operation(client: usize, index: usize, message: String) -> Misfit {
+        Misfit { operation: Some((client, index)), ..message.into() }
+    }
+
+    pub(crate) fn because_of(self, cause: Cause) -> Misfit {
+        Misfit { cause, ..self }
+    }
+}
+
+impl From<String> for Misfit {
+    fn from(message: String) -> Misfit {
+        Misfit { message, sides: None, operation: None, cause: Cause::Reads }
+    }
+}
+
+impl From<&str> for Misfit {
+    fn from(message: &str) -> Misfit {
+        message.to_owned().into()
+    }
+}
+
+impl fmt::Display for Misfit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}

@@ -1,7 +1,12 @@
 //! The retry loop, and its information about transactions with unknown commit results.
 
 use super::{Database, Error, Transaction};
-use std::{fmt, future::Future};
+use futures::future::{BoxFuture, FutureExt};
+use std::{
+    fmt,
+    future::Future,
+    sync::{Mutex, MutexGuard, PoisonError},
+};
 
 /// The number of an attempt of a retry loop, and whether earlier attempts may have committed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
@@ -50,37 +55,47 @@ impl RetryError for Error {
     }
 }
 
-/// The part of an attempt that follows its body, which does not depend on the body: commits, or handles the
-/// error with which the body failed. Returns whether the transaction has committed; an error ends the loop.
-async fn conclude<Tx: Transaction>(
-    tx: &Tx,
-    attempt: &mut Attempt,
-    failed: Option<Error>,
-) -> Result<bool, Error> {
-    let error = match failed {
-        Some(error) => error,
-        None => match tx.commit().await {
-            Ok(()) => return Ok(true),
-            Err(e) => {
-                attempt.maybe_committed |= e.leaves_commit_unknown();
-                e
-            }
-        },
-    };
-    // on_error returns the error if it does not retry: not retryable, retry limit or timeout reached.
-    tx.on_error(error).await?;
-    attempt.number += 1;
-    Ok(false)
-}
+/// What a retry loop repeats, without the type of its value: the value of the last attempt is kept beside it.
+type Body<'a, Tx, E> = dyn Fn(Tx, Attempt) -> BoxFuture<'a, Result<(), E>> + Send + Sync + 'a;
 
 /// Runs `body` until its transaction commits, it returns an error that is not retryable, or the transaction's
 /// retry limit or timeout is reached. See [`Database::run`].
+///
+/// The loop itself is compiled once for each type of errors: there are hundreds of bodies.
 pub(super) async fn run<D, F, Fut, T, E>(db: &D, body: F) -> Result<T, RunError<E>>
 where
     D: Database,
     F: Fn(D::Transaction, Attempt) -> Fut + Send + Sync,
     Fut: Future<Output = Result<T, E>> + Send,
     T: Send,
+    E: RetryError + Send,
+{
+    let value = Mutex::new(None);
+    let kept = |tx, attempt| {
+        *lock(&value) = None;
+        let ran = body(tx, attempt);
+        let value = &value;
+        async move {
+            let answer = ran.await?;
+            *lock(value) = Some(answer);
+            Ok(())
+        }
+        .boxed()
+    };
+    repeat(db, &kept).await?;
+    Ok(value
+        .into_inner()
+        .unwrap_or_else(PoisonError::into_inner)
+        .expect("the body of a committed attempt has ended"))
+}
+
+fn lock<T>(value: &Mutex<T>) -> MutexGuard<'_, T> {
+    value.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+async fn repeat<D, E>(db: &D, body: &Body<'_, D::Transaction, E>) -> Result<(), RunError<E>>
+where
+    D: Database,
     E: RetryError + Send,
 {
     let mut attempt = Attempt::default();
@@ -94,18 +109,19 @@ where
             maybe_committed: attempt.maybe_committed,
             attempts: attempt.number + 1,
         };
-        let (value, failed) = match body(tx.clone(), attempt).await {
-            Ok(value) => (Some(value), None),
-            Err(e) => match e.fdb() {
-                Some(failed) => (None, Some(failed)),
-                None => return Err(give_up(e, attempt)),
+        let failed = match body(tx.clone(), attempt).await {
+            Ok(()) => match tx.commit().await {
+                Ok(()) => return Ok(()),
+                Err(e) => {
+                    attempt.maybe_committed |= e.leaves_commit_unknown();
+                    e
+                }
             },
+            Err(e) => e.fdb().ok_or_else(|| give_up(e, attempt))?,
         };
-        match (conclude(&tx, &mut attempt, failed).await, value) {
-            (Ok(true), Some(value)) => return Ok(value),
-            (Ok(_), _) => {}
-            (Err(e), _) => return Err(give_up(E::from(e), attempt)),
-        }
+        // on_error returns the error if it does not retry: not retryable, retry limit or timeout reached.
+        tx.on_error(failed).await.map_err(|e| give_up(E::from(e), attempt))?;
+        attempt.number += 1;
     }
 }
 

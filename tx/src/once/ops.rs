@@ -62,7 +62,14 @@ pub struct PendingAnswer<A>(State<A>);
 
 enum State<A> {
     Ready(A),
-    Stamped { answer: BytesMut, at: usize, stamp: BoxFuture<'static, crate::Result<[u8; 10]>> },
+    Stamped(Stamped),
+}
+
+/// An encoded answer, and the place of the versionstamp that it waits for.
+pub(super) struct Stamped {
+    answer: BytesMut,
+    at: usize,
+    stamp: BoxFuture<'static, crate::Result<[u8; 10]>>,
 }
 
 impl<A: Answer> PendingAnswer<A> {
@@ -77,21 +84,25 @@ impl<A: Answer> PendingAnswer<A> {
         crate::called!();
         match self.0 {
             State::Ready(answer) => Ok(answer),
-            State::Stamped { answer, at, stamp } => {
-                A::decode(complete(answer, at, stamp).await?).ok_or(Error::Unreadable)
-            }
+            State::Stamped(stamped) => A::decode(stamped.complete().await?).ok_or(Error::Unreadable),
+        }
+    }
+
+    /// The answer, or what completes it.
+    pub(super) fn split(self) -> (Option<A>, Option<Stamped>) {
+        match self.0 {
+            State::Ready(answer) => (Some(answer), None),
+            State::Stamped(stamped) => (None, Some(stamped)),
         }
     }
 }
 
-/// The encoded answer with its versionstamp.
-async fn complete(
-    mut answer: BytesMut,
-    at: usize,
-    stamp: BoxFuture<'static, crate::Result<[u8; 10]>>,
-) -> Result<Bytes, Error> {
-    answer[at..at + 10].copy_from_slice(&stamp.await?);
-    Ok(answer.freeze())
+impl Stamped {
+    /// The encoded answer with its versionstamp.
+    pub(super) async fn complete(mut self) -> Result<Bytes, Error> {
+        self.answer[self.at..self.at + 10].copy_from_slice(&self.stamp.await?);
+        Ok(self.answer.freeze())
+    }
 }
 
 impl<A> fmt::Debug for PendingAnswer<A> {
@@ -117,7 +128,7 @@ pub async fn check<T: Transaction, A: Answer>(tx: &T, slots: &Slots, op: OpId) -
 }
 
 /// [`check`] with the encoded answer.
-async fn look<T: Transaction>(tx: &T, slots: &Slots, op: OpId) -> Result<Check<Bytes>, Error> {
+pub(super) async fn look<T: Transaction>(tx: &T, slots: &Slots, op: OpId) -> Result<Check<Bytes>, Error> {
     let key = slots.key(op.client);
     let slot = read(tx, &key).await?.ok_or(Error::Superseded)?;
     if slot.answered == (op.epoch, op.seq) {
@@ -143,38 +154,42 @@ pub fn record<T: Transaction, A: Answer>(
     answer: A,
 ) -> Result<PendingAnswer<A>, Error> {
     crate::called!();
+    let draft = draft(permit, &answer)?;
+    Ok(PendingAnswer(write(tx, draft)?.map_or(State::Ready(answer), State::Stamped)))
+}
+
+/// What is to be written into a slot.
+pub(super) struct Draft {
+    key: Bytes,
+    value: BytesMut,
+    /// Where the answer begins.
+    header: usize,
+    /// Where an incomplete versionstamp of the answer is.
+    stamp: Option<usize>,
+}
+
+pub(super) fn draft<A: Answer>(permit: Permit, answer: &A) -> Result<Draft, Error> {
     let mut value = Slot::header(permit.op.epoch, (permit.op.epoch, permit.op.seq), true);
     let header = value.len();
     let stamp = answer.encode(&mut value)?;
-    Ok(PendingAnswer(match write(tx, &permit.key, value, header, stamp)? {
-        Some((answer, at, stamp)) => State::Stamped { answer, at, stamp },
-        None => State::Ready(answer),
-    }))
+    Ok(Draft { key: permit.key, value, header, stamp })
 }
 
-/// An encoded answer, and the place of the versionstamp that it waits for.
-type Stamped = (BytesMut, usize, BoxFuture<'static, crate::Result<[u8; 10]>>);
-
-/// Writes a slot: `header` bytes, and an answer with an incomplete versionstamp at `stamp`, if it has one.
-fn write<T: Transaction>(
-    tx: &T,
-    key: &[u8],
-    mut value: BytesMut,
-    header: usize,
-    stamp: Option<usize>,
-) -> Result<Option<Stamped>, Error> {
+/// Writes a slot.
+pub(super) fn write<T: Transaction>(tx: &T, draft: Draft) -> Result<Option<Stamped>, Error> {
+    let Draft { key, mut value, header, stamp } = draft;
     let bytes = value.len() - header;
     if bytes > MAX_ANSWER_BYTES {
         return Err(Error::AnswerTooLarge { bytes, limit: MAX_ANSWER_BYTES });
     }
     let Some(at) = stamp else {
-        tx.set(key, &value);
+        tx.set(&key, &value);
         return Ok(None);
     };
-    let bare = BytesMut::from(&value[header..]);
+    let answer = BytesMut::from(&value[header..]);
     value.extend_from_slice(&(at as u32).to_le_bytes());
-    tx.atomic_op(key, &value, MutationType::SetVersionstampedValue);
-    Ok(Some((bare, at - header, tx.get_versionstamp())))
+    tx.atomic_op(&key, &value, MutationType::SetVersionstampedValue);
+    Ok(Some(Stamped { answer, at: at - header, stamp: tx.get_versionstamp() }))
 }
 
 /// Determines the fate of `op` and makes it final: an operation that is not recorded is fenced, so that an

@@ -1,14 +1,18 @@
 //! A client's session: the retry loop around the record.
 
 use super::{
-    Answer, Check, Error, Fate, OpId, PendingAnswer, Slots, check,
+    Answer, Check, Error, Fate, OpId, PendingAnswer, Permit, Slots,
     keys::{Decision, Slot},
-    ops::read,
-    record, resolve,
+    ops::{Draft, Stamped, draft, look, read, write},
+    resolve,
 };
 use crate::{Attempt, Database, RetryError, RunError, reachable, sometimes};
 use bytes::Bytes;
-use std::future::Future;
+use futures::future::{BoxFuture, FutureExt};
+use std::{
+    future::Future,
+    sync::{Mutex, PoisonError},
+};
 
 /// The outcome of a mutating operation.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -240,20 +244,35 @@ impl<D: Database> Session<D> {
         E: RetryError + From<Error> + Send,
     {
         async move {
-            let (slots, body) = (&self.slots, &body);
+            let operation = Operation { body, answer: Kept::default() };
+            let outcome = self.perform_erased(op, &operation).await;
+            operation.answer.of(outcome)
+        }
+    }
+
+    fn perform_erased<'a, E: RetryError + From<Error> + Send>(
+        &'a mut self,
+        op: OpId,
+        operation: &'a dyn Erased<'a, D::Transaction, E>,
+    ) -> impl Future<Output = Outcome<(), E>> + Send {
+        async move {
+            let slots = &self.slots;
             let ran = self
                 .db
                 .run(|tx, attempt| async move {
-                    match check(&tx, slots, op).await.map_err(lift::<E>)? {
-                        Check::Done(answer) => Ok(PendingAnswer::ready(answer)),
+                    match look(&tx, slots, op).await.map_err(lift::<E>)? {
+                        Check::Done(answer) => {
+                            operation.decode(answer).ok_or(Error::Unreadable).map_err(lift::<E>)?;
+                            Ok(None)
+                        }
                         Check::New(permit) => {
-                            let answer = body(tx.clone(), attempt).await?;
-                            record(&tx, permit, answer).map_err(lift)
+                            let draft = operation.attempt(tx.clone(), attempt, permit).await?;
+                            write(&tx, draft).map_err(lift)
                         }
                     }
                 })
                 .await;
-            self.conclude(op, ran).await
+            self.conclude_erased(op, ran, &|answer| operation.decode(answer)).await
         }
     }
 
@@ -301,14 +320,38 @@ impl<D: Database> Session<D> {
     {
         crate::called!();
         async move {
+            let answer = Kept::default();
+            let ran = ran.map(|pending| {
+                let (ready, stamped) = pending.split();
+                answer.keep(ready);
+                stamped
+            });
+            let outcome = self.conclude_erased(op, ran, &|encoded| answer.decode(encoded)).await;
+            answer.of(outcome)
+        }
+    }
+
+    /// [`conclude`](Session::conclude) with an answer that is kept elsewhere: what completes it, if it waits for a
+    /// versionstamp, and what decodes it.
+    fn conclude_erased<E: RetryError + Send>(
+        &mut self,
+        op: OpId,
+        ran: Result<Option<Stamped>, RunError<E>>,
+        decode: &(dyn Fn(Bytes) -> Option<()> + Sync),
+    ) -> impl Future<Output = Outcome<(), E>> + Send {
+        async move {
             let refusal = match ran {
-                Ok(pending) => match pending.answer().await {
-                    Ok(answer) => {
+                Ok(stamped) => {
+                    let decoded = match stamped {
+                        None => Some(()),
+                        Some(stamped) => stamped.complete().await.ok().and_then(decode),
+                    };
+                    if decoded.is_some() {
                         self.known(op);
-                        return Outcome::Applied(answer);
+                        return Outcome::Applied(());
                     }
-                    Err(_) => None,
-                },
+                    None
+                }
                 Err(e) if !e.maybe_committed => {
                     self.known(op);
                     return Outcome::Refused(e.error);
@@ -323,9 +366,9 @@ impl<D: Database> Session<D> {
             // An earlier attempt may have committed, or may still commit: a refusal is certain only after a
             // fence.
             reachable!("once: a refusal needs a fence");
-            let fate = self.ask(op).await.and_then(|fate| fate.try_map(A::decode));
+            let fate = self.ask(op).await.and_then(|fate| fate.try_map(decode));
             match (fate, refusal) {
-                (Ok(Fate::Applied(answer)), _) => Outcome::Applied(answer),
+                (Ok(Fate::Applied(())), _) => Outcome::Applied(()),
                 (Ok(Fate::NotApplied), Some(e)) => Outcome::Refused(e),
                 _ => self.leave_unknown(op),
             }
@@ -447,6 +490,80 @@ where
     async move {
         let body = &body;
         db.run(|tx, _| async move { body(tx).await }).await
+    }
+}
+
+/// The body of an operation, and the answer of its last attempt.
+struct Operation<F, A> {
+    body: F,
+    answer: Kept<A>,
+}
+
+/// An [`Operation`] without the type of its answer: the retry loop, the record and what follows are compiled once for
+/// each type of errors.
+trait Erased<'a, Tx, E>: Send + Sync {
+    /// Performs the body, and returns what is to be recorded.
+    fn attempt(&'a self, tx: Tx, attempt: Attempt, permit: Permit) -> BoxFuture<'a, Result<Draft, E>>;
+
+    /// Keeps the answer of an earlier attempt; `None` if it is not the encoding of one.
+    fn decode(&self, answer: Bytes) -> Option<()>;
+}
+
+impl<'a, Tx, F, Fut, A, E> Erased<'a, Tx, E> for Operation<F, A>
+where
+    Tx: Send,
+    F: Fn(Tx, Attempt) -> Fut + Send + Sync,
+    Fut: Future<Output = Result<A, E>> + Send + 'a,
+    A: Answer + 'a,
+    E: RetryError + From<Error> + Send,
+{
+    fn attempt(&'a self, tx: Tx, attempt: Attempt, permit: Permit) -> BoxFuture<'a, Result<Draft, E>> {
+        let performed = (self.body)(tx, attempt);
+        async move {
+            let answer = performed.await?;
+            let draft = draft(permit, &answer).map_err(lift::<E>)?;
+            self.answer.keep(Some(answer));
+            Ok(draft)
+        }
+        .boxed()
+    }
+
+    fn decode(&self, answer: Bytes) -> Option<()> {
+        self.answer.decode(answer)
+    }
+}
+
+/// The answer of an operation, kept beside what is compiled without its type.
+struct Kept<A>(Mutex<Option<A>>);
+
+impl<A> Default for Kept<A> {
+    fn default() -> Kept<A> {
+        Kept(Mutex::new(None))
+    }
+}
+
+impl<A> Kept<A> {
+    fn keep(&self, answer: Option<A>) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = answer;
+    }
+
+    /// The outcome with the answer.
+    fn of<E>(self, outcome: Outcome<(), E>) -> Outcome<A, E> {
+        match outcome {
+            Outcome::Applied(()) => {
+                let answer = self.0.into_inner().unwrap_or_else(PoisonError::into_inner);
+                Outcome::Applied(answer.expect("what was applied has answered"))
+            }
+            Outcome::Refused(e) => Outcome::Refused(e),
+            Outcome::Unknown(op) => Outcome::Unknown(op),
+        }
+    }
+}
+
+impl<A: Answer> Kept<A> {
+    fn decode(&self, answer: Bytes) -> Option<()> {
+        self.keep(Some(A::decode(answer)?));
+        Some(())
     }
 }
 

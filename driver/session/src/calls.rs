@@ -75,7 +75,7 @@ async fn recover<T: Transaction>(tx: T) -> Result<Reply> {
 }
 
 /// Sets options for the highest priority and for retries without limit, and adds a conflict range, because a
-/// commit without writes and conflict ranges is not sent to the cluster.
+/// commit without writes and write conflict ranges is not sent to the cluster.
 fn prepare_recovery<T: Transaction>(tx: &T) -> Result<()> {
     use TransactionOption::{AccessSystemKeys, LockAware, PrioritySystemImmediate, RetryLimit, Timeout};
     for option in [PrioritySystemImmediate, LockAware, AccessSystemKeys, Timeout(0), RetryLimit(-1)] {

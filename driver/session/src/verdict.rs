@@ -90,8 +90,8 @@ impl Verdict {
     }
 }
 
-/// The longest time between sending a commit and its arrival: the time until its read version has left the
-/// window, and a second for the network.
+/// How long after it was sent a commit may still be applied: until its read version has left the window, and
+/// a second for the network.
 fn landing(world: &World) -> Nanos {
     world.config.window as u64 * SECOND / world.config.versions_per_second.max(1) as u64 + SECOND
 }

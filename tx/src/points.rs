@@ -87,16 +87,16 @@ pub fn broken(message: impl FnOnce() -> String) {
 }
 
 thread_local! {
-    /// The client's operation of which the code that currently runs on this thread is part: the client's
-    /// number, and the index of the operation.
+    /// The client's operation that this thread is executing, if any: the client's number, and the index of
+    /// the operation.
     static OPERATION: Cell<Option<(usize, usize)>> = const { Cell::new(None) };
 }
 
 /// The public functions that an operation of this process has called.
 static CALLED: Mutex<BTreeSet<&'static str>> = Mutex::new(BTreeSet::new());
 
-/// Polls `operation` as a client's operation: the public functions that it calls are recorded, and the claims
-/// that it breaks are broken `during` it, which is the client's number and the index of the operation.
+/// Runs a future as a client's operation. `during` is the client's number and the index of the operation. The
+/// public functions that the future calls are recorded, and claims that it breaks are reported with `during`.
 pub async fn in_operation<F: Future>(during: (usize, usize), operation: F) -> F::Output {
     let mut operation = pin!(operation);
     std::future::poll_fn(|cx| {

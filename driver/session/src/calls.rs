@@ -1,4 +1,4 @@
-//! Commands and calls, performed on a simulated transaction.
+//! Performs commands and calls on a simulated transaction.
 
 use crate::{Action, Call, Reply};
 use futures::{FutureExt, TryFutureExt, future::BoxFuture};
@@ -61,9 +61,9 @@ pub fn issue<T: Transaction>(tx: &T, call: Call) -> BoxFuture<'static, Result<Re
 }
 
 /// A key that nobody reads.
-const NOBODYS: &[u8] = b"\xff/SC/recovery";
+const UNUSED_KEY: &[u8] = b"\xff/SC/recovery";
 
-/// Commits without writing anything, as often as it takes: a cluster that does so has recovered.
+/// Retries a commit without writes until it succeeds: the cluster has then recovered.
 async fn recover<T: Transaction>(tx: T) -> Result<Reply> {
     loop {
         prepare_recovery(&tx)?;
@@ -74,11 +74,12 @@ async fn recover<T: Transaction>(tx: T) -> Result<Reply> {
     }
 }
 
-/// Makes a commit one that is sent to the cluster, at the highest priority and for as long as it takes.
+/// Sets options for the highest priority and for retries without limit, and adds a conflict range, because a
+/// commit without writes and write conflict ranges is not sent to the cluster.
 fn prepare_recovery<T: Transaction>(tx: &T) -> Result<()> {
     use TransactionOption::{AccessSystemKeys, LockAware, PrioritySystemImmediate, RetryLimit, Timeout};
     for option in [PrioritySystemImmediate, LockAware, AccessSystemKeys, Timeout(0), RetryLimit(-1)] {
         tx.set_option(option)?;
     }
-    tx.add_conflict_range(NOBODYS, &[NOBODYS, &[0]].concat(), ConflictRangeType::Write)
+    tx.add_conflict_range(UNUSED_KEY, &[UNUSED_KEY, &[0]].concat(), ConflictRangeType::Write)
 }

@@ -1,12 +1,12 @@
 //! A client of the simulated cluster: performs the commands and calls of one database handle.
 
-use crate::{Call, CallId, Command, TransactionId, desk::Desk, transactions::Transactions};
+use crate::{Call, CallId, Command, TransactionId, pending::PendingCalls, transactions::Transactions};
 use futures::{StreamExt, channel::mpsc::UnboundedReceiver};
 use shaketable_sim::{client::SimDatabase, rt};
 use std::sync::Arc;
 
-/// How many jobs are done at one instant of virtual time. The simulator takes endless work at one instant for
-/// a loop that does not wait.
+/// How many jobs are done at one instant of virtual time. The simulator fails after too many steps at one
+/// instant, because it assumes a loop that does not wait.
 const JOBS_PER_INSTANT: u32 = 1_000;
 
 /// Work for a client.
@@ -18,7 +18,12 @@ pub enum Job {
 }
 
 /// Does the jobs of a client in order. Ends when no more can come.
-pub async fn serve(db: SimDatabase, mut jobs: UnboundedReceiver<Job>, desk: Arc<Desk>, clock: rt::Clock) {
+pub async fn serve(
+    db: SimDatabase,
+    mut jobs: UnboundedReceiver<Job>,
+    pending: Arc<PendingCalls>,
+    clock: rt::Clock,
+) {
     let mut transactions = Transactions::new(db);
     let mut done = 0;
     while let Some(job) = jobs.next().await {
@@ -26,8 +31,8 @@ pub async fn serve(db: SimDatabase, mut jobs: UnboundedReceiver<Job>, desk: Arc<
             Job::Command(command) => transactions.command(command),
             Job::Call(id, transaction, call) => {
                 let answer = transactions.issue(transaction, call);
-                let ends = desk.clone();
-                desk.begun(id, rt::spawn_task(async move { ends.ended(id, answer.await) }));
+                let ends = pending.clone();
+                pending.begun(id, rt::spawn_task(async move { ends.ended(id, answer.await) }));
             }
         }
         done += 1;

@@ -1,20 +1,20 @@
-//! The main task of a cluster that serves a session: runs the cluster, hands messages to its clients,
-//! delivers answers, and lets virtual time advance when something waits.
+//! The main task of a cluster that serves a session. It runs the cluster, forwards messages to its clients,
+//! delivers answers, and advances virtual time while something waits for an answer.
 
 use crate::{
     Action, Call, CallId, Command, DatabaseId, TransactionId,
     client::{self, Job},
-    desk::{Demand, Desk},
+    fault_windows,
     inbox::{Inbox, Message},
     journal::{Journal, Script},
+    pending::{Demand, PendingCalls},
+    quiescence::QuiescenceDetector,
     report::{End, Report},
-    rest::Rest,
     settings::Settings,
     timeouts::Timeouts,
     verdict::Verdict,
     wall::Pace,
-    watchdog::Pulse,
-    weather,
+    watchdog::Heartbeat,
 };
 use futures::channel::mpsc::{self, UnboundedReceiver, UnboundedSender};
 use parking_lot::Mutex;
@@ -33,39 +33,39 @@ use std::{collections::BTreeMap, future::poll_fn, sync::Arc, task::Poll, time::D
 /// How much virtual time passes at most before messages that arrive meanwhile are taken.
 const TICK: Nanos = MILLISECOND / 5;
 
-/// How often it is looked whether a program sleeps that has timeouts and asks for nothing.
-const NAP: Duration = Duration::from_millis(2);
+/// How often a program that has timeouts and asks for nothing is checked for being asleep.
+const SLEEP_CHECK_INTERVAL: Duration = Duration::from_millis(2);
 
-/// How long such a program must be seen asleep until the time that it sleeps passes in the cluster. For
-/// programs in other processes, which cannot be seen: how long they must be silent.
+/// How long such a program must be seen asleep before virtual time follows the wall clock. For programs in
+/// other processes, whose threads cannot be seen: how long they must have sent nothing.
 const ASLEEP: Duration = Duration::from_millis(20);
 const SILENT: Duration = Duration::from_millis(100);
 
 /// The number of steps after which tasks that have ended are forgotten.
 const STEPS_BETWEEN_SWEEPS: u64 = 1 << 16;
 
-/// Serves the inbox until it is stopped, and reports. A script fills the inbox, if there is one. `is_shared`
-/// if the programs are other processes.
+/// Serves the inbox until it is stopped, and reports. If there is a script, it fills the inbox. `is_shared`
+/// says that the programs are other processes.
 pub async fn serve(
     inbox: Arc<Inbox>,
-    desk: Arc<Desk>,
-    pulse: Arc<Pulse>,
+    pending: Arc<PendingCalls>,
+    heartbeat: Arc<Heartbeat>,
     settings: Settings,
     script: Option<Script>,
     is_shared: bool,
 ) -> Report {
-    let plan = weather::plan(&settings);
+    let plan = fault_windows::plan(&settings);
     let mut cluster = ClusterConfig::draw(settings.seed, &[]);
     settings.topology.apply(&mut cluster);
     cluster.cluster_bug = settings.bug;
     let world = World::new(settings.seed, cluster, &plan, settings.keeps_events);
     world.history.lock().forgets_unsent = true;
     let cluster = Cluster::start(world.clone()).await;
-    weather::begin(&world, settings.clone(), plan);
+    fault_windows::begin(&world, settings.clone(), plan);
     let mut engine = Engine {
         inbox,
-        desk,
-        pulse,
+        pending,
+        heartbeat,
         journal: settings.journal.as_ref().map(|path| Journal::create(path, &settings)),
         script,
         world: world.clone(),
@@ -74,17 +74,17 @@ pub async fn serve(
         clients: BTreeMap::new(),
         stamps: Stamps::default(),
         timeouts: Timeouts::default(),
-        sleepers: if is_shared { None } else { Rest::new() },
-        rest: None,
-        is_rested: false,
-        is_restless: false,
+        sleep_detector: if is_shared { None } else { QuiescenceDetector::new() },
+        quiescence: None,
+        is_quiescent: false,
+        is_quiescence_unknown: false,
         steps: 0,
     };
     engine.run().await;
-    let end = End::of(&world, engine.is_restless);
-    engine.desk.close(Error::OPERATION_CANCELLED);
-    // What is left to do takes long after a long run, and ends.
-    engine.pulse.rest();
+    let end = End::of(&world, engine.is_quiescence_unknown);
+    engine.pending.close(Error::OPERATION_CANCELLED);
+    // Judging a long run takes long, but ends: the watchdog must not report it.
+    engine.heartbeat.suspend();
     let (tally, objections) = engine.verdict.end(&world, &engine.cluster).await;
     let report = Report::of(&settings, &world.history.lock(), end, tally, objections);
     engine.cluster.shutdown().await;
@@ -93,11 +93,11 @@ pub async fn serve(
 
 struct Engine {
     inbox: Arc<Inbox>,
-    desk: Arc<Desk>,
-    pulse: Arc<Pulse>,
-    /// Keeps what the program asks, if the settings want it.
+    pending: Arc<PendingCalls>,
+    heartbeat: Arc<Heartbeat>,
+    /// Records what the program asks, if the settings ask for it.
     journal: Option<Journal>,
-    /// What is asked, if the run is one that is performed again.
+    /// The recorded requests, if this run is a replay.
     script: Option<Script>,
     world: Arc<World>,
     verdict: Verdict,
@@ -105,15 +105,15 @@ struct Engine {
     clients: BTreeMap<DatabaseId, Client>,
     stamps: Stamps,
     timeouts: Timeouts,
-    /// Looks whether the program sleeps; none for programs that are other processes.
-    sleepers: Option<Rest>,
-    /// Looks whether the program rests, once it is called back.
-    rest: Option<Rest>,
-    /// Whether the program has rested since it was given an answer and since it asked for something.
-    is_rested: bool,
-    /// Whether it cannot be told when the program rests.
-    is_restless: bool,
-    /// The answers that were given, and how often virtual time has advanced.
+    /// Detects whether the program sleeps; none for programs that are other processes.
+    sleep_detector: Option<QuiescenceDetector>,
+    /// Detects whether the program is quiescent; there is one as soon as a callback waits for an answer.
+    quiescence: Option<QuiescenceDetector>,
+    /// Whether the program has become quiescent since its last answer and its last request.
+    is_quiescent: bool,
+    /// Whether quiescence cannot be detected.
+    is_quiescence_unknown: bool,
+    /// The number of answers that were delivered and of advances of virtual time.
     steps: u64,
 }
 
@@ -121,7 +121,7 @@ struct Engine {
 struct Client {
     node: NodeId,
     jobs: UnboundedSender<Job>,
-    /// What its machine is to take when it starts.
+    /// What its machine takes when it starts.
     next: Arc<Mutex<Option<Start>>>,
 }
 
@@ -132,24 +132,24 @@ struct Start {
     versions: ReadVersions,
 }
 
-/// The versionstamps that were asked for before the commit of their transaction. Whoever waits for one waits
-/// for nothing until then.
+/// The versionstamps that were requested before the commit of their transaction. Such a call is open-ended:
+/// it cannot end before the program commits.
 #[derive(Default)]
 struct Stamps(BTreeMap<(DatabaseId, TransactionId), Vec<CallId>>);
 
 impl Stamps {
     /// A call was made.
-    fn see(&mut self, desk: &Desk, of: (DatabaseId, TransactionId), id: CallId, call: &Call) {
+    fn see(&mut self, pending: &PendingCalls, of: (DatabaseId, TransactionId), id: CallId, call: &Call) {
         match call {
             Call::GetVersionstamp => self.0.entry(of).or_default().push(id),
-            Call::Commit | Call::OnError(_) => self.decide(desk, of),
+            Call::Commit | Call::OnError(_) => self.decide(pending, of),
             _ => {}
         }
     }
 
-    /// What ends a transaction was asked for: its versionstamps are about to be known, or to fail.
-    fn decide(&mut self, desk: &Desk, of: (DatabaseId, TransactionId)) {
-        self.0.remove(&of).unwrap_or_default().into_iter().for_each(|id| desk.hasten(id));
+    /// The transaction is about to end: its versionstamps become known, or fail.
+    fn decide(&mut self, pending: &PendingCalls, of: (DatabaseId, TransactionId)) {
+        self.0.remove(&of).unwrap_or_default().into_iter().for_each(|id| pending.make_urgent(id));
     }
 
     /// A client has died.
@@ -163,19 +163,20 @@ impl Engine {
         let (mut pace, mut sleep) = (None, None);
         self.follow_script();
         while !self.inbox.is_stopped() {
-            self.pulse.beat();
+            self.heartbeat.beat();
             self.journal.iter_mut().for_each(Journal::flush);
-            if self.desk.deliver() {
+            if self.pending.deliver() {
                 self.stepped();
-                self.let_rest();
+                self.await_quiescence();
                 continue;
             }
             while let Some(message) = self.next() {
-                (self.is_rested, sleep) = (false, None);
+                (self.is_quiescent, sleep) = (false, None);
                 self.take(message);
             }
-            match self.desk.demand() {
-                // A script goes on only with what is waited for, and with time that followed the wall clock.
+            match self.pending.demand() {
+                // A script continues only after an answer that is waited for, or after a recorded advance of
+                // time that followed the wall clock.
                 Demand::Nothing if self.script.is_some() => {
                     pace = None;
                     self.follow().await;
@@ -188,17 +189,18 @@ impl Engine {
                     pace = None;
                     self.journal.iter_mut().for_each(Journal::flush);
                     // Blocks the thread: neither other tasks nor time proceed.
-                    self.pulse.resting(|| self.inbox.wait_for_work());
+                    self.heartbeat.suspended(|| self.inbox.wait_for_work());
                 }
-                _ if !self.is_rested => self.let_rest(),
+                _ if !self.is_quiescent => self.await_quiescence(),
                 Demand::Calls => {
                     pace = None;
                     self.advance(TICK).await;
                 }
-                Demand::Patience => match pace {
+                Demand::OpenEnded => match pace {
                     Some(pace) => self.keep(&pace).await,
                     None => {
-                        // What needs no time is answered at once, whatever the wall clock shows.
+                        // Calls that need almost no virtual time are answered at once, before virtual time
+                        // is tied to the wall clock.
                         self.advance(TICK).await;
                         pace = Some(Pace::start(self.now()));
                     }
@@ -219,7 +221,7 @@ impl Engine {
     fn stepped(&mut self) {
         self.journal.iter_mut().for_each(Journal::stepped);
         self.script.iter_mut().for_each(Script::stepped);
-        self.pulse.resting(|| self.verdict.keep_up(&self.world));
+        self.heartbeat.suspended(|| self.verdict.keep_up(&self.world));
         self.steps += 1;
         if self.steps.is_multiple_of(STEPS_BETWEEN_SWEEPS) {
             rt::forget_ended_tasks();
@@ -231,21 +233,22 @@ impl Engine {
         self.script.iter_mut().for_each(|script| script.ask(&self.inbox));
     }
 
-    /// Waits until the program rests, if it is called back, and takes what it has asked for until then.
-    fn let_rest(&mut self) {
-        self.is_rested = false;
-        while !self.is_rested && !self.inbox.is_stopped() {
+    /// If callbacks wait for answers: waits until the program is quiescent, and takes its messages until
+    /// then.
+    fn await_quiescence(&mut self) {
+        self.is_quiescent = false;
+        while !self.is_quiescent && !self.inbox.is_stopped() {
             let inbox = &self.inbox;
-            if let Some(rest) = &mut self.rest
-                && !self.pulse.resting(|| rest.wait(|| inbox.is_stopped()))
+            if let Some(detector) = &mut self.quiescence
+                && !self.heartbeat.suspended(|| detector.wait(|| inbox.is_stopped()))
             {
-                self.rest = None;
-                self.is_restless = true;
+                self.quiescence = None;
+                self.is_quiescence_unknown = true;
             }
-            self.is_rested = true;
+            self.is_quiescent = true;
             while let Some(message) = self.next() {
-                // Calls and commands wake nobody, but a call that is cancelled here ends here.
-                self.is_rested &= !matches!(message, Message::Cancel(_));
+                // Calls and commands do not wake the program, but a cancellation completes its call here.
+                self.is_quiescent &= !matches!(message, Message::Cancel(_));
                 self.take(message);
             }
         }
@@ -260,8 +263,8 @@ impl Engine {
         let clock = &self.world.clock;
         let (until, mut alarm) = (clock.now() + duration, Alarm::default());
         let ended = poll_fn(|cx| {
-            self.pulse.beat();
-            match self.desk.has_ended(cx.waker()) || alarm.poll(clock, until, cx) {
+            self.heartbeat.beat();
+            match self.pending.has_ended(cx.waker()) || alarm.poll(clock, until, cx) {
                 true => Poll::Ready(()),
                 false => Poll::Pending,
             }
@@ -270,18 +273,19 @@ impl Engine {
         self.stepped();
     }
 
-    /// The program asks for nothing, and has timeouts: the time that it sleeps is the cluster's too. The time
-    /// that it computes is not, so that a program that does not sleep finds the same times in every run.
+    /// The program asks for nothing, and has timeouts: while it sleeps, virtual time follows the wall clock.
+    /// While it computes, virtual time stands still, so that a program that does not sleep sees the same
+    /// times in every run.
     async fn sleep(&mut self, since: &mut Option<Pace>) {
-        if self.sleepers.as_mut().is_some_and(|threads| !threads.is_asleep()) {
+        if self.sleep_detector.as_mut().is_some_and(|threads| !threads.is_asleep()) {
             *since = None;
-            return self.wait(NAP);
+            return self.wait(SLEEP_CHECK_INTERVAL);
         }
-        let least = if self.sleepers.is_some() { ASLEEP } else { SILENT };
+        let least = if self.sleep_detector.is_some() { ASLEEP } else { SILENT };
         let pace = *since.get_or_insert_with(|| Pace::start(self.now()));
         let behind = pace.behind(self.now());
         match pace.elapsed() < least || behind.is_zero() {
-            true => self.wait(NAP),
+            true => self.wait(SLEEP_CHECK_INTERVAL),
             false => self.catch_up(behind).await,
         }
     }
@@ -301,7 +305,7 @@ impl Engine {
     /// Waits for the program, at most for `duration` of the wall clock.
     fn wait(&mut self, duration: Duration) {
         self.journal.iter_mut().for_each(Journal::flush);
-        self.pulse.resting(|| self.inbox.wait(Some(duration)));
+        self.heartbeat.suspended(|| self.inbox.wait(Some(duration)));
     }
 
     /// Lets virtual time follow the wall clock, a millisecond at most.
@@ -311,8 +315,8 @@ impl Engine {
         self.advance(nanos).await;
     }
 
-    /// Lets virtual time advance as it followed the wall clock in the run that the script repeats; at its
-    /// end, the run ends.
+    /// Advances virtual time as it followed the wall clock in the recorded run; at the end of the script, the
+    /// run ends.
     async fn follow(&mut self) {
         match self.script.as_mut().and_then(Script::follows) {
             Some(nanos) => self.advance(nanos).await,
@@ -326,31 +330,31 @@ impl Engine {
             Message::Command(id, command) => {
                 self.timeouts.see(id, &command, self.now());
                 if let Command::Transaction(tx, Action::Reset | Action::Cancel | Action::Destroy) = command {
-                    self.stamps.decide(&self.desk, (id, tx));
+                    self.stamps.decide(&self.pending, (id, tx));
                 }
                 self.give(id, Job::Command(command));
             }
             Message::Call { id, database, transaction, call, completion } => {
-                self.desk.add(id, call.is_patient(), completion);
-                self.stamps.see(&self.desk, (database, transaction), id, &call);
+                self.pending.add(id, call.is_open_ended(), completion);
+                self.stamps.see(&self.pending, (database, transaction), id, &call);
                 self.give(database, Job::Call(id, transaction, call));
             }
-            Message::Want(id) => self.desk.want(id),
+            Message::Want(id) => self.pending.want(id),
             Message::Expect(id) => {
-                if self.rest.is_none() && !self.is_restless {
-                    self.rest = Rest::new();
-                    self.is_restless = self.rest.is_none();
+                if self.quiescence.is_none() && !self.is_quiescence_unknown {
+                    self.quiescence = QuiescenceDetector::new();
+                    self.is_quiescence_unknown = self.quiescence.is_none();
                 }
-                self.desk.want(id);
+                self.pending.want(id);
             }
-            Message::Cancel(id) => self.desk.cancel(id),
+            Message::Cancel(id) => self.pending.cancel(id),
             Message::Kill(databases, calls) => self.kill(&databases, &calls),
         }
     }
 
     fn give(&self, database: DatabaseId, job: Job) {
         if let Some(client) = self.clients.get(&database) {
-            // A client that is dead is given nothing.
+            // A dead client has no receiver.
             let _ = client.jobs.unbounded_send(job);
         }
     }
@@ -371,28 +375,28 @@ impl Engine {
     }
 
     fn add_machine(&self, id: DatabaseId, next: Arc<Mutex<Option<Start>>>) -> NodeId {
-        let (desk, controller) = (self.desk.clone(), self.cluster.controller());
+        let (pending, controller) = (self.pending.clone(), self.cluster.controller());
         self.world.add_machine(Class::Client, &format!("client-{}", id.0), move |world, node| {
-            let (start, desk) = (next.lock().take(), desk.clone());
+            let (start, pending) = (next.lock().take(), pending.clone());
             async move {
-                // Faults kill no client: each start has been given jobs.
+                // Faults kill no client, so each start was given its jobs.
                 let Some(Start { jobs, versions }) = start else { return };
                 let clock = world.clock.clone();
                 let db = SimDatabase::of_process(world, node, ClientId(id.0), controller, versions);
-                client::serve(db, jobs, desk, clock).await;
+                client::serve(db, jobs, pending, clock).await;
             }
         })
     }
 
-    /// Clients die. It counts as a fault if something was under way.
+    /// Kills clients. It counts as a fault if one of their calls was in progress.
     fn kill(&mut self, databases: &[DatabaseId], calls: &[CallId]) {
         for client in databases.iter().filter_map(|id| self.clients.get(id)) {
             self.world.kill(client.node);
         }
-        if calls.iter().any(|call| self.desk.expects(*call)) {
+        if calls.iter().any(|call| self.pending.expects(*call)) {
             self.world.faults.count(Family::ClientDeath);
         }
-        calls.iter().for_each(|call| self.desk.cancel(*call));
+        calls.iter().for_each(|call| self.pending.cancel(*call));
         for id in databases {
             self.stamps.forget(*id);
             self.timeouts.forget(*id);

@@ -1,14 +1,13 @@
 //! A session whose cluster runs on a thread of this process.
 
 use crate::{
-    Call, CallId, Command, Completion, DatabaseId, Session, TransactionId,
-    desk::Desk,
-    engine,
+    Call, CallId, Command, Completion, DatabaseId, Session, TransactionId, engine,
     inbox::{Inbox, Message},
     journal::Script,
+    pending::PendingCalls,
     report::{self, Report},
     settings::Settings,
-    watchdog::Pulse,
+    watchdog::Heartbeat,
 };
 use parking_lot::Mutex;
 use shaketable_sim::{client::ReadVersions, rt};
@@ -26,8 +25,8 @@ use std::{
 /// The state of a session: numbers, the inbox and the calls in progress.
 pub struct Host {
     inbox: Arc<Inbox>,
-    desk: Arc<Desk>,
-    pulse: Arc<Pulse>,
+    pending: Arc<PendingCalls>,
+    heartbeat: Arc<Heartbeat>,
     databases: Mutex<Numbers>,
     /// The read versions that the databases of this process share.
     versions: ReadVersions,
@@ -47,8 +46,8 @@ impl Host {
     pub fn new() -> std::io::Result<Host> {
         Ok(Host {
             inbox: Arc::new(Inbox::new()?),
-            desk: Arc::default(),
-            pulse: Arc::default(),
+            pending: Arc::default(),
+            heartbeat: Arc::default(),
             databases: Mutex::default(),
             versions: ReadVersions::default(),
             transactions: AtomicU64::new(0),
@@ -59,8 +58,8 @@ impl Host {
         })
     }
 
-    /// The programs are other processes: the threads of this one tell nothing about them. To be said before
-    /// the first message.
+    /// The programs are other processes, so the threads of this one say nothing about them. Must be called
+    /// before the first message.
     pub fn share(&self) {
         self.is_shared.store(true, Ordering::SeqCst);
     }
@@ -70,22 +69,22 @@ impl Host {
     /// every call ends with 4100.
     pub fn run(&self, settings: impl FnOnce() -> Settings) -> Result<Option<Report>, String> {
         let _ = self.thread.set(thread::current().id());
-        self.pulse.resting(|| self.inbox.wait_for_work());
+        self.heartbeat.suspended(|| self.inbox.wait_for_work());
         let report = match self.inbox.is_stopped() {
             true => Ok(None),
             false => self.simulate(settings(), None),
         };
         self.is_over.store(true, Ordering::SeqCst);
         let error = if report.is_ok() { Error::OPERATION_CANCELLED } else { Error::INTERNAL_ERROR };
-        self.desk.close(error);
+        self.pending.close(error);
         self.refuse(error);
         report
     }
 
     fn simulate(&self, settings: Settings, script: Option<Script>) -> Result<Option<Report>, String> {
-        let (inbox, desk, pulse) = (self.inbox.clone(), self.desk.clone(), self.pulse.clone());
+        let (inbox, pending, heartbeat) = (self.inbox.clone(), self.pending.clone(), self.heartbeat.clone());
         let is_shared = self.is_shared.load(Ordering::SeqCst);
-        let serve = engine::serve(inbox, desk, pulse, settings.clone(), script, is_shared);
+        let serve = engine::serve(inbox, pending, heartbeat, settings.clone(), script, is_shared);
         let run = || rt::simulate(settings.seed, serve);
         catch_unwind(AssertUnwindSafe(run)).map(Some).map_err(|panic| message(&*panic))
     }
@@ -114,13 +113,13 @@ impl Host {
         }
     }
 
-    /// Whether the cluster's thread gets on. One that waits does, and one that judges in the end.
-    pub fn pulse(&self) -> &Pulse {
-        &self.pulse
+    /// The heartbeat of the cluster's thread: whether it makes progress.
+    pub fn heartbeat(&self) -> &Heartbeat {
+        &self.heartbeat
     }
 
-    /// The share of its time, from 0 to 1, that the cluster's thread is busy; 0 if there is no cluster any
-    /// more. By the wall clock, and about the last second if it is asked for that often.
+    /// The share of its time, from 0 to 1, that the cluster's thread is busy; 0 after the cluster has ended.
+    /// It is measured by the wall clock since the last measurement, but over at least one second.
     pub fn busyness(&self) -> f64 {
         match self.is_over.load(Ordering::SeqCst) {
             true => 0.0,
@@ -149,7 +148,7 @@ impl Host {
             return;
         }
         self.push(Message::Kill(databases.clone(), calls));
-        // Whoever gets one of the numbers opens it after this.
+        // Only after the message was sent: another program that takes one of the numbers opens it later.
         self.databases.lock().free.extend(databases);
     }
 

@@ -1,6 +1,6 @@
-//! What other threads have given to the cluster's thread and it has not taken yet.
+//! The queue of messages from other threads to the cluster's thread.
 
-use crate::{Call, CallId, Command, Completion, DatabaseId, TransactionId, bell::Bell, load::Load};
+use crate::{Call, CallId, Command, Completion, DatabaseId, TransactionId, load::Load, wakeup::Wakeup};
 use parking_lot::Mutex;
 use shaketable_sim::client::ReadVersions;
 use std::{
@@ -38,25 +38,25 @@ pub enum Message {
     Kill(Vec<DatabaseId>, Vec<CallId>),
 }
 
-/// The messages, in order, and a bell.
+/// The messages that the cluster's thread has not taken yet, in order, and the wakeup that announces them.
 pub struct Inbox {
     messages: Mutex<VecDeque<Message>>,
     stopped: AtomicBool,
-    bell: Bell,
+    wakeup: Wakeup,
     load: Load,
 }
 
 impl Inbox {
     /// An empty inbox. Fails if the process cannot open a pipe.
     pub fn new() -> std::io::Result<Inbox> {
-        let (stopped, bell) = (AtomicBool::new(false), Bell::new()?);
-        Ok(Inbox { messages: Mutex::default(), stopped, bell, load: Load::new() })
+        let (stopped, wakeup) = (AtomicBool::new(false), Wakeup::new()?);
+        Ok(Inbox { messages: Mutex::default(), stopped, wakeup, load: Load::new() })
     }
 
     /// Adds a message.
     pub fn push(&self, message: Message) {
         self.messages.lock().push_back(message);
-        self.bell.ring();
+        self.wakeup.wake();
     }
 
     /// Takes the first message.
@@ -67,7 +67,7 @@ impl Inbox {
     /// Asks the cluster's thread to end.
     pub fn stop(&self) {
         self.stopped.store(true, Ordering::SeqCst);
-        self.bell.ring();
+        self.wakeup.wake();
     }
 
     /// Whether it was asked to end.
@@ -78,7 +78,7 @@ impl Inbox {
     /// Blocks the thread until there is a message, until it is asked to end, or until the timeout. A signal
     /// may end it earlier.
     pub fn wait(&self, timeout: Option<Duration>) {
-        self.load.waiting(|| self.bell.wait(timeout, || self.is_idle()));
+        self.load.waiting(|| self.wakeup.wait(timeout, || self.is_idle()));
     }
 
     /// Blocks the thread until there is a message or it is asked to end.
@@ -88,7 +88,7 @@ impl Inbox {
         }
     }
 
-    /// What the cluster's thread does with its time.
+    /// How busy the cluster's thread is.
     pub fn load(&self) -> &Load {
         &self.load
     }

@@ -1,11 +1,11 @@
-//! The journal of a run: what a program has asked, and when. It survives a process that ends without a
-//! report, by a signal, `_exit` or a crash: [`Host::replay`](crate::Host::replay) performs the same run
-//! again, and judges it.
+//! The journal of a run: the requests of a program, and when it made them. It survives a process that ends
+//! without a report, by a signal, `_exit` or a crash: [`Host::replay`](crate::Host::replay) performs the same
+//! run again, and judges it.
 //!
 //! The first line is what repeats the run ([`Settings::again`]). Entries follow, in the encoding of postcard.
-//! Time is counted in steps: an answer that is given, or virtual time that advances. Whatever is asked
-//! between two steps takes effect at one instant. The steps of a run follow from its seed and from what is
-//! asked, except for those that keep the pace of the wall clock: they are entries of their own.
+//! Time is counted in steps: a step is the delivery of an answer, or an advance of virtual time. All
+//! requests between two steps take effect at one instant. The steps of a run are determined by its seed and
+//! by the requests, except for those that keep the pace of the wall clock: these are entries of their own.
 
 use crate::{
     inbox::{Inbox, Message},

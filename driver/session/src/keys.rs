@@ -1,4 +1,4 @@
-//! Keys for people: the items of a tuple, as most layers have them, or the bytes.
+//! Keys in readable form: as a tuple if the key is one, which most layers use, else as bytes.
 
 use foundationdb_tuple::Element;
 use shaketable_tx::{key_after, nesting};

@@ -16,16 +16,18 @@
 //! | nothing | stands still |
 //!
 //! [`Remote`](remote::Remote) is a session whose cluster is at a [`Server`](server::Server), which several
-//! programs share. All that wait, in any program, count.
+//! programs share. Virtual time follows the demand of all programs together.
 //!
-//! A program that calls from one thread and blocks for its answers is therefore alone with its seed: however
-//! long it computes between two calls, the cluster sees the same calls at the same virtual times.
+//! The run of a program that calls from one thread and blocks for its answers is therefore determined by the
+//! seed: however long it computes between two calls, the cluster sees the same calls at the same virtual
+//! times.
 //!
-//! So is a program that calls from one thread and is called back ([`Session::expect`]), such as one with an
-//! event loop: answers are given one at a time, and virtual time does not advance before every thread of the
-//! process sleeps (on Linux; on other systems, the order of arrival decides). Not if a thread of the process
-//! never rests for ten seconds, which the report says; nor while the program waits for something else than
-//! the cluster, such as the wall clock, a file or another process, and calls are outstanding.
+//! So is the run of a program that calls from one thread and is called back ([`Session::expect`]), such as
+//! one with an event loop: answers are given one at a time, and virtual time does not advance before every
+//! thread of the process sleeps (on Linux; on other systems, the order of arrival decides). There are two
+//! exceptions: a thread of the process runs for ten seconds without a pause, which the report then says; and
+//! the program waits for something other than the cluster, such as the wall clock, a file or another process,
+//! while calls are outstanding.
 //!
 //! With several threads that call, or with several programs, the order of arrival decides. Watches alone keep
 //! the pace of the wall clock, so that the virtual time at which a program that waits for nothing else calls
@@ -41,30 +43,30 @@
 //! commands and calls on [`Transactions`](transactions::Transactions) at once.
 
 pub mod address;
-mod bell;
 pub mod calls;
 mod client;
-mod desk;
 mod engine;
+mod fault_windows;
 mod host;
 mod inbox;
 pub mod journal;
 mod keys;
 mod load;
 pub mod output;
+mod pending;
 pub mod protocol;
+mod quiescence;
 pub mod remote;
 pub mod report;
-mod rest;
 pub mod server;
 pub mod settings;
 mod timeouts;
 pub mod topology;
 pub mod transactions;
 mod verdict;
+mod wakeup;
 mod wall;
 pub mod watchdog;
-mod weather;
 
 pub use host::Host;
 
@@ -87,7 +89,7 @@ pub struct TransactionId(pub u64);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct CallId(pub u64);
 
-/// What has no answer.
+/// A request that has no answer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Command {
     /// Sets an option of the database.
@@ -142,7 +144,7 @@ pub enum Action {
     Destroy,
 }
 
-/// What has an answer.
+/// A request that has an answer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Call {
     /// A value: [`Reply::Value`].
@@ -180,8 +182,9 @@ pub enum Call {
 }
 
 impl Call {
-    /// Whether nobody expects the answer soon. That of a versionstamp is expected from the commit on.
-    pub fn is_patient(&self) -> bool {
+    /// Whether the call may never end. A versionstamp's call ends in bounded time once the commit was
+    /// requested.
+    pub fn is_open_ended(&self) -> bool {
         matches!(self, Call::Watch(_) | Call::GetVersionstamp)
     }
 }

@@ -7,17 +7,17 @@ use std::time::Duration;
 /// The shortest time over which it is measured, as in FoundationDB's client.
 const SHORTEST: Duration = Duration::from_secs(1);
 
-/// What a thread does with its time: it waits for work, or it is busy.
+/// Measures how a thread divides its time between waiting for work and being busy.
 pub struct Load(Mutex<State>);
 
 struct State {
-    /// How long the thread has waited until it was busy last.
+    /// How long the thread has waited in total, without the wait that is in progress.
     waited: Duration,
-    /// Since when it waits.
+    /// When the wait began that is in progress, if there is one.
     waits_since: Option<Duration>,
-    /// When the time began that is measured, and how long the thread had waited by then.
+    /// When the measured interval began, and how long the thread had waited by then.
     from: (Duration, Duration),
-    /// What was measured last.
+    /// The result of the last measurement.
     share: f64,
 }
 
@@ -28,7 +28,7 @@ impl Load {
         Load(Mutex::new(State { waited: Duration::ZERO, waits_since: None, from, share: 0.0 }))
     }
 
-    /// Runs what waits for work on the thread.
+    /// Runs `wait`, in which the thread waits for work.
     pub fn waiting<T>(&self, wait: impl FnOnce() -> T) -> T {
         self.0.lock().waits_since = Some(wall::now());
         let done = wait();

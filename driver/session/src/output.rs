@@ -1,4 +1,4 @@
-//! Where the library writes what is for people.
+//! Writes the library's messages, reports and event logs: to standard error or to files.
 
 use crate::settings::ReportTo;
 use shaketable_sim::trace::Event;
@@ -8,13 +8,13 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// Writes one line to standard error: the C interface has no place for it.
+/// Writes one line to standard error. The C interface has no function that could return it.
 pub fn complain(line: &str) {
-    // In one piece, so that lines of the program do not come between.
+    // One write, so that output of the program does not split the line.
     let _ = std::io::stderr().write_all(format!("shaketable: {line}\n").as_bytes());
 }
 
-/// Writes a report. One that cannot be written is reported in its place.
+/// Writes a report. If that fails, standard error says why.
 pub fn write(to: &ReportTo, report: &str) {
     match to {
         ReportTo::StandardError => {
@@ -31,7 +31,7 @@ pub fn write_events(path: &Path, events: &[Event]) {
     keep("events", path, |file| events.iter().try_for_each(|event| writeln!(file, "{event}")));
 }
 
-/// Writes a file, or reports that it cannot be written.
+/// Writes a file. If that fails, standard error says why.
 fn keep(what: &str, path: &Path, write: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>) {
     let path = file(what, path);
     let written = File::create(&path).map(BufWriter::new).and_then(|mut file| {
@@ -43,7 +43,7 @@ fn keep(what: &str, path: &Path, write: impl FnOnce(&mut BufWriter<File>) -> io:
     }
 }
 
-/// The file of this process: in a folder, each process that writes there has its own.
+/// The file that this process writes: `path` itself, or one named after the process if `path` is a folder.
 pub fn file(what: &str, path: &Path) -> PathBuf {
     match path.is_dir() {
         true => path.join(format!("{what}-{}.txt", std::process::id())),

@@ -1,4 +1,4 @@
-//! The report of a run: what the cluster did to the program.
+//! The report of a run: what the cluster did, and which errors and unknown results the program received.
 
 use crate::{
     keys,
@@ -58,9 +58,9 @@ pub struct End {
     pub hash: (u64, u64),
     /// The events, if the settings keep them.
     pub events: Vec<Event>,
-    /// Whether the program was called back, and its threads never rested or the system does not tell when
-    /// they do: the seed alone does not determine the run.
-    pub is_restless: bool,
+    /// Whether callbacks waited for answers and it could not be detected when the program was quiescent: its
+    /// threads never all slept, or the system does not show it. The seed alone does not determine such a run.
+    pub is_quiescence_unknown: bool,
     /// The virtual time.
     pub virtual_time: Nanos,
     /// Faults, with their numbers.
@@ -69,11 +69,11 @@ pub struct End {
 
 impl End {
     /// How it is now.
-    pub fn of(world: &World, is_restless: bool) -> End {
+    pub fn of(world: &World, is_quiescence_unknown: bool) -> End {
         End {
             hash: world.trace.hash(),
             events: world.trace.take(),
-            is_restless,
+            is_quiescence_unknown,
             virtual_time: world.clock.now(),
             faults: world.faults.delivered(),
         }
@@ -215,7 +215,7 @@ impl fmt::Display for Report {
         }
         let End { hash: (hash, events), virtual_time, faults, .. } = &self.end;
         writeln!(f, "events: {events}, hash {hash:016x}")?;
-        if self.end.is_restless {
+        if self.end.is_quiescence_unknown {
             writeln!(f, "not determined by the seed alone: it is not known when the program rests")?;
         }
         writeln!(f, "virtual time: {} ms", virtual_time / MILLISECOND)?;

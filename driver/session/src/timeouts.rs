@@ -1,6 +1,9 @@
-//! The timeouts of transactions, as the commands of their program set them: `TIMEOUT` (500) and the
-//! database's `TRANSACTION_TIMEOUT` (500). The client of the cluster lets them end calls; this is for those
-//! who look after time where there is no such client, or where nothing else makes its time pass.
+//! The timeouts of transactions, as the program's commands set them: `TIMEOUT` (500) and the database's
+//! `TRANSACTION_TIMEOUT` (500).
+//!
+//! The simulated client ends calls at their timeouts. This copy is for code that needs the deadlines outside
+//! of it: a remote session without a server has no such client, and the main task must advance virtual time
+//! for timeouts that nothing else waits for.
 
 use crate::{Action, Command, DatabaseId, TransactionId};
 use std::{collections::BTreeMap, time::Duration};
@@ -11,12 +14,12 @@ const TIMEOUT: i32 = 500;
 /// A transaction and its database.
 pub type Of = (DatabaseId, TransactionId);
 
-/// The timeouts of the transactions that exist. Times are those of one clock, whichever it is.
+/// The timeouts of the transactions that exist. All times are of one clock, which the caller chooses.
 #[derive(Default)]
 pub struct Timeouts {
     defaults: BTreeMap<DatabaseId, Option<Duration>>,
     transactions: BTreeMap<Of, Timed>,
-    /// No time is over later than this.
+    /// No transaction has a later deadline.
     latest: Duration,
 }
 
@@ -33,7 +36,7 @@ fn limit(value: Option<&[u8]>) -> Option<Duration> {
 }
 
 impl Timeouts {
-    /// A command was given at this time.
+    /// Takes note of a command that was given at this time.
     pub fn see(&mut self, database: DatabaseId, command: &Command, now: Duration) {
         match command {
             Command::SetDatabaseOption { code: TIMEOUT, value } => {

@@ -1,7 +1,8 @@
-//! The verdict of the cluster's own judges on a run: it accuses the simulator, and never the program.
+//! Checks a run by the simulator's own judges. An objection is a bug of the simulator, and never of the
+//! program.
 //!
-//! What has become final is judged and forgotten while the run goes on, once the history is as large as the
-//! settings allow for a part of it.
+//! When the history reaches a part of the memory that the settings allow, its final entries are judged and
+//! then dropped, while the run continues.
 
 use crate::report::Tally;
 use shaketable_sim::{
@@ -18,7 +19,7 @@ use shaketable_sim::{
 /// How long a cluster without faults may take until its storage servers have caught up.
 const LONGEST_SETTLE: Nanos = 60 * SECOND;
 
-/// What the judges have seen of a run, and what its attempts add up to so far.
+/// The state of the judges, and the tally of the attempts so far.
 pub struct Verdict {
     judges: Ongoing,
     tally: Tally,
@@ -44,7 +45,7 @@ impl Verdict {
         let landing = landing(world);
         self.forget(world, world.clock.now().saturating_sub(landing), landing);
         if world.history.lock().size > 2 * self.part {
-            // Before it is certain that nothing is reported later: the report says of how many it was.
+            // Entries are dropped before it is certain that they are final: the report says how many.
             self.forget(world, world.clock.now(), 0);
         }
         self.next = self.part.max(world.history.lock().size + self.part / 2);
@@ -57,8 +58,8 @@ impl Verdict {
         self.judges.advance(&mut world.history.lock(), (logged, landing), window, forgotten);
     }
 
-    /// Ends the clients and the faults, lets the cluster settle, and asks every judge. Each sentence
-    /// contradicts what FoundationDB promises.
+    /// Ends the clients and the faults, lets the cluster settle, and asks every judge. Each sentence that is
+    /// returned describes a violation of what FoundationDB promises.
     pub async fn end(self, world: &World, cluster: &Cluster) -> (Tally, Vec<String>) {
         world.machines(Class::Client).into_iter().for_each(|client| world.kill(client));
         world.faults.switch(false);
@@ -89,8 +90,8 @@ impl Verdict {
     }
 }
 
-/// How long a commit may take until it lands: until its read version has left the window, and a second for
-/// the way.
+/// How long after it was sent a commit may still be applied: until its read version has left the window, and
+/// a second for the network.
 fn landing(world: &World) -> Nanos {
     world.config.window as u64 * SECOND / world.config.versions_per_second.max(1) as u64 + SECOND
 }

@@ -2,14 +2,14 @@
 
 use std::time::Duration;
 
-/// The time of a clock that only advances. Within the simulation the C library's shows virtual time; this
-/// asks the kernel.
+/// The time of the kernel's monotonic clock. It is read by a system call, because the C library's functions
+/// return virtual time within the simulation.
 pub fn now() -> Duration {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
     Duration::new(time.tv_sec.try_into().unwrap_or(0), time.tv_nsec.try_into().unwrap_or(0))
 }
 
-/// Keeps virtual time at the pace of the wall clock: how far one may be ahead of the other.
+/// Keeps virtual time at the pace of the wall clock: computes how far virtual time is behind.
 #[derive(Clone, Copy, Debug)]
 pub struct Pace {
     wall: Duration,
@@ -27,7 +27,7 @@ impl Pace {
         now().saturating_sub(self.wall)
     }
 
-    /// How far virtual time is behind.
+    /// How far this virtual time is behind the wall clock.
     pub fn behind(&self, virtual_time: Duration) -> Duration {
         let due = self.virtual_time + self.elapsed();
         due.saturating_sub(virtual_time)

@@ -102,8 +102,8 @@ impl FDBFuture {
         }
     }
 
-    /// In a child without a network, whoever looks at a future sees its end.
-    fn look(&self) {
+    /// In a forked child, which has no network thread, ends the future with the error of such a process.
+    fn check_fork(&self) {
         if fork::is_child()
             && let Some(mut state) = self.state.try_lock()
             && state.result.is_none()
@@ -200,7 +200,7 @@ pub unsafe fn borrow<'a>(handle: *mut FDBFuture) -> &'a FDBFuture {
     // SAFETY: as the caller promises: each handle is a reference of its owner's, given back with
     // `fdb_future_destroy`.
     let future = unsafe { &*handle };
-    future.look();
+    future.check_fork();
     future
 }
 
@@ -216,7 +216,7 @@ unsafe fn hold(handle: *mut FDBFuture) -> Arc<FDBFuture> {
         Arc::increment_strong_count(handle.cast_const());
         Arc::from_raw(handle.cast_const())
     };
-    future.look();
+    future.check_fork();
     future
 }
 
@@ -256,7 +256,7 @@ pub unsafe extern "C" fn fdb_future_destroy(f: *mut FDBFuture) {
     // SAFETY: the handle came from `Arc::into_raw`, and this is the one time that its reference is taken
     // back.
     let future = unsafe { Arc::from_raw(f.cast_const()) };
-    future.look();
+    future.check_fork();
     future.cancel();
 }
 

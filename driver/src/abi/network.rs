@@ -184,7 +184,7 @@ impl Network {
         self.stop();
         if self.has_run.load(Ordering::SeqCst) && !self.host.is_here() {
             let mut is_over = self.is_over.lock();
-            while !*is_over && self.host.pulse().stands_still() < LONGEST_END {
+            while !*is_over && self.host.heartbeat().stalled_for() < LONGEST_END {
                 self.ended.wait_for(&mut is_over, GLANCE);
             }
         }

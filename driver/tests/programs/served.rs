@@ -7,7 +7,7 @@ use shaketable_session::{
     address::Address,
     remote::Remote,
     report::Report,
-    server::{Server, Visitors},
+    server::{ConnectionStats, Server},
     settings::Environment,
 };
 use shaketable_sim::{faults::Profile, seed::Seed};
@@ -50,11 +50,11 @@ impl Served {
         self.folder.path().join("fdb.cluster").to_str().expect("the path is text").to_owned()
     }
 
-    fn stop(self) -> (Visitors, Report) {
-        let visitors = self.server.stop();
+    fn stop(self) -> (ConnectionStats, Report) {
+        let connections = self.server.stop();
         self.host.stop();
         let report = self.cluster.join().expect("it catches panics").expect("the cluster does not fail");
-        (visitors, report.expect("it ran"))
+        (connections, report.expect("it ran"))
     }
 }
 
@@ -86,8 +86,8 @@ fn one_program_gets_from_a_server_what_the_seed_gives_it_alone() {
         let served = Served::start(seed, Profile::Standard);
         let address = served.server.address().to_string();
         assert_eq!(program.run::<&str>(&[], &[("SHAKETABLE_SERVER", &address)]), alone);
-        let (visitors, _) = served.stop();
-        assert_eq!((visitors.served, visitors.now), (1, 0));
+        let (connections, _) = served.stop();
+        assert_eq!((connections.served, connections.now), (1, 0));
     }
 }
 
@@ -156,7 +156,7 @@ fn killed_programs_leave_a_correct_cluster() {
             acknowledged.insert(name, killed(child));
         }
     }
-    while served.server.visitors().now > 0 {
+    while served.server.connections().now > 0 {
         sleep(5);
     }
     let (count, items) = items(served.server.address());
@@ -169,8 +169,8 @@ fn killed_programs_leave_a_correct_cluster() {
     }
     let sum: usize = acknowledged.values().sum();
     assert!(sum > 40, "{sum} items");
-    let (visitors, report) = served.stop();
-    assert!((20..=41).contains(&visitors.served) && visitors.refused == 0, "{visitors}");
+    let (connections, report) = served.stop();
+    assert!((20..=41).contains(&connections.served) && connections.refused == 0, "{connections}");
     assert!(!report.end.faults.is_empty() && report.attempts > sum, "{report}");
 }
 
@@ -232,7 +232,7 @@ fn settings_that_have_no_effect_are_named() {
     // The file is found as FoundationDB finds it.
     let by_variable =
         Program::compile("worker").output(&["", "b", "1"], &[("FDB_CLUSTER_FILE", &served.file())]);
-    assert_eq!((by_variable.status.code(), served.server.visitors().served), (Some(0), 2));
+    assert_eq!((by_variable.status.code(), served.server.connections().served), (Some(0), 2));
     let said = format!(
         "shaketable: the server at {} has its own settings: those here have no effect\n",
         served.server.address()

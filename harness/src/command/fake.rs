@@ -134,11 +134,11 @@ impl Entry for Fake {
     fn shrink(
         &self,
         repro: &str,
-        goes_on: &mut dyn FnMut(&Progress) -> bool,
+        should_continue: &mut dyn FnMut(&Progress) -> bool,
     ) -> Result<Option<Shrunk>, PlanError> {
         let result = self.replay(repro, false)?;
         let size = |operations| Size { operations, clients: 1, faults: 0 };
-        let is_minimal = goes_on(&Progress { replays: 1, size: size(9) });
+        let is_minimal = should_continue(&Progress { replays: 1, size: size(9) });
         let shrunk = Shrunk {
             repro: repro.to_owned(),
             result,

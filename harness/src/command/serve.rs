@@ -13,7 +13,7 @@ use shaketable_session::{
     Host,
     address::{Address, server_of},
     report::{ACCUSED, Report},
-    server::{Server, Visitors},
+    server::{ConnectionStats, Server},
     settings::{Environment, Settings},
 };
 use shaketable_sim::seed::Seed;
@@ -50,11 +50,11 @@ pub fn serve(arguments: &ServeArguments) -> Result<Conclusion, Refusal> {
         .inspect(|cluster| wait(&host, cluster, LONGEST_HANG, || interrupt.is_set()));
     // Also if it did not serve: a Unix socket is removed.
     arguments.cluster_file.iter().for_each(|file| remove(file, server.address()));
-    let visitors = server.stop();
+    let connections = server.stop();
     host.stop();
     let served = served?;
     wait(&host, &served, LONGEST_END, || false);
-    let (text, objection) = ended(served, &visitors)?;
+    let (text, objection) = ended(served, &connections)?;
     report.map_or_else(|| output::print(&text), |file| file.write(&text))?;
     match objection {
         None => Ok(Conclusion::Passed),
@@ -143,7 +143,7 @@ fn announce(
 
 /// Waits until `is_over`, until the cluster ends, or until its thread has stood still for `longest`.
 fn wait(host: &Host, cluster: &Cluster, longest: Duration, is_over: impl Fn() -> bool) {
-    while !is_over() && !cluster.is_finished() && host.pulse().stands_still() < longest {
+    while !is_over() && !cluster.is_finished() && host.heartbeat().stalled_for() < longest {
         thread::park_timeout(GLANCE);
     }
 }
@@ -158,14 +158,14 @@ fn ready(arguments: &ServeArguments, settings: &Settings, address: &Address) -> 
 }
 
 /// What is printed in the end, and the first objection of the cluster's judges.
-fn ended(cluster: Cluster, visitors: &Visitors) -> Result<(String, Option<String>), Refusal> {
+fn ended(cluster: Cluster, connections: &ConnectionStats) -> Result<(String, Option<String>), Refusal> {
     if !cluster.is_finished() {
         // The end of the process ends its thread.
         return Err(Refusal::Cluster("the simulated cluster hangs: there is no report".to_owned()));
     }
     match cluster.join() {
-        Ok(Ok(Some(report))) => Ok((format!("{report}{visitors}"), report.objections.into_iter().next())),
-        Ok(Ok(None)) => Ok((format!("nobody used the cluster\n{visitors}"), None)),
+        Ok(Ok(Some(report))) => Ok((format!("{report}{connections}"), report.objections.into_iter().next())),
+        Ok(Ok(None)) => Ok((format!("nobody used the cluster\n{connections}"), None)),
         Ok(Err(panic)) => Err(Refusal::Cluster(format!("the simulated cluster failed: {panic}"))),
         // The host catches the panics of the cluster.
         Err(panic) => std::panic::resume_unwind(panic),
@@ -191,7 +191,7 @@ mod tests {
         wait(&host, &cluster, Duration::from_millis(200), || false);
         host.stop();
         wait(&host, &cluster, Duration::from_millis(200), || false);
-        let refused = ended(cluster, &Visitors::default()).expect_err("it hangs");
+        let refused = ended(cluster, &ConnectionStats::default()).expect_err("it hangs");
         let said = "the simulated cluster hangs: there is no report".to_owned();
         assert_eq!(refused, Refusal::Cluster(said));
         drop(release);

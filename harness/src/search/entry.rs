@@ -1,4 +1,4 @@
-//! Workloads without their types, for the command and for other tools that take any workload.
+//! Workloads behind a trait object, for the command and for other tools that accept any workload.
 
 use crate::run::real;
 use crate::{
@@ -6,7 +6,7 @@ use crate::{
     run::plan::{Demands, Plan, PlanError},
     run::runner::Observer,
     run::runner::{self, RunResult},
-    search::explore::{Few, Subject},
+    search::explore::{PlanOnSmallestCluster, Subject},
     search::shrink::{Progress, Shrunk, shrink_plan},
 };
 use shaketable_sim::{config::ClusterBug, seed::Seed};
@@ -45,12 +45,12 @@ pub trait Entry: Send + Sync {
     fn summary(&self, seed: Seed, demands: &Demands) -> String;
     /// Reads the head of a repro file.
     fn head(&self, repro: &str) -> Result<Head, PlanError>;
-    /// Shrinks the plan of a repro file. `goes_on` is called after each run, and ends the search with
+    /// Shrinks the plan of a repro file. `should_continue` is called after each run, and ends the search with
     /// `false`. `None` if the run passes.
     fn shrink(
         &self,
         repro: &str,
-        goes_on: &mut dyn FnMut(&Progress) -> bool,
+        should_continue: &mut dyn FnMut(&Progress) -> bool,
     ) -> Result<Option<Shrunk>, PlanError>;
     /// Performs the plan of a repro file.
     fn replay(&self, repro: &str, keep_trace: bool) -> Result<RunResult, PlanError>;
@@ -122,14 +122,14 @@ impl<W: Workload> Entry for Of<W> {
     fn shrink(
         &self,
         repro: &str,
-        goes_on: &mut dyn FnMut(&Progress) -> bool,
+        should_continue: &mut dyn FnMut(&Progress) -> bool,
     ) -> Result<Option<Shrunk>, PlanError> {
-        Ok(shrink_plan(Plan::from_json::<W>(repro)?, goes_on))
+        Ok(shrink_plan(Plan::from_json::<W>(repro)?, should_continue))
     }
     fn replay(&self, repro: &str, keep_trace: bool) -> Result<RunResult, PlanError> {
         Ok(runner::run(&Plan::from_json::<W>(repro)?, keep_trace))
     }
     fn few(&self, seed: Seed, demands: &Demands) -> Box<dyn Subject> {
-        Few::drawn(|demands| Plan::draw::<W>(seed, demands), demands)
+        PlanOnSmallestCluster::drawn(|demands| Plan::draw::<W>(seed, demands), demands)
     }
 }

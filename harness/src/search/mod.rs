@@ -1,4 +1,4 @@
-//! What takes many runs: seeds, shrinking, exploration, and the check that one seed gives one run.
+//! Functions that take many runs: sweeps over seeds, shrinking, exploration, and the check of determinism.
 
 pub mod determinism;
 pub mod entry;

@@ -9,8 +9,8 @@
 //!
 //! The environment variable `SHAKETABLE_SEEDS` overrides the seeds of every such test. `100` and `..100` are
 //! the seeds 0 to 99, `5..10` are the seeds 5 to 9, as on the command line. A failure writes a repro file
-//! into `target/shaketable`. Its message has what remains of the run when it is shrunk, as a story, and ends
-//! with the line that replays it.
+//! into `target/shaketable`. Its message tells the shrunk run step by step, and ends with the command that
+//! replays it.
 
 use crate::{
     describe::workload::Workload,

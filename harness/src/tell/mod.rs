@@ -1,3 +1,3 @@
-//! What runs tell about a layer beside their findings.
+//! What runs show about a layer in addition to their findings.
 
 pub mod advice;

@@ -13,7 +13,7 @@ const CHUNK: usize = 64 << 10;
 
 /// What ends a connection while frames are read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Torn {
+pub enum FrameError {
     /// The connection ended between two frames.
     End,
     /// It ended within a frame.
@@ -27,12 +27,12 @@ pub enum Torn {
     },
 }
 
-impl fmt::Display for Torn {
+impl fmt::Display for FrameError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Torn::End => f.write_str("the connection ended"),
-            Torn::Truncated => f.write_str("the connection ended within a frame"),
-            Torn::TooLong { length, longest } => {
+            FrameError::End => f.write_str("the connection ended"),
+            FrameError::Truncated => f.write_str("the connection ended within a frame"),
+            FrameError::TooLong { length, longest } => {
                 write!(f, "a frame of {length} bytes, and at most {longest} are accepted")
             }
         }
@@ -54,13 +54,13 @@ impl Frames {
     }
 
     /// The body of the next frame.
-    pub fn next(&mut self, wire: &Wire) -> Result<&[u8], Torn> {
+    pub fn next(&mut self, wire: &Wire) -> Result<&[u8], FrameError> {
         self.fill(wire, HEAD)?;
         let mut head = [0; HEAD];
         head.copy_from_slice(&self.bytes[self.start..][..HEAD]);
         let length = u32::from_le_bytes(head);
         if length > self.longest {
-            return Err(Torn::TooLong { length, longest: self.longest });
+            return Err(FrameError::TooLong { length, longest: self.longest });
         }
         let whole = HEAD + length as usize;
         self.fill(wire, whole)?;
@@ -70,7 +70,7 @@ impl Frames {
     }
 
     /// Reads until there are `wanted` bytes from `start`.
-    fn fill(&mut self, wire: &Wire, wanted: usize) -> Result<(), Torn> {
+    fn fill(&mut self, wire: &Wire, wanted: usize) -> Result<(), FrameError> {
         while self.bytes.len() - self.start < wanted {
             self.forget();
             let kept = self.bytes.len();
@@ -79,7 +79,7 @@ impl Frames {
             let read = wire.read(&mut self.bytes[kept..]).unwrap_or(0);
             self.bytes.truncate(kept + read);
             if read == 0 {
-                return Err(if kept == 0 { Torn::End } else { Torn::Truncated });
+                return Err(if kept == 0 { FrameError::End } else { FrameError::Truncated });
             }
         }
         Ok(())

@@ -32,9 +32,9 @@ impl Side {
 const LENGTH: usize = 16;
 
 /// How long either side waits for the other's greeting.
-pub const PATIENCE: Duration = Duration::from_secs(5);
+pub const GREETING_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Who one side is.
+/// The greeting of one side.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Greeting {
     /// Whose it is.
@@ -58,23 +58,23 @@ impl Greeting {
     }
 
     /// Receives that of the other side, which is this one.
-    pub fn receive(wire: &Wire, side: Side) -> Result<Greeting, Strange> {
-        wire.limit_reads(Some(PATIENCE)).map_err(|_| Strange::Gone)?;
+    pub fn receive(wire: &Wire, side: Side) -> Result<Greeting, GreetingError> {
+        wire.limit_reads(Some(GREETING_TIMEOUT)).map_err(|_| GreetingError::Gone)?;
         let mut bytes = [0; LENGTH];
         let mut filled = 0;
         while filled < LENGTH {
             match wire.read(&mut bytes[filled..]) {
-                Ok(0) => return Err(Strange::Gone),
+                Ok(0) => return Err(GreetingError::Gone),
                 Ok(read) => filled += read,
-                Err(Errno::AGAIN) => return Err(Strange::Silent),
-                Err(_) => return Err(Strange::Gone),
+                Err(Errno::AGAIN) => return Err(GreetingError::Silent),
+                Err(_) => return Err(GreetingError::Gone),
             }
             let known = filled.min(side.name().len());
             if bytes[..known] != side.name()[..known] {
-                return Err(Strange::Other);
+                return Err(GreetingError::Other);
             }
         }
-        wire.limit_reads(None).map_err(|_| Strange::Gone)?;
+        wire.limit_reads(None).map_err(|_| GreetingError::Gone)?;
         let [.., v0, v1, l0, l1, l2, l3] = bytes;
         Ok(Greeting {
             side,
@@ -84,9 +84,9 @@ impl Greeting {
     }
 }
 
-/// What is no greeting.
+/// Why no valid greeting was received.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Strange {
+pub enum GreetingError {
     /// The connection ended first.
     Gone,
     /// Nothing came in time.
@@ -95,12 +95,12 @@ pub enum Strange {
     Other,
 }
 
-impl fmt::Display for Strange {
+impl fmt::Display for GreetingError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Strange::Gone => "the connection ended before a greeting",
-            Strange::Silent => "no greeting within 5 seconds",
-            Strange::Other => "what is sent is not shaketable's protocol",
+            GreetingError::Gone => "the connection ended before a greeting",
+            GreetingError::Silent => "no greeting within 5 seconds",
+            GreetingError::Other => "what is sent is not shaketable's protocol",
         })
     }
 }

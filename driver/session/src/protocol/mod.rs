@@ -1,4 +1,4 @@
-//! What a client program and a server send each other.
+//! The protocol between a client program and a server.
 //!
 //! Each side begins with a [greeting]. Frames follow: the length of a body, four bytes, little-endian, and
 //! the body, a [`Request`] or a [`Response`] in the encoding of postcard. A frame that is longer than the

@@ -1,13 +1,13 @@
-//! What is to be sent: any thread adds frames without waiting, and one thread writes them.
+//! The send queue of a connection: any thread adds frames without blocking, and one thread writes them.
 
 use super::wire::Wire;
 use parking_lot::{Condvar, Mutex};
 use std::time::Duration;
 
-/// How many bytes wait at most for a frame that brings them along.
+/// How many bytes of frames that may wait are collected at most before they are written.
 const MOST_WAITING: usize = 64 << 10;
 
-/// Frames that were not written yet.
+/// The frames that were not written yet.
 #[derive(Default)]
 pub struct Outbox {
     state: Mutex<State>,
@@ -24,7 +24,7 @@ struct State {
     writing: usize,
     /// How large the answers may be that are still to come.
     reserved: usize,
-    is_ringing: bool,
+    is_write_due: bool,
     is_closed: bool,
     is_broken: bool,
 }
@@ -53,7 +53,7 @@ impl Outbox {
         state.bytes.extend_from_slice(&length.to_le_bytes());
         state.bytes.extend_from_slice(body);
         if !may_wait || state.bytes.len() > MOST_WAITING {
-            state.is_ringing = true;
+            state.is_write_due = true;
             self.more.notify_one();
         }
     }
@@ -62,8 +62,8 @@ impl Outbox {
     pub fn write(&self, wire: &Wire) {
         loop {
             let mut state = self.state.lock();
-            self.more.wait_while(&mut state, |state| !state.is_ringing && !state.is_closed);
-            state.is_ringing = false;
+            self.more.wait_while(&mut state, |state| !state.is_write_due && !state.is_closed);
+            state.is_write_due = false;
             let bytes = std::mem::take(&mut state.bytes);
             state.writing = bytes.len();
             let is_last = state.is_closed;

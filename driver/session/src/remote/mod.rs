@@ -1,20 +1,21 @@
 //! A session whose cluster is behind a socket: at a [`Server`](crate::server::Server).
 //!
 //! The thread that calls [`Remote::run`] connects, and delivers answers: it is the network thread of the
-//! program. What is given before is sent once the connection stands. While no server answers, it tries again
-//! for [five seconds](PATIENCE), so that server and programs may be started at once.
+//! program. Requests that are made before the connection is established are sent when it is. While no server
+//! answers, the thread tries again for [five seconds](CONNECT_TIMEOUT), so that server and programs may be
+//! started at the same time.
 //!
 //! # When there is no server
 //!
 //! If none answers, if the server ends or refuses the program, or if the connection is lost, [`Remote::run`]
 //! says why, and every call that something waits for, now or later, ends with 1031 `transaction_timed_out`.
 //! That is what a program with a timeout gets from a cluster of FoundationDB that cannot be reached. Retry
-//! loops end on it, because it is not retryable; and it says the truth about a commit, which may have
-//! happened. The connection is not made again: a client that lost it is dead to the cluster.
+//! loops end on it, because it is not retryable; and it is correct for a commit, which may have happened. The
+//! session does not reconnect: when a connection ends, the cluster kills its client.
 //!
-//! What needs no cluster works all the same, as it does in FoundationDB's client: a transaction with a
-//! timeout has its time, measured by the wall clock, before its calls end with 1031; a reset, a cancel and
-//! the end of a transaction end its calls with 1025.
+//! What needs no cluster works as in FoundationDB's client: the timeout of a transaction is measured by the
+//! wall clock, and its calls end with 1031 when it is over; a reset, a cancel and the end of a transaction
+//! end its calls with 1025.
 
 use crate::{
     Action, Call, CallId, Command, Completion, DatabaseId, Reply, Session, TransactionId,
@@ -22,7 +23,7 @@ use crate::{
     protocol::{
         LONGEST_RESPONSE, Request, Response, VERSION, decode, encode,
         frames::Frames,
-        greeting::{Greeting, Side, Strange},
+        greeting::{Greeting, GreetingError, Side},
         outbox::Outbox,
         wire::Wire,
     },
@@ -42,7 +43,7 @@ use std::{
 };
 
 /// How long the network thread tries to connect.
-pub const PATIENCE: Duration = Duration::from_secs(5);
+pub const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The pause between two tries.
 const PAUSE: Duration = Duration::from_millis(100);
@@ -243,10 +244,10 @@ impl Remote {
         }
     }
 
-    /// Connects and greets, with patience.
+    /// Connects and exchanges greetings; tries again until [`CONNECT_TIMEOUT`] is over.
     fn connect(&self) -> Result<Arc<Wire>, String> {
         let mut last = String::new();
-        for _ in 0..PATIENCE.as_millis() / PAUSE.as_millis() {
+        for _ in 0..CONNECT_TIMEOUT.as_millis() / PAUSE.as_millis() {
             if self.line.lock().is_stopped {
                 break;
             }
@@ -282,7 +283,7 @@ impl Remote {
                 Err(format!("the server at {address} accepts requests of {} bytes only", greeting.longest))
             }
             Ok(_) => Ok(wire),
-            Err(Strange::Other) => Err(format!("what answers at {address} is no server of shaketable")),
+            Err(GreetingError::Other) => Err(format!("what answers at {address} is no server of shaketable")),
             Err(strange) => Err(format!("the server at {address}: {strange}")),
         }
     }

@@ -1,10 +1,10 @@
-//! The threads of a connection: greeting, requests, answers, the end.
+//! The two threads of a connection: exchange greetings, read requests, write answers, and disconnect.
 
-use super::{House, guest::Guest, limits};
+use super::{Shared, limits, program::ConnectedProgram};
 use crate::protocol::{
     LONGEST_REQUEST, Response, VERSION, encode,
-    frames::{Frames, Torn},
-    greeting::{Greeting, Side, Strange},
+    frames::{FrameError, Frames},
+    greeting::{Greeting, GreetingError, Side},
     outbox::Outbox,
     wire::Wire,
 };
@@ -14,8 +14,8 @@ use std::{
     time::Duration,
 };
 
-/// How long a program that is disconnected may take to read why.
-const FAREWELL: Duration = Duration::from_secs(1);
+/// How long a program that is disconnected may take to read the reason.
+const REASON_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Why a connection ends.
 enum Reason {
@@ -27,10 +27,10 @@ enum Reason {
     Refused(String),
 }
 
-impl House {
+impl Shared {
     /// Serves a connection from its beginning to its end.
     pub fn receive(&self, wire: Arc<Wire>) {
-        let number = self.visitors.lock().enter(wire.clone());
+        let number = self.connections.lock().add(wire.clone());
         let outbox = Arc::new(Outbox::default());
         let writer = {
             let (outbox, wire) = (outbox.clone(), wire.clone());
@@ -38,11 +38,11 @@ impl House {
         };
         if let Ok(writer) = writer {
             let reason = self.serve(&wire, &outbox, number);
-            self.dismiss(&wire, &outbox, reason);
+            self.disconnect(&wire, &outbox, reason);
             // It has no panic to pass on.
             let _ = writer.join();
         }
-        self.visitors.lock().leave(number);
+        self.connections.lock().remove(number);
         self.left.notify_all();
     }
 
@@ -52,17 +52,17 @@ impl House {
             Ok(longest) => longest,
             Err(reason) => return reason,
         };
-        let mut guest = Guest::new(&self.host, outbox, longest);
+        let mut program = ConnectedProgram::new(&self.host, outbox, longest);
         let mut frames = Frames::new(LONGEST_REQUEST);
         loop {
             outbox.wait_below(limits::UNREAD);
             let taken = match frames.next(wire) {
-                Ok(body) => guest.take(body),
-                Err(torn @ Torn::TooLong { .. }) => Err(torn.to_string()),
-                Err(Torn::End | Torn::Truncated) if self.is_closing.load(Ordering::SeqCst) => {
+                Ok(body) => program.take(body),
+                Err(torn @ FrameError::TooLong { .. }) => Err(torn.to_string()),
+                Err(FrameError::End | FrameError::Truncated) if self.is_closing.load(Ordering::SeqCst) => {
                     return Reason::Closing;
                 }
-                Err(Torn::End | Torn::Truncated) => return Reason::Gone,
+                Err(FrameError::End | FrameError::Truncated) => return Reason::Gone,
             };
             if let Err(line) = taken {
                 return Reason::Refused(line);
@@ -77,25 +77,25 @@ impl House {
         let _ = Greeting::SERVER.send(wire);
         let refused = |line: String| Err(Reason::Refused(line));
         match received {
-            Err(Strange::Gone) => Err(Reason::Gone),
+            Err(GreetingError::Gone) => Err(Reason::Gone),
             Err(strange) => refused(strange.to_string()),
             Ok(Greeting { version, .. }) if version != VERSION => refused(format!(
                 "the server speaks version {VERSION} of the protocol, and the client version {version}"
             )),
-            Ok(_) if !self.visitors.lock().serve(number) => {
+            Ok(_) if !self.connections.lock().accept(number) => {
                 refused(format!("there are {} connections already", limits::CONNECTIONS))
             }
             Ok(greeting) => Ok(greeting.longest),
         }
     }
 
-    /// Ends a connection: says why, and gives the program time to read it.
-    fn dismiss(&self, wire: &Wire, outbox: &Outbox, reason: Reason) {
+    /// Ends a connection: sends the reason, and gives the program time to read it.
+    fn disconnect(&self, wire: &Wire, outbox: &Outbox, reason: Reason) {
         let line = match reason {
             Reason::Gone => None,
             Reason::Closing => Some("the server has ended".to_owned()),
             Reason::Refused(line) => {
-                self.visitors.lock().refuse(&line);
+                self.connections.lock().refuse(&line);
                 Some(line)
             }
         };
@@ -105,10 +105,11 @@ impl House {
         }
         outbox.close();
         if is_heard {
-            outbox.wait_for_end(FAREWELL);
+            outbox.wait_for_end(REASON_TIMEOUT);
             wire.end_writes();
-            // What is not read when a socket is closed takes back what was sent.
-            if wire.limit_reads(Some(FAREWELL)).is_ok() {
+            // Closing a socket with unread input resets the connection, and the program would lose the
+            // reason.
+            if wire.limit_reads(Some(REASON_TIMEOUT)).is_ok() {
                 let mut rest = vec![0; 64 << 10];
                 for _ in 0..LONGEST_REQUEST as usize / rest.len() {
                     if !wire.read(&mut rest).is_ok_and(|read| read > 0) {

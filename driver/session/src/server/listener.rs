@@ -16,8 +16,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// How long a wait for a client lasts, before the server looks whether it is to end.
-const GLANCE: Timespec = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
+/// How long a wait for a client lasts, before the server checks whether it is to stop.
+const ACCEPT_TIMEOUT: Timespec = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
 
 /// A socket that clients connect to.
 pub enum Listener {
@@ -61,7 +61,7 @@ impl Listener {
     pub fn accept(&self) -> Option<Wire> {
         let mut readers = [PollFd::from_borrowed_fd(self.socket(), PollFlags::IN)];
         // A signal interrupts it, and the caller waits again.
-        let _ = poll(&mut readers, Some(&GLANCE));
+        let _ = poll(&mut readers, Some(&ACCEPT_TIMEOUT));
         // A client that is gone again is none.
         match self {
             Listener::Tcp(listener) => {

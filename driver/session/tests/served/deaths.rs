@@ -57,7 +57,7 @@ impl Doomed {
 
 /// Waits until nobody but `left` programs are connected.
 fn wait_for_deaths(served: &super::support::Served, left: usize) {
-    while served.server.visitors().now > left {
+    while served.server.connections().now > left {
         sleep(5);
     }
 }
@@ -100,8 +100,8 @@ fn what_was_not_committed_is_gone_and_a_commit_that_was_sent_is_there_once_or_no
     }
     assert!((1..=40).contains(&before), "each of 40 commits is there once or not: {before}");
     witness.stop();
-    let (visitors, report) = served.stop();
-    assert_eq!((visitors.served, visitors.refused), (61, 0));
+    let (connections, report) = served.stop();
+    assert_eq!((connections.served, connections.refused), (61, 0));
     let report = report.expect("it ran");
     assert!(report.end.faults.contains_key(&Family::ClientDeath), "{report}");
 }
@@ -182,8 +182,8 @@ fn the_dead_make_room_for_others() {
         program.stop();
         wait_for_deaths(&served, 0);
     }
-    let (visitors, _) = served.stop();
-    assert_eq!((visitors.served, visitors.most), (300, 1));
+    let (connections, _) = served.stop();
+    assert_eq!((connections.served, connections.most), (300, 1));
 }
 
 /// A transaction of somebody who died conflicts as any other; what it had locked, it had not: there are no

@@ -53,8 +53,8 @@ fn calls_end_when_the_server_does() {
     let tx = program.begin();
     let watch = program.call(tx, Call::Watch(Bytes::from_static(b"k")), true);
     assert_eq!(program.ask(tx, Call::Commit), Ok(Reply::Committed(-1)));
-    let (visitors, _) = served.stop();
-    assert_eq!((visitors.now, visitors.refused), (0, 0));
+    let (connections, _) = served.stop();
+    assert_eq!((connections.now, connections.refused), (0, 0));
     assert_eq!(watch.recv_timeout(Duration::from_secs(5)), Ok(Err(GONE)));
     assert_eq!(program.ask(tx, Call::GetReadVersion), Err(GONE));
     assert_eq!(program.ask(tx, Call::OnError(Error::NOT_COMMITTED)), Err(GONE));

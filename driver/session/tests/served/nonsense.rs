@@ -169,8 +169,11 @@ fn ten_thousand_connections_of_nonsense_do_not_disturb_the_others() {
     assert!(transactions > 100, "{transactions}");
     assert_eq!(good.number(good.begin(), "good"), Ok(transactions));
     good.stop();
-    let (visitors, report) = served.stop();
-    assert!(visitors.refused > 4_000 && visitors.reasons.len() == 5 && visitors.now == 0, "{visitors}");
+    let (connections, report) = served.stop();
+    assert!(
+        connections.refused > 4_000 && connections.reasons.len() == 5 && connections.now == 0,
+        "{connections}"
+    );
     let report = report.expect("it ran");
     assert!(report.attempts as i64 > transactions, "some nonsense is performed: {report}");
 }
@@ -258,7 +261,7 @@ fn one_connection_more_than_the_limit_is_refused() {
     let refused = send(&address, &greeting(VERSION));
     assert_eq!(refused.as_deref(), Some("there are 1000 connections already"));
     others.pop();
-    while served.server.visitors().now >= limits::CONNECTIONS {
+    while served.server.connections().now >= limits::CONNECTIONS {
         super::support::sleep(5);
     }
     let good = served.program();

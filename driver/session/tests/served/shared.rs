@@ -27,8 +27,8 @@ fn programs_see_the_writes_of_each_other_and_their_watches_fire() {
     assert_eq!(one.ask(first, Call::Commit), Err(Error::NOT_COMMITTED));
     one.stop();
     two.stop();
-    let (visitors, report) = served.stop();
-    assert_eq!((visitors.served, visitors.most, visitors.now, visitors.refused), (2, 2, 0, 0));
+    let (connections, report) = served.stop();
+    assert_eq!((connections.served, connections.most, connections.now, connections.refused), (2, 2, 0, 0));
     let report = report.expect("there were clients");
     assert!(report.committed >= 4 && report.end.faults.is_empty(), "{report}");
 }
@@ -124,8 +124,8 @@ fn a_hundred_programs_at_once_lose_nothing() {
     thread::scope(|scope| programs.iter().for_each(|program| drop(scope.spawn(|| add(program)))));
     assert_eq!(programs[7].number(programs[7].begin(), "sum"), Ok(100 * EACH));
     programs.into_iter().for_each(Program::stop);
-    let (visitors, _) = served.stop();
-    assert_eq!((visitors.served, visitors.most, visitors.refused), (100, 100, 0));
+    let (connections, _) = served.stop();
+    assert_eq!((connections.served, connections.most, connections.refused), (100, 100, 0));
 }
 
 /// What is too long for a frame fails as what is too long for the cluster.

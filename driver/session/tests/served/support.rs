@@ -6,7 +6,7 @@ use shaketable_session::{
     address::Address,
     remote::Remote,
     report::Report,
-    server::{Server, Visitors},
+    server::{ConnectionStats, Server},
     settings::{Environment, Settings},
 };
 use shaketable_sim::{faults::Profile, seed::Seed};
@@ -55,10 +55,10 @@ impl Served {
     }
 
     /// Ends the server, then its cluster.
-    pub fn stop(self) -> (Visitors, Option<Report>) {
-        let visitors = self.server.stop();
+    pub fn stop(self) -> (ConnectionStats, Option<Report>) {
+        let connections = self.server.stop();
         self.host.stop();
-        (visitors, self.cluster.join().expect("it catches panics").expect("the cluster does not fail"))
+        (connections, self.cluster.join().expect("it catches panics").expect("the cluster does not fail"))
     }
 }
 

@@ -43,16 +43,16 @@ pub struct Future {
     callbacks: usize,
 }
 
-/// What a callback counts, and what it does with its future.
-struct Told {
+/// The state of a callback: how often it was called, and what it does with its future.
+struct CallbackState {
     times: AtomicUsize,
     callback: Callback,
 }
 
 unsafe extern "C" fn tell(future: *mut FDBFuture, parameter: *mut c_void) {
     // SAFETY: the parameter is of an `Arc` that outlives the last possible call of this.
-    let told = unsafe { &*parameter.cast::<Told>() };
-    match told.callback {
+    let notified = unsafe { &*parameter.cast::<CallbackState>() };
+    match notified.callback {
         Callback::Count => {}
         Callback::Look => {
             // SAFETY: the future of a callback is valid during the call.
@@ -62,7 +62,7 @@ unsafe extern "C" fn tell(future: *mut FDBFuture, parameter: *mut c_void) {
         // SAFETY: this callback was given the future; nothing else uses it.
         Callback::Destroy => unsafe { fdb_future_destroy(future) },
     }
-    told.times.fetch_add(1, SeqCst);
+    notified.times.fetch_add(1, SeqCst);
 }
 
 /// The living handles.
@@ -72,7 +72,7 @@ pub struct Hands {
     pub tenants: Vec<*mut FDBTenant>,
     pub transactions: Vec<Transaction>,
     pub futures: Vec<Future>,
-    told: Vec<Arc<Told>>,
+    notified: Vec<Arc<CallbackState>>,
     /// How many handles were created.
     pub created: usize,
 }
@@ -133,22 +133,23 @@ impl Hands {
     }
 
     fn set(&mut self, at: usize, callback: Callback) {
-        let told = Arc::new(Told { times: AtomicUsize::new(0), callback });
+        let notified = Arc::new(CallbackState { times: AtomicUsize::new(0), callback });
         self.futures[at].callbacks += 1;
         let Future { handle, ends, .. } = self.futures[at];
         let is_taken = matches!(callback, Callback::Destroy);
         if is_taken {
             self.futures.swap_remove(at);
         }
-        // SAFETY: the future was not destroyed, and `tell` takes this parameter, which outlives it in `told`.
+        // SAFETY: the future was not destroyed, and `tell` takes this parameter, which outlives it in
+        // `notified`.
         unsafe {
             if is_taken && !ends {
                 fdb_future_cancel(handle);
             }
-            let parameter = Arc::as_ptr(&told).cast_mut().cast();
+            let parameter = Arc::as_ptr(&notified).cast_mut().cast();
             assert_eq!(fdb_future_set_callback(handle, Some(tell), parameter), 0);
         }
-        self.told.push(told);
+        self.notified.push(notified);
     }
 
     /// Destroys every handle of this thread.
@@ -167,19 +168,25 @@ impl Hands {
     /// Waits until each callback was called. Returns how many there are.
     #[expect(clippy::disallowed_methods, reason = "the network thread is another one")]
     pub fn all_told(&self) -> usize {
-        let is_told = |told: &Arc<Told>| told.times.load(SeqCst) > 0;
+        let is_notified = |notified: &Arc<CallbackState>| notified.times.load(SeqCst) > 0;
         for _ in 0..20_000 {
-            if self.told.iter().all(is_told) {
-                return self.told.len();
+            if self.notified.iter().all(is_notified) {
+                return self.notified.len();
             }
             std::thread::sleep(Duration::from_millis(1));
         }
-        panic!("{} callbacks were not called", self.told.iter().filter(|told| !is_told(told)).count());
+        panic!(
+            "{} callbacks were not called",
+            self.notified.iter().filter(|notified| !is_notified(notified)).count()
+        );
     }
 
     /// Each callback was called once. To be asked after the network thread has done everything.
     pub fn none_told_twice(&self) {
-        assert!(self.told.iter().all(|told| told.times.load(SeqCst) == 1), "a callback was called twice");
+        assert!(
+            self.notified.iter().all(|notified| notified.times.load(SeqCst) == 1),
+            "a callback was called twice"
+        );
     }
 }
 

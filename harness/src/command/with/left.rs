@@ -36,14 +36,14 @@ pub fn end(mark: &Path, interrupt: &Interrupt) -> Vec<String> {
     names
 }
 
-/// Waits until there are none. Gives up after `timeout`, or when `goes_on` says so.
-fn gone(mark: &[u8], timeout: Duration, goes_on: impl Fn() -> bool) -> bool {
+/// Waits until there are none. Gives up after `timeout`, or when `should_continue` says so.
+fn gone(mark: &[u8], timeout: Duration, should_continue: impl Fn() -> bool) -> bool {
     let deadline = cost::deadline(timeout);
     loop {
         if marked(mark).is_empty() {
             return true;
         }
-        if cost::is_past(deadline) || !goes_on() {
+        if cost::is_past(deadline) || !should_continue() {
             return false;
         }
         std::thread::park_timeout(TICK);

@@ -52,8 +52,8 @@ fn perform_at_both_levels<'a, S: Specimen, T: Transaction>(
     op: &'a S::Op,
 ) -> impl Future<Output = Result<S::Answer, S::Error>> + Send + 'a {
     async move {
-        let look = |tx, isolation| async move { Box::pin(specimen.perform(&tx, env, op, isolation)).await };
-        isolation::at_both_levels(tx, op, look).await
+        let read = |tx, isolation| async move { Box::pin(specimen.perform(&tx, env, op, isolation)).await };
+        isolation::at_both_levels(tx, op, read).await
     }
 }
 

@@ -1,5 +1,6 @@
-//! Makes the history of a run as plain data: operations, transactions with decoded keys, who wrote what was
-//! read, faults, and the witness of the finding that decides the verdict.
+//! Converts a run into plain data for reports: its operations, its transactions with decoded keys and with
+//! the writer of each value that was read, its faults, and the witness of the finding that decides the
+//! verdict.
 
 use super::{
     testbed::{AUDITOR, CHECKER, SETTER},
@@ -32,11 +33,11 @@ use std::collections::{BTreeMap, BTreeSet};
 /// The most rows of one read that are kept.
 const MOST_ROWS: usize = 32;
 
-/// The layer's own words for keys and values.
+/// Describes keys and values in the terms of the layer.
 pub(super) trait Words {
-    /// A key in the words of the layer, if it has some.
+    /// The description of a key, if the layer has one.
     fn key(&self, key: &[u8]) -> Option<String>;
-    /// The value of a key in the words of the layer, if it has some.
+    /// The description of a key's value, if the layer has one.
     fn value(&self, key: &[u8], value: &[u8]) -> Option<String>;
 }
 
@@ -49,7 +50,7 @@ impl Words for AnyWorkload {
     }
 }
 
-/// What the history of a run is made of.
+/// The sources of a run's history.
 pub(super) struct Recorded<'a> {
     pub(super) history: &'a History,
     pub(super) events: &'a [Event],

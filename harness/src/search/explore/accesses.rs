@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 /// An operation: its client and its index in the plan.
 pub(super) type Operation = (usize, usize);
 
-/// A byte with which no versionstamp begins: greater than the first one of each.
+/// A byte that is greater than the first byte of every versionstamp.
 const ABOVE_STAMPS: u8 = 0xff;
 
 /// What the operations of a run read and wrote.
@@ -42,10 +42,11 @@ impl Accesses {
         accesses
     }
 
-    /// In how many places one of two operations wrote what the other one read.
+    /// How many pairs of overlapping ranges there are of which one of two operations wrote the one and the
+    /// other operation read the other.
     pub(super) fn conflicts(&self, one: Operation, other: Operation) -> usize {
         let (Some(one), Some(other)) = (self.0.get(&one), self.0.get(&other)) else { return 0 };
-        meetings(&one.writes, &other.reads) + meetings(&other.writes, &one.reads)
+        overlaps(&one.writes, &other.reads) + overlaps(&other.writes, &one.reads)
     }
 
     /// Whether an operation wrote something.
@@ -59,21 +60,21 @@ impl Accesses {
         order.into_iter().enumerate().map(|(rank, operation)| (operation, rank)).collect()
     }
 
-    /// The operations that made the data which these ones met: those which wrote, last before them, what they
-    /// read or wrote; and those which made the data of those. At most `most`, in the order in which they took
-    /// effect.
-    pub(super) fn makers(&self, explored: &[Operation], most: usize) -> Vec<Operation> {
+    /// The operations that wrote the data of the explored ones: the last writers of what they read or
+    /// overwrote, and the last writers of what those read or overwrote, and so on. At most `most`, in the
+    /// order in which they took effect.
+    pub(super) fn earlier_writers(&self, explored: &[Operation], most: usize) -> Vec<Operation> {
         let mut chosen: BTreeSet<Operation> = BTreeSet::new();
         let mut next: Vec<Operation> = explored.to_vec();
         while !next.is_empty() {
-            let mut makers = Vec::new();
+            let mut writers = Vec::new();
             for operation in &next {
-                makers.extend(self.makers_of(*operation, explored));
+                writers.extend(self.last_writers(*operation, explored));
             }
             next.clear();
-            for maker in makers {
-                if chosen.len() < most && chosen.insert(maker) {
-                    next.push(maker);
+            for writer in writers {
+                if chosen.len() < most && chosen.insert(writer) {
+                    next.push(writer);
                 }
             }
         }
@@ -81,30 +82,30 @@ impl Accesses {
     }
 
     /// The last operations before this one that wrote what it read or wrote.
-    fn makers_of(&self, operation: Operation, explored: &[Operation]) -> Vec<Operation> {
-        /// Of one operation.
+    fn last_writers(&self, operation: Operation, explored: &[Operation]) -> Vec<Operation> {
+        /// The most writers that are taken for one operation.
         const MOST: usize = 3;
         let Some(access) = self.0.get(&operation) else { return Vec::new() };
         let Some(begun) = access.begun else { return Vec::new() };
         let precedes = |other: &Operation| explored.iter().all(|of| of.0 != other.0 || other.1 < of.1);
-        let mut makers: Vec<(&Operation, &Access)> = self
+        let mut writers: Vec<(&Operation, &Access)> = self
             .0
             .iter()
-            .filter(|(other, made)| precedes(other) && made.ended.0 <= begun)
-            .filter(|(_, made)| {
-                meetings(&made.writes, &access.reads) + meetings(&made.writes, &access.writes) > 0
+            .filter(|(other, written)| precedes(other) && written.ended.0 <= begun)
+            .filter(|(_, written)| {
+                overlaps(&written.writes, &access.reads) + overlaps(&written.writes, &access.writes) > 0
             })
             .collect();
-        makers.sort_by_key(|(_, made)| std::cmp::Reverse(made.ended));
-        makers.into_iter().take(MOST).map(|(operation, _)| *operation).collect()
+        writers.sort_by_key(|(_, written)| std::cmp::Reverse(written.ended));
+        writers.into_iter().take(MOST).map(|(operation, _)| *operation).collect()
     }
 
     /// The next operations that read what these ones wrote, at most `most`.
-    pub(super) fn readers(&self, explored: &[Operation], most: usize) -> Vec<Operation> {
+    pub(super) fn later_readers(&self, explored: &[Operation], most: usize) -> Vec<Operation> {
         let own = || explored.iter().filter_map(|operation| self.0.get(operation));
         let Some(ended) = own().map(|access| access.ended).max() else { return Vec::new() };
         let follows = |other: &Operation| explored.iter().all(|of| of.0 != other.0 || other.1 > of.1);
-        let reads = |access: &Access| own().any(|writer| meetings(&writer.writes, &access.reads) > 0);
+        let reads = |access: &Access| own().any(|writer| overlaps(&writer.writes, &access.reads) > 0);
         let readers = self.0.iter().filter(|(other, access)| {
             follows(other) && access.begun.is_some_and(|begun| begun >= ended.0) && reads(access)
         });
@@ -171,8 +172,8 @@ fn written(mutation: &Mutation) -> KeyRange {
     }
 }
 
-/// In how many places two lists of ranges meet.
-fn meetings(some: &[KeyRange], others: &[KeyRange]) -> usize {
+/// How many pairs of ranges of two lists overlap.
+fn overlaps(some: &[KeyRange], others: &[KeyRange]) -> usize {
     some.iter().map(|range| others.iter().filter(|other| range.intersects(other)).count()).sum()
 }
 
@@ -216,14 +217,14 @@ mod tests {
         add(&mut story, (2, 0), 30, None, vec![get("b"), set("a")]);
         add(&mut story, (0, 2), 30, None, vec![get("c"), get("d")]);
         let accesses = Accesses::of(&story.history);
-        assert_eq!(accesses.makers(&[(0, 1)], 6), [(0, 0)]);
-        assert_eq!(accesses.makers(&[(1, 1)], 6), [(0, 0), (0, 1)]);
-        assert_eq!(accesses.makers(&[(1, 1)], 1), [(0, 1)]);
+        assert_eq!(accesses.earlier_writers(&[(0, 1)], 6), [(0, 0)]);
+        assert_eq!(accesses.earlier_writers(&[(1, 1)], 6), [(0, 0), (0, 1)]);
+        assert_eq!(accesses.earlier_writers(&[(1, 1)], 1), [(0, 1)]);
         // What an explored operation's client does after it is no data of another explored one.
-        assert_eq!(accesses.makers(&[(1, 1), (0, 0)], 6), []);
-        assert_eq!(accesses.readers(&[(0, 1)], 2), [(0, 2), (1, 1)]);
-        assert_eq!(accesses.readers(&[(0, 1)], 1), [(0, 2)]);
-        assert_eq!(accesses.readers(&[(1, 1)], 2), []);
+        assert_eq!(accesses.earlier_writers(&[(1, 1), (0, 0)], 6), []);
+        assert_eq!(accesses.later_readers(&[(0, 1)], 2), [(0, 2), (1, 1)]);
+        assert_eq!(accesses.later_readers(&[(0, 1)], 1), [(0, 2)]);
+        assert_eq!(accesses.later_readers(&[(1, 1)], 2), []);
         assert_eq!(
             [((0, 1), (1, 1)), ((1, 1), (0, 1)), ((0, 0), (1, 0)), ((0, 0), (2, 0))]
                 .map(|(one, other)| accesses.conflicts(one, other)),

@@ -8,12 +8,12 @@ use shaketable_sim::{
 };
 use std::fmt;
 
-/// The parts of an exploration.
+/// The parts of an exploration: which kind of case is run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Part {
-    /// The whole plan of a seed as it is, for what its operations read and write.
+    /// The whole plan of a seed without faults, which shows what its operations read and write.
     Whole,
-    /// A few operations as they are, for their requests.
+    /// A few operations without faults, which shows the requests that they make.
     Plain,
     /// One outcome of one commit, or one dropped operation.
     Outcome,
@@ -52,14 +52,14 @@ pub struct Case {
     pub(super) subject: usize,
     /// The plan.
     pub(super) sketch: Sketch,
-    /// The operations that are explored, by client and index in the whole plan: those to which something may
-    /// happen, or those whose order matters, in the order of the first serial run.
+    /// The operations that are explored, by client and index in the whole plan: those that may have a fault,
+    /// or those whose requests are put in an order, in the order of the first serial run.
     pub(super) explored: Vec<(usize, usize)>,
-    /// What happens, in the order in which it happens.
+    /// The outcomes that are tried, in the order in which they happen.
     pub(super) outcomes: Vec<Outcome>,
     /// The requests of the explored operations in their order.
     pub(super) order: Vec<Step>,
-    /// Those of the operations that follow them, in an order.
+    /// The requests of the operations that follow them, in their order.
     pub(super) after: Vec<Step>,
 }
 
@@ -73,7 +73,7 @@ fn request(step: &Step) -> String {
 }
 
 impl Case {
-    /// A case of operations to which nothing happens.
+    /// A case of operations without faults.
     pub(super) fn plain(subject: usize, sketch: Sketch) -> Case {
         Case {
             part: Part::Plain,
@@ -86,7 +86,8 @@ impl Case {
         }
     }
 
-    /// The explored operations make their requests in this order, and then those that follow them.
+    /// Puts the requests of the explored operations in this order, followed by the requests of the operations
+    /// after them.
     pub(super) fn set_order(&mut self, order: Vec<Step>) {
         let asked = order.iter().chain(&self.after);
         self.sketch.faults.order.extend(asked);

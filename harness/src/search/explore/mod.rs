@@ -1,38 +1,39 @@
-//! Exploring: certainty beside chance. For plans of a few operations, every outcome of every commit and every
-//! order of the read versions and commits of two operations is run, instead of drawing some of them.
+//! Systematic exploration. For small groups of operations, every outcome of every commit and the orders of
+//! read versions and commits are enumerated and run, instead of drawing some of them at random.
 //!
 //! *Outcomes*: each commit of a few concurrent operations has, one at a time, each outcome that the contract
-//! allows: refused, unknown and applied, unknown and not applied (also for good), landing late, the death of
-//! the client before and after. Each operation is also dropped after each of its first 64 polls. Then a
-//! second outcome follows each first one.
+//! allows: refused; unknown, applied or not, with an error that is to be retried or with a final one; applied
+//! late; the client dies before or after it. Each operation is also dropped after each of its first 64 polls.
+//! Then each first outcome is combined with a second one.
 //!
 //! *Orders*: for each pair of kinds of operations of two clients, the orders of the read versions and commits
 //! of their first four transactions, at most 100
 //! ([`FaultPlan::order`](shaketable_sim::faults::FaultPlan::order)). Then the same for three clients.
 //!
 //! The operations are those that a seed draws. The whole plan of a seed is run first, and shows which keys
-//! each of them reads and writes ([`Accesses`]): pairs are made of operations that conflict, after those that
-//! made their data and before those that read what they wrote. A [`Subject`] runs what a [`Sketch`] leaves of
-//! its plan, on the smallest cluster and without any other fault, so that the exploration does not depend on
-//! the workload's types. What it covers is determined by the seeds; nothing in it is left to chance.
+//! each of them reads and writes ([`Accesses`]): pairs are made of operations that conflict. Before a
+//! pair come the operations that wrote its data, and after it those that read what it wrote. A [`Subject`]
+//! runs the part of its plan that a [`Sketch`] keeps, on the smallest cluster and without any other fault, so
+//! that the exploration does not depend on the workload's types. The seeds determine completely what is
+//! covered.
 
 mod accesses;
 mod case;
-mod few;
 mod orders;
 mod outcome;
+mod planned;
 mod scene;
 mod search;
 
 pub use accesses::Accesses;
 pub use case::{Case, Part};
-pub(crate) use few::Few;
+pub(crate) use planned::PlanOnSmallestCluster;
 pub use search::{Done, Exploration, Failure, Found, Tally};
 
 use crate::{run::plan::Sketch, run::runner::Observer, run::runner::RunResult};
 use shaketable_sim::seed::Seed;
 
-/// The plan of a seed, of whose operations a few are run at a time.
+/// The plan of a seed, of which a few operations are run at a time.
 pub trait Subject: Send + Sync {
     /// The seed from which the run's numbers are drawn.
     fn seed(&self) -> Seed;
@@ -43,10 +44,10 @@ pub trait Subject: Send + Sync {
     /// The operations of each client as text, in the form of Rust's debug output.
     fn operations(&self) -> Vec<Vec<String>>;
 
-    /// Runs what a sketch leaves of the plan.
+    /// Runs the part of the plan that a sketch keeps.
     fn run(&self, sketch: &Sketch, keep_trace: bool) -> RunResult;
 
-    /// Runs what a sketch leaves of the plan. `observer` sees the run at its end.
+    /// Runs the part of the plan that a sketch keeps. `observer` sees the run at its end.
     fn observe(&self, sketch: &Sketch, observer: Observer<'_>) -> RunResult;
 
     /// The plan of a sketch as a repro file.

@@ -1,4 +1,4 @@
-//! The orders of the requests of operations.
+//! Enumerates the orders in which a group of operations makes its requests.
 
 use super::case::{Case, Part};
 use shaketable_sim::{
@@ -6,13 +6,14 @@ use shaketable_sim::{
     ids::ClientId,
 };
 
-/// The transactions of an operation whose requests are put in an order.
+/// How many transactions of an operation have their requests put in an order.
 const TRANSACTIONS: u32 = 4;
-/// The largest number of orders of a group of operations that are run: those with the fewest switches.
+/// The most orders of a group of operations that are run. Those with the fewest switches from one operation
+/// to another come first.
 const MOST: usize = 100;
 
-/// The requests that an operation can make first, in the order in which it makes them. Those that it does not
-/// make do not count.
+/// The first requests that an operation can make, in the order in which it makes them. Requests that it does
+/// not make have no effect.
 pub(super) fn serial(client: ClientId, operation: u32) -> impl Iterator<Item = Step> {
     (0..TRANSACTIONS).flat_map(move |index| {
         [Request::ReadVersion, Request::Commit].map(|request| Step { client, operation, request, index })
@@ -44,8 +45,7 @@ fn permutations<T: Copy>(items: &[T]) -> Vec<Vec<T>> {
     (0..items.len()).flat_map(first).collect()
 }
 
-/// The requests of each operation of a group, from those that were made in some runs: in the one in which it
-/// made most.
+/// The requests of each operation of a group, taken from the run in which the operation made most requests.
 pub(super) fn requests(group: &Case, runs: &[Vec<Step>]) -> Vec<Vec<Step>> {
     let of = |(client, index): &(usize, usize)| -> Vec<Step> {
         let is_own = |step: &&Step| {
@@ -58,8 +58,8 @@ pub(super) fn requests(group: &Case, runs: &[Vec<Step>]) -> Vec<Vec<Step>> {
     group.explored.iter().map(of).collect()
 }
 
-/// The cases of a group in which its requests are made in one of their orders, without those in which the
-/// operations are done one after another; and how many there are.
+/// The number of all orders of a group's requests; and a case for each order that is run. The serial orders,
+/// in which the operations run one after another, are left out of the cases.
 pub(super) fn orders(group: &Case, part: Part, lists: &[Vec<Step>]) -> (u64, Vec<Case>) {
     let switches = lists.iter().filter(|list| !list.is_empty()).count().saturating_sub(1);
     let total = number(lists);

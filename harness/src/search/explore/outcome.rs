@@ -1,4 +1,4 @@
-//! The outcomes of a commit that the contract allows, and operations that are dropped.
+//! The outcomes that are tried: each result of a commit that the contract allows, and dropped operations.
 
 use super::{
     Subject,
@@ -50,8 +50,8 @@ const ENDS: [End; 14] = [
 ];
 
 impl End {
-    /// The family, and its place among those that a client considers at a commit, one after another until one
-    /// occurs.
+    /// The fault family, and its position in the order in which a client considers the families at a commit.
+    /// The first one that occurs ends the commit.
     fn family(self) -> Option<(usize, Family)> {
         match self {
             End::Refused => Some((0, Family::SpuriousConflict)),
@@ -64,7 +64,7 @@ impl End {
         }
     }
 
-    /// Where the numbers of the fault begin.
+    /// The positions in the seed's random draws at which the draws give this end.
     fn draws(self, seed: Seed) -> Option<Vec<u64>> {
         let Some((_, family)) = self.family() else { return Some(Vec::new()) };
         let lands = |late: bool| {
@@ -108,13 +108,13 @@ impl End {
     }
 }
 
-/// The polls after which an operation is dropped: one run for each, this many at a time, as long as it is not
-/// done before.
+/// An operation is dropped after 1 poll, after 2 polls and so on, in one run each. The runs are added in
+/// batches of this many, until the operation completes before it is dropped.
 const POLLS: u64 = 8;
-/// The largest number of polls.
+/// The largest number of polls after which an operation is dropped.
 const MOST_POLLS: u64 = 64;
 
-/// Something that happens to an operation, whose index is that in the whole plan.
+/// A fault of one operation. Indices of operations are those in the whole plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Outcome {
     /// A commit ends in this way.
@@ -124,14 +124,15 @@ pub(super) enum Outcome {
 }
 
 impl Outcome {
-    /// Adds it to a plan that has some already. `None` if its numbers are too rare.
+    /// Adds the outcome to a sketch that contains the outcomes `before`. `None` if the seed has no position
+    /// at which the random draws give this outcome.
     fn add(self, subject: &dyn Subject, sketch: &mut Sketch, before: &[Outcome]) -> Option<()> {
         match self {
             Outcome::Commit(step, End::Dies { after }) => sketch.faults.deaths.push(Death { step, after }),
             Outcome::Commit(step, end) => {
                 let (place, family) = end.family()?;
-                // At an earlier commit of the operation at which another fault came first, this one was not
-                // considered.
+                // A decision counts the opportunities of its family. An earlier commit of the operation that
+                // already has a fault of a preceding family gives this family no opportunity.
                 let comes_first = |earlier: &&Outcome| match earlier {
                     Outcome::Commit(of, end) => {
                         (of.client, of.operation) == (step.client, step.operation)
@@ -173,7 +174,7 @@ impl Outcome {
         }
     }
 
-    /// It as text, with the index that the operation has among those of the sketch.
+    /// The outcome as text, with the index of the operation in the sketch.
     pub(super) fn shown(self, sketch: &Sketch) -> impl fmt::Display {
         let (client, operation) = self.operation();
         let of = format!("operation {} of client {}", sketch.new_index(client, operation), client.0);

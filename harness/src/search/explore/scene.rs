@@ -1,4 +1,6 @@
-//! Which operations of a plan are explored.
+//! Chooses the operations of a plan that are explored, and the operations that run before and after them.
+//!
+//! A *scene* is one such choice: a few explored operations with the operations around them.
 
 use super::{
     Accesses, Subject,
@@ -10,31 +12,34 @@ use crate::run::runner::kind;
 use shaketable_sim::{faults::Step, ids::ClientId};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The operations of a client before the explored ones, which are done one after another and make the data.
+/// How many operations of each client run before its explored ones. They run one after another, and write
+/// the data that the explored operations find.
 const BEFORE: usize = 3;
-/// The operations of all clients before the explored ones that made what these met.
-const MAKERS: usize = 6;
-/// The operations of all clients after the explored ones that read what these wrote.
-const READERS: usize = 2;
-/// The operations of a client that are explored together.
+/// How many earlier operations run before the explored ones, of all clients together: those that wrote the
+/// data that the explored operations read or overwrite.
+const EARLIER_WRITERS: usize = 6;
+/// How many later operations run after the explored ones, of all clients together: those that read what the
+/// explored operations wrote.
+const LATER_READERS: usize = 2;
+/// How many operations of each client are explored together.
 const TOGETHER: usize = 3;
-/// The operations of a client after an explored one, which see what it has left.
+/// How many operations of a client run after its explored ones, and see their effects.
 const AFTER: usize = 1;
-/// The scenes of outcomes of a seed.
+/// How many scenes of a seed are made for outcomes.
 const SCENES: usize = 2;
-/// The operations of a seed that are explored alone, with those that made what they met and those that read
-/// what they wrote.
+/// How many operations of a seed are explored alone, between the earlier writers of their data and the later
+/// readers of what they write.
 const ALONE: usize = 4;
-/// After so many scenes with operations of a kind, no more are made for it.
-const ENOUGH: usize = 6;
-/// More conflicts than this do not make a group a better one.
+/// The most scenes that are made for one kind of operation.
+const MOST_SCENES_OF_KIND: usize = 6;
+/// The most conflicts that count for the score of a group.
 const MOST_CONFLICTS: usize = 4;
-/// The groups of operations of a seed whose orders are explored, at least, if there are as many.
+/// The least number of groups of operations of a seed whose orders are explored, if there are that many.
 const GROUPS: usize = 12;
 
 type Group = Vec<Operation>;
 
-/// The words of an operation's text: two operations with the same keys or values have them in common.
+/// The words of an operation's text. Two operations with the same keys or values have words in common.
 fn words(shown: &str) -> BTreeSet<&str> {
     shown.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).collect()
 }
@@ -61,7 +66,7 @@ pub(super) struct Stage<'a> {
     subject: &'a dyn Subject,
     shown: Vec<Vec<String>>,
     kinds: Vec<Vec<String>>,
-    /// What the operations read and wrote when nothing happened to them.
+    /// What the operations read and wrote in the run of the whole plan without faults.
     accesses: Accesses,
 }
 
@@ -72,8 +77,8 @@ impl<'a> Stage<'a> {
         Stage { number, subject, shown, kinds, accesses }
     }
 
-    /// A case of these explored operations, with those around them: the ones before are done one after
-    /// another.
+    /// A case of these explored operations, with the operations of the same clients before and after them.
+    /// The ones before run one after another.
     fn case(&self, part: Part, explored: Vec<(usize, usize)>, after: usize) -> Case {
         let mut sketch = self.subject.empty();
         let mut warm_up: Vec<(usize, (usize, usize))> = Vec::new();
@@ -92,13 +97,13 @@ impl<'a> Stage<'a> {
         Case { part, explored, ..Case::plain(self.number, sketch) }
     }
 
-    /// A case of these explored operations after those that made what they met, and before those that read
-    /// what they wrote.
+    /// A case of these explored operations, after the earlier writers of their data, and before the later
+    /// readers of what they wrote.
     fn case_of_data(&self, part: Part, explored: Vec<Operation>) -> Case {
-        let makers = self.accesses.makers(&explored, MAKERS);
-        let readers = self.accesses.readers(&explored, READERS);
+        let writers = self.accesses.earlier_writers(&explored, EARLIER_WRITERS);
+        let readers = self.accesses.later_readers(&explored, LATER_READERS);
         let mut sketch = self.subject.empty();
-        for (client, index) in makers.iter().chain(&explored).chain(&readers) {
+        for (client, index) in writers.iter().chain(&explored).chain(&readers) {
             sketch.operations[*client].push(*index);
         }
         sketch.operations.iter_mut().for_each(|kept| kept.sort_unstable());
@@ -106,11 +111,11 @@ impl<'a> Stage<'a> {
             let of = |(client, index): &Operation| serial(ClientId(*client as u16), *index as u32);
             operations.iter().flat_map(of).collect()
         };
-        sketch.faults.order = steps(&makers);
+        sketch.faults.order = steps(&writers);
         Case { part, explored, after: steps(&readers), ..Case::plain(self.number, sketch) }
     }
 
-    /// The scenes of outcomes of one operation that writes: those of rarely explored kinds first.
+    /// The scenes for outcomes of one operation that writes, rarely explored kinds first.
     pub(super) fn alone(&self, seen: &mut Kinds) -> Vec<Case> {
         let mut left: Vec<Operation> = self.clients().flat_map(|client| self.of(client)).collect();
         left.retain(|operation| self.accesses.writes(*operation));
@@ -119,7 +124,7 @@ impl<'a> Stage<'a> {
             let alone = |(client, index): &Operation| {
                 seen.alone.get(&self.kinds[*client][*index]).copied().unwrap_or(0)
             };
-            left.retain(|operation| alone(operation) < ENOUGH);
+            left.retain(|operation| alone(operation) < MOST_SCENES_OF_KIND);
             let Some(at) = (0..left.len()).min_by_key(|at| alone(&left[*at])) else { break };
             let operation = left.remove(at);
             let kind = &self.kinds[operation.0][operation.1];
@@ -132,7 +137,7 @@ impl<'a> Stage<'a> {
         cases
     }
 
-    /// The scenes of outcomes: operations of two clients at once, those of rarely explored kinds first.
+    /// The scenes for outcomes of operations of two clients at once, rarely explored kinds first.
     pub(super) fn outcomes(&self, seen: &mut Kinds) -> Vec<Case> {
         seen.drawn.extend(self.kinds.iter().flatten().cloned());
         let clients: Vec<usize> = self.clients().take(2).collect();
@@ -147,21 +152,24 @@ impl<'a> Stage<'a> {
         };
         let mut cases = Vec::new();
         for _ in 0..SCENES.min(starts.len()) {
-            let news = |start: usize| -> f64 {
+            let novelty = |start: usize| -> f64 {
                 let rarity = |(client, index): (usize, usize)| {
                     1.0 / (1 + seen.explored.get(&self.kinds[client][index]).copied().unwrap_or(0)) as f64
                 };
                 window(start).into_iter().map(rarity).sum()
             };
-            let best = (0..starts.len()).fold(0, |best, at| match news(starts[at]) > news(starts[best]) {
-                true => at,
-                false => best,
-            });
+            let best =
+                (0..starts.len()).fold(0, |best, at| match novelty(starts[at]) > novelty(starts[best]) {
+                    true => at,
+                    false => best,
+                });
             let explored = window(starts.remove(best));
-            let is_enough = |(client, index): &Operation| {
-                seen.explored.get(&self.kinds[*client][*index]).is_some_and(|scenes| *scenes >= ENOUGH)
+            let is_explored_often = |(client, index): &Operation| {
+                seen.explored
+                    .get(&self.kinds[*client][*index])
+                    .is_some_and(|scenes| *scenes >= MOST_SCENES_OF_KIND)
             };
-            if explored.iter().all(is_enough) {
+            if explored.iter().all(is_explored_often) {
                 break;
             }
             for (client, index) in &explored {
@@ -172,8 +180,9 @@ impl<'a> Stage<'a> {
         cases
     }
 
-    /// Operations of different clients, some groups for each combination of kinds: those that have most in
-    /// common, the keys that one writes and another one reads before all.
+    /// Groups of operations of different clients: for each combination of kinds, those with the highest
+    /// score. The score counts first the conflicts, where one operation writes what another one reads, and
+    /// then the words that the operations have in common.
     pub(super) fn groups(&self, part: Part) -> Vec<Case> {
         let all = if part == Part::Order { self.pairs() } else { self.triples() };
         let words: Vec<Vec<BTreeSet<&str>>> =
@@ -187,7 +196,8 @@ impl<'a> Stage<'a> {
             let common: usize = (1..group.len()).map(|at| word(at - 1).intersection(word(at)).count()).sum();
             let conflicts: usize =
                 (1..group.len()).map(|at| self.accesses.conflicts(group[at - 1], group[at])).sum();
-            // Among equals, those that took effect near each other, so that one run had the data of all.
+            // Among equals, operations that took effect near each other are preferred: it is likely that the
+            // data of all of them exists at the same time.
             let ranks = || group.iter().map(|operation| ranks.get(operation).copied().unwrap_or(0));
             let apart = ranks().max().unwrap_or(0) - ranks().min().unwrap_or(0);
             let score = (conflicts.min(MOST_CONFLICTS) * 10 + common.min(9)) * 1_000 + (999 - apart.min(999));
@@ -198,8 +208,8 @@ impl<'a> Stage<'a> {
         chosen.flat_map(|groups| self.cases(part, groups)).collect()
     }
 
-    /// The cases of the groups of one combination of kinds, the best first. The best one is also explored
-    /// after what its clients did before it, whatever that was.
+    /// The cases of the groups of one combination of kinds, the best group first. The best one is also
+    /// explored after its clients' preceding operations, even if these did not write its data.
     fn cases(&self, part: Part, groups: Vec<Group>) -> Vec<Case> {
         let first = groups.first().filter(|_| part == Part::Order).cloned();
         let of_data = groups.into_iter().map(|group| self.case_of_data(part, group));
@@ -227,8 +237,8 @@ impl<'a> Stage<'a> {
         pairs
     }
 
-    /// Three operations of different clients that are near each other in their lists, so that their number
-    /// stays small.
+    /// Groups of three operations of different clients at similar positions in their lists. Without this
+    /// limit there would be too many groups.
     fn triples(&self) -> Vec<Group> {
         let clients: Vec<usize> = self.clients().take(3).collect();
         let [first, second, third] = clients[..] else { return Vec::new() };

@@ -1,4 +1,5 @@
-//! The runs of an exploration, in waves: what is run next depends on the requests that earlier runs made.
+//! Runs the cases of an exploration in waves. The cases of a wave depend on the requests that the runs of the
+//! wave before it made.
 
 use super::{
     Accesses, Subject,
@@ -20,18 +21,19 @@ use std::{
     sync::atomic::{AtomicBool, Ordering},
 };
 
-/// The plans whose outcomes and orders are run before those of the next ones.
+/// How many plans are explored at a time: single outcomes and orders of two are run for these first, and then
+/// for the next plans.
 const AT_A_TIME: usize = 3;
 
-/// How much of a part there is and was run.
+/// The numbers of cases of a part.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
     /// The cases that are known.
     pub known: u64,
     /// Those that were run.
     pub ran: u64,
-    /// Those of them in which it could not happen: the operation was done before, its transactions have no
-    /// time limit, or it waits for an operation that was held back.
+    /// Those of them in which the outcome or the order was impossible: the operation ended earlier, its
+    /// transactions have no time limit, or it waits for an operation that was held back.
     pub impossible: u64,
     /// Those of them that failed.
     pub failed: u64,
@@ -44,7 +46,7 @@ pub struct Failure {
     pub part: Part,
     /// The seed of the plan.
     pub seed: Seed,
-    /// What happened in it.
+    /// The outcomes or the order of its case, as text.
     pub what: String,
     /// The finding that decides its verdict.
     pub finding: Finding,
@@ -68,7 +70,7 @@ pub struct Found {
 }
 
 impl Found {
-    /// Whether something failed that was explored, and not only a whole plan.
+    /// Whether a case failed other than the whole plan of a seed.
     fn is_explored(&self) -> bool {
         self.failures.iter().any(|failure| failure.part != Part::Whole)
     }
@@ -89,7 +91,7 @@ pub struct Exploration<'a> {
     pub stop: &'a (dyn Fn() -> bool + Sync),
 }
 
-/// What a run of a case leaves.
+/// The results of running a case.
 struct Ran {
     finding: Option<Finding>,
     verdict: Verdict,
@@ -102,7 +104,7 @@ struct Ran {
 }
 
 impl Exploration<'_> {
-    /// Explores. `update` is called now and then.
+    /// Explores the plans. `update` is called from time to time.
     pub fn perform(&self, update: &mut dyn FnMut(Done)) -> Found {
         let mut search = Search { of: self, found: Found::default(), update };
         search.perform();

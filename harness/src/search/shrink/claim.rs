@@ -1,10 +1,11 @@
-//! What a failure is: which judge objects to what.
+//! The claim of a failure: which judge objects, and to what. Runs with the same claim count as the same
+//! failure.
 
 use super::form;
 use crate::judge::finding::{Called, Finding, Kind, deciding};
 use std::collections::BTreeSet;
 
-/// What a run failed with, without the values that differ from run to run.
+/// What a run failed with, without values that differ between runs of the same failure.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Claim {
     kind: Kind,

@@ -1,4 +1,5 @@
-//! Simpler conditions of what remains: the cluster, the schedule and the workload's configuration.
+//! Simplifies the conditions of the remaining plan: the cluster, the schedule and the workload's
+//! configuration.
 
 use super::{
     Reduced, Sketch,
@@ -106,7 +107,7 @@ impl Search<'_> {
             return false;
         }
         // The samples of its strategies can take as long as a run.
-        self.ask_to_go_on();
+        self.report_progress();
         if self.stopped {
             return false;
         }

@@ -1,6 +1,6 @@
-//! Simpler configurations, as JSON: every part is replaced with a simpler one that other seeds have drawn.
+//! Simplifies configurations as JSON: each part is replaced with a simpler one that other seeds have drawn.
 //!
-//! Only values that a workload draws are used, because any other could be one with which it never ends.
+//! Only values that the workload draws are used, because it might never end with any other.
 
 use serde_json::Value;
 use std::collections::BTreeMap;

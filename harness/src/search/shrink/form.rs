@@ -57,7 +57,7 @@ impl<'a> Term<'a> {
     }
 }
 
-/// Reads terms. What does not look like one is read to its end, so that it always goes on.
+/// Parses terms. Text that is not a term is skipped to its end, so that the parser always makes progress.
 struct Parser<'a> {
     rest: &'a str,
 }

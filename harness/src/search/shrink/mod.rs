@@ -1,22 +1,22 @@
-//! The shrinker: cuts the plan of a failing run down to what the failure needs.
+//! The shrinker: reduces the plan of a failing run to what the failure needs.
 //!
-//! First the faults that rates gave become decisions ([`shaketable_sim::faults::Decision`]), so that each can
-//! be taken away alone. Then operations, decisions, strikes, the cluster's topology and pauses are taken
-//! away, in groups and one by one, until none can be, and the values inside operations are simplified with
-//! proptest's value trees, so that they keep what their strategies promise. A candidate counts if its run
-//! fails with the same [`Claim`]: the same judge objects to the same kinds of operations in the same words or
-//! forms, so that the search does not slip to another bug. None is run twice.
+//! First the faults that were drawn by rates are written as decisions ([`shaketable_sim::faults::Decision`]),
+//! so that each can be removed alone. Then operations, decisions, strikes, the cluster's topology and pauses
+//! are removed, in groups and one by one, until nothing more can be removed. The values inside operations are
+//! simplified with proptest's value trees, so that they remain values of their strategies. A candidate is
+//! accepted if its run fails with the same [`Claim`]: the same judge objects to the same kinds of operations
+//! in the same words or forms, so that the search does not change to another bug. No candidate is run twice.
 //!
-//! The workload's configuration is simplified as JSON, with values that other seeds draw. The operations must
-//! remain such ones as the simpler configuration gives. Clients without an operation go if there is a
-//! configuration without them.
+//! The workload's configuration is simplified as JSON, with values that other seeds draw. The remaining
+//! operations must be ones that the simpler configuration can draw. Clients without an operation are removed
+//! if there is a configuration without them.
 //!
-//! Taking something away shifts the times of all messages. Where the order of two transactions matters, the
-//! same plan therefore fails under one schedule and passes under another: a candidate is tried with several
-//! ([`Plan::schedule`](crate::run::plan::Plan::schedule)), and keeps the one under which it failed. At last
-//! the schedule itself is simplified: messages and disks take the same time whenever they are used, and if
-//! the failure needs another order than the one that follows, read versions and commits are made in the
-//! [order](shaketable_sim::faults::FaultPlan::order) of the run that failed, as far as it matters.
+//! Removing something shifts the times of all messages. Where the order of two transactions matters, the same
+//! plan may therefore fail under one schedule and pass under another: a candidate is tried with several
+//! schedules ([`Plan::schedule`](crate::run::plan::Plan::schedule)), and keeps the one under which it failed.
+//! In the end the schedule itself is simplified: messages and disk accesses take constant times. If
+//! the failure needs another order than the one that results, read versions and commits are made in the
+//! [order](shaketable_sim::faults::FaultPlan::order) of the run that failed, as far as the failure needs it.
 //!
 //! A [`Subject`] runs the candidates of the search.
 
@@ -25,7 +25,7 @@ mod conditions;
 mod configuration;
 mod form;
 mod planned;
-mod promise;
+mod sampled_values;
 mod search;
 mod take;
 #[cfg(test)]

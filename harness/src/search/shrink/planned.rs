@@ -1,8 +1,8 @@
-//! A plan as the subject of the shrinker.
+//! A [`Subject`] of the shrinker that is a plan of a workload.
 
 use super::{
     Progress, Reduced, Shrunk, Sketch, Subject,
-    promise::Promise,
+    sampled_values::SampledValues,
     search::{Found, shrink},
     values::Values,
 };
@@ -32,11 +32,11 @@ struct Planned {
     kept: Plan,
 }
 
-/// Shrinks a plan. `goes_on` is called after each run, and ends the search with `false`. `None` if the run
-/// passes.
-pub(crate) fn shrink_plan(plan: Plan, goes_on: &mut dyn FnMut(&Progress) -> bool) -> Option<Shrunk> {
+/// Shrinks a plan. `should_continue` is called after each run, and ends the search with `false`. `None` if
+/// the run passes.
+pub(crate) fn shrink_plan(plan: Plan, should_continue: &mut dyn FnMut(&Progress) -> bool) -> Option<Shrunk> {
     let mut subject = Planned::new(plan);
-    shrink(&mut subject, goes_on).map(|found| subject.shrunk(found))
+    shrink(&mut subject, should_continue).map(|found| subject.shrunk(found))
 }
 
 impl Planned {
@@ -152,7 +152,8 @@ fn operations_of(plan: &Plan) -> Value {
 /// Whether the operations of each client are such ones as in the samples.
 fn is_promised(operations: &Value, samples: &[Value]) -> bool {
     let mut lists = operations.as_array().into_iter().flatten().enumerate();
-    let holds =
-        |(client, list)| Promise::of(samples.iter().filter_map(|sample| sample.get(client))).holds(list);
+    let holds = |(client, list)| {
+        SampledValues::of(samples.iter().filter_map(|sample| sample.get(client))).contains(list)
+    };
     lists.all(holds)
 }

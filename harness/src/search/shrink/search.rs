@@ -5,23 +5,23 @@ use crate::run::runner::RunResult;
 use shaketable_sim::seed::Seed;
 use std::collections::BTreeSet;
 
-/// Schedules that are tried for a candidate from which much was taken.
+/// How many schedules are tried for a candidate from which much was removed.
 pub(super) const FEW: usize = 3;
-/// Schedules that are tried for each candidate from which one element was taken.
+/// How many schedules are tried for each candidate from which one element was removed.
 pub(super) const LAST: usize = 6;
-/// Schedules that are tried where much is gained.
+/// How many schedules are tried for a candidate that would gain much.
 pub(super) const MANY: usize = 12;
-/// Values between one that passes and one that fails that are tried in a row.
-const IN_VAIN: usize = 6;
+/// The most values between one that passes and one that fails that are tried in a row without success.
+const MOST_FAILED_TRIES: usize = 6;
 
-/// By how much more schedules are tried if more than [`ENOUGH`] operations remain, and in how many runs at
-/// most.
+/// If more than [`SMALL_PLAN`] operations remain: by which factor the number of schedules is raised, and for
+/// how many runs at most.
 const EFFORT: (usize, u64) = (4, 300);
-/// So many operations are understood.
-const ENOUGH: u64 = 4;
+/// A plan with at most this many operations is easily understood.
+const SMALL_PLAN: u64 = 4;
 
-/// The schedules with which a candidate of this size is tried from which one element was taken: its own, and
-/// others.
+/// The schedules with which a candidate of this size is tried after one element was removed: its own schedule
+/// first, then others.
 pub fn schedules(own: u64, size: Size) -> impl Iterator<Item = u64> {
     tried(own, size, LAST)
 }
@@ -50,14 +50,17 @@ pub struct Found {
     pub result: RunResult,
     /// Runs.
     pub replays: u64,
-    /// Whether nothing more can be taken away.
+    /// Whether nothing more can be removed.
     pub is_minimal: bool,
 }
 
-/// Shrinks a subject whose run fails. `goes_on` is called after each run and before other long work; the
-/// search ends when it returns `false`, with the smallest plan so far. Returns `None` if the run of the whole
-/// plan passes.
-pub fn shrink(subject: &mut dyn Subject, goes_on: &mut dyn FnMut(&Progress) -> bool) -> Option<Found> {
+/// Shrinks a subject whose run fails. `should_continue` is called after each run and before other long work;
+/// the search ends when it returns `false`, with the smallest plan so far. Returns `None` if the run of the
+/// whole plan passes.
+pub fn shrink(
+    subject: &mut dyn Subject,
+    should_continue: &mut dyn FnMut(&Progress) -> bool,
+) -> Option<Found> {
     let whole = subject.whole();
     let result = subject.run(&whole);
     let claim = Claim::of(&result.findings)?;
@@ -73,7 +76,7 @@ pub fn shrink(subject: &mut dyn Subject, goes_on: &mut dyn FnMut(&Progress) -> b
         effort_until: 0,
         minimal: None,
         stopped: false,
-        goes_on,
+        should_continue,
     };
     search.decide();
     search.perform();
@@ -95,9 +98,9 @@ pub(super) struct Search<'a> {
     effort_until: u64,
     /// The key of the best from which nothing can be taken away.
     minimal: Option<u64>,
-    /// Whether it is to end.
+    /// Whether the search is to end.
     pub(super) stopped: bool,
-    goes_on: &'a mut dyn FnMut(&Progress) -> bool,
+    should_continue: &'a mut dyn FnMut(&Progress) -> bool,
 }
 
 impl Search<'_> {
@@ -121,7 +124,7 @@ impl Search<'_> {
         self.take_ends();
         self.take_clients();
         self.take_all_in_groups();
-        if self.best.size().operations > ENOUGH {
+        if self.best.size().operations > SMALL_PLAN {
             self.effort_until = self.replays + EFFORT.1;
             self.take_all_in_groups();
         }
@@ -160,17 +163,17 @@ impl Search<'_> {
         }
     }
 
-    /// Ends the search if it may not go on.
-    pub(super) fn ask_to_go_on(&mut self) {
-        self.stopped |= !(self.goes_on)(&Progress { replays: self.replays, size: self.best.size() });
+    /// Reports the progress, and ends the search if the caller asks for that.
+    pub(super) fn report_progress(&mut self) {
+        self.stopped |= !(self.should_continue)(&Progress { replays: self.replays, size: self.best.size() });
     }
 
-    /// Notes that a candidate is none.
+    /// Records that a candidate does not fail with the claim.
     pub(super) fn refuse(&mut self, candidate: &Sketch) {
         self.passed.insert(self.subject.key(candidate));
     }
 
-    /// Whether a candidate is known to be none.
+    /// Whether a candidate is known not to fail with the claim.
     pub(super) fn is_refused(&self, candidate: &Sketch) -> bool {
         self.passed.contains(&self.subject.key(candidate))
     }
@@ -203,7 +206,7 @@ impl Search<'_> {
             } else {
                 self.passed.insert(key);
             }
-            self.ask_to_go_on();
+            self.report_progress();
             if fails {
                 return true;
             }
@@ -220,19 +223,19 @@ impl Search<'_> {
             if remaining.is_empty() {
                 continue;
             }
-            let (mut changed, mut in_vain) = (self.subject.simplify(client, &remaining), 0);
+            let (mut changed, mut failed_tries) = (self.subject.simplify(client, &remaining), 0);
             while changed {
                 // Complicated to its end, a value is the one that has failed last.
-                let is_tried = in_vain < IN_VAIN && !self.stopped;
+                let is_tried = failed_tries < MOST_FAILED_TRIES && !self.stopped;
                 let fails = is_tried && self.fails(self.best.clone(), FEW);
-                in_vain = if fails { 0 } else { in_vain + 1 };
+                failed_tries = if fails { 0 } else { failed_tries + 1 };
                 changed = match fails {
                     true => self.subject.simplify(client, &remaining),
                     false => self.subject.complicate(client),
                 };
                 if !changed && !fails && !self.stopped {
                     // The value after it.
-                    in_vain = 0;
+                    failed_tries = 0;
                     changed = self.subject.simplify(client, &remaining);
                 }
             }

@@ -1,4 +1,4 @@
-//! Taking operations, clients and faults away: much at once, then groups, then one by one.
+//! Removes operations, clients and faults: large parts first, then groups, then single ones.
 
 use super::{
     Sketch,
@@ -74,14 +74,15 @@ impl Search<'_> {
         kept.operations != self.best.operations && self.fails(kept, schedules)
     }
 
-    /// Takes the last operations of all clients away: after the failure none is needed. Then the first ones.
+    /// Removes the last operations of all clients, because none is needed after the failure. Then the first
+    /// ones.
     pub(super) fn take_ends(&mut self) {
         for take_last in [true, false] {
             let longest = self.best.operations.iter().map(Vec::len).max().unwrap_or_default();
-            // As many operations of each client do, and so many do not.
-            let (mut enough, mut too_few) = (longest, 0);
-            while enough > too_few + 1 && !self.stopped {
-                let most = too_few + (enough - too_few) / 2;
+            // A binary search: so many operations of each client still fail, and so many do not.
+            let (mut sufficient, mut too_few) = (longest, 0);
+            while sufficient > too_few + 1 && !self.stopped {
+                let most = too_few + (sufficient - too_few) / 2;
                 let kept: Vec<Vec<usize>> = self
                     .best
                     .operations
@@ -92,7 +93,7 @@ impl Search<'_> {
                     })
                     .collect();
                 match self.keep(|client, index| kept[client].contains(&index), FEW) {
-                    true => enough = most,
+                    true => sufficient = most,
                     false => too_few = most,
                 }
             }

@@ -1,4 +1,4 @@
-//! The search, with a subject that says itself when it fails.
+//! Tests the search with a subject that decides by a rule of its own which sketches fail.
 
 use super::{Progress, Reduced, Sketch, Subject, schedules, search::Found, shrink};
 use crate::{

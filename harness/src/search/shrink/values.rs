@@ -1,4 +1,4 @@
-//! Simpler values of a client's operations, by the value tree of their strategy.
+//! Simplifies the values in a client's operations with the value trees of their strategy.
 
 use proptest::strategy::ValueTree;
 use shaketable_sim::trace::hash_bytes;

@@ -1,8 +1,9 @@
-//! Advice: what the documents' guidelines say about the traffic of a workload. It is no verdict.
+//! Advice: compares the traffic of a workload with the guidelines of FoundationDB's documentation. It does
+//! not affect the verdict of a run.
 //!
-//! [`Traffic`] is what a run's history says about keys, conflicts, sizes and reads; it is plain data, and the
-//! traffic of many runs is merged. Each topic is one file, which observes a run and makes entries of what it
-//! has seen. The guidelines and their figures are those of FoundationDB's documentation (`guidelines.rs`).
+//! [`Traffic`] is extracted from a run's history: keys, conflicts, sizes and reads. It is plain data, and the
+//! traffic of many runs is merged. Each topic is one file, which observes a run and makes entries from what
+//! it has observed. The guidelines and their figures are in `guidelines.rs`.
 //!
 //! Rates are those of virtual time, and depend on what the clients of a workload do. Each is therefore shown
 //! beside the rate of all operations and the share of the operations that cause it.

@@ -1,5 +1,5 @@
-//! Keys and ranges for people: decoded as tuples, with `*` for the elements in which otherwise similar keys
-//! differ.
+//! Keys and ranges in readable form: decoded as tuples, with `*` for the elements in which otherwise equal
+//! keys differ.
 
 use crate::run::runner::element;
 use foundationdb_tuple::Element;

@@ -1,4 +1,4 @@
-//! Runs a workload for its traffic.
+//! Runs a workload to observe its traffic.
 
 use super::Traffic;
 use crate::{

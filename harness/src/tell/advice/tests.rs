@@ -1,4 +1,5 @@
-//! Tests of the topics: each must note traffic that goes against its guideline, and find other traffic fine.
+//! Tests of the topics: each must report traffic that violates its guideline, and must not report other
+//! traffic.
 
 use super::{Traffic, traffic::named};
 use crate::judge::alarms::Story;

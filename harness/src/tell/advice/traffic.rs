@@ -1,4 +1,5 @@
-//! The traffic of runs: what is observed of a run's history, and how the traffic of several runs is merged.
+//! The traffic of runs: what is extracted from a run's history, and how the traffic of several runs is
+//! merged.
 
 use super::{
     conflicts::Conflicts, growth::Growth, hot::Hot, place::Names, reads::Reads, sizes::Sizes,

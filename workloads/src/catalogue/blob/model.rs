@@ -37,7 +37,7 @@ impl Blob {
             });
             Ok::<_, Error>(slice)
         };
-        let look = |model: &Model, name: usize| {
+        let read = |model: &Model, name: usize| {
             readable(self.name(name))?;
             Ok::<_, Error>(model.get(self.name(name)).cloned())
         };
@@ -85,7 +85,7 @@ impl Blob {
                 Answer::Content(slice(model, self.name(*name), *start, *length)?)
             }
             Op::ReadRangeOf(name, same, start, length) => {
-                let found = look(model, *name)?.map(|blob| blob.generation);
+                let found = read(model, *name)?.map(|blob| blob.generation);
                 let slice = slice(model, self.name(*name), *start, *length)?;
                 let ask = generation_to_ask(found, *same);
                 match found == Some(ask) {
@@ -93,10 +93,10 @@ impl Blob {
                     false => return Err(Error::Changed { expected: Expect::Generation(ask), found }),
                 }
             }
-            Op::Size(_, name) => Answer::Size(look(model, *name)?.map(|blob| blob.bytes.len() as u64)),
-            Op::Exists(name) => Answer::Exists(look(model, *name)?.is_some()),
+            Op::Size(_, name) => Answer::Size(read(model, *name)?.map(|blob| blob.bytes.len() as u64)),
+            Op::Exists(name) => Answer::Exists(read(model, *name)?.is_some()),
             Op::Stat(name) => {
-                Answer::Stat(look(model, *name)?.map(|blob| (blob.bytes.len() as u64, blob.generation)))
+                Answer::Stat(read(model, *name)?.map(|blob| (blob.bytes.len() as u64, blob.generation)))
             }
             Op::Sizes(chunk, part) => match (*chunk, *part) {
                 (chunk, _) if chunk == 0 || chunk > VALUE_SIZE_LIMIT => return Err(Error::ChunkSize(chunk)),

@@ -149,7 +149,7 @@ impl Blob {
         let offset = || prop_oneof![1 => 0..=2 * longest as u64, 2 => edge()];
         let first = self.chunks[0] as u64;
         let odd = select(vec![(0, u64::MAX), (1, u64::MAX), (u64::MAX, 1), (u64::MAX, 0), (first, 0)]);
-        let look = || {
+        let read = || {
             prop_oneof![
                 4 => name().prop_map(Op::Read),
                 6 => (name(), offset(), offset()).prop_map(|(name, at, n)| Op::ReadRange(name, at, n)),
@@ -169,7 +169,7 @@ impl Blob {
             18 => (offset(), named()).prop_map(|(at, (name, data))| Op::WriteAt(name, at, data)),
             12 => (name(), offset()).prop_map(|(name, at)| Op::Truncate(name, at)),
             6 => name().prop_map(Op::Delete),
-            54 => look(),
+            54 => read(),
             1 => named().prop_map(|(name, data)| Op::WriteAt(name, u64::MAX, data)),
             1 => (size(), size()).prop_map(|(chunk, part)| Op::Sizes(chunk, part)),
         ]

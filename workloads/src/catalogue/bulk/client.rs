@@ -104,7 +104,7 @@ impl Bulk {
                     let perform = |n: usize, tx| async move { perform(&tx, env, job, acts[n]).await }.boxed();
                     in_turns(env, &tx, acts.len(), interleaved, perform).await.map(Recorded)
                 });
-                applied(together.await, |Recorded(told)| Answer::Together(told))
+                applied(together.await, |Recorded(answers)| Answer::Together(answers))
             }
             Op::AtOnce(tag, publishes) => {
                 let build = if *publishes { build_id(*tag) } else { BuildId::draw(db.env()) };
@@ -116,7 +116,7 @@ impl Bulk {
             }
             Op::Beyond => {
                 let beyond = db.run(|tx, _| async move { beyond(&tx).await }).await;
-                beyond.map_or_else(|e| refused(e.error), |told| Outcome::Answered(Answer::Beyond(told)))
+                beyond.map_or_else(|e| refused(e.error), |looks| Outcome::Answered(Answer::Beyond(looks)))
             }
             Op::Stale => self.stale(db).await.unwrap_or_else(|e| refused(e.error)),
             Op::ClearLate => self.clear_late(db).await.unwrap_or_else(|e| refused(e.error)),
@@ -127,8 +127,8 @@ impl Bulk {
             Op::Read => {
                 let read = db
                     .run(|tx, _| async move {
-                        let look = |tx, isolation| async move { workspace.current(&tx, isolation).await };
-                        let Some((_, space)) = isolation::at_both_levels(&tx, op, look).await? else {
+                        let read = |tx, isolation| async move { workspace.current(&tx, isolation).await };
+                        let Some((_, space)) = isolation::at_both_levels(&tx, op, read).await? else {
                             return Ok(None);
                         };
                         let rows = rest(&tx, &space, None, None).await?;
@@ -314,8 +314,8 @@ impl Bulk {
             let last = &last;
             let page = db
                 .run(|tx, _| async move {
-                    let look = |tx, isolation| async move { workspace.pinned(&tx, build, isolation).await };
-                    let space = isolation::at_both_levels(&tx, &build, look).await?;
+                    let read = |tx, isolation| async move { workspace.pinned(&tx, build, isolation).await };
+                    let space = isolation::at_both_levels(&tx, &build, read).await?;
                     rest(&tx, &space, last.as_deref(), Some(most)).await
                 })
                 .await?;

@@ -1,7 +1,7 @@
 //! Several calls in one transaction: calls about the job, or all calls of a build.
 
 use super::{
-    Act, Bulk, Looks, Told,
+    Act, ActAnswer, Bulk, Looks,
     layout::{built, job, jobs, put, rest, rows, tag_of, work, workspace, workspace_space},
     planted,
 };
@@ -13,24 +13,29 @@ use shaketable_tx::{self as tx, Database, Env, Isolation::Serializable, Transact
 use std::time::Duration;
 
 /// Performs a call about the job.
-pub(super) async fn perform<T: Transaction>(tx: &T, env: &Env, job: &Job, act: Act) -> Result<Told, Error> {
+pub(super) async fn perform<T: Transaction>(
+    tx: &T,
+    env: &Env,
+    job: &Job,
+    act: Act,
+) -> Result<ActAnswer, Error> {
     Ok(match act {
-        Act::Put(row, new) => Told::Before(put(&one_call(tx, false).await, job, row, new).await?),
-        Act::Passed(row) => Told::Passed(job.has_passed(tx, &rows().pack(&(row,))).await?),
+        Act::Put(row, new) => ActAnswer::Before(put(&one_call(tx, false).await, job, row, new).await?),
+        Act::Passed(row) => ActAnswer::Passed(job.has_passed(tx, &rows().pack(&(row,))).await?),
         Act::Step(most) => {
             let limits = Limits { rows: most, bytes: i64::MAX, time: Duration::MAX };
             progress(job.step(tx, env, &limits, work).await?)
         }
         Act::Progress => {
-            let (tx, look) =
+            let (tx, read) =
                 (one_call(tx, true).await, |tx, isolation| async move { job.progress(&tx, isolation).await });
-            progress(isolation::at_both_levels(&tx, &act, look).await?)
+            progress(isolation::at_both_levels(&tx, &act, read).await?)
         }
     })
 }
 
-pub(super) fn progress(progress: Progress) -> Told {
-    Told::Progress(progress.rows, progress.finished, progress.cursor.to_vec())
+pub(super) fn progress(progress: Progress) -> ActAnswer {
+    ActAnswer::Progress(progress.rows, progress.finished, progress.cursor.to_vec())
 }
 
 /// Makes a build in one transaction, and observes it after each step.
@@ -46,8 +51,8 @@ pub(super) async fn at_once<D: Database>(
         let pinned = match bulk.planted {
             Some(planted) => planted::pinned(planted, db, tx, build).await,
             None => {
-                let look = |tx, isolation| async move { workspace.pinned(&tx, build, isolation).await };
-                isolation::at_both_levels(tx, &build, look).await
+                let read = |tx, isolation| async move { workspace.pinned(&tx, build, isolation).await };
+                isolation::at_both_levels(tx, &build, read).await
             }
         };
         match pinned {

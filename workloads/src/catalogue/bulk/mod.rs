@@ -21,7 +21,7 @@ mod stored;
 
 pub use client::Client;
 pub use model::Model;
-pub use operations::{Act, Answer, Looks, Op, Told};
+pub use operations::{Act, ActAnswer, Answer, Looks, Op};
 
 use crate::catalogue::shared::{check_ended, session_keys};
 use bytes::Bytes;
@@ -204,7 +204,7 @@ impl Workload for Bulk {
                 Op::Put(..) | Op::Remove(_) => session.resolve(pending).await?.map(Answer::Before),
                 Op::Again => session.resolve(pending).await?.map(Answer::Again),
                 Op::Together(_) => {
-                    session.resolve(pending).await?.map(|Recorded(told)| Answer::Together(told))
+                    session.resolve(pending).await?.map(|Recorded(answers)| Answer::Together(answers))
                 }
                 Op::AtOnce(..) => session.resolve(pending).await?.map(looks),
                 _ => session.resolve(pending).await?.map(|()| Answer::Published(base)),

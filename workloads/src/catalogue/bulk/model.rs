@@ -1,7 +1,7 @@
 //! The sequential model: the rows, the progress of the job, and the current build.
 
 use super::{
-    Act, Answer, Bulk, Looks, Op, Told,
+    Act, ActAnswer, Answer, Bulk, Looks, Op,
     composed::BEYOND,
     layout::{job_key, rows},
 };
@@ -48,25 +48,25 @@ impl Model {
         self.progress = Some((done, finished, cursor));
     }
 
-    fn act(&mut self, act: &Act) -> Told {
+    fn act(&mut self, act: &Act) -> ActAnswer {
         match *act {
-            Act::Put(row, Some(new)) => Told::Before(self.rows.insert(row, new)),
-            Act::Put(row, None) => Told::Before(self.rows.remove(&row)),
+            Act::Put(row, Some(new)) => ActAnswer::Before(self.rows.insert(row, new)),
+            Act::Put(row, None) => ActAnswer::Before(self.rows.remove(&row)),
             Act::Passed(row) => {
                 let (_, finished, cursor) = self.progress();
-                Told::Passed(finished || rows().pack(&(row,)) < cursor)
+                ActAnswer::Passed(finished || rows().pack(&(row,)) < cursor)
             }
             Act::Step(most) => {
                 self.go_on(most.max(1));
-                self.told()
+                self.progress_answer()
             }
-            Act::Progress => self.told(),
+            Act::Progress => self.progress_answer(),
         }
     }
 
-    fn told(&self) -> Told {
+    fn progress_answer(&self) -> ActAnswer {
         let (rows, finished, cursor) = self.progress();
-        Told::Progress(rows, finished, cursor)
+        ActAnswer::Progress(rows, finished, cursor)
     }
 }
 

@@ -64,7 +64,7 @@ pub enum Act {
 
 /// What such a call returned.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Told {
+pub enum ActAnswer {
     /// The previous value of the row.
     Before(Option<i64>),
     /// Whether the job has passed the row.
@@ -115,7 +115,7 @@ pub enum Answer {
     /// The build that was read is no longer current.
     Swapped,
     /// What each of several calls returned.
-    Together(Vec<Told>),
+    Together(Vec<ActAnswer>),
     /// What was observed of a build that was made in one transaction.
     AtOnce(Looks),
     /// Whether each call was refused.

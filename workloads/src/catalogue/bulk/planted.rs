@@ -108,36 +108,36 @@ pub async fn apply<D: Database>(
         }
         (Planted::ProgressConflicts, Op::Together(acts)) => {
             let env = db.env();
-            let told = client.session.apply(|tx| async move {
-                let mut told = Vec::new();
+            let answers = client.session.apply(|tx| async move {
+                let mut answers = Vec::new();
                 for act in acts {
-                    let look = |tx, _| async move { job().progress(&tx, Serializable).await };
-                    told.push(match act {
-                        Act::Progress => progress(isolation::at_both_levels(&tx, act, look).await?),
+                    let read = |tx, _| async move { job().progress(&tx, Serializable).await };
+                    answers.push(match act {
+                        Act::Progress => progress(isolation::at_both_levels(&tx, act, read).await?),
                         act => perform(&tx, env, &job(), *act).await?,
                     });
                 }
-                Ok::<_, Error>(Recorded(told))
+                Ok::<_, Error>(Recorded(answers))
             });
-            Some(applied(told.await, |Recorded(told)| Answer::Together(told)))
+            Some(applied(answers.await, |Recorded(answers)| Answer::Together(answers)))
         }
         (Planted::LookBehindWrites, Op::Together(acts)) => {
-            let (env, look) = (db.env(), |db: D| async move {
+            let (env, read) = (db.env(), |db: D| async move {
                 let read = db.run(|tx, _| async move { job().progress(&tx, Serializable).await }).await;
                 read.map(progress).map_err(|e| e.error)
             });
-            let look = &look;
-            let told = client.session.apply(|tx| async move {
-                let mut told = Vec::new();
+            let read = &read;
+            let answers = client.session.apply(|tx| async move {
+                let mut answers = Vec::new();
                 for act in acts {
-                    told.push(match act {
-                        Act::Progress => look(db.clone()).await?,
+                    answers.push(match act {
+                        Act::Progress => read(db.clone()).await?,
                         act => perform(&tx, env, &job(), *act).await?,
                     });
                 }
-                Ok::<_, Error>(Recorded(told))
+                Ok::<_, Error>(Recorded(answers))
             });
-            Some(applied(told.await, |Recorded(told)| Answer::Together(told)))
+            Some(applied(answers.await, |Recorded(answers)| Answer::Together(answers)))
         }
         (Planted::ClearsBlindly, Op::Clear) => {
             let most = workload.build().1;

@@ -112,13 +112,13 @@ impl Directory {
             Op::RemoveIfExists(_) => Answer::Is(directory.remove_if_exists(tx).await?),
             Op::List(_) => {
                 let below = &directory.below();
-                let look = |tx, isolation| async move { below.list(&tx, &[], isolation).await };
-                Answer::Names(isolation::at_both_levels(tx, op, look).await?)
+                let read = |tx, isolation| async move { below.list(&tx, &[], isolation).await };
+                Answer::Names(isolation::at_both_levels(tx, op, read).await?)
             }
             Op::Exists(_) => {
                 let directory = &directory;
-                let look = |tx, isolation| async move { directory.exists(&tx, isolation).await };
-                Answer::Is(isolation::at_both_levels(tx, op, look).await?)
+                let read = |tx, isolation| async move { directory.exists(&tx, isolation).await };
+                Answer::Is(isolation::at_both_levels(tx, op, read).await?)
             }
             _ => opened(
                 &self.directories().create_or_open(tx, &path(names), b"", CandidateSeed::draw(env)).await?,

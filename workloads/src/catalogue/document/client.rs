@@ -12,7 +12,7 @@ use shaketable_tx::{
 
 impl Document {
     /// Performs a call correctly.
-    pub(super) async fn rightly<T: Transaction>(
+    pub(super) async fn perform_correctly<T: Transaction>(
         &self,
         tx: &T,
         env: &Env,

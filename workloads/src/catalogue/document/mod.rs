@@ -146,7 +146,7 @@ impl Specimen for Document {
             return answer;
         }
         let isolation = planted::isolation(self.planted, op, isolation);
-        self.rightly(tx, env, op, isolation).await
+        self.perform_correctly(tx, env, op, isolation).await
     }
 
     async fn apply_planted<D: Database>(

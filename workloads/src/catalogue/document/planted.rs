@@ -121,7 +121,7 @@ pub async fn perform<T: Transaction>(
             value.map(|value| shown(value.or(Some(Map::new().into()))))
         }
         (Planted::TextIds, op) => {
-            Box::pin(document.rightly(tx, env, &text_id(op.clone())?, Serializable)).await
+            Box::pin(document.perform_correctly(tx, env, &text_id(op.clone())?, Serializable)).await
         }
         (Planted::OtherId, Op::Replace(id, Item::Value(Json(doc)))) => {
             match documents.replace(tx, id, doc).await {
@@ -176,11 +176,16 @@ pub async fn perform<T: Transaction>(
             patched.map(|()| Answer::Written)
         }
         (Planted::OneNumber, op) => {
-            Box::pin(document.rightly(tx, env, &with_item(op, one_number)?, Serializable)).await
+            Box::pin(document.perform_correctly(tx, env, &with_item(op, one_number)?, Serializable)).await
         }
         (Planted::CutText, op) => {
-            Box::pin(document.rightly(tx, env, &with_item(op, |item| cut(document, item))?, Serializable))
-                .await
+            Box::pin(document.perform_correctly(
+                tx,
+                env,
+                &with_item(op, |item| cut(document, item))?,
+                Serializable,
+            ))
+            .await
         }
         (Planted::BytePrefix, Op::Remove(id, path)) if path.is_empty() => {
             let removed = documents.remove(tx, id, path).await;

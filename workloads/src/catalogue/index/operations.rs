@@ -222,16 +222,16 @@ impl Index {
             (bound(rank.clone()), bound(rank)).prop_map(|(from, to)| Span::Rank(from, to)),
         ];
         let snapshot = any::<bool>;
-        let [write, look, store, find] = self.mix;
+        let [write, read, store, find] = self.mix;
         prop_oneof![
             8 * write => set_user.prop_map(|(id, name, zipcode)| Op::SetUser(User { id, name, zipcode })),
             3 * write => user.clone().prop_map(Op::DeleteUser),
             2 * write => (user.clone(), user.clone()).prop_map(|(a, b)| Op::Swap(a, b)),
-            3 * look => user.prop_map(Op::GetUser),
-            3 * look => zip.clone().prop_map(Op::InRegion),
-            2 * look => (zip.clone(), zip).prop_map(|(from, to)| Op::InRegions(from, to)),
-            2 * look => name.prop_map(Op::ByName),
-            look => snapshot().prop_map(Op::Users),
+            3 * read => user.prop_map(Op::GetUser),
+            3 * read => zip.clone().prop_map(Op::InRegion),
+            2 * read => (zip.clone(), zip).prop_map(|(from, to)| Op::InRegions(from, to)),
+            2 * read => name.prop_map(Op::ByName),
+            read => snapshot().prop_map(Op::Users),
             8 * store => thing.prop_map(Op::Set),
             3 * store => id.clone().prop_map(Op::Delete),
             find => (id, snapshot()).prop_map(|(id, snapshot)| Op::Get(id, snapshot)),

@@ -39,7 +39,7 @@ impl Leased {
             },
             Op::Together(acts) => {
                 let ids: Vec<ItemId> = acts.iter().map(|_| ItemId::draw(db.env())).collect();
-                let told = match self.planted {
+                let answers = match self.planted {
                     Some(planted) => planted::together(planted, session, acts, &ids).await,
                     None => {
                         let ids = &ids;
@@ -52,7 +52,7 @@ impl Leased {
                         together.await
                     }
                 };
-                ended(told, |Recorded(told)| Answer::Together(told), refused)
+                ended(answers, |Recorded(answers)| Answer::Together(answers), refused)
             }
             Op::Deep => {
                 let prefix = vec![b'd'; tx::KEY_SIZE_LIMIT - 20];

@@ -1,6 +1,6 @@
 //! Several calls of the queue in one transaction.
 
-use super::{Act, Hand, Told, leased, operations::name};
+use super::{Act, ActAnswer, Hand, leased, operations::name};
 use crate::catalogue::shared::one_call;
 use shaketable::isolation;
 use shaketable_layers::{
@@ -13,25 +13,25 @@ use shaketable_tx::{
 };
 
 /// Performs a call; `id` is the id of the item that it enqueues.
-pub(super) async fn perform<T: Transaction>(tx: &T, act: &Act, id: ItemId) -> Result<Told, Error> {
+pub(super) async fn perform<T: Transaction>(tx: &T, act: &Act, id: ItemId) -> Result<ActAnswer, Error> {
     let queue = leased();
     Ok(match act {
         Act::Put(batch) => {
             queue.enqueue(tx, id, &batch.value()).await?;
-            Told::Put
+            ActAnswer::Put
         }
         Act::Count(most) => {
-            let (tx, look) =
+            let (tx, read) =
                 (one_call(tx, true).await, |tx, isolation| async move { count(&tx, *most, isolation).await });
-            isolation::at_both_levels(&tx, act, look).await?
+            isolation::at_both_levels(&tx, act, read).await?
         }
         Act::Leases(most) => {
-            let (tx, look) =
+            let (tx, read) =
                 (
                     one_call(tx, true).await,
                     |tx, isolation| async move { leases(&tx, *most, isolation).await },
                 );
-            isolation::at_both_levels(&tx, act, look).await?
+            isolation::at_both_levels(&tx, act, read).await?
         }
         Act::Take(hand) => take(&one_call(tx, false).await, *hand).await?,
         Act::Stale => {
@@ -47,24 +47,28 @@ pub(super) async fn perform<T: Transaction>(tx: &T, act: &Act, id: ItemId) -> Re
                     ended += usize::from(queue.expire(tx, stale).await?);
                 }
             }
-            Told::Ended(ended)
+            ActAnswer::Ended(ended)
         }
     })
 }
 
-pub(super) async fn count<T: Transaction>(tx: &T, most: usize, isolation: Isolation) -> Result<Told, Error> {
+pub(super) async fn count<T: Transaction>(
+    tx: &T,
+    most: usize,
+    isolation: Isolation,
+) -> Result<ActAnswer, Error> {
     let (waiting, claimed) = leased().len(tx, most, isolation).await?;
-    Ok(Told::Count(waiting, claimed))
+    Ok(ActAnswer::Count(waiting, claimed))
 }
 
-async fn leases<T: Transaction>(tx: &T, most: usize, isolation: Isolation) -> Result<Told, Error> {
+async fn leases<T: Transaction>(tx: &T, most: usize, isolation: Isolation) -> Result<ActAnswer, Error> {
     let (mut held, mut after) = (Vec::new(), None);
     loop {
         let page = leased().leases(tx, after, most, isolation).await?;
         held.extend(page.held.iter().map(|l| (l.hold.position, l.hold.token, l.revision)));
         after = page.next;
         if after.is_none() {
-            return Ok(Told::Leases(held));
+            return Ok(ActAnswer::Leases(held));
         }
     }
 }
@@ -80,9 +84,9 @@ async fn first_lease<T: Transaction>(tx: &T) -> Result<Option<Lease>, Error> {
     }
 }
 
-async fn take<T: Transaction>(tx: &T, hand: Hand) -> Result<Told, Error> {
+async fn take<T: Transaction>(tx: &T, hand: Hand) -> Result<ActAnswer, Error> {
     let queue = leased();
-    let Some(Claim { hold, value }) = queue.claim(tx).await? else { return Ok(Told::Nothing) };
+    let Some(Claim { hold, value }) = queue.claim(tx).await? else { return Ok(ActAnswer::Nothing) };
     let name = name(&value).map_err(|_| Error::Foreign(value))?;
     let mut revision = 0;
     match hand {
@@ -92,7 +96,7 @@ async fn take<T: Transaction>(tx: &T, hand: Hand) -> Result<Told, Error> {
             for _ in 0..times {
                 revision = queue.renew(tx, hold).await?;
             }
-            return Ok(Told::Taken(name, hold.token, revision, false));
+            return Ok(ActAnswer::Taken(name, hold.token, revision, false));
         }
     }
     // An item that is not held any more must be refused by every call.
@@ -109,5 +113,5 @@ async fn take<T: Transaction>(tx: &T, hand: Hand) -> Result<Told, Error> {
         }
     }
     lost &= !queue.expire(tx, Lease { hold, revision }).await?;
-    Ok(Told::Taken(name, hold.token, revision, lost))
+    Ok(ActAnswer::Taken(name, hold.token, revision, lost))
 }

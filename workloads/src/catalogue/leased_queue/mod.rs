@@ -16,7 +16,7 @@ mod planted;
 mod stage;
 
 pub use model::Model;
-pub use operations::{Act, Answer, Batch, End, Hand, Manner, Name, Op, Told};
+pub use operations::{Act, ActAnswer, Answer, Batch, End, Hand, Manner, Name, Op};
 
 use crate::catalogue::shared::{check_ended, compare, objection, session_keys, stamp};
 use bytes::Bytes;
@@ -151,7 +151,7 @@ impl Workload for Leased {
         sessions::resolve_unknown(session, self.timeout, error, async |session, pending| {
             let answer = match op {
                 Op::Together(_) => {
-                    session.resolve(pending).await?.map(|Recorded(told)| Answer::Together(told))
+                    session.resolve(pending).await?.map(|Recorded(answers)| Answer::Together(answers))
                 }
                 _ => session.resolve(pending).await?.map(|_: Position| Answer::Enqueued),
             };

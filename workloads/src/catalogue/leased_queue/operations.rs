@@ -55,7 +55,7 @@ pub enum Hand {
 
 /// What one of several calls returned.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Told {
+pub enum ActAnswer {
     /// Enqueued.
     Put,
     /// The number of items that wait, and the number of those that are claimed.
@@ -105,7 +105,7 @@ pub enum Answer {
     /// The number of items that wait, and the number of those that are claimed.
     Count(usize, usize),
     /// What each of several calls returned.
-    Together(Vec<Told>),
+    Together(Vec<ActAnswer>),
     /// Refused, with this message.
     Refused(String),
 }
@@ -185,13 +185,13 @@ impl Leased {
             3 => (0u8..12, 0u8..12, any::<bool>()).prop_map(|(a, b, releases)| Manner::Twice(a, b, releases)),
             1 => any::<bool>().prop_map(|releases| Manner::Twice(0, 0, releases)),
         ];
-        let [put, work, end, look] = self.mix;
+        let [put, work, end, read] = self.mix;
         let op = prop_oneof![
             6 * put => batch,
             4 * work => manner.prop_map(Op::Work),
             4 * end => Just(Op::Expire),
-            2 * look => prop_oneof![0..4usize, Just(1_000)].prop_map(Op::Count),
-            4 * look => vec(act, 1..6).prop_map(Op::Together),
+            2 * read => prop_oneof![0..4usize, Just(1_000)].prop_map(Op::Count),
+            4 * read => vec(act, 1..6).prop_map(Op::Together),
             1 => prop_oneof![Just(1u16), 1u16..500].prop_map(Op::Oversized),
             1 => Just(Op::Deep),
         ];

@@ -1,7 +1,7 @@
 //! Planted bugs: a leased queue implemented or used wrongly.
 
 use super::{
-    Act, Leased, Told,
+    Act, ActAnswer, Leased,
     composed::{count, perform as right},
     leased,
 };
@@ -231,7 +231,7 @@ pub async fn together<D: Database>(
     session: &mut Session<D>,
     acts: &[Act],
     ids: &[ItemId],
-) -> Outcome<Recorded<Told>, Error> {
+) -> Outcome<Recorded<ActAnswer>, Error> {
     let db = &session.database().clone();
     if planted == Planted::Interleaved {
         let together = session.apply(|tx| async move {
@@ -241,22 +241,22 @@ pub async fn together<D: Database>(
         return together.await;
     }
     let done = session.apply(|tx| async move {
-        let mut told = Vec::new();
+        let mut answers = Vec::new();
         for (act, id) in acts.iter().zip(ids) {
-            told.push(match (planted, act) {
+            answers.push(match (planted, act) {
                 (Planted::CountBeside, Act::Count(most)) => {
                     let count = db.run(|own, _| async move { leased().len(&own, *most, Serializable).await });
                     let (waiting, claimed) = count.await.map_err(|e| e.error)?;
-                    Told::Count(waiting, claimed)
+                    ActAnswer::Count(waiting, claimed)
                 }
                 (Planted::CountAtSnapshot, Act::Count(most)) => {
-                    let look = |tx, _| async move { count(&tx, *most, Snapshot).await };
-                    isolation::at_both_levels(&tx, act, look).await?
+                    let read = |tx, _| async move { count(&tx, *most, Snapshot).await };
+                    isolation::at_both_levels(&tx, act, read).await?
                 }
                 _ => right(&tx, act, *id).await?,
             });
         }
-        Ok::<_, Error>(Recorded(told))
+        Ok::<_, Error>(Recorded(answers))
     });
     done.await
 }

@@ -1,7 +1,7 @@
 //! The content of the queue as its rows store it, the invariants that hold at every version, and the effect
 //! of several calls in one transaction.
 
-use super::{Act, Hand, Name, Told, leased, operations::name};
+use super::{Act, ActAnswer, Hand, Name, leased, operations::name};
 use crate::catalogue::shared::rows;
 use shaketable_layers::{leased_queue::Row, queue::Position};
 use shaketable_tx::{self as tx, KeyValue, Transaction};
@@ -34,29 +34,31 @@ impl Stage {
 
     /// Performs several calls of one transaction. Returns what they return, and what was claimed; `None` if
     /// one of them would read an item that they have enqueued.
-    pub(super) fn together(&mut self, acts: &[Act]) -> Option<(Vec<Told>, Vec<Taken>)> {
-        let (mut told, mut taken, mut own) = (Vec::new(), Vec::new(), false);
+    pub(super) fn together(&mut self, acts: &[Act]) -> Option<(Vec<ActAnswer>, Vec<Taken>)> {
+        let (mut answers, mut taken, mut own) = (Vec::new(), Vec::new(), false);
         for act in acts {
-            told.push(match act {
+            answers.push(match act {
                 Act::Put(_) => {
                     own = true;
-                    Told::Put
+                    ActAnswer::Put
                 }
                 Act::Count(most) => {
                     let most = (*most).max(1);
                     if own && self.waiting.len() < most {
                         return None;
                     }
-                    Told::Count(self.waiting.len().min(most), self.claimed.len().min(most))
+                    ActAnswer::Count(self.waiting.len().min(most), self.claimed.len().min(most))
                 }
                 Act::Leases(_) => {
                     let held = self.leases.iter().filter(|(_, (_, _, held))| *held);
-                    Told::Leases(held.map(|(at, (token, revision, _))| (*at, *token, *revision)).collect())
+                    ActAnswer::Leases(
+                        held.map(|(at, (token, revision, _))| (*at, *token, *revision)).collect(),
+                    )
                 }
-                Act::Stale => Told::Ended(0),
+                Act::Stale => ActAnswer::Ended(0),
                 Act::Take(hand) => match self.waiting.pop_first() {
                     None if own => return None,
-                    None => Told::Nothing,
+                    None => ActAnswer::Nothing,
                     Some((at, name)) => {
                         let token = self.leases.get(&at).map_or(0, |(token, ..)| *token) + 1;
                         let (revision, lost) = match hand {
@@ -76,12 +78,12 @@ impl Stage {
                             }
                         };
                         taken.push((at, name, *hand));
-                        Told::Taken(name, token, revision, lost)
+                        ActAnswer::Taken(name, token, revision, lost)
                     }
                 },
             });
         }
-        Some((told, taken))
+        Some((answers, taken))
     }
 
     /// Checks what must hold at every version: an item is stored in one place, is claimed exactly if its

@@ -135,19 +135,19 @@ pub async fn tail<D: Database>(
     patience: Duration,
 ) -> Result<Vec<Entry>, RunError<Error>> {
     let (env, log) = (db.env(), &Log::new(space()));
-    let look = || db.run(|tx, _| async move { log.scan(&tx, after, limit, Snapshot).await });
+    let read = || db.run(|tx, _| async move { log.scan(&tx, after, limit, Snapshot).await });
     let mut left = match planted {
         Planted::HalfPatience => env.sleep(patience / 2),
         Planted::NoPatience => std::future::pending().boxed(),
         _ => env.sleep(patience),
     };
     if planted == Planted::Sleeps {
-        let entries = look().await?;
+        let entries = read().await?;
         if !entries.is_empty() {
             return Ok(entries);
         }
         left.await;
-        return look().await;
+        return read().await;
     }
     let watched = match planted {
         Planted::WrongKey => space().subspace(&0).range().0,
@@ -171,7 +171,7 @@ pub async fn tail<D: Database>(
             _ => {}
         }
         match select(change, &mut left).await {
-            Either::Left((Ok(()), _)) if planted == Planted::WakesForGood => return look().await,
+            Either::Left((Ok(()), _)) if planted == Planted::WakesForGood => return read().await,
             Either::Left((Ok(()), _)) => was_woken = true,
             Either::Left((Err(e), _)) if e.is_retryable() && planted == Planted::DeafAfterError => {
                 left.await;
@@ -182,7 +182,7 @@ pub async fn tail<D: Database>(
                 return Err(RunError { error: e.into(), maybe_committed: false, attempts: 1 });
             }
             Either::Right(_) if planted == Planted::NoLastLook => return Ok(Vec::new()),
-            Either::Right(_) => return look().await,
+            Either::Right(_) => return read().await,
         }
     }
 }

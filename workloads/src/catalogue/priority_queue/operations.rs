@@ -108,18 +108,18 @@ impl Queue {
         let usual = || (0..=self.usual).boxed();
         let change = (any::<u16>(), priority(), 0..8u8);
         let change = change.prop_map(|(nth, to, odd)| Op::Change { nth: nth.into(), to, stale: odd == 0 });
-        let [push, pop, move_, look] = self.mix;
+        let [push, pop, move_, read] = self.mix;
         prop_oneof![
             20 * push => batch(1..2, strategies::lengths(self.usual, LONGEST)),
             20 * push => batch(2..4, usual()),
             1 => batch(30..90, usual()),
             60 * pop => (end(), any::<bool>()).prop_map(|(end, named)| Op::Pop(end, named)),
             30 * move_ => change,
-            20 * look => (end(), any::<bool>()).prop_map(|(end, snapshot)| Op::Peek(end, snapshot)),
-            4 * look => any::<bool>().prop_map(Op::IsEmpty),
-            8 * look => any::<bool>().prop_map(Op::Len),
-            8 * look => any::<bool>().prop_map(Op::Items),
-            4 * look => any::<bool>().prop_map(Op::Pages),
+            20 * read => (end(), any::<bool>()).prop_map(|(end, snapshot)| Op::Peek(end, snapshot)),
+            4 * read => any::<bool>().prop_map(Op::IsEmpty),
+            8 * read => any::<bool>().prop_map(Op::Len),
+            8 * read => any::<bool>().prop_map(Op::Items),
+            4 * read => any::<bool>().prop_map(Op::Pages),
         ]
         .boxed()
     }

@@ -290,7 +290,7 @@ impl Records {
             1 => Just(Check::SameType),
             3 => Just(Check::Update),
         ];
-        let [write, remove, look, scan] = self.mix;
+        let [write, remove, read, scan] = self.mix;
         let snapshot = any::<bool>;
         let own = if self.schema.versions { write } else { 0 };
         let upgrade = u32::from(self.upgrades);
@@ -306,9 +306,9 @@ impl Records {
             (6 * remove, target.clone().prop_map(Op::Delete).boxed()),
             (remove, wheres.boxed()),
             (if self.wipes { 3 * remove } else { 1 }, Just(Op::DeleteAll).boxed()),
-            (2 * look, loads.boxed()),
-            (look, exists.boxed()),
-            (look, target.clone().prop_map(Op::Version).boxed()),
+            (2 * read, loads.boxed()),
+            (read, exists.boxed()),
+            (read, target.clone().prop_map(Op::Version).boxed()),
             (1, Just(Op::States).boxed()),
             (2 * scan, span(target).prop_map(Op::Scan).boxed()),
             (4 * upgrade, Just(Op::Upgrade).boxed()),

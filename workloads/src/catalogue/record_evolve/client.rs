@@ -4,7 +4,7 @@ use super::{
     Answer, RecordEvolve,
     chain::{Link, place_of},
     layout::{space, used_key},
-    operations::{Act, Op, Told},
+    operations::{Act, ActAnswer, Op},
     planted,
 };
 use crate::catalogue::{
@@ -82,23 +82,23 @@ impl RecordEvolve {
             Op::Use(acts) => {
                 let used =
                     client.session.apply(|tx| async move { self.use_store(tx, number, own, acts).await });
-                told(own.place, used.await)
+                answered(own.place, used.await)
             }
             Op::UseLatest(acts) => {
                 let used = client.session.apply(|tx| async move {
                     let latest = self.version(meta_data_store.meta_data(&tx).await?);
                     self.use_store(tx, number, &latest, acts).await
                 });
-                told(usize::MAX, used.await)
+                answered(usize::MAX, used.await)
             }
             Op::Evolve => {
                 let evolved = client.session.apply(|tx| async move {
                     let latest = self.version(meta_data_store.meta_data(&tx).await?).place;
                     let next = (latest + 1).min(links.len() - 1);
                     meta_data_store.save_record_meta_data(&tx, &links[next].meta_data).await?;
-                    Ok::<_, Error>(Recorded(vec![Told::Latest(next)]))
+                    Ok::<_, Error>(Recorded(vec![ActAnswer::Latest(next)]))
                 });
-                told(usize::MAX, evolved.await)
+                answered(usize::MAX, evolved.await)
             }
             Op::SaveOwn => {
                 let saved = client.session.apply(|tx| async move {
@@ -107,9 +107,9 @@ impl RecordEvolve {
                         Err(Error::MetaData(_)) => false,
                         saved => saved.map(|()| true)?,
                     };
-                    Ok::<_, Error>(Recorded(vec![Told::Own(own.place, is_saved)]))
+                    Ok::<_, Error>(Recorded(vec![ActAnswer::Own(own.place, is_saved)]))
                 });
-                told(own.place, saved.await)
+                answered(own.place, saved.await)
             }
             Op::SaveWrong(wrong) => {
                 let saved = client.session.apply(|tx| async move {
@@ -120,12 +120,12 @@ impl RecordEvolve {
                         Err(Error::MetaData(_)) => false,
                         saved => saved.map(|()| true)?,
                     };
-                    Ok::<_, Error>(Recorded(vec![Told::Own(latest, is_saved)]))
+                    Ok::<_, Error>(Recorded(vec![ActAnswer::Own(latest, is_saved)]))
                 });
-                told(usize::MAX, saved.await)
+                answered(usize::MAX, saved.await)
             }
             Op::Refresh => match self.refresh(client).await {
-                Ok(place) => Outcome::Answered(Answer::Told(vec![Told::Latest(place)])),
+                Ok(place) => Outcome::Answered(Answer::Told(vec![ActAnswer::Latest(place)])),
                 Err(e) => refused(usize::MAX, e.error),
             },
             Op::Build(records, polls) => {
@@ -167,7 +167,7 @@ impl RecordEvolve {
         client: usize,
         version: &Version,
         acts: &[Act],
-    ) -> Result<Recorded<Told>, Error> {
+    ) -> Result<Recorded<ActAnswer>, Error> {
         let store = self.open_store(tx, client, version).await?;
         do_acts(store, &self.chain()[version.place], version.place, acts).await
     }
@@ -191,29 +191,29 @@ pub(super) async fn do_acts<T: Transaction>(
     link: &Link,
     place: usize,
     acts: &[Act],
-) -> Result<Recorded<Told>, Error> {
-    let mut told = vec![Told::With(place)];
+) -> Result<Recorded<ActAnswer>, Error> {
+    let mut answers = vec![ActAnswer::With(place)];
     for act in acts {
-        told.push(match act {
+        answers.push(match act {
             Act::Save(record) => {
-                save(&store, &link.shape.names, &link.fit(record)).await.map(|()| Told::Saved)?
+                save(&store, &link.shape.names, &link.fit(record)).await.map(|()| ActAnswer::Saved)?
             }
-            Act::Delete(id) => Told::Deleted(store.delete_record(&Tuple::from(*id)).await?),
+            Act::Delete(id) => ActAnswer::Deleted(store.delete_record(&Tuple::from(*id)).await?),
             Act::Load(id) => {
                 let loaded = store.load_record(&Tuple::from(*id)).await?;
-                Told::Loaded(loaded.map(|record| plain(link, &record)).transpose()?)
+                ActAnswer::Loaded(loaded.map(|record| plain(link, &record)).transpose()?)
             }
             Act::Scan => {
                 let spent = Spent::new(Limits::default());
                 let scan = store.scan_records(TupleRange::all(), false, Continuation::Start, &spent)?;
                 let numbers =
                     scan.to_list().await?.rows.into_iter().map(|record| number(&record.primary_key));
-                Told::Scanned(numbers.collect())
+                ActAnswer::Scanned(numbers.collect())
             }
         });
     }
     store.context().close();
-    Ok(Recorded(told))
+    Ok(Recorded(answers))
 }
 
 fn number(primary_key: &Tuple) -> i64 {
@@ -230,8 +230,8 @@ fn plain(link: &Link, record: &StoredRecord) -> Result<Record, Error> {
     Record::of_row(&link.shape.names, name, &row).ok_or_else(unreadable)
 }
 
-pub(super) fn told(place: usize, outcome: once::Outcome<Recorded<Told>, Error>) -> Outcome<Answer> {
-    ended(outcome, |Recorded(told)| Answer::Told(told), |e| refused(place, e))
+pub(super) fn answered(place: usize, outcome: once::Outcome<Recorded<ActAnswer>, Error>) -> Outcome<Answer> {
+    ended(outcome, |Recorded(answers)| Answer::Told(answers), |e| refused(place, e))
 }
 
 /// The outcome of an operation that was refused, of a client whose meta-data has this place.

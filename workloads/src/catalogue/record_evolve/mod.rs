@@ -18,7 +18,7 @@ mod planted;
 pub use super::record_build::Record;
 pub use client::Client;
 pub use model::Model;
-pub use operations::{Act, Answer, Op, Told};
+pub use operations::{Act, ActAnswer, Answer, Op};
 
 use crate::catalogue::{
     record_build::{
@@ -32,7 +32,7 @@ use crate::catalogue::{
 };
 use bytes::Bytes;
 use chain::{CHAINS, Link, chain, place_of};
-use client::told;
+use client::answered;
 use foundationdb_tuple::Subspace;
 use layout::{meta_data_space, meta_data_store, saved_key, saved_version, space};
 use planted::{BUGS, Planted};
@@ -247,7 +247,7 @@ impl Workload for RecordEvolve {
     ) -> Outcome<Answer> {
         let ask = async |session: &mut Session<D>, pending| {
             let fate = session.resolve(pending).await?;
-            Ok::<Fate<_>, once::Error>(fate.map(|done| told(usize::MAX, once::Outcome::Applied(done))))
+            Ok::<Fate<_>, once::Error>(fate.map(|done| answered(usize::MAX, once::Outcome::Applied(done))))
         };
         sessions::resolve_unknown(&mut client.session, self.timeout, error, ask).await
     }

@@ -4,7 +4,7 @@ use super::{
     Answer, Record, RecordEvolve,
     chain::{Link, place_of},
     layout::{saved_key, saved_version, space, used_key, written},
-    operations::{Act, Op, Told},
+    operations::{Act, ActAnswer, Op},
 };
 use crate::catalogue::record_shared::layout::{Header, header_key};
 use foundationdb_tuple::unpack;
@@ -26,15 +26,15 @@ pub struct Model {
 }
 
 impl Model {
-    fn act(&mut self, link: &Link, act: &Act) -> Told {
+    fn act(&mut self, link: &Link, act: &Act) -> ActAnswer {
         match act {
             Act::Save(record) => {
                 self.records.insert(record.id, link.fit(record));
-                Told::Saved
+                ActAnswer::Saved
             }
-            Act::Delete(id) => Told::Deleted(self.records.remove(id).is_some()),
-            Act::Load(id) => Told::Loaded(self.records.get(id).cloned()),
-            Act::Scan => Told::Scanned(self.records.keys().copied().collect()),
+            Act::Delete(id) => ActAnswer::Deleted(self.records.remove(id).is_some()),
+            Act::Load(id) => ActAnswer::Loaded(self.records.get(id).cloned()),
+            Act::Scan => ActAnswer::Scanned(self.records.keys().copied().collect()),
         }
     }
 
@@ -110,25 +110,25 @@ impl RecordEvolve {
                 if matches!(step.op, Op::UseLatest(_)) && used != model.saved {
                     return Err(format!("loaded version {used} when {} was saved", model.saved).into());
                 }
-                let told = acts.iter().map(|act| model.act(&chain[used], act));
-                [Told::With(used)].into_iter().chain(told.collect::<Vec<_>>()).collect()
+                let answers = acts.iter().map(|act| model.act(&chain[used], act));
+                [ActAnswer::With(used)].into_iter().chain(answers.collect::<Vec<_>>()).collect()
             }
             Op::Evolve => {
                 if model.saved != (before.saved + 1).min(chain.len() - 1) {
                     return Err("did not save the next version".into());
                 }
-                vec![Told::Latest(model.saved)]
+                vec![ActAnswer::Latest(model.saved)]
             }
             Op::SaveOwn => {
                 unsaved(&before, model)?;
                 return match step.answer {
-                    Some(Answer::Told(told)) => own(model, told),
+                    Some(Answer::Told(answers)) => own(model, answers),
                     _ => Ok(()),
                 };
             }
             Op::SaveWrong(_) => {
                 unsaved(&before, model)?;
-                vec![Told::Own(model.saved, false)]
+                vec![ActAnswer::Own(model.saved, false)]
             }
             Op::Refresh | Op::Build(..) => return Err("committed a change".into()),
         };
@@ -150,12 +150,14 @@ fn unsaved(before: &Model, after: &Model) -> Result<(), Misfit> {
 }
 
 /// A client can save its own meta-data if, and only if, that is the one that is saved.
-fn own(model: &Model, told: &[Told]) -> Result<(), Misfit> {
-    match told {
-        [Told::Own(place, is_saved)] if *is_saved == (*place == model.saved) && *place <= model.saved => {
+fn own(model: &Model, answers: &[ActAnswer]) -> Result<(), Misfit> {
+    match answers {
+        [ActAnswer::Own(place, is_saved)]
+            if *is_saved == (*place == model.saved) && *place <= model.saved =>
+        {
             Ok(())
         }
-        _ => Err(format!("returned {told:?}, version {} is saved", model.saved).into()),
+        _ => Err(format!("returned {answers:?}, version {} is saved", model.saved).into()),
     }
 }
 
@@ -165,7 +167,7 @@ fn looked(model: &Model, step: &Step<'_, RecordEvolve>) -> Result<(), Misfit> {
     let fits = match (step.op, answer) {
         (Op::Use(_) | Op::Build(..), Answer::Stale(place)) => *place < model.opened,
         (Op::Use(acts) | Op::UseLatest(acts), Answer::Taken(_)) => model.has_duplicates(acts),
-        (Op::Refresh, Answer::Told(told)) => told[..] == [Told::Latest(model.saved)],
+        (Op::Refresh, Answer::Told(answers)) => answers[..] == [ActAnswer::Latest(model.saved)],
         (Op::Build(..), Answer::Built | Answer::Incomplete | Answer::Died) => true,
         _ => false,
     };

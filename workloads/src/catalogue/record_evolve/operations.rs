@@ -55,7 +55,7 @@ pub enum Act {
 
 /// What a call returned. Versions of the meta-data are given by their places.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Told {
+pub enum ActAnswer {
     /// The version with which the store was opened.
     With(usize),
     /// It was saved.
@@ -76,7 +76,7 @@ pub enum Told {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Answer {
     /// What each call returned.
-    Told(Vec<Told>),
+    Told(Vec<ActAnswer>),
     /// Refused: the store was opened with later meta-data than the client's, which has this version.
     Stale(usize),
     /// Refused: another record has the key of this one in a unique index.

@@ -4,9 +4,9 @@
 use super::{
     Answer, Client, Op, RecordEvolve,
     chain::{Link, place_of},
-    client::{Version, do_acts, told},
+    client::{Version, answered, do_acts},
     layout::{meta_data_space, space, used_key},
-    operations::{Act, Told, Wrong},
+    operations::{Act, ActAnswer, Wrong},
 };
 use crate::catalogue::{
     record_build::plain::{FIELDS, INLINE},
@@ -126,7 +126,7 @@ async fn use_upgraded<T: Transaction>(
     client: usize,
     version: &Version,
     acts: &[Act],
-) -> Result<Recorded<Told>, Error> {
+) -> Result<Recorded<ActAnswer>, Error> {
     let stored = read_header(&tx).await?.and_then(|header| header.meta_data);
     let before = stored.and_then(|stored| place_of(&workload.chain(), stored));
     if let Some(before) = before.filter(|before| *before < version.place) {
@@ -187,7 +187,7 @@ pub async fn apply<D: Database>(
                 let tx = weakened(tx, spans.clone());
                 workload.use_store(tx, number, own, acts).await
             });
-            Some(told(own.place, used.await))
+            Some(answered(own.place, used.await))
         }
         (Planted::OlderClaimsLatest, Op::Use(acts)) => {
             let used = client.session.apply(|tx| async move {
@@ -200,7 +200,7 @@ pub async fn apply<D: Database>(
                 let store = workload.open_store(tx, number, &version).await?;
                 do_acts(store, &links[own.place], place, acts).await
             });
-            Some(told(own.place, used.await))
+            Some(answered(own.place, used.await))
         }
         (Planted::HeaderApart, Op::Use(acts)) if !client.is_stale => {
             let version = own.meta_data.version();
@@ -222,7 +222,7 @@ pub async fn apply<D: Database>(
             }
             let used =
                 client.session.apply(|tx| async move { workload.use_store(tx, number, own, acts).await });
-            Some(told(own.place, used.await))
+            Some(answered(own.place, used.await))
         }
         (Planted::HeaderRewritten, Op::Use(acts)) => {
             let own_header = Header::of(own.meta_data.version());
@@ -231,7 +231,7 @@ pub async fn apply<D: Database>(
                 tx.set(key, value);
                 workload.use_store(tx, number, own, acts).await
             });
-            Some(told(own.place, used.await))
+            Some(answered(own.place, used.await))
         }
         (Planted::IndexReadable, Op::Use(acts)) if !client.is_stale => {
             let used = client.session.apply(|tx| async move {
@@ -243,29 +243,29 @@ pub async fn apply<D: Database>(
                 }
                 workload.use_store(tx, number, own, acts).await
             });
-            Some(told(own.place, used.await))
+            Some(answered(own.place, used.await))
         }
         (Planted::NewTypeDisabled | Planted::UniquenessKept, Op::Use(acts)) if !client.is_stale => {
             let used = client
                 .session
                 .apply(|tx| async move { use_upgraded(planted, workload, tx, number, own, acts).await });
-            Some(told(own.place, used.await))
+            Some(answered(own.place, used.await))
         }
         (Planted::NewTypeDisabled | Planted::UniquenessKept, Op::UseLatest(acts)) => {
             let used = client.session.apply(|tx| async move {
                 let latest = workload.version(meta_data_store.meta_data(&tx).await?);
                 use_upgraded(planted, workload, tx, number, &latest, acts).await
             });
-            Some(told(usize::MAX, used.await))
+            Some(answered(usize::MAX, used.await))
         }
         (Planted::OlderOverwrites, Op::SaveOwn) => {
             let saved = client.session.apply(|tx| async move {
                 let (begin, end) = meta_data_space().range();
                 tx.clear_range(&begin, &end);
                 meta_data_store.save_record_meta_data(&tx, &own.meta_data).await?;
-                Ok::<_, Error>(Recorded(vec![Told::Own(own.place, true)]))
+                Ok::<_, Error>(Recorded(vec![ActAnswer::Own(own.place, true)]))
             });
-            Some(told(own.place, saved.await))
+            Some(answered(own.place, saved.await))
         }
         (planted, Op::SaveWrong(wrong)) if planted.admits() == Some(*wrong) => {
             let saved = client.session.apply(|tx| async move {
@@ -273,12 +273,12 @@ pub async fn apply<D: Database>(
                 let (begin, end) = meta_data_space().range();
                 tx.clear_range(&begin, &end);
                 meta_data_store.save_record_meta_data(&tx, &links[latest].wrong(*wrong)).await?;
-                Ok::<_, Error>(Recorded(vec![Told::Own(latest, true)]))
+                Ok::<_, Error>(Recorded(vec![ActAnswer::Own(latest, true)]))
             });
-            Some(told(usize::MAX, saved.await))
+            Some(answered(usize::MAX, saved.await))
         }
         (Planted::CacheStale, Op::Refresh) => {
-            Some(Outcome::Answered(Answer::Told(vec![Told::Latest(own.place)])))
+            Some(Outcome::Answered(Answer::Told(vec![ActAnswer::Latest(own.place)])))
         }
         (Planted::EvolvedApart, Op::Evolve) => {
             let latest = db.run(|tx, _| async move { meta_data_store.load(&tx).await }).await;
@@ -291,9 +291,9 @@ pub async fn apply<D: Database>(
                 let (begin, end) = meta_data_space().range();
                 tx.clear_range(&begin, &end);
                 meta_data_store.save_record_meta_data(&tx, &links[next].meta_data).await?;
-                Ok::<_, Error>(Recorded(vec![Told::Latest(next)]))
+                Ok::<_, Error>(Recorded(vec![ActAnswer::Latest(next)]))
             });
-            Some(told(own.place, saved.await))
+            Some(answered(own.place, saved.await))
         }
         _ => None,
     }

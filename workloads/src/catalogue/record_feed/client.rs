@@ -2,7 +2,7 @@
 
 use super::{
     Feeds,
-    operations::{Act, Answer, Entry, Op, Page, Told},
+    operations::{Act, ActAnswer, Answer, Entry, Op, Page},
     planted,
     schema::{ALL, BY_TOPIC, Content, Feed, Row, Version, meta_data, store},
 };
@@ -49,9 +49,9 @@ impl Feeds {
             Op::Write(acts) => {
                 let written = client.session.apply(|tx| async move {
                     let context = RecordContext::within(tx);
-                    let told = self.write(&context, &Registry::standard(), acts).await?;
+                    let answers = self.write(&context, &Registry::standard(), acts).await?;
                     context.close();
-                    Ok::<_, Error>(Recorded(told))
+                    Ok::<_, Error>(Recorded(answers))
                 });
                 written_outcome(written.await)
             }
@@ -99,19 +99,19 @@ impl Feeds {
         context: &RecordContext<T>,
         registry: &Registry<T>,
         acts: &[Act],
-    ) -> Result<Vec<Told>, Error> {
-        let mut told = Vec::with_capacity(acts.len());
+    ) -> Result<Vec<ActAnswer>, Error> {
+        let mut answers = Vec::with_capacity(acts.len());
         for act in acts {
             let wrong = match self.planted {
                 Some(planted) => planted::act(planted, context, registry, act).await?,
                 None => None,
             };
-            told.push(match wrong {
-                Some(told) => told,
+            answers.push(match wrong {
+                Some(answer) => answer,
                 None => self.act(context, registry, act).await?,
             });
         }
-        Ok(told)
+        Ok(answers)
     }
 
     /// Performs a call.
@@ -120,43 +120,45 @@ impl Feeds {
         context: &RecordContext<T>,
         registry: &Registry<T>,
         act: &Act,
-    ) -> Result<Told, Error> {
+    ) -> Result<ActAnswer, Error> {
         let open = async |number| open(context, registry, number).await;
         Ok(match act {
             Act::Save(number, id, content) => {
                 let store = open(*number).await?;
                 let was = store.load_record(&Tuple::from(*id)).await?.is_some();
                 save(&store, *id, content, RecordExistenceCheck::None, SaveVersion::Next).await?;
-                Told::Was(was)
+                ActAnswer::Was(was)
             }
             Act::Insert(number, id, content) => {
                 let store = open(*number).await?;
                 let check = RecordExistenceCheck::MustNotExist;
                 match save(&store, *id, content, check, SaveVersion::Next).await {
-                    Ok(()) => Told::Was(false),
-                    Err(Error::Exists(_)) => Told::Was(true),
+                    Ok(()) => ActAnswer::Was(false),
+                    Err(Error::Exists(_)) => ActAnswer::Was(true),
                     Err(e) => return Err(e),
                 }
             }
             Act::Touch(number, id) => {
                 let store = open(*number).await?;
-                let Some(content) = load(&store, *id).await? else { return Ok(Told::Was(false)) };
+                let Some(content) = load(&store, *id).await? else { return Ok(ActAnswer::Was(false)) };
                 let check = RecordExistenceCheck::MustExistWithSameType;
                 save(&store, *id, &content.touched(), check, SaveVersion::Next).await?;
-                Told::Was(true)
+                ActAnswer::Was(true)
             }
             Act::Delete(number, id) => {
-                Told::Was(open(*number).await?.delete_record(&Tuple::from(*id)).await?)
+                ActAnswer::Was(open(*number).await?.delete_record(&Tuple::from(*id)).await?)
             }
             Act::Clear(number) => {
                 open(*number).await?.delete_all_records().await?;
-                Told::Cleared
+                ActAnswer::Cleared
             }
             Act::Version(number, id) => {
                 let version = open(*number).await?.load_record_version(&Tuple::from(*id)).await?;
-                Told::Version(version.map(|version| *version.as_bytes()))
+                ActAnswer::Version(version.map(|version| *version.as_bytes()))
             }
-            Act::Entries(feed) => Told::Entries(self.whole(&open(feed.store).await?, feed, false).await?),
+            Act::Entries(feed) => {
+                ActAnswer::Entries(self.whole(&open(feed.store).await?, feed, false).await?)
+            }
         })
     }
 
@@ -255,9 +257,9 @@ impl Place {
 
 /// The outcome of a transaction for its client.
 pub(super) fn written_outcome(
-    written: shaketable_tx::once::Outcome<Recorded<Told>, Error>,
+    written: shaketable_tx::once::Outcome<Recorded<ActAnswer>, Error>,
 ) -> Outcome<Answer> {
-    ended(written, |Recorded(told)| Answer::Written(told), |e| unexpected(&e, Outcome::Failed))
+    ended(written, |Recorded(answers)| Answer::Written(answers), |e| unexpected(&e, Outcome::Failed))
 }
 
 /// Opens a store.

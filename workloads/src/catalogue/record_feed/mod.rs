@@ -21,7 +21,7 @@ mod stored;
 
 pub use client::Client;
 pub use model::{Model, Record, State};
-pub use operations::{Act, Answer, Entry, Op, Page, Told};
+pub use operations::{Act, ActAnswer, Answer, Entry, Op, Page};
 pub use schema::{Content, Feed, Version};
 
 use crate::{
@@ -189,7 +189,7 @@ impl Workload for Feeds {
     ) -> Outcome<Answer> {
         sessions::resolve_unknown(&mut client.session, self.timeout, error, async |session, pending| {
             let fate = session.resolve(pending).await?;
-            Ok(fate.map(|Recorded(told)| Outcome::Answered(Answer::Written(told))))
+            Ok(fate.map(|Recorded(answers)| Outcome::Answered(Answer::Written(answers))))
         })
         .await
     }

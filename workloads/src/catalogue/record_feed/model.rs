@@ -3,7 +3,7 @@
 
 use super::{
     Feeds,
-    operations::{Act, Answer, Entry, Op, Page, Told},
+    operations::{Act, ActAnswer, Answer, Entry, Op, Page},
     schema::{Content, Feed, STORES, Version},
 };
 use crate::catalogue::shared::Call;
@@ -40,7 +40,7 @@ impl State {
     }
 
     /// Performs the calls of a transaction that is committed with this versionstamp.
-    fn write(&mut self, acts: &[Act], stamp: [u8; 10]) -> Vec<Told> {
+    fn write(&mut self, acts: &[Act], stamp: [u8; 10]) -> Vec<ActAnswer> {
         let mut next = 0;
         let told = acts.iter().map(|act| self.act(act, &mut next)).collect();
         for record in self.0.iter_mut().flat_map(BTreeMap::values_mut) {
@@ -52,7 +52,7 @@ impl State {
     }
 
     /// Performs a call; `next` is the number of the next record that the transaction saves.
-    fn act(&mut self, act: &Act, next: &mut u16) -> Told {
+    fn act(&mut self, act: &Act, next: &mut u16) -> ActAnswer {
         let mut save = |records: &mut BTreeMap<i64, Record>, id, content| {
             let mut version = [0xff; 12];
             version[10..].copy_from_slice(&next.to_be_bytes());
@@ -60,25 +60,27 @@ impl State {
             records.insert(id, Record { content, version }).is_some()
         };
         match act {
-            Act::Save(store, id, content) => Told::Was(save(&mut self.0[*store], *id, content.clone())),
+            Act::Save(store, id, content) => ActAnswer::Was(save(&mut self.0[*store], *id, content.clone())),
             Act::Insert(store, id, content) => {
                 let was = self.0[*store].contains_key(id);
                 if !was {
                     save(&mut self.0[*store], *id, content.clone());
                 }
-                Told::Was(was)
+                ActAnswer::Was(was)
             }
             Act::Touch(store, id) => match self.0[*store].get(id).map(|record| record.content.touched()) {
-                Some(content) => Told::Was(save(&mut self.0[*store], *id, content)),
-                None => Told::Was(false),
+                Some(content) => ActAnswer::Was(save(&mut self.0[*store], *id, content)),
+                None => ActAnswer::Was(false),
             },
-            Act::Delete(store, id) => Told::Was(self.0[*store].remove(id).is_some()),
+            Act::Delete(store, id) => ActAnswer::Was(self.0[*store].remove(id).is_some()),
             Act::Clear(store) => {
                 self.0[*store].clear();
-                Told::Cleared
+                ActAnswer::Cleared
             }
-            Act::Version(store, id) => Told::Version(self.0[*store].get(id).map(|record| record.version)),
-            Act::Entries(feed) => Told::Entries(self.entries(feed)),
+            Act::Version(store, id) => {
+                ActAnswer::Version(self.0[*store].get(id).map(|record| record.version))
+            }
+            Act::Entries(feed) => ActAnswer::Entries(self.entries(feed)),
         }
     }
 }

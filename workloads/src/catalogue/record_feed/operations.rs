@@ -42,7 +42,7 @@ pub enum Act {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Answer {
     /// What the calls of a transaction returned.
-    Written(Vec<Told>),
+    Written(Vec<ActAnswer>),
     /// The reader that has read the pages, and the pages.
     Polled(u64, Vec<Page>),
     /// A whole feed.
@@ -51,7 +51,7 @@ pub enum Answer {
 
 /// What a call returns.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Told {
+pub enum ActAnswer {
     /// Whether there was a record.
     Was(bool),
     /// All records are deleted.

@@ -4,7 +4,7 @@
 use super::{
     Feeds,
     client::{self, Client, Place, after, all_loaded, open, range, written_outcome},
-    operations::{Act, Answer, Op, Page, Told},
+    operations::{Act, ActAnswer, Answer, Op, Page},
     schema::{Feed, STORES, Version, store},
 };
 use crate::catalogue::record_shared::faulty::{Change, Fault, Right, plant};
@@ -139,29 +139,29 @@ pub(super) async fn apply<D: Database>(
     let body = |tx: D::Transaction| async move {
         let mut registry = Registry::standard();
         plant(&mut registry, &[index_types::VERSION], Wrong { planted, rows: Arc::clone(rows) });
-        let mut told = Vec::new();
+        let mut answers = Vec::new();
         let context = RecordContext::within(tx.clone());
         match planted {
             Planted::ContextEach => {
                 for act in acts {
                     let context = RecordContext::within(tx.clone());
-                    told.extend(feeds.write(&context, &registry, slice::from_ref(act)).await?);
+                    answers.extend(feeds.write(&context, &registry, slice::from_ref(act)).await?);
                     context.close();
                 }
             }
             Planted::FlushesEarly => {
                 for act in acts {
-                    told.extend(feeds.write(&context, &registry, slice::from_ref(act)).await?);
+                    answers.extend(feeds.write(&context, &registry, slice::from_ref(act)).await?);
                     context.flush()?;
                 }
             }
-            _ => told = feeds.write(&context, &registry, acts).await?,
+            _ => answers = feeds.write(&context, &registry, acts).await?,
         }
         match planted {
             Planted::Outlives => kept.lock().push(context),
             _ => context.close(),
         }
-        Ok::<_, Error>(told)
+        Ok::<_, Error>(answers)
     };
     if planted != Planted::Unrecorded {
         let written = client.session.apply(|tx| async move { body(tx).await.map(Recorded) }).await;
@@ -170,7 +170,7 @@ pub(super) async fn apply<D: Database>(
     }
     let db = client.session.database().clone();
     Some(match db.run(|tx, _| body(tx)).await {
-        Ok(told) => Outcome::Answered(Answer::Written(told)),
+        Ok(answers) => Outcome::Answered(Answer::Written(answers)),
         Err(RunError { error, maybe_committed, .. }) => match error.fdb() {
             Some(error) if maybe_committed => Outcome::Unknown(error),
             Some(error) => Outcome::Failed(error),
@@ -185,9 +185,9 @@ async fn at_snapshot<D: Database>(feeds: &Feeds, client: &mut Client<D>, acts: &
     let spans = &spans.collect::<Arc<[Span]>>();
     let written = client.session.apply(|tx| async move {
         let context = RecordContext::within(weakened(tx, spans.clone()));
-        let told = feeds.write(&context, &Registry::standard(), acts).await?;
+        let answers = feeds.write(&context, &Registry::standard(), acts).await?;
         context.close();
-        Ok::<_, Error>(Recorded(told))
+        Ok::<_, Error>(Recorded(answers))
     });
     written_outcome(written.await)
 }
@@ -198,13 +198,13 @@ pub(super) async fn act<T: Transaction>(
     context: &RecordContext<T>,
     registry: &Registry<T>,
     act: &Act,
-) -> Result<Option<Told>, Error> {
+) -> Result<Option<ActAnswer>, Error> {
     let open = async |number| open(context, registry, number).await;
     Ok(match (planted, act) {
         (Planted::ClearForgotten, Act::Clear(number)) => {
             let (begin, end) = open(*number).await?.keyspace().part(Part::Records).range();
             context.clear_range(&begin, &end)?;
-            Some(Told::Cleared)
+            Some(ActAnswer::Cleared)
         }
         (Planted::OwnVersions, Act::Save(number, id, content)) => {
             let store = open(*number).await?;
@@ -214,17 +214,17 @@ pub(super) async fn act<T: Transaction>(
             let version = SaveVersion::Own(RecordVersion::complete(global, *id as u16));
             let was = store.load_record(&Tuple::from(*id)).await?.is_some();
             client::save(&store, *id, content, RecordExistenceCheck::None, version).await?;
-            Some(Told::Was(was))
+            Some(ActAnswer::Was(was))
         }
         (Planted::SkipsUnchanged, Act::Save(number, id, content)) => {
             let is_same = client::load(&open(*number).await?, *id).await?.as_ref() == Some(content);
-            is_same.then_some(Told::Was(true))
+            is_same.then_some(ActAnswer::Was(true))
         }
         (Planted::VersionByKey, Act::Version(_, id)) => {
             for number in 0..STORES {
                 let version = open(number).await?.load_record_version(&Tuple::from(*id)).await?;
                 if let Some(version) = version.filter(|version| !version.is_complete()) {
-                    return Ok(Some(Told::Version(Some(*version.as_bytes()))));
+                    return Ok(Some(ActAnswer::Version(Some(*version.as_bytes()))));
                 }
             }
             None

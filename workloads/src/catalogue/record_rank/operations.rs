@@ -123,7 +123,7 @@ impl Ranks {
                 key
             })
             .boxed();
-        let [write, look, scan] = self.mix;
+        let [write, read, scan] = self.mix;
         let snapshot = any::<bool>;
         prop_oneof![
             10 * write => save,
@@ -136,12 +136,12 @@ impl Ranks {
             }),
             4 * write => id.clone().prop_map(Op::Delete),
             1 => Just(Op::Clear),
-            4 * look => (board.clone(), id).prop_map(|(board, id)| Op::RankOf(board, id)),
-            4 * look => (with_key, snapshot()).prop_map(|((board, key), snapshot)| Op::Rank(board, key, snapshot)),
-            4 * look => (with_group.clone(), rank, snapshot()).prop_map(|((board, group), rank, snapshot)| {
+            4 * read => (board.clone(), id).prop_map(|(board, id)| Op::RankOf(board, id)),
+            4 * read => (with_key, snapshot()).prop_map(|((board, key), snapshot)| Op::Rank(board, key, snapshot)),
+            4 * read => (with_group.clone(), rank, snapshot()).prop_map(|((board, group), rank, snapshot)| {
                 Op::ScoreAt(board, group, rank, snapshot)
             }),
-            look => (with_group.clone(), snapshot()).prop_map(|((board, group), snapshot)| {
+            read => (with_group.clone(), snapshot()).prop_map(|((board, group), snapshot)| {
                 Op::Size(board, group, snapshot)
             }),
             10 * scan => (with_group, ends(ranks), any::<bool>())

@@ -264,9 +264,9 @@ fn beside<'a, D: Database>(
         for op in ops {
             answers.push(match Signups::is_read_only(op) {
                 true => {
-                    let look =
+                    let read =
                         db.run(|own, _| async move { signup.perform(&own, env, op, Serializable).await });
-                    look.await.map_err(|e| e.error)?
+                    read.await.map_err(|e| e.error)?
                 }
                 false => signup.perform(&tx, env, op, Serializable).await?,
             });

@@ -2,7 +2,7 @@
 
 use super::{
     Answer, Op, Refusal, Sessions,
-    operations::{Told, known, told},
+    operations::{RecordedAnswer, applied_answer, known},
     register::{add, blind, mark, number, register},
     ways::{burst, cut, disturbed, manual, prepared},
 };
@@ -44,8 +44,8 @@ pub(super) fn refused(refusal: Refusal) -> Answer {
     refusal.fdb().map_or_else(|| Answer::Refused(refusal.to_string()), |e| Answer::Failed(e.code()))
 }
 
-pub(super) fn ended(outcome: once::Outcome<Told, Refusal>) -> Outcome<Answer> {
-    shared::ended(outcome, told, |refusal| Outcome::Answered(refused(refusal)))
+pub(super) fn ended(outcome: once::Outcome<RecordedAnswer, Refusal>) -> Outcome<Answer> {
+    shared::ended(outcome, applied_answer, |refusal| Outcome::Answered(refused(refusal)))
 }
 
 impl Sessions {
@@ -60,7 +60,7 @@ impl Sessions {
                 client.dropped = None;
                 let opened = Session::open(&db, &slots(), number).await;
                 let session = client.session.insert(opened.map_err(|e| refused(Refusal::Once(e)))?);
-                let last = session.last::<Told>().map_err(|e| refused(Refusal::Once(e)))?;
+                let last = session.last::<RecordedAnswer>().map_err(|e| refused(Refusal::Once(e)))?;
                 Answer::Opened(last.map(|(op, fate)| (op, known(fate))))
             }
             Op::Add(by) => {
@@ -119,7 +119,7 @@ impl Sessions {
                 let fate = resolve(&db, &slots(), op).await;
                 fate.map_or_else(|e| refused(Refusal::Once(e)), |fate| Answer::Fate(op, known(fate)))
             }
-            Op::Settled => match client.session().await?.settled::<Told>() {
+            Op::Settled => match client.session().await?.settled::<RecordedAnswer>() {
                 Ok(Some((op, fate))) => Answer::Fate(op, known(fate)),
                 Ok(None) => Answer::Nothing,
                 Err(e) => refused(Refusal::Once(e)),

@@ -91,16 +91,16 @@ pub enum Known {
 
 /// What every operation returns and records: the register's value, or 0 if it was not read, and the
 /// versionstamp.
-pub(super) type Told = Packed<(i64, Versionstamp)>;
+pub(super) type RecordedAnswer = Packed<(i64, Versionstamp)>;
 
-pub(super) fn told(Packed((value, stamp)): Told) -> Answer {
+pub(super) fn applied_answer(Packed((value, stamp)): RecordedAnswer) -> Answer {
     let mut bytes = [0; 10];
     bytes.copy_from_slice(stamp.transaction_version());
     Answer::Applied(value, bytes)
 }
 
-pub(super) fn known(fate: Fate<Told>) -> Known {
-    match fate.map(told) {
+pub(super) fn known(fate: Fate<RecordedAnswer>) -> Known {
+    match fate.map(applied_answer) {
         Fate::Applied(Answer::Applied(value, stamp)) => Known::Applied(value, stamp),
         Fate::Forgotten => Known::Forgotten,
         _ => Known::NotApplied,

@@ -3,7 +3,7 @@
 use super::{
     Answer, Client, Known, Op, Refusal,
     client::refused,
-    operations::Told,
+    operations::RecordedAnswer,
     register::{add, register},
     slot::Slot,
     ways::{cut, meddle},
@@ -98,7 +98,7 @@ async fn look_for_record<D: Database>(client: &mut Client<D>) -> Outcome<Answer>
         Ok(value) => {
             let slot = value.and_then(|value| Slot::of(&value).ok()).unwrap_or_default();
             let recorded = slot.applied.filter(|_| slot.answered == (op.epoch, op.seq));
-            match recorded.and_then(Told::decode) {
+            match recorded.and_then(RecordedAnswer::decode) {
                 Some(Packed((value, stamp))) => Answer::Fate(op, Known::Applied(value, bytes(&stamp))),
                 None => Answer::Fate(op, Known::NotApplied),
             }
@@ -221,7 +221,7 @@ async fn attempt<T: Transaction>(
         }
     };
     let is_own = slot.answered == (op.epoch, op.seq) || planted == Planted::AnswersLast && number > 0;
-    if let Some(Packed((value, stamp))) = slot.applied.filter(|_| is_own).and_then(Told::decode) {
+    if let Some(Packed((value, stamp))) = slot.applied.filter(|_| is_own).and_then(RecordedAnswer::decode) {
         return Ok(Attempted::Answered(Answer::Applied(value, bytes(&stamp))));
     }
     if slot.answered == (op.epoch, op.seq) {

@@ -1,7 +1,7 @@
 //! The register of each client of the mechanism, to which operations add, and the mark that may be written
 //! twice.
 
-use super::operations::Told;
+use super::operations::RecordedAnswer;
 use bytes::Bytes;
 use foundationdb_tuple::{Subspace, Versionstamp, pack};
 use shaketable_tx::{
@@ -52,7 +52,7 @@ pub(super) fn number(value: Option<Bytes>) -> i64 {
 }
 
 /// Reads the register and adds.
-pub(super) async fn add<T: Transaction>(tx: &T, client: u64, by: i8) -> Result<Told, Refusal> {
+pub(super) async fn add<T: Transaction>(tx: &T, client: u64, by: i8) -> Result<RecordedAnswer, Refusal> {
     let key = register(client);
     let value = number(tx.get(&key, Serializable).await?) + i64::from(by);
     if value.abs() > BOUND {
@@ -62,7 +62,7 @@ pub(super) async fn add<T: Transaction>(tx: &T, client: u64, by: i8) -> Result<T
     Ok(Packed((value, Versionstamp::incomplete(0))))
 }
 
-pub(super) fn blind<T: Transaction>(tx: &T, client: u64, by: i8) -> Told {
+pub(super) fn blind<T: Transaction>(tx: &T, client: u64, by: i8) -> RecordedAnswer {
     tx.atomic_op(&register(client), &i64::from(by).to_le_bytes(), MutationType::Add);
     Packed((0, Versionstamp::incomplete(0)))
 }

@@ -2,7 +2,7 @@
 
 use super::{
     Answer, Known,
-    operations::{Told, told},
+    operations::{RecordedAnswer, applied_answer},
 };
 use bytes::Bytes;
 use shaketable_tx::once::{self, OpId};
@@ -33,10 +33,12 @@ impl Slot {
     fn fate(&self) -> Result<Known, String> {
         match &self.applied {
             None => Ok(Known::NotApplied),
-            Some(answer) => match <Told as once::Answer>::decode(answer.clone()).map(told) {
-                Some(Answer::Applied(value, stamp)) => Ok(Known::Applied(value, stamp)),
-                _ => Err(format!("not an answer: \"{}\"", answer.escape_ascii())),
-            },
+            Some(answer) => {
+                match <RecordedAnswer as once::Answer>::decode(answer.clone()).map(applied_answer) {
+                    Some(Answer::Applied(value, stamp)) => Ok(Known::Applied(value, stamp)),
+                    _ => Err(format!("not an answer: \"{}\"", answer.escape_ascii())),
+                }
+            }
         }
     }
 

@@ -4,7 +4,7 @@
 use super::{
     Answer, Refusal,
     client::{ended, refused},
-    operations::Told,
+    operations::RecordedAnswer,
     register::{add, blind, register},
 };
 use futures::future::join;
@@ -36,7 +36,7 @@ pub(super) async fn manual<D: Database>(session: &mut Session<D>, by: i8, limit:
         loop {
             let once = async {
                 tx.set_option(TransactionOption::RetryLimit(limit))?;
-                let landing = match check::<_, Told>(&tx, &slots, op).await? {
+                let landing = match check::<_, RecordedAnswer>(&tx, &slots, op).await? {
                     Check::Done(answer) => PendingAnswer::ready(answer),
                     Check::New(permit) => record(&tx, permit, add(&tx, op.client, by).await?)?,
                 };
@@ -93,12 +93,12 @@ pub(super) async fn meddle<D: Database>(db: &D, kept: &Mutex<Option<D::Transacti
 pub(super) async fn prepared<D: Database>(
     session: &mut Session<D>,
     by: i8,
-) -> Result<(OpId, D::Transaction, PendingAnswer<Told>), Refusal> {
+) -> Result<(OpId, D::Transaction, PendingAnswer<RecordedAnswer>), Refusal> {
     let op = session.begin().await?;
     let (db, slots) = (session.database().clone(), session.slots().clone());
     let ready = async {
         let tx = db.create_transaction()?;
-        let landing = match check::<_, Told>(&tx, &slots, op).await? {
+        let landing = match check::<_, RecordedAnswer>(&tx, &slots, op).await? {
             Check::Done(answer) => PendingAnswer::ready(answer),
             Check::New(permit) => record(&tx, permit, add(&tx, op.client, by).await?)?,
         };
@@ -108,7 +108,7 @@ pub(super) async fn prepared<D: Database>(
         Err(error) => {
             // Nothing was committed.
             let ran = RunError { error, maybe_committed: false, attempts: 1 };
-            let _ = session.conclude::<Told, Refusal>(op, Err(ran)).await;
+            let _ = session.conclude::<RecordedAnswer, Refusal>(op, Err(ran)).await;
             Err(error)
         }
         ready => ready,

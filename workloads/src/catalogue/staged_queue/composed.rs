@@ -50,8 +50,8 @@ impl Deal {
         let queue = staged();
         match self {
             Deal::Turn => {
-                let look = |tx, isolation| async move { staged().state(&tx, request, isolation).await };
-                Dealt::of(isolation::at_both_levels(tx, self, look).await?)
+                let read = |tx, isolation| async move { staged().state(&tx, request, isolation).await };
+                Dealt::of(isolation::at_both_levels(tx, self, read).await?)
             }
             Deal::Collect => Dealt::of(queue.collect(tx, request).await?),
             Deal::Leave => Dealt::of(queue.leave(tx, request).await?),
@@ -96,18 +96,18 @@ impl Part {
             }
             Part::Peek => {
                 let tx = &one_call(tx, true).await;
-                let look = |tx, isolation| async move { staged().peek(&tx, isolation).await };
-                PartAnswer::First(named(isolation::at_both_levels(tx, self, look).await?)?)
+                let read = |tx, isolation| async move { staged().peek(&tx, isolation).await };
+                PartAnswer::First(named(isolation::at_both_levels(tx, self, read).await?)?)
             }
             Part::Count => {
                 let tx = &one_call(tx, true).await;
-                let look = |tx, isolation| async move { staged().len(&tx, isolation).await };
-                PartAnswer::Count(isolation::at_both_levels(tx, self, look).await?)
+                let read = |tx, isolation| async move { staged().len(&tx, isolation).await };
+                PartAnswer::Count(isolation::at_both_levels(tx, self, read).await?)
             }
             Part::Parked => {
                 let tx = &one_call(tx, true).await;
-                let look = |tx, isolation| async move { staged().parked(&tx, isolation).await };
-                PartAnswer::Count(isolation::at_both_levels(tx, self, look).await?.len())
+                let read = |tx, isolation| async move { staged().parked(&tx, isolation).await };
+                PartAnswer::Count(isolation::at_both_levels(tx, self, read).await?.len())
             }
         })
     }

@@ -210,7 +210,7 @@ impl Staged {
             let padding = 0..=self.padding;
             (items, padding).prop_map(|(items, padding)| Batch { client: 0, number: 0, items, padding })
         };
-        let [put, take, walk, back, look, both] = self.mix;
+        let [put, take, walk, back, read, both] = self.mix;
         let largest = if self.crowded { 15u16 } else { 3 };
         let part = prop_oneof![
             3 => batch(1..3).prop_map(Part::Put),
@@ -238,9 +238,9 @@ impl Staged {
             walk => Just(Op::Vanish),
             walk => Just(Op::Enlist),
             back => Just(Op::Reclaim),
-            look => Just(Op::Peek),
-            look => Just(Op::Count),
-            look => Just(Op::Survey),
+            read => Just(Op::Peek),
+            read => Just(Op::Count),
+            read => Just(Op::Survey),
             2 * both => vec(part, 1..6).prop_map(Op::Together),
             both => vec(deal, 1..7).prop_map(Op::Deal),
             1 => prop_oneof![Just(1u16), 1..500u16].prop_map(Op::Oversized),

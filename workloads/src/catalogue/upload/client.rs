@@ -179,11 +179,11 @@ impl Upload {
         // A part may commit late and be a sign of life, but not repeatedly.
         for _ in 0..4 {
             blobs.collect(db, self.patience()).await?;
-            let look = db.run(|tx, _| async move {
+            let read = db.run(|tx, _| async move {
                 let parts = blobs.parts(&tx, upload, Serializable).await?;
                 Ok::<_, Error>(parts.is_empty() && !self.is_listed(&tx, upload).await?)
             });
-            if look.await? {
+            if read.await? {
                 return Ok(Outcome::Answered(Answer::Unseen));
             }
         }

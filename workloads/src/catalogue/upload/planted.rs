@@ -106,8 +106,8 @@ pub async fn step<T: Transaction>(
     let limit = (workload.chunk() * workload.chunks()) as u64;
     Some(match (planted, deed) {
         (Planted::PartsAtSnapshot, Deed::Parts) => {
-            let look = |tx, _| async move { blobs.parts(&tx, id, Snapshot).await };
-            said(isolation::at_both_levels(tx, deed, look).await.map(Done::Parts))
+            let read = |tx, _| async move { blobs.parts(&tx, id, Snapshot).await };
+            said(isolation::at_both_levels(tx, deed, read).await.map(Done::Parts))
         }
         (Planted::SignOfBeginning, Deed::Put(_) | Deed::PutOther(..)) => {
             let signs = blob::space().pack(&(5, TupleBytes::from(&id.0[..])));

@@ -68,8 +68,8 @@ impl Upload {
         let wanted: BTreeMap<u64, Vec<u8>> = parts.map(|(number, part)| (number, part.to_vec())).collect();
         // A collector may come in between: what is stored is certain only after a look.
         loop {
-            let look = [Deed::Parts, Deed::List(3)];
-            self.step_by_step(client, life, upload, &look, &mut drafts, pulse).await?;
+            let reads = [Deed::Parts, Deed::List(3)];
+            self.step_by_step(client, life, upload, &reads, &mut drafts, pulse).await?;
             let Draft { begun, parts } = &drafts[0];
             let missing = |(number, part): &(&u64, &Vec<u8>)| parts.get(*number) != Some(*part);
             let rest = match begun {
@@ -201,11 +201,11 @@ impl Upload {
                 blobs.put_part(tx, upload, number, &part).await.map(|()| Done::Done)
             }
             Deed::Parts => {
-                let look = |tx, isolation| async move { blobs.parts(&tx, upload, isolation).await };
-                isolation::at_both_levels(tx, deed, look).await.map(Done::Parts)
+                let read = |tx, isolation| async move { blobs.parts(&tx, upload, isolation).await };
+                isolation::at_both_levels(tx, deed, read).await.map(Done::Parts)
             }
             Deed::List(most) => {
-                let look = |tx, isolation| async move {
+                let read = |tx, isolation| async move {
                     let (mut after, mut found) = (None, false);
                     loop {
                         let page = blobs.uploads(&tx, after, *most, isolation).await?;
@@ -216,7 +216,7 @@ impl Upload {
                         }
                     }
                 };
-                isolation::at_both_levels(tx, deed, look).await
+                isolation::at_both_levels(tx, deed, read).await
             }
             Deed::Finish => blobs.finish_upload(tx, upload, Expect::Anything).await.map(|_| Done::Was(true)),
             Deed::Abandon => blobs.abandon_upload(tx, upload).await.map(Done::Was),

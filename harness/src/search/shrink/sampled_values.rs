@@ -1,15 +1,19 @@
-//! What the strategy of a configuration gives, judged by samples: the operations that remain must be such
-//! ones also for a simpler configuration.
+//! Infers from samples which operations the strategy of a configuration can draw.
+//!
+//! A simpler configuration is a valid candidate only if its strategy could have drawn the operations that
+//! remain in the plan. A strategy cannot be asked that, so operations are drawn from it as samples, and the
+//! remaining operations must resemble them in the types and ranges of their values.
 
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// How many different texts there are at a path before they count as arbitrary ones. Fewer are names.
+/// From this many different texts at a path on, any text may occur there. With fewer, only those that were
+/// seen may: they are names.
 const ARBITRARY: usize = 8;
 
-/// The values that samples have at each path; all items of a list have the same path.
+/// The values that samples have at each path. All items of a list have the same path.
 #[derive(Default)]
-pub(super) struct Promise(BTreeMap<String, Seen>);
+pub(super) struct SampledValues(BTreeMap<String, Seen>);
 
 #[derive(Default)]
 struct Seen {
@@ -22,15 +26,15 @@ struct Seen {
     is_object: bool,
 }
 
-impl Promise {
-    /// What lists of operations have in common.
-    pub(super) fn of<'a>(lists: impl Iterator<Item = &'a Value>) -> Promise {
-        let mut promise = Promise::default();
+impl SampledValues {
+    /// Collects the values of lists of operations.
+    pub(super) fn of<'a>(lists: impl Iterator<Item = &'a Value>) -> SampledValues {
+        let mut sampled = SampledValues::default();
         for list in lists {
             // How many operations there are does not matter.
-            list.as_array().into_iter().flatten().for_each(|operation| promise.add(operation, ""));
+            list.as_array().into_iter().flatten().for_each(|operation| sampled.add(operation, ""));
         }
-        promise
+        sampled
     }
 
     fn add(&mut self, value: &Value, path: &str) {
@@ -53,8 +57,8 @@ impl Promise {
         });
     }
 
-    /// Whether the operations of a list could be drawn.
-    pub(super) fn holds(&self, list: &Value) -> bool {
+    /// Whether the operations of a list resemble the samples.
+    pub(super) fn contains(&self, list: &Value) -> bool {
         list.as_array().into_iter().flatten().all(|operation| self.has(operation, ""))
     }
 
@@ -96,13 +100,13 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn what_no_sample_resembles_is_not_promised() {
+    fn an_operation_that_resembles_no_sample_is_refused() {
         let samples = [
             json!([{"Set": [3, "low"]}, "Look"]),
             json!([{"Set": [8, "high"]}, {"Pages": {"sizes": [1, 2], "last": null}}]),
         ];
-        let promise = Promise::of(samples.iter());
-        let holds = |operation: Value| promise.holds(&json!([operation]));
+        let sampled = SampledValues::of(samples.iter());
+        let holds = |operation: Value| sampled.contains(&json!([operation]));
         assert!(holds(json!({"Set": [0, "high"]})) && holds(json!("Look")));
         assert!(holds(json!({"Pages": {"sizes": [2], "last": null}})));
         for refused in [
@@ -116,13 +120,13 @@ mod tests {
         ] {
             assert!(!holds(refused.clone()), "{refused}");
         }
-        assert!(promise.holds(&json!([])));
+        assert!(sampled.contains(&json!([])));
     }
 
     #[test]
     fn texts_of_which_there_are_many_are_arbitrary() {
         let samples: Vec<Value> = (0..10).map(|n| json!([format!("name-{n}")])).collect();
-        let promise = Promise::of(samples.iter());
-        assert!(promise.holds(&json!(["a"])) && !promise.holds(&json!(["a long name"])));
+        let sampled = SampledValues::of(samples.iter());
+        assert!(sampled.contains(&json!(["a"])) && !sampled.contains(&json!(["a long name"])));
     }
 }

@@ -1,4 +1,4 @@
-//! A plan as the subject of an exploration.
+//! A [`Subject`] that is a plan of a workload on the smallest cluster, without faults.
 
 use super::Subject;
 use crate::{
@@ -15,15 +15,16 @@ use shaketable_sim::{
     seed::Seed,
 };
 
-/// The maximum duration of the act *hurt*, nanoseconds: every request of the plan is to be made within it.
+/// The maximum duration of the act *hurt*, nanoseconds. It is long, so that all requests of the plan are made
+/// within it.
 const HURT: Nanos = 60 * SECOND;
 
-/// The plan of a seed on the smallest cluster.
-pub(crate) struct Few(Plan);
+/// A plan of a seed that runs on the smallest cluster.
+pub(crate) struct PlanOnSmallestCluster(Plan);
 
-impl Few {
-    /// A plan, drawn with the planted bugs of these demands. The outcomes and orders come from the
-    /// exploration.
+impl PlanOnSmallestCluster {
+    /// Draws a plan with the planted bugs of these demands, and removes its faults: the exploration adds the
+    /// outcomes and orders that it tries.
     pub(crate) fn drawn(draw: impl Fn(&Demands) -> Plan, demands: &Demands) -> Box<dyn Subject> {
         let demands = Demands {
             profile: Profile::Standard,
@@ -35,7 +36,7 @@ impl Few {
         plan.cluster = ClusterConfig { cluster_bug: demands.cluster_bug, ..ClusterConfig::smallest() };
         plan.faults = FaultPlan::default();
         (plan.pause, plan.hurt) = (0, HURT);
-        Box::new(Few(plan))
+        Box::new(PlanOnSmallestCluster(plan))
     }
 
     fn plan_of(&self, sketch: &Sketch) -> Plan {
@@ -43,7 +44,7 @@ impl Few {
     }
 }
 
-impl Subject for Few {
+impl Subject for PlanOnSmallestCluster {
     fn seed(&self) -> Seed {
         self.0.run_seed()
     }

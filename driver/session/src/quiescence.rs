@@ -1,15 +1,14 @@
-//! Waits until the program rests: until every thread of the process but this one sleeps.
+//! Detects that the program is quiescent: every thread of the process except this one sleeps.
 //!
-//! A program that reacts to answers in callbacks, or in an event loop that callbacks wake, goes on while
-//! other calls are outstanding. Virtual time must not advance meanwhile, or the speed of its threads would
-//! decide when its next calls arrive. The kernel knows when it has nothing left to do: a callback that wakes
-//! a thread has made it runnable when it returns, so that a program none of whose threads is runnable waits
-//! for the cluster, for a clock or for another process.
-
+//! A program that reacts to answers in callbacks, or in an event loop that callbacks wake, continues to run
+//! while other calls are outstanding. Virtual time must not advance meanwhile, or the speed of the program's
+//! threads would decide when its next calls arrive. The kernel knows when the program has nothing left to do:
+//! a thread that a callback wakes is runnable before the callback returns. So if no thread is runnable, the
+//! program waits for the cluster, for a clock or for another process.
 //!
-//! A look costs a few microseconds for each thread. It is taken after each answer that is called back as long
-//! as the program has few threads. A program with many is one whose threads decide the order of its calls in
-//! any case: there it is taken once in a millisecond at most.
+//! A check reads the state of each thread, which costs a few microseconds per thread. A program with few
+//! threads is checked after each answer that calls it back. In a program with many threads, the threads
+//! decide the order of calls in any case: it is checked once in a millisecond at most.
 
 use crate::wall;
 use rustix::{
@@ -26,36 +25,36 @@ use std::{
 /// Where Linux lists the threads of the process.
 const THREADS: &str = "/proc/self/task";
 
-/// How long a program may take until it rests. One that takes longer may be one that never does.
+/// How long the detector waits for quiescence. A program that takes longer may never become quiescent.
 const LONGEST: Duration = Duration::from_secs(10);
 
-/// How many looks are taken in a row before the processor is left to the program.
-const LOOKS: u32 = 20;
+/// How many checks only yield the processor; after these, each check is followed by a pause.
+const YIELDING_CHECKS: u32 = 20;
 
-/// The pause between two looks after that, nanoseconds.
+/// The pause between two checks after that, nanoseconds.
 const PAUSE: i64 = 100_000;
 
-/// How many threads a program may have to be looked at after each answer.
-const FEW: usize = 32;
+/// How many threads a program may have to be checked after each answer.
+const FEW_THREADS: usize = 32;
 
-/// How often a program with more threads is looked at.
-const RARELY: Duration = Duration::from_millis(1);
+/// The shortest time between two checks of a program with more threads.
+const CHECK_INTERVAL: Duration = Duration::from_millis(1);
 
-/// How often each thread has been on a processor, by its number.
+/// How often each thread was scheduled on a processor, by thread id.
 type Switches = BTreeMap<u32, u64>;
 
-/// Looks at the threads of the process.
-pub struct Rest {
+/// Reads the states of the process's threads.
+pub struct QuiescenceDetector {
     this: Pid,
     longest: Duration,
     threads: BTreeMap<u32, Thread>,
-    /// The links of the folder of threads: one for each, and two.
+    /// The link count of the folder of threads: one for each thread, and two.
     links: u64,
-    /// When many threads were looked at.
+    /// When a program with many threads was checked last.
     last: Duration,
 }
 
-/// What the kernel says about a thread.
+/// The files in which the kernel describes a thread.
 struct Thread {
     state: File,
     switches: File,
@@ -67,7 +66,7 @@ impl Thread {
         Some(Thread { state: open("stat")?, switches: open("schedstat")? })
     }
 
-    /// How often it has been on a processor, if it sleeps or has ended.
+    /// How often it was scheduled, if it sleeps or has ended.
     fn sleeping(&self) -> Option<u64> {
         let (mut state, mut switches) = ([0; 128], [0; 64]);
         is_sleeping(read(&self.state, &mut state)?)
@@ -75,10 +74,10 @@ impl Thread {
     }
 }
 
-/// The beginning of a file of the kernel.
+/// The beginning of a file of `/proc`, as far as it is UTF-8.
 fn read<'a>(file: &File, into: &'a mut [u8]) -> Option<&'a str> {
     let length = file.read_at(into, 0).ok()?;
-    // The name of a thread may end within a letter.
+    // The kernel may cut the name of a thread within a character.
     let text = into.get(..length)?;
     Some(
         std::str::from_utf8(text)
@@ -86,45 +85,45 @@ fn read<'a>(file: &File, into: &'a mut [u8]) -> Option<&'a str> {
     )
 }
 
-impl Rest {
-    /// Looks from this thread, which does not count; `None` if the system does not tell.
-    pub fn new() -> Option<Rest> {
-        let mut rest = Rest {
+impl QuiescenceDetector {
+    /// A detector that ignores the current thread; `None` if the system does not show the states of threads.
+    pub fn new() -> Option<QuiescenceDetector> {
+        let mut detector = QuiescenceDetector {
             this: gettid(),
             longest: LONGEST,
             threads: BTreeMap::new(),
             links: 0,
             last: Duration::ZERO,
         };
-        Thread::open(rest.this.as_raw_nonzero().get().unsigned_abs())?;
-        rest.find()?;
-        Some(rest)
+        Thread::open(detector.this.as_raw_nonzero().get().unsigned_abs())?;
+        detector.find()?;
+        Some(detector)
     }
 
-    /// Waits until all other threads sleep, or until `is_over`. Returns whether they can be relied on to do
-    /// so: not if they take too long.
+    /// Waits until all other threads sleep, or until `is_over`. Returns `false` if that takes longer than
+    /// [`LONGEST`]: the detector is then of no use for this program.
     pub fn wait(&mut self, is_over: impl Fn() -> bool) -> bool {
-        let (start, mut looks, mut before) = (wall::now(), 0, None);
-        if self.threads.len() > FEW {
-            if start.saturating_sub(self.last) < RARELY {
+        let (start, mut checks, mut before) = (wall::now(), 0, None);
+        if self.threads.len() > FEW_THREADS {
+            if start.saturating_sub(self.last) < CHECK_INTERVAL {
                 return true;
             }
             self.last = start;
         }
         while !is_over() {
             let asleep = self.asleep();
-            // Threads that slept at both looks, and were on no processor between them, slept at one instant
-            // together.
+            // A check reads the threads one after another. Threads that slept at both checks, and were not
+            // scheduled between them, all slept at the same instant.
             if asleep.is_some() && asleep == before {
                 return true;
             }
             if wall::now().saturating_sub(start) > self.longest {
                 return false;
             }
-            looks += 1;
+            checks += 1;
             match asleep {
                 Some(_) => {}
-                None if looks < LOOKS => sched_yield(),
+                None if checks < YIELDING_CHECKS => sched_yield(),
                 None => pause(),
             }
             before = asleep;
@@ -132,26 +131,26 @@ impl Rest {
         true
     }
 
-    /// Whether all other threads are seen asleep.
+    /// Whether each of the other threads sleeps when it is checked.
     pub fn is_asleep(&mut self) -> bool {
         self.asleep().is_some()
     }
 
-    /// How often each other thread has been on a processor, if all of them sleep.
+    /// How often each other thread was scheduled, if all of them sleep.
     fn asleep(&mut self) -> Option<Switches> {
         if fs::metadata(THREADS).ok()?.nlink() != self.links {
             self.find()?;
         }
-        let looked: Option<Switches> =
+        let states: Option<Switches> =
             self.threads.iter().map(|(number, thread)| Some((*number, thread.sleeping()?))).collect();
-        if looked.is_none() {
-            // One may have ended, and another begun.
+        if states.is_none() {
+            // A thread may have ended and another begun, which leaves the link count as it was.
             self.links = 0;
         }
-        looked
+        states
     }
 
-    /// Finds the threads that there are.
+    /// Lists the threads of the process.
     fn find(&mut self) -> Option<()> {
         let links = fs::metadata(THREADS).ok()?.nlink();
         let this = self.this.as_raw_nonzero().get().unsigned_abs();
@@ -161,7 +160,8 @@ impl Rest {
             if number == this {
                 continue;
             }
-            // The number of a thread that has ended may be given again: its files are not.
+            // A thread id may be used again after its thread has ended, but open files still name the old
+            // thread.
             let old = known.remove(&number).filter(|thread| thread.sleeping().is_some());
             if let Some(thread) = old.or_else(|| Thread::open(number)) {
                 self.threads.insert(number, thread);
@@ -174,16 +174,16 @@ impl Rest {
 
 /// Whether a thread's `stat` says that it sleeps or has ended.
 fn is_sleeping(stat: &str) -> bool {
-    // The name stands in brackets, and may have brackets itself.
+    // The name is in parentheses, and may contain parentheses itself.
     stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with(['S', 'Z', 'X']))
 }
 
-/// How often a thread has been on a processor, as its `schedstat` says.
+/// How often a thread was scheduled, as its `schedstat` says.
 fn turns(schedstat: &str) -> Option<u64> {
     schedstat.split_ascii_whitespace().nth(2)?.parse().ok()
 }
 
-/// Leaves the processor for a moment. Sleeping would be sleeping in virtual time.
+/// Sleeps for a moment of real time. The standard library would sleep in virtual time.
 fn pause() {
     let _ = poll(&mut [], Some(&Timespec { tv_sec: 0, tv_nsec: PAUSE }));
 }
@@ -194,9 +194,12 @@ mod tests {
     use std::sync::atomic::{AtomicBool, Ordering};
 
     #[test]
-    fn a_thread_that_never_rests_is_given_up() {
+    fn waiting_for_a_thread_that_never_sleeps_is_given_up() {
         let is_over = AtomicBool::new(false);
-        let mut here = Rest { longest: Duration::from_millis(50), ..Rest::new().expect("this is Linux") };
+        let mut here = QuiescenceDetector {
+            longest: Duration::from_millis(50),
+            ..QuiescenceDetector::new().expect("this is Linux")
+        };
         std::thread::scope(|scope| {
             scope.spawn(|| {
                 while !is_over.load(Ordering::Relaxed) {
@@ -211,7 +214,7 @@ mod tests {
 
     #[test]
     fn a_thread_that_begins_is_seen_and_one_that_has_ended_is_not() {
-        let mut here = Rest::new().expect("this is Linux");
+        let mut here = QuiescenceDetector::new().expect("this is Linux");
         for _ in 0..3 {
             let is_over = AtomicBool::new(false);
             std::thread::scope(|scope| {
@@ -227,21 +230,24 @@ mod tests {
     }
 
     #[test]
-    fn many_threads_are_not_looked_at_for_each_answer() {
+    fn many_threads_are_not_checked_for_each_answer() {
         let is_over = AtomicBool::new(false);
         std::thread::scope(|scope| {
-            for _ in 0..=FEW {
+            for _ in 0..=FEW_THREADS {
                 scope.spawn(|| {
                     while !is_over.load(Ordering::Relaxed) {
                         std::thread::yield_now();
                     }
                 });
             }
-            let mut here = Rest { longest: Duration::ZERO, ..Rest::new().expect("this is Linux") };
-            here.last = wall::now() + RARELY * 1_000_000;
-            assert!(here.wait(|| false), "it has looked, and has seen a thread that runs");
+            let mut here = QuiescenceDetector {
+                longest: Duration::ZERO,
+                ..QuiescenceDetector::new().expect("this is Linux")
+            };
+            here.last = wall::now() + CHECK_INTERVAL * 1_000_000;
+            assert!(here.wait(|| false), "no check is due, although a thread runs");
             here.last = Duration::ZERO;
-            assert!(!here.wait(|| false), "a look is due");
+            assert!(!here.wait(|| false), "a check is due");
             is_over.store(true, Ordering::Relaxed);
         });
     }

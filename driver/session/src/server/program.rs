@@ -1,4 +1,5 @@
-//! The clients of one connection: checks their requests, hands them to the host, and sends answers back.
+//! The program at the other end of a connection: checks its requests, forwards them to the host, and sends
+//! answers back.
 
 use super::limits;
 use crate::{
@@ -17,12 +18,12 @@ use std::{
 type Wrong = String;
 
 /// A program that is connected. When it is dropped, its clients die.
-pub struct Guest<'a> {
+pub struct ConnectedProgram<'a> {
     host: &'a Host,
     outbox: Arc<Outbox>,
     /// The host's numbers of its databases, by its own.
     databases: BTreeMap<DatabaseId, DatabaseId>,
-    /// Those that it has closed, and that transactions or calls still use.
+    /// The databases that it has closed, but that transactions or calls still use.
     closed: BTreeSet<DatabaseId>,
     /// The read versions that they share.
     versions: ReadVersions,
@@ -59,14 +60,14 @@ struct Done {
 }
 
 impl Open {
-    /// A transaction is as new.
+    /// Resets the counts of a transaction that was reset.
     fn restart(&mut self, of: (DatabaseId, TransactionId)) {
         if let Some(done) = self.transactions.get_mut(&of) {
             self.written -= std::mem::take(done).written;
         }
     }
 
-    /// A transaction is gone.
+    /// Removes a transaction that was destroyed.
     fn destroy(&mut self, of: (DatabaseId, TransactionId)) {
         self.written -= self.transactions.remove(&of).map_or(0, |done| done.written);
     }
@@ -79,7 +80,7 @@ impl Open {
     }
 }
 
-impl Drop for Guest<'_> {
+impl Drop for ConnectedProgram<'_> {
     fn drop(&mut self) {
         let calls = std::mem::take(&mut self.open.lock().calls).into_values();
         let calls = calls.filter_map(|call| call.number).collect();
@@ -87,10 +88,10 @@ impl Drop for Guest<'_> {
     }
 }
 
-impl<'a> Guest<'a> {
+impl<'a> ConnectedProgram<'a> {
     /// A program that has no databases yet.
-    pub fn new(host: &'a Host, outbox: &Arc<Outbox>, longest: u32) -> Guest<'a> {
-        Guest {
+    pub fn new(host: &'a Host, outbox: &Arc<Outbox>, longest: u32) -> ConnectedProgram<'a> {
+        ConnectedProgram {
             host,
             outbox: outbox.clone(),
             databases: BTreeMap::new(),
@@ -177,8 +178,8 @@ impl<'a> Guest<'a> {
         }
     }
 
-    /// Counts a command or a call of a transaction, and the bytes that it writes. One that does not exist has
-    /// no steps: its calls fail.
+    /// Counts a command or a call of a transaction, and the bytes that it writes. For a transaction that does
+    /// not exist nothing is counted, because its calls fail.
     fn step(&self, database: DatabaseId, transaction: TransactionId, written: usize) -> Result<(), Wrong> {
         let mut open = self.open.lock();
         let Some(done) = open.transactions.get_mut(&(database, transaction)) else { return Ok(()) };
@@ -216,8 +217,8 @@ impl<'a> Guest<'a> {
         Ok(())
     }
 
-    /// Waits until there is room for an answer. What is to be read meanwhile is waited for: whoever wants it
-    /// may say so only after this.
+    /// Waits until there is room for an answer. It marks the outstanding reads as wanted, because only their
+    /// answers make room, and the program's own `Want` may come after the request that is blocked here.
     fn wait_for_room(&self, room: usize) {
         if self.outbox.try_reserve(room, limits::ANSWERS) {
             return;
@@ -241,7 +242,7 @@ impl<'a> Guest<'a> {
         }
     }
 
-    /// What sends the answer of a call. `restarted` is the transaction that is as new after it.
+    /// The completion that sends the answer of a call. `restarted` is the transaction that the call resets.
     fn answers(&self, id: CallId, restarted: Option<(DatabaseId, TransactionId)>) -> Completion {
         let (open, outbox, longest) = (self.open.clone(), self.outbox.clone(), self.longest);
         Box::new(move |answer| {
@@ -261,7 +262,7 @@ impl<'a> Guest<'a> {
         })
     }
 
-    /// Does something with a call, unless it was answered.
+    /// Calls `act` with the host's number of a call, unless it was answered.
     fn with_call(&self, id: CallId, act: impl FnOnce(CallId)) -> Result<(), Wrong> {
         let number = self.open.lock().calls.get(&id).and_then(|call| call.number);
         if let Some(number) = number {
@@ -291,7 +292,7 @@ fn written(action: &Action) -> usize {
     }
 }
 
-/// How large the answer of a read may be, bytes, about; 0 for what is small, or comes when it likes.
+/// About how large the answer of a read may be, bytes; 0 for answers that are small, or may never come.
 fn room(call: &Call) -> usize {
     const VALUE: usize = 100_000;
     const BATCH: usize = 120_000 + VALUE;
@@ -309,7 +310,7 @@ fn room(call: &Call) -> usize {
     }
 }
 
-/// Checks what the types of a call allow and the C interface does not: limits beyond its integers.
+/// Refuses calls that the types allow but the C interface does not: limits beyond the range of its integers.
 fn check(call: &Call) -> Result<(), Wrong> {
     let most = i32::MAX as usize;
     let within = |range: &RangeOption, iteration: usize| {

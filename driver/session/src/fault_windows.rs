@@ -1,8 +1,8 @@
-//! Faults for as long as the run lasts.
+//! The run's fault windows: faults for a run of unknown length.
 //!
-//! A run of a workload has a plan of faults for a known time. Nobody knows how long a program runs: each
-//! window of virtual time draws its own strikes. The rates of the errors that the contract allows are drawn
-//! once.
+//! A run of a workload has one plan of faults, because its length is known. The length of a program's run is
+//! not, so virtual time is divided into windows of equal length, and faults are drawn anew for each window.
+//! The rates of the errors that the contract allows are drawn once, for the whole run.
 
 use crate::settings::Settings;
 use shaketable_sim::{
@@ -16,9 +16,9 @@ use std::sync::Arc;
 /// The length of a window.
 const WINDOW: Nanos = 4 * SECOND;
 
-/// Families that make no sense here: the client is the program, which cannot be killed, and operations are
-/// the program's own. The C client returns 1022 only for a commit with an idempotency id that has expired,
-/// days later: a program that ends with it tells its author nothing.
+/// Families that cannot be used here. The client is the program, which cannot be killed, and operations are
+/// the program's own. The C client returns 1022 only for a commit whose idempotency id has expired, which
+/// takes days: a program that fails with 1022 would not show its author a likely bug.
 const NOT_HERE: &[Family] = &[Family::ClientDeath, Family::DroppedOperation, Family::UnknownFatal];
 
 /// The plan of the first window, and the rates of all.
@@ -31,7 +31,7 @@ fn draw(settings: &Settings, seed: Seed) -> FaultPlan {
     FaultPlan::draw(seed, settings.faults, WINDOW, &without)
 }
 
-/// Switches faults on, and begins each window at its time.
+/// Switches faults on, and draws the faults of each window when it begins.
 pub fn begin(world: &Arc<World>, settings: Settings, first: FaultPlan) {
     world.faults.switch(true);
     faults::begin(world, &first);

@@ -1,0 +1,163 @@
+//! The table of pending calls: which answers are waited for, and which calls have ended.
+//!
+//! Clients add and complete calls; the main task of the cluster delivers the answers, and advances virtual
+//! time only as far as the answers that are waited for require it.
+
+use crate::{CallId, Completion, Reply};
+use futures::task::AtomicWaker;
+use parking_lot::Mutex;
+use shaketable_sim::rt::Task;
+use shaketable_tx::{Error, Result};
+use std::collections::{BTreeMap, VecDeque};
+
+/// Which pending answers something waits for. It decides how virtual time advances.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Demand {
+    /// Nothing waits.
+    Nothing,
+    /// Something waits, but only for calls that may never end, such as watches.
+    OpenEnded,
+    /// Something waits for a call that ends in bounded time.
+    Calls,
+}
+
+/// A call whose answer is outstanding.
+struct PendingCall {
+    completion: Completion,
+    /// Whether the call may never end, as a watch may not.
+    is_open_ended: bool,
+    /// Whether something waits for the answer.
+    is_wanted: bool,
+    /// The task that performs it, once it has begun. Dropping it ends the task.
+    task: Option<Task>,
+}
+
+/// The pending calls, shared by the cluster's main task and the clients.
+#[derive(Default)]
+pub struct PendingCalls {
+    state: Mutex<State>,
+    /// Wakes the main task.
+    main: AtomicWaker,
+}
+
+#[derive(Default)]
+struct State {
+    pending: BTreeMap<CallId, PendingCall>,
+    ended: VecDeque<(CallId, Result<Reply>)>,
+    wanted_calls: usize,
+    wanted_open_ended: usize,
+}
+
+impl State {
+    fn count(&mut self, is_open_ended: bool) -> &mut usize {
+        if is_open_ended { &mut self.wanted_open_ended } else { &mut self.wanted_calls }
+    }
+
+    fn remove(&mut self, id: CallId) -> Option<PendingCall> {
+        let call = self.pending.remove(&id)?;
+        if call.is_wanted {
+            *self.count(call.is_open_ended) -= 1;
+        }
+        Some(call)
+    }
+}
+
+impl PendingCalls {
+    /// Adds a call.
+    pub fn add(&self, id: CallId, is_open_ended: bool, completion: Completion) {
+        let call = PendingCall { completion, is_open_ended, is_wanted: false, task: None };
+        self.state.lock().pending.insert(id, call);
+    }
+
+    /// Something waits for the call.
+    pub fn want(&self, id: CallId) {
+        let mut state = self.state.lock();
+        let Some(call) = state.pending.get_mut(&id) else { return };
+        if !std::mem::replace(&mut call.is_wanted, true) {
+            let is_open_ended = call.is_open_ended;
+            *state.count(is_open_ended) += 1;
+        }
+    }
+
+    /// An open-ended call is about to end: from now on it counts as a call that ends in bounded time.
+    pub fn make_urgent(&self, id: CallId) {
+        let mut state = self.state.lock();
+        let Some(call) = state.pending.get_mut(&id) else { return };
+        if std::mem::replace(&mut call.is_open_ended, false) && call.is_wanted {
+            state.wanted_open_ended -= 1;
+            state.wanted_calls += 1;
+        }
+    }
+
+    /// What is waited for.
+    pub fn demand(&self) -> Demand {
+        let state = self.state.lock();
+        match (state.wanted_calls, state.wanted_open_ended) {
+            (0, 0) => Demand::Nothing,
+            (0, _) => Demand::OpenEnded,
+            _ => Demand::Calls,
+        }
+    }
+
+    /// The call is performed by `task`. If the call was cancelled before, the task is dropped, which ends it.
+    pub fn begun(&self, id: CallId, task: Task) {
+        let mut state = self.state.lock();
+        let cancelled = match state.pending.get_mut(&id) {
+            Some(call) => call.task.replace(task),
+            None => Some(task),
+        };
+        drop(state);
+        drop(cancelled);
+    }
+
+    /// The call has ended. Wakes the main task, which delivers the answer.
+    pub fn ended(&self, id: CallId, answer: Result<Reply>) {
+        self.state.lock().ended.push_back((id, answer));
+        self.main.wake();
+    }
+
+    /// Whether there is an answer to deliver; registers the task to be woken when there is one.
+    pub fn has_ended(&self, waker: &std::task::Waker) -> bool {
+        self.main.register(waker);
+        !self.state.lock().ended.is_empty()
+    }
+
+    /// Delivers the answer of the call that ended first, if there is one.
+    pub fn deliver(&self) -> bool {
+        let mut state = self.state.lock();
+        let Some((id, answer)) = state.ended.pop_front() else { return false };
+        let pending = state.remove(id);
+        drop(state);
+        if let Some(call) = pending {
+            (call.completion)(answer);
+        }
+        true
+    }
+
+    /// Whether the call is pending and not open-ended.
+    pub fn expects(&self, id: CallId) -> bool {
+        self.state.lock().pending.get(&id).is_some_and(|call| !call.is_open_ended)
+    }
+
+    /// Ends a call with 1101, if its answer is outstanding.
+    pub fn cancel(&self, id: CallId) {
+        let pending = self.state.lock().remove(id);
+        if let Some(PendingCall { completion, task, .. }) = pending {
+            drop(task);
+            completion(Err(Error::OPERATION_CANCELLED));
+        }
+    }
+
+    /// Ends every call with an error.
+    pub fn close(&self, error: Error) {
+        loop {
+            let first = self.state.lock().pending.keys().next().copied();
+            let Some(id) = first else { return };
+            let pending = self.state.lock().remove(id);
+            if let Some(PendingCall { completion, task, .. }) = pending {
+                drop(task);
+                completion(Err(error));
+            }
+        }
+    }
+}

@@ -2,3 +2,4 @@
 //! the real one.
 
 pub mod contract;
+pub mod survey;

@@ -4,10 +4,10 @@ use super::{
     Bytes, Replayed,
     replay::{keyspace, set_keyspace},
 };
-use crate::catalogue::directory::{Layer, Rows, Surveyed, survey};
 use foundationdb_tuple::unpack;
 use serde::Deserialize;
 use serde_json::{Value, json};
+use shaketable_fidelity::survey::{Layer, Rows, Surveyed, survey};
 use shaketable_layers::directory::{CandidateSeed, Directories, Directory, Error};
 use shaketable_reports::Difference;
 use shaketable_tx::{self as tx, Database, Isolation::Serializable, RetryError, Transaction};

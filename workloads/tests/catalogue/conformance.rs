@@ -7,7 +7,7 @@ use std::path::Path;
 
 #[test]
 fn every_recorded_case_is_answered_equally() {
-    let report = check(&Path::new(env!("CARGO_MANIFEST_DIR")).join("conformance")).expect("recordings");
+    let report = check(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../fidelity/conformance")).expect("recordings");
     let text = shaketable_reports::text::conformance(&report);
     assert!(report.files.iter().all(|f| f.differences.is_empty()), "{text}");
     let impossible: Vec<&str> =

@@ -2,7 +2,7 @@
 //! one.
 
 use super::{CheckArguments, RecordArguments};
-use crate::conformance::{self, CheckError, KINDS, Recorded};
+use crate::conformance::{self, KINDS, scripts};
 use shaketable::{
     command::{
         Refusal,
@@ -12,6 +12,7 @@ use shaketable::{
     },
     refuse,
 };
+use shaketable_fidelity::conformance::{Recorded, prepare, read, record as perform};
 use shaketable_reports::{Body, Conclusion, text};
 use shaketable_sim::{faults::Profile, seed::Seed};
 use shaketable_tx as tx;
@@ -20,23 +21,21 @@ use shaketable_tx as tx;
 pub fn check(arguments: &CheckArguments) -> Result<Conclusion, Refusal> {
     let json = Target::check_named(arguments.json.as_deref())?;
     let backend = Backend::open(&(&arguments.cluster).into(), Profile::Calm)?;
+    let recordings = read(&arguments.folder).map_err(|error| Refusal::Usage(error.to_string()))?;
     let checked = match &backend {
-        Backend::Simulated => conformance::check(&arguments.folder),
+        Backend::Simulated => conformance::check(recordings),
         Backend::Real(cluster) => {
             let check = async |db: &_| {
                 // A served cluster has none of the keys that a real one keeps after the user's.
                 if cluster.is_simulated() {
-                    conformance::prepare(db).await.map_err(CheckError::Failed)?;
+                    prepare(db).await?;
                 }
-                conformance::check_on(db, &arguments.folder).await
+                conformance::check_on(db, recordings).await
             };
             cluster.alone(check)?
         }
     };
-    let report = checked.map_err(|error| match error {
-        CheckError::Failed(_) => Refusal::Cluster(error.to_string()),
-        error => Refusal::Usage(error.to_string()),
-    })?;
+    let report = checked.map_err(failed)?;
     let outcome = report.outcome();
     let printed = format!("commit {}\n\n{}", program().commit, text::conformance(&report));
     let written = output::publish(&printed, json.as_ref(), Body::Conformance(report));
@@ -65,12 +64,12 @@ pub fn record(arguments: &RecordArguments) -> Result<Conclusion, Refusal> {
         Backend::Real(cluster) => cluster.alone(async |db| {
             let mut all = Vec::new();
             for kind in KINDS {
-                all.push(conformance::record(db, seed, kind, count).await?);
+                all.push(perform(db, scripts(seed, kind, count)).await?);
             }
             Ok(all)
         })?,
     };
-    let recorded = recorded.map_err(|error| Refusal::Cluster(CheckError::Failed(error).to_string()))?;
+    let recorded = recorded.map_err(failed)?;
     let mut summary = String::new();
     for ((kind, target), Recorded { cases, unstable }) in KINDS.into_iter().zip(targets).zip(&recorded) {
         let lines = cases.iter().map(|case| serde_json::to_string(case).unwrap_or_default() + "\n");
@@ -83,4 +82,9 @@ pub fn record(arguments: &RecordArguments) -> Result<Conclusion, Refusal> {
     }
     output::print(&format!("{summary}\nrecordings in {}\n", folder.display()))?;
     Ok(Conclusion::Passed)
+}
+
+/// The refusal of a cluster that failed outside of the steps that are compared.
+fn failed(error: tx::Error) -> Refusal {
+    Refusal::Cluster(format!("the cluster failed between cases: {error}"))
 }

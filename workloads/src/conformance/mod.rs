@@ -1,27 +1,83 @@
-//! Comparison of a database with recorded results of a real FoundationDB cluster.
+//! The recorded answers of a real cluster on calm simulated clusters, and as a report.
 //!
-//! `conformance/` of this crate contains the recordings and describes their formats: of the client, of the
-//! directory layer, of the tuple layer, of special keys. [`check`] replays them on a calm simulated cluster,
-//! and [`check_on`] on any database, except that it leaves special keys alone, which manage a cluster;
-//! [`replay`] and [`replay_directories`] replay one case. [`record`] draws scripts for the client and records
-//! a database's results.
+//! The recordings and what replays them are in [`shaketable_fidelity::conformance`]; scripts for more of them
+//! are drawn here.
 
-mod cases;
-mod check;
-mod directories;
-mod format;
-mod record;
-mod replay;
 mod scripts;
-mod special;
-mod tuples;
 
-pub use cases::{Bytes, Case, Selector, Step};
-pub use check::{CheckError, check, check_on};
-pub use directories::{DirectoryCase, DirectoryStep, replay_directories};
-pub use format::{FormatError, Recording, parse};
-pub use record::{Recorded, record, record_simulated};
-pub use replay::{Replayed, prepare, replay};
 pub use scripts::{KINDS, scripts};
-pub use special::{SpecialLine, replay_special};
-pub use tuples::{RecordedElement, TupleCase, replay_tuple};
+
+use shaketable::calm;
+use shaketable_fidelity::conformance::{Recorded, Recording, Replayed, impossible, prepare, record};
+use shaketable_reports::{ConformanceReport, Difference, FileReport, Impossible};
+use shaketable_sim::seed::Seed;
+use shaketable_tx::{Database, Result};
+use std::sync::Arc;
+
+/// Replays recordings, which have names, each on its own calm simulated cluster.
+pub fn check(recordings: Vec<(String, Recording)>) -> Result<ConformanceReport> {
+    let mut files = Vec::new();
+    for (name, recording) in recordings {
+        let recording = Arc::new(recording);
+        let replayed = calm::simulate(move |db| {
+            let recording = recording.clone();
+            async move {
+                if let Recording::Client(_) = *recording {
+                    prepare(&db).await?;
+                }
+                recording.replay(&db).await
+            }
+        });
+        files.push(report(name, replayed?));
+    }
+    Ok(ConformanceReport { files })
+}
+
+/// Replays recordings on `db`, using its whole user keyspace. That of special keys is left out: it manages
+/// the cluster.
+pub async fn check_on<D: Database>(
+    db: &D,
+    recordings: Vec<(String, Recording)>,
+) -> Result<ConformanceReport> {
+    let mut files = Vec::new();
+    for (name, recording) in recordings {
+        if !matches!(recording, Recording::Special(_)) {
+            files.push(report(name, recording.replay(db).await?));
+        }
+    }
+    Ok(ConformanceReport { files })
+}
+
+/// Draws scripts of one kind, and records what a calm simulated cluster answers.
+pub fn record_simulated(seed: Seed, kind: &'static str, count: usize) -> Result<Recorded> {
+    calm::simulate(move |db| async move {
+        prepare(&db).await?;
+        record(&db, scripts(seed, kind, count)).await
+    })
+}
+
+fn report(file: String, replayed: Vec<(String, Replayed)>) -> FileReport {
+    let mut report = FileReport {
+        file,
+        cases: replayed.len() as u64,
+        equal: 0,
+        impossible: Vec::new(),
+        differences: Vec::new(),
+    };
+    for (case, replayed) in replayed {
+        match (replayed, impossible(&case)) {
+            (Replayed::Equal, _) => report.equal += 1,
+            (Replayed::Different(_), Some(reason)) => {
+                report.impossible.push(Impossible { case, reason: reason.to_owned() });
+            }
+            (Replayed::Different(difference), None) => report.differences.push(Difference {
+                case,
+                step: difference.step,
+                what: difference.what,
+                expected: difference.expected,
+                actual: difference.actual,
+            }),
+        }
+    }
+    report
+}

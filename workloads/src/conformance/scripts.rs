@@ -1,8 +1,8 @@
 //! Scripts of transactions, drawn from a seed, whose results depend only on the scripts: not on time, chance
 //! or versions.
 
-use super::cases::{Bytes, Case, Selector, Step};
 use serde_json::{Value, json};
+use shaketable_fidelity::conformance::{Bytes, Case, Selector, Step};
 use shaketable_sim::seed::{Seed, Stream};
 
 /// The kinds of scripts, each with its own file of recordings.

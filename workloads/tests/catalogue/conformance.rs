@@ -1,13 +1,15 @@
 //! The simulated client, the directory layer and the tuple layer return the recorded results of a real
 //! FoundationDB 7.4 cluster and of the official binding.
 
+use shaketable_fidelity::conformance::{Case, read};
 use shaketable_sim::seed::Seed;
-use shaketable_workloads::conformance::{Case, KINDS, check, record_simulated};
+use shaketable_workloads::conformance::{KINDS, check, record_simulated};
 use std::path::Path;
 
 #[test]
 fn every_recorded_case_is_answered_equally() {
-    let report = check(&Path::new(env!("CARGO_MANIFEST_DIR")).join("conformance")).expect("recordings");
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../fidelity/conformance");
+    let report = check(read(&folder).expect("recordings")).expect("a calm cluster answers");
     let text = shaketable_reports::text::conformance(&report);
     assert!(report.files.iter().all(|f| f.differences.is_empty()), "{text}");
     let impossible: Vec<&str> =

@@ -6,7 +6,8 @@ use std::{fs, path::Path};
 #[test]
 fn recordings_are_replayed_and_differences_are_reported() {
     let folder = folder("conformance");
-    let whole = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("conformance/errors.jsonl"));
+    let recordings = Path::new(env!("CARGO_MANIFEST_DIR")).join("../fidelity/conformance");
+    let whole = fs::read_to_string(recordings.join("errors.jsonl"));
     let some: Vec<String> =
         whole.expect("recordings").lines().take(5).map(|line| format!("{line}\n")).collect();
     fs::write(folder.join("some.jsonl"), some.concat()).expect("written");

@@ -13,12 +13,10 @@ mod model;
 mod operations;
 mod planted;
 mod prefixes;
-mod survey;
 
 pub use model::Known;
 pub use operations::{Answer, Names, Op};
 pub use prefixes::{Place, Wish};
-pub use survey::{Layer, Rows, Surveyed, survey};
 
 use bytes::Bytes;
 use client::{path, put, row};
@@ -32,6 +30,7 @@ use shaketable::{
     specimen::{self, At, Content, Specimen},
     workload::{Bug, Outcome},
 };
+use shaketable_fidelity::survey::{Rows, survey};
 use shaketable_layers::directory::{Directories, Error, Path};
 use shaketable_sim::{proto::Mutation, seed::Stream};
 use shaketable_tx::{

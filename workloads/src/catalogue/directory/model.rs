@@ -1,8 +1,9 @@
 //! The sequential model: the directories as a tree.
 
-use super::{Layer, Surveyed, Wish, prefixes::Given};
+use super::{Wish, prefixes::Given};
 use foundationdb_tuple::unpack;
 use shaketable::specimen::Content;
+use shaketable_fidelity::survey::{Layer, Surveyed};
 use shaketable_layers::directory::{Error, PARTITION, Path, VERSION};
 use std::collections::BTreeMap;
 

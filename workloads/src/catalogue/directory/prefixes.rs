@@ -3,9 +3,10 @@
 //! The sequential model leaves the prefix of a new directory open. It then takes the prefix from what the
 //! transaction wrote, unless the allocator was not allowed to give it.
 
-use super::{Known, Rows, operations::CONTENT, survey::node};
+use super::{Known, operations::CONTENT};
 use bytes::Bytes;
 use foundationdb_tuple::pack;
+use shaketable_fidelity::survey::{Rows, node};
 use shaketable_layers::directory::{Error, Path};
 use shaketable_sim::proto::Mutation;
 use std::collections::BTreeSet;

@@ -6,9 +6,8 @@
 //! for keys of the system, `write b'NAME' b'value' -> committed` for a transaction of one write (`None`
 //! clears).
 
-use super::Replayed;
+use super::{Difference, Replayed};
 use serde_json::Value;
-use shaketable_reports::Difference;
 use shaketable_tx::{
     Database, Error, Isolation, RangeOption, Result, Transaction, TransactionOption, strinc,
 };
@@ -212,7 +211,6 @@ pub async fn replay_special<D: Database>(db: &D, line: &SpecialLine) -> Result<R
         return Ok(Replayed::Equal);
     }
     Ok(Replayed::Different(Difference {
-        case: line.call.clone(),
         step: None,
         what: line.call.clone(),
         expected: line.answer.clone(),

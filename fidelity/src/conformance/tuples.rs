@@ -1,10 +1,9 @@
 //! Recorded tuples, as packed by the official tuple layer.
 
-use super::{Bytes, Replayed};
+use super::{Bytes, Difference, Replayed};
 use foundationdb_tuple::{Element, PackError, Versionstamp, pack, unpack};
 use num_bigint::BigInt;
 use serde::Deserialize;
-use shaketable_reports::Difference;
 use std::collections::BTreeMap;
 use uuid::Uuid;
 
@@ -73,15 +72,9 @@ fn all(elements: &[RecordedElement]) -> Option<Vec<Element<'static>>> {
 }
 
 /// Packs the tuple of a case, and unpacks the recorded bytes; both must be equal.
-pub fn replay_tuple(id: String, case: &TupleCase) -> Replayed {
+pub fn replay_tuple(case: &TupleCase) -> Replayed {
     let different = |what: &str, expected: String, actual: String| {
-        Replayed::Different(Difference {
-            case: id.clone(),
-            step: None,
-            what: what.to_owned(),
-            expected,
-            actual,
-        })
+        Replayed::Different(Difference { step: None, what: what.to_owned(), expected, actual })
     };
     let tuple = format!("{:?}", case.tuple);
     let (Some(elements), Some(recorded)) = (all(&case.tuple), case.packed.decode(&BTreeMap::new())) else {

@@ -3,7 +3,6 @@
 use super::cases::{Bytes, Case, Selector, Step};
 use futures::future::{BoxFuture, Either, FutureExt, MaybeDone, maybe_done, select};
 use serde_json::{Value, json};
-use shaketable_reports::Difference;
 use shaketable_tx::{
     ConflictRangeType, Database, Error, Isolation, KeySelector, KeyValue, MutationType, RangeOption, Result,
     StreamingMode, Transaction, TransactionOption,
@@ -17,6 +16,19 @@ pub enum Replayed {
     Equal,
     /// The first difference.
     Different(Difference),
+}
+
+/// A result that is not the recorded one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Difference {
+    /// The step, from 0; `None` if the final keyspace differs, and in a case without steps.
+    pub step: Option<usize>,
+    /// The call of that step.
+    pub what: String,
+    /// The recorded result.
+    pub expected: String,
+    /// The result of the replay.
+    pub actual: String,
 }
 
 const READ_CONFLICTS: &[u8] = b"\xff\xff/transaction/read_conflict_range/";
@@ -47,7 +59,6 @@ pub async fn replay<D: Database>(db: &D, case: &Case) -> Result<Replayed> {
         let actual = replay.perform(step).await;
         if !replay.agrees(step, &actual) {
             return Ok(Replayed::Different(Difference {
-                case: case.id.clone(),
                 step: Some(number),
                 what: describe(step),
                 expected: step.expect.to_string(),
@@ -68,7 +79,6 @@ pub async fn replay<D: Database>(db: &D, case: &Case) -> Result<Replayed> {
         return Ok(Replayed::Equal);
     }
     Ok(Replayed::Different(Difference {
-        case: case.id.clone(),
         step: None,
         what: "final keyspace".to_owned(),
         expected: json!(case.last.iter().map(|(k, v)| [&k.0, &v.0]).collect::<Vec<_>>()).to_string(),

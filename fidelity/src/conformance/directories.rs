@@ -1,15 +1,14 @@
 //! Recorded cases of the official directory layer, replayed with this project's layer.
 
 use super::{
-    Bytes, Replayed,
+    Bytes, Difference, Replayed,
     replay::{keyspace, set_keyspace},
 };
-use crate::catalogue::directory::{Layer, Rows, Surveyed, survey};
+use crate::survey::{Layer, Rows, Surveyed, survey};
 use foundationdb_tuple::unpack;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use shaketable_layers::directory::{CandidateSeed, Directories, Directory, Error};
-use shaketable_reports::Difference;
 use shaketable_tx::{self as tx, Database, Isolation::Serializable, RetryError, Transaction};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -56,8 +55,7 @@ pub async fn replay_directories<D: Database>(db: &D, case: &DirectoryCase) -> tx
     set_keyspace(db, &[]).await?;
     let mut prefixes = Prefixes::of(case);
     let different = |step, what: &str, expected: String, actual: String| {
-        let (case, what) = (case.id.clone(), what.to_owned());
-        Ok(Replayed::Different(Difference { case, step, what, expected, actual }))
+        Ok(Replayed::Different(Difference { step, what: what.to_owned(), expected, actual }))
     };
     for (number, step) in case.steps.iter().enumerate() {
         let actual = perform(db, case, step, CandidateSeed(number as u64)).await?;

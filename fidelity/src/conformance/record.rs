@@ -1,8 +1,6 @@
 //! Recording: scripts performed on a database, with their results, in the format that is checked.
 
-use super::{Case, Replayed, prepare, replay, replay::record as record_case, scripts};
-use shaketable::calm;
-use shaketable_sim::seed::Seed;
+use super::{Case, Replayed, replay, replay::record as record_case};
 use shaketable_tx::{Database, Result};
 
 /// Cases for which a database returns the same results each time.
@@ -15,10 +13,10 @@ pub struct Recorded {
     pub unstable: usize,
 }
 
-/// Draws scripts of one kind and performs each twice on `db`, using its whole user keyspace.
-pub async fn record<D: Database>(db: &D, seed: Seed, kind: &str, count: usize) -> Result<Recorded> {
+/// Performs each script, a case without its results, twice on `db`, using its whole user keyspace.
+pub async fn record<D: Database>(db: &D, scripts: Vec<Case>) -> Result<Recorded> {
     let mut recorded = Recorded::default();
-    for script in scripts(seed, kind, count) {
+    for script in scripts {
         let case = record_case(db, script).await?;
         match replay(db, &case).await? {
             Replayed::Equal => recorded.cases.push(case),
@@ -26,12 +24,4 @@ pub async fn record<D: Database>(db: &D, seed: Seed, kind: &str, count: usize) -
         }
     }
     Ok(recorded)
-}
-
-/// Like [`record`], on a calm simulated cluster.
-pub fn record_simulated(seed: Seed, kind: &'static str, count: usize) -> Result<Recorded> {
-    calm::simulate(move |db| async move {
-        prepare(&db).await?;
-        record(&db, seed, kind, count).await
-    })
 }

@@ -146,7 +146,8 @@ impl Surveyor {
     }
 }
 
-pub(super) fn node(nodes: &[u8], prefix: &[u8]) -> Subspace {
+/// The subspace of the node of the directory with this prefix, whose nodes are stored below `nodes`.
+pub fn node(nodes: &[u8], prefix: &[u8]) -> Subspace {
     Subspace::from_bytes(nodes).subspace(&TupleBytes::from(prefix))
 }
 

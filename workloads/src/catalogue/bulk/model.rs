@@ -141,7 +141,8 @@ impl Bulk {
                 "a batch of up to {} rows led to {found:?}, it should lead to {:?}",
                 self.batch,
                 expected.progress()
-            ).into());
+            )
+            .into());
         }
         *model = expected;
         Ok(())

@@ -75,7 +75,10 @@ impl Model {
                 let renewed = old.map(|(token, revision, held)| (token, revision + 1, held));
                 match mine(at) && new == renewed && old.is_some_and(|(_, _, held)| held) {
                     true => Ok(()),
-                    false => Err(format!("changed the lease {old:?} to {new:?}, and holds it: {}", mine(at)).into()),
+                    false => {
+                        Err(format!("changed the lease {old:?} to {new:?}, and holds it: {}", mine(at))
+                            .into())
+                    }
                 }
             }
             (Op::Work(_), [], [], [], [item], [at]) if item.0 == *at && lease(&after, at).is_none() => {
@@ -83,7 +86,8 @@ impl Model {
                     return Err(format!(
                         "acknowledged {item:?}, which is held by {:?}",
                         self.holders.get(at)
-                    ).into());
+                    )
+                    .into());
                 }
                 if !self.acknowledged.insert(item.1) {
                     return Err(format!("acknowledged {item:?} again").into());
@@ -107,7 +111,8 @@ impl Model {
                 "no step of the queue: put {put:?}, left {left:?}, claimed {claimed:?}, ended {ended:?}, \
                  changed the leases {changed:?} from {:?} to {:?}",
                 before.leases, after.leases
-            ).into()),
+            )
+            .into()),
         }
     }
 

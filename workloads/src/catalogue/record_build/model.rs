@@ -113,7 +113,8 @@ fn changed_states(op: &Op, before: &States, after: &States) -> Result<(), Misfit
             return Err(format!(
                 "changed the state of index {} from {} to {}",
                 definition.name, change.0, change.1
-            ).into());
+            )
+            .into());
         }
     }
     Ok(())
@@ -142,7 +143,8 @@ fn looked(model: &Model, step: &Step<'_, RecordBuild>) -> Result<(), Misfit> {
     match fits {
         true => Ok(()),
         false => {
-            Err(format!("returned {answer:?} and committed nothing, with the states {:?}", model.states).into())
+            Err(format!("returned {answer:?} and committed nothing, with the states {:?}", model.states)
+                .into())
         }
     }
 }

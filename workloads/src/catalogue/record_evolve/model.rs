@@ -62,7 +62,9 @@ impl Model {
         if let Some(value) = written(mutations, &saved_key()) {
             let saved = place(saved_version(value))?;
             if saved != self.saved + 1 {
-                return Err(format!("saved version {saved} of the meta-data over version {}", self.saved).into());
+                return Err(
+                    format!("saved version {saved} of the meta-data over version {}", self.saved).into()
+                );
             }
             self.saved = saved;
         }
@@ -176,6 +178,7 @@ fn looked(model: &Model, step: &Step<'_, RecordEvolve>) -> Result<(), Misfit> {
         false => Err(format!(
             "returned {answer:?} and committed nothing; the store has version {}, {} is saved",
             model.opened, model.saved
-        ).into()),
+        )
+        .into()),
     }
 }

@@ -174,7 +174,9 @@ impl Model {
             for entry in self.now.entries(feed).iter().filter(|entry| entry.version <= last.version) {
                 let times = seen.iter().filter(|seen| **seen == entry).count();
                 if times != 1 {
-                    return Err(format!("client {client} has read {entry:?} of {feed:?} {times} times").into());
+                    return Err(
+                        format!("client {client} has read {entry:?} of {feed:?} {times} times").into()
+                    );
                 }
             }
         }
@@ -193,7 +195,8 @@ impl Model {
         match page.entries == expected && ends_well {
             true => Ok(()),
             false => {
-                Err(format!("{page:?}: of {all} entries that follow, it should begin with {expected:?}").into())
+                Err(format!("{page:?}: of {all} entries that follow, it should begin with {expected:?}")
+                    .into())
             }
         }
     }

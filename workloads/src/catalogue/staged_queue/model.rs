@@ -65,7 +65,9 @@ impl Model {
                 let new: Vec<_> = new.map(|(p, n)| (*p, *n)).collect();
                 expected.items.extend(new.iter().copied());
                 if after != expected || new.iter().map(|(_, name)| *name).collect::<Vec<_>>() != names {
-                    return Err(format!("led from {before:?} to {after:?}, it should lead to {expected:?}").into());
+                    return Err(
+                        format!("led from {before:?} to {after:?}, it should lead to {expected:?}").into()
+                    );
                 }
                 match step.answer {
                     Some(answer) if *answer != Answer::Dealt(dealt.clone()) => {
@@ -99,11 +101,15 @@ impl Model {
                     && removed == expected.taken
                     && registered.len() == expected.registered;
                 if !fits {
-                    return Err(format!("put {names:?}, removed {removed:?}, registered {registered:?}").into());
+                    return Err(
+                        format!("put {names:?}, removed {removed:?}, registered {registered:?}").into()
+                    );
                 }
                 match step.answer {
                     Some(answer) if *answer != Answer::Parts(expected.answers.clone()) => {
-                        return Err(format!("returned {answer:?}, it should return {:?}", expected.answers).into());
+                        return Err(
+                            format!("returned {answer:?}, it should return {:?}", expected.answers).into()
+                        );
                     }
                     _ => {}
                 }
@@ -164,7 +170,8 @@ impl Model {
             _ => Err(format!(
                 "no step of the queue: put {put:?}, removed {removed:?}, registered {registered:?}, served \
                  {served:?}, parked {parked:?}, fetched {fetched:?}"
-            ).into()),
+            )
+            .into()),
         }
     }
 

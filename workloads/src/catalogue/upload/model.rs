@@ -109,7 +109,9 @@ impl Upload {
             _ if committed && read_only => Err("committed a write".to_owned().into()),
             _ if is_refused => Ok(()),
             // An operation that changes nothing commits nothing visible.
-            _ if !committed && after != *model => Err("returned, but nothing was committed".to_owned().into()),
+            _ if !committed && after != *model => {
+                Err("returned, but nothing was committed".to_owned().into())
+            }
             _ => {
                 *model = after;
                 Ok(())

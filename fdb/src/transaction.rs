@@ -72,12 +72,12 @@ fn mode(mode: StreamingMode) -> options::StreamingMode {
 }
 
 /// A key or a value of a batch, in the C client's memory.
-struct Part<const VALUE: bool> {
+struct BatchBytes<const VALUE: bool> {
     batch: Arc<FdbValues>,
     row: usize,
 }
 
-impl<const VALUE: bool> AsRef<[u8]> for Part<VALUE> {
+impl<const VALUE: bool> AsRef<[u8]> for BatchBytes<VALUE> {
     fn as_ref(&self) -> &[u8] {
         let row = &self.batch[self.row];
         if VALUE { row.value() } else { row.key() }
@@ -87,8 +87,8 @@ impl<const VALUE: bool> AsRef<[u8]> for Part<VALUE> {
 fn rows(values: FdbValues) -> RangeBatch {
     let (more, batch) = (values.more(), Arc::new(values));
     let row = |row| KeyValue {
-        key: Bytes::from_owner(Part::<false> { batch: batch.clone(), row }),
-        value: Bytes::from_owner(Part::<true> { batch: batch.clone(), row }),
+        key: Bytes::from_owner(BatchBytes::<false> { batch: batch.clone(), row }),
+        value: Bytes::from_owner(BatchBytes::<true> { batch: batch.clone(), row }),
     };
     RangeBatch { rows: (0..batch.len()).map(row).collect(), more }
 }

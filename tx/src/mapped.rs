@@ -44,7 +44,7 @@ pub struct MappedBatch {
 
 /// The replacement of an element of a mapper.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Part {
+enum MapperElement {
     /// The element itself, encoded.
     Literal(Bytes),
     /// An element of the row's key or else of its value; `None` if the index is not a number.
@@ -53,7 +53,7 @@ enum Part {
 
 /// A parsed mapper.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Mapper(Vec<Part>);
+pub struct Mapper(Vec<MapperElement>);
 
 impl Mapper {
     /// Parses the mapper that `tuple` encodes. Fails with 2043 if it is not a tuple, with 2032 if `{...}` is
@@ -69,7 +69,7 @@ impl Mapper {
                 Some(b"{...}") if Some(at) != last => return Err(Error::MAPPER_BAD_RANGE_DESCRIPTOR),
                 Some(b"{...}") => is_range = true,
                 Some(text) => parts.push(part(raw, text)),
-                None => parts.push(Part::Literal(Bytes::copy_from_slice(raw))),
+                None => parts.push(MapperElement::Literal(Bytes::copy_from_slice(raw))),
             }
         }
         if is_range { Ok(Mapper(parts)) } else { Err(Error::UNSUPPORTED_OPERATION) }
@@ -81,8 +81,8 @@ impl Mapper {
         let mut prefix = Vec::new();
         for part in &self.0 {
             match part {
-                Part::Literal(raw) => prefix.extend_from_slice(raw),
-                Part::Element { of_key, index } => {
+                MapperElement::Literal(raw) => prefix.extend_from_slice(raw),
+                MapperElement::Element { of_key, index } => {
                     let index = index.ok_or(Error::MAPPER_BAD_INDEX)?;
                     let (tuple, error) = match of_key {
                         true => (&row.key, Error::KEY_NOT_TUPLE),
@@ -99,7 +99,7 @@ impl Mapper {
 }
 
 /// The replacement of a string element of a mapper.
-fn part(raw: &[u8], text: &[u8]) -> Part {
+fn part(raw: &[u8], text: &[u8]) -> MapperElement {
     let unescaped = replace(&replace(text, b"{{", b'{'), b"}}", b'}');
     if unescaped.len() != text.len() {
         // It becomes a byte string, whether it was text or bytes.
@@ -111,13 +111,13 @@ fn part(raw: &[u8], text: &[u8]) -> Part {
             }
         }
         literal.push(0);
-        return Part::Literal(literal.into());
+        return MapperElement::Literal(literal.into());
     }
     match text {
         [b'{', kind @ (b'K' | b'V'), b'[', index @ .., b']', b'}'] if !index.is_empty() => {
-            Part::Element { of_key: *kind == b'K', index: number(index) }
+            MapperElement::Element { of_key: *kind == b'K', index: number(index) }
         }
-        _ => Part::Literal(Bytes::copy_from_slice(raw)),
+        _ => MapperElement::Literal(Bytes::copy_from_slice(raw)),
     }
 }
 

@@ -21,18 +21,18 @@ use std::{
     path::Path,
 };
 
-/// How long a journal may become, bytes. What is asked after that is not in it.
+/// The maximum length of a journal, bytes. Later requests are not recorded.
 const LONGEST: usize = 1 << 30;
 
-/// How many steps are made at most after the end of a journal, for what was still waited for.
+/// The most steps that a replay makes after the end of the journal, for calls that were still waited for.
 const MOST_AFTER: u32 = 300_000;
 
-/// How many bytes wait at most to be written.
+/// How many bytes are buffered at most.
 const MOST_WAITING: usize = 64 << 10;
 
 /// An entry: the steps since the one before, and what happened.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
-struct Entry(u64, Event);
+struct JournalEntry(u64, Event);
 
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 enum Event {
@@ -57,7 +57,7 @@ pub struct Journal {
 }
 
 impl Journal {
-    /// Begins a journal. If it cannot be written, that is said, and the run goes on without one.
+    /// Begins a journal. If it cannot be written, standard error says so, and the run continues without one.
     pub fn create(path: &Path, settings: &Settings) -> Journal {
         let begun = File::create(path).and_then(|mut file| {
             writeln!(file, "{}", settings.again())?;
@@ -67,14 +67,14 @@ impl Journal {
         Journal { file, waiting: Vec::new(), length: 0, steps: 0 }
     }
 
-    /// Something was asked.
+    /// Records a message of the program.
     pub fn asked(&mut self, message: &Message) {
         if let (Some(_), Some(request)) = (&self.file, request(message)) {
             self.add(Event::Asked(request));
         }
     }
 
-    /// Virtual time is about to follow the wall clock.
+    /// Records that virtual time is about to follow the wall clock.
     pub fn follows(&mut self, nanos: Nanos) {
         self.add(Event::Follows(nanos));
     }
@@ -96,7 +96,9 @@ impl Journal {
         }
         let is_cut = event == Event::Cut;
         // What a program can ask has an encoding.
-        let Ok(entry) = postcard::to_stdvec(&Entry(std::mem::take(&mut self.steps), event)) else { return };
+        let Ok(entry) = postcard::to_stdvec(&JournalEntry(std::mem::take(&mut self.steps), event)) else {
+            return;
+        };
         self.length += entry.len();
         self.waiting.extend_from_slice(&entry);
         if self.waiting.len() > MOST_WAITING {
@@ -109,7 +111,8 @@ impl Journal {
         }
     }
 
-    /// Writes what waits. To be called before an answer is given: the program may end with it.
+    /// Writes the buffered entries. Must be called before an answer is delivered, because the program may
+    /// then end.
     pub fn flush(&mut self) {
         if let (Some(file), false) = (&mut self.file, self.waiting.is_empty())
             && let Err(error) = file.write_all(&self.waiting)
@@ -125,7 +128,7 @@ fn cannot_write(error: &io::Error) {
     complain(&format!("cannot write the journal of the run: {error}"));
 }
 
-/// The request that a message stands for. Nobody of the process kills clients.
+/// The request in a message. Only a server kills clients, and such messages are not recorded.
 fn request(message: &Message) -> Option<Request> {
     Some(match message {
         Message::Open(id, _) => Request::Open(*id),
@@ -139,7 +142,7 @@ fn request(message: &Message) -> Option<Request> {
     })
 }
 
-/// The message that a request stands for; nobody waits for its answer.
+/// The message of a recorded request. Its answer is dropped.
 fn message(request: Request, versions: &ReadVersions) -> Message {
     match request {
         Request::Open(id) => Message::Open(id, versions.clone()),
@@ -152,12 +155,12 @@ fn message(request: Request, versions: &ReadVersions) -> Message {
     }
 }
 
-/// A journal that is performed again.
+/// The reader of a journal whose run is performed again.
 pub struct Script {
     bytes: Vec<u8>,
     /// Where the next entry begins.
     at: usize,
-    next: Option<Entry>,
+    next: Option<JournalEntry>,
     is_cut: bool,
     /// The steps after the end.
     after: u32,
@@ -166,8 +169,8 @@ pub struct Script {
 }
 
 impl Script {
-    /// Reads a journal: what determined the run, and what was asked. `None` if its first line is not whole,
-    /// so that nothing was asked.
+    /// Reads a journal: the settings and the requests of the run. `None` if its first line is incomplete: the
+    /// run then had no requests.
     pub fn read(bytes: Vec<u8>) -> Option<(Settings, Script)> {
         let at = bytes.iter().position(|byte| *byte == b'\n')?;
         let line = std::str::from_utf8(&bytes[..at]).ok()?;
@@ -188,31 +191,32 @@ impl Script {
         Some((settings, script))
     }
 
-    /// Whether more was asked than the journal has.
+    /// Whether the run had requests that the journal does not have.
     pub fn is_cut(&self) -> bool {
         self.is_cut
     }
 
-    /// Reads the next entry; none at the end, where one may be torn.
+    /// Reads the next entry; none at the end, where the last entry may be incomplete.
     fn turn(&mut self) {
         let read = postcard::take_from_bytes(&self.bytes[self.at..]).ok();
-        self.next = read.map(|(entry, rest): (Entry, _)| {
+        self.next = read.map(|(entry, rest): (JournalEntry, _)| {
             self.at = self.bytes.len() - rest.len();
             entry
         });
-        self.is_cut |= matches!(self.next, Some(Entry(_, Event::Cut)));
+        self.is_cut |= matches!(self.next, Some(JournalEntry(_, Event::Cut)));
     }
 
-    /// Asks what was asked before the next step. The program ends where it stopped the network; without that,
-    /// what it waited for is given to it.
+    /// Sends the requests that were made before the next step. The run ends where the program stopped the
+    /// network; if it did not, the answers that it waited for are still delivered.
     pub fn ask(&mut self, inbox: &Inbox) {
-        while let Some(Entry(0, Event::Asked(_))) = self.next {
-            if let Some(Entry(_, Event::Asked(request))) = self.next.take() {
+        while let Some(JournalEntry(0, Event::Asked(_))) = self.next {
+            if let Some(JournalEntry(_, Event::Asked(request))) = self.next.take() {
                 inbox.push(message(request, &self.versions));
             }
             self.turn();
         }
-        if matches!(self.next, Some(Entry(0, Event::Stopped | Event::Cut))) || self.after > MOST_AFTER {
+        if matches!(self.next, Some(JournalEntry(0, Event::Stopped | Event::Cut))) || self.after > MOST_AFTER
+        {
             inbox.stop();
         }
     }
@@ -220,14 +224,14 @@ impl Script {
     /// There was a step.
     pub fn stepped(&mut self) {
         match &mut self.next {
-            Some(Entry(steps, _)) => *steps = steps.saturating_sub(1),
+            Some(JournalEntry(steps, _)) => *steps = steps.saturating_sub(1),
             None => self.after += 1,
         }
     }
 
     /// How far virtual time followed the wall clock in the next step, if it did.
     pub fn follows(&mut self) -> Option<Nanos> {
-        let Some(Entry(0, Event::Follows(nanos))) = self.next else { return None };
+        let Some(JournalEntry(0, Event::Follows(nanos))) = self.next else { return None };
         self.turn();
         Some(nanos)
     }

@@ -8,7 +8,7 @@ use std::fmt;
 const MOST: u16 = 50;
 
 /// The numbers that can be fixed: the name, the place in a configuration, and the least number.
-const NUMBERS: [(&str, Place, u16); 7] = [
+const NUMBERS: [(&str, NumberField, u16); 7] = [
     ("storage_servers", |config| &mut config.storage_servers, 1),
     ("replicas", |config| &mut config.replicas, 1),
     ("logs", |config| &mut config.logs, 1),
@@ -18,7 +18,7 @@ const NUMBERS: [(&str, Place, u16); 7] = [
     ("spares", |config| &mut config.spares, 0),
 ];
 
-type Place = fn(&mut ClusterConfig) -> &mut u16;
+type NumberField = fn(&mut ClusterConfig) -> &mut u16;
 
 /// Numbers of a cluster that are fixed, in the order of [`NUMBERS`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

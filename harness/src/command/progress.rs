@@ -12,7 +12,7 @@ const DRAW_EVERY: u64 = 100_000_000;
 
 /// The progress of some named parts of the work.
 pub struct Progress {
-    parts: Vec<Part>,
+    parts: Vec<BarState>,
     what: (&'static str, &'static str),
     failed: &'static str,
     bars: Option<MultiProgress>,
@@ -20,7 +20,7 @@ pub struct Progress {
     last_update: u64,
 }
 
-struct Part {
+struct BarState {
     total: u64,
     done: u64,
     failed: u64,
@@ -45,7 +45,7 @@ impl Progress {
             bar.set_style(style.clone());
             bar.set_prefix(format!("{name:width$}"));
             bar.tick();
-            Part { total: *total, done: 0, failed: 0, bar }
+            BarState { total: *total, done: 0, failed: 0, bar }
         };
         let parts = parts.iter().map(part).collect();
         let now = cost::wall();
@@ -87,7 +87,7 @@ impl Progress {
     }
 
     fn line(&self, elapsed: u64) -> String {
-        let sum = |f: fn(&Part) -> u64| self.parts.iter().map(f).fold(0, u64::saturating_add);
+        let sum = |f: fn(&BarState) -> u64| self.parts.iter().map(f).fold(0, u64::saturating_add);
         format!(
             "{} of {}, {} {}, {:.0} s",
             count(sum(|p| p.done)),

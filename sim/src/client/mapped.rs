@@ -48,13 +48,13 @@ struct Asked {
 }
 
 /// Its result: the rows, and for each row the range that it maps to.
-struct Found {
+struct MappedRows {
     batch: Batch,
     secondary: Vec<(KeyRange, Batch)>,
 }
 
 impl Asked {
-    async fn read(&self, mapper: &[u8]) -> Result<Found> {
+    async fn read(&self, mapper: &[u8]) -> Result<MappedRows> {
         let version = self.version.clone().get().await?;
         let connection = &self.inner.client.connection;
         let mut end = self.end.clone();
@@ -85,7 +85,7 @@ impl Asked {
             (batch.more, batch.read_through, batch.read_through_end) = (true, None, self.reverse);
             batch.read_to_begin &= !self.reverse;
         }
-        Ok(Found { batch, secondary })
+        Ok(MappedRows { batch, secondary })
     }
 
     /// Reads all keys that start with `prefix`.
@@ -102,7 +102,7 @@ impl Asked {
     }
 
     /// Adds the read ranges to the conflict ranges, and the reads to the history.
-    fn note(&self, state: &mut State, found: &Found) -> Result<()> {
+    fn note(&self, state: &mut State, found: &MappedRows) -> Result<()> {
         let primary = conflict::of_range(&self.begin, &self.end, self.reverse, &found.batch, &self.max);
         state.read_unwritten(primary)?;
         for (range, batch) in &found.secondary {
@@ -182,7 +182,7 @@ impl SimTransaction {
             state.record.replied(round_trips);
             asked.note(&mut state, &found)?;
             drop(state);
-            let Found { batch, secondary } = found;
+            let MappedRows { batch, secondary } = found;
             let row = |(parent, (range, found)): (KeyValue, (KeyRange, Batch))| MappedRow {
                 parent,
                 begin: range.begin,

@@ -57,25 +57,26 @@ impl Script {
     }
 }
 
-/// Where a client is: its operation, and the opportunities that each family has had in it.
-struct Place {
+/// The position of a client: its operation, and the number of opportunities that each family has had in it.
+struct ClientPosition {
     operation: Option<u32>,
     opportunities: [u32; Family::ALL.len()],
 }
 
 /// Where all clients are.
 #[derive(Default)]
-pub(super) struct Places(BTreeMap<ClientId, Place>);
+pub(super) struct Places(BTreeMap<ClientId, ClientPosition>);
 
 impl Places {
-    fn of(&mut self, client: ClientId) -> &mut Place {
-        let start = || Place { operation: None, opportunities: [0; Family::ALL.len()] };
+    fn of(&mut self, client: ClientId) -> &mut ClientPosition {
+        let start = || ClientPosition { operation: None, opportunities: [0; Family::ALL.len()] };
         self.0.entry(client).or_insert_with(start)
     }
 
     /// The client begins an operation.
     pub(super) fn begin(&mut self, client: ClientId, operation: u32) {
-        *self.of(client) = Place { operation: Some(operation), opportunities: [0; Family::ALL.len()] };
+        *self.of(client) =
+            ClientPosition { operation: Some(operation), opportunities: [0; Family::ALL.len()] };
     }
 
     /// Counts an opportunity, and names it.

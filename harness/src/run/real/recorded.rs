@@ -155,7 +155,7 @@ impl<D: Database> Database for Recorded<D> {
     fn create_transaction(&self) -> Result<RecordedTransaction<D>> {
         let inner = self.0.inner.create_transaction()?;
         let operation = *self.0.operation.lock();
-        let record = Record::new(operation, self.0.client, self.0.history.clone());
+        let record = AttemptRecord::new(operation, self.0.client, self.0.history.clone());
         Ok(RecordedTransaction { inner, shared: self.0.clone(), record: Arc::new(Mutex::new(record)) })
     }
 
@@ -169,7 +169,7 @@ impl<D: Database> Database for Recorded<D> {
 }
 
 /// The current attempt. It is added to the history when it ends in any way.
-struct Record {
+struct AttemptRecord {
     history: Arc<SharedHistory>,
     client: ClientId,
     operation: Option<u32>,
@@ -197,9 +197,9 @@ struct Record {
     ended: Nanos,
 }
 
-impl Record {
-    fn new(operation: Option<u32>, client: ClientId, history: Arc<SharedHistory>) -> Record {
-        Record {
+impl AttemptRecord {
+    fn new(operation: Option<u32>, client: ClientId, history: Arc<SharedHistory>) -> AttemptRecord {
+        AttemptRecord {
             history,
             client,
             operation,
@@ -224,7 +224,7 @@ impl Record {
 
     /// Adds this attempt to the history and begins the next one.
     fn next(&mut self) {
-        let mut next = Record::new(self.operation, self.client, self.history.clone());
+        let mut next = AttemptRecord::new(self.operation, self.client, self.history.clone());
         next.number = self.number + 1;
         next.version_requested = self.called_meanwhile;
         drop(std::mem::replace(self, next));
@@ -249,7 +249,7 @@ impl Record {
     }
 }
 
-impl Drop for Record {
+impl Drop for AttemptRecord {
     fn drop(&mut self) {
         if self.calls.is_empty() && self.read_version.is_none() && self.commit_sent.is_none() {
             return;
@@ -281,7 +281,7 @@ impl Drop for Record {
 pub struct RecordedTransaction<D: Database> {
     inner: PrefixedTransaction<D::Transaction>,
     shared: Arc<Shared<D>>,
-    record: Arc<Mutex<Record>>,
+    record: Arc<Mutex<AttemptRecord>>,
 }
 
 impl<D: Database> Clone for RecordedTransaction<D> {

@@ -27,7 +27,7 @@ const MOST_ROWS: usize = 8;
 const MOST_BYTES: usize = 64;
 
 /// One or more lines of the transcript, at one point in time.
-struct Entry {
+struct TranscriptEntry {
     at: Nanos,
     who: String,
     text: String,
@@ -45,7 +45,7 @@ pub(super) fn transcript(
     let (mut calls, mut returns) = (Vec::new(), Vec::new());
     for (client, (list, planned)) in operations.iter().zip(&plan.operations).enumerate() {
         for (index, (operation, op)) in list.iter().zip(planned).enumerate() {
-            let entry = |at, text| Entry { at, who: who(ClientId(client as u16)), text };
+            let entry = |at, text| TranscriptEntry { at, who: who(ClientId(client as u16)), text };
             calls.push(entry(operation.called, format!("operation {index} begins: {op:?}")));
             let how = operation.outcome.as_ref().map(outcome);
             returns.extend(how.map(|how| entry(operation.returned, format!("operation {index} {how}"))));
@@ -56,13 +56,14 @@ pub(super) fn transcript(
 
 /// The transcript with these entries of the operations.
 fn text_of(
-    calls: Vec<Entry>,
-    returns: Vec<Entry>,
+    calls: Vec<TranscriptEntry>,
+    returns: Vec<TranscriptEntry>,
     history: &History,
     events: &[Event],
     machine: &dyn Fn(NodeId) -> String,
 ) -> String {
-    let mut entries: Vec<Entry> = events.iter().filter_map(|event| of_event(event, machine)).collect();
+    let mut entries: Vec<TranscriptEntry> =
+        events.iter().filter_map(|event| of_event(event, machine)).collect();
     entries.extend(calls);
     let truth = Truth::of(history);
     for (id, attempt) in history.attempts.iter().enumerate() {
@@ -72,7 +73,7 @@ fn text_of(
     entries.extend(returns);
     // A stable sort: at equal times an operation begins, then its attempts end, then it returns.
     entries.sort_by_key(|entry| entry.at);
-    entries.iter().fold(String::new(), |mut text, Entry { at, who, text: entry }| {
+    entries.iter().fold(String::new(), |mut text, TranscriptEntry { at, who, text: entry }| {
         for (i, line) in entry.lines().enumerate() {
             let _ = match i {
                 0 => writeln!(text, "{:>11.6} s  {who:<10}  {line}", *at as f64 / 1e9),
@@ -83,7 +84,7 @@ fn text_of(
     })
 }
 
-fn of_event(event: &Event, machine: &dyn Fn(NodeId) -> String) -> Option<Entry> {
+fn of_event(event: &Event, machine: &dyn Fn(NodeId) -> String) -> Option<TranscriptEntry> {
     let text = match event.kind {
         Kind::Fault => {
             let family = Family::ALL.iter().find(|family| **family as u64 == event.a)?;
@@ -102,7 +103,7 @@ fn of_event(event: &Event, machine: &dyn Fn(NodeId) -> String) -> Option<Entry> 
         _ => return None,
     };
     let who = if event.kind == Kind::Fault { "fault" } else { "cluster" };
-    Some(Entry { at: event.at, who: who.to_owned(), text })
+    Some(TranscriptEntry { at: event.at, who: who.to_owned(), text })
 }
 
 pub(super) fn outcome(outcome: &Outcome<AnyValue>) -> String {
@@ -114,7 +115,7 @@ pub(super) fn outcome(outcome: &Outcome<AnyValue>) -> String {
     }
 }
 
-fn of_attempt(id: usize, attempt: &Attempt, history: &History, truth: &Truth) -> Entry {
+fn of_attempt(id: usize, attempt: &Attempt, history: &History, truth: &Truth) -> TranscriptEntry {
     let mut text = format!("  attempt {id}");
     if let Some(operation) = attempt.operation {
         let _ = write!(text, " of operation {operation}");
@@ -130,7 +131,7 @@ fn of_attempt(id: usize, attempt: &Attempt, history: &History, truth: &Truth) ->
         let _ = write!(text, "\n    {}", of_call(call));
     }
     let _ = write!(text, "\n    => {}", end(id, attempt, history, truth));
-    Entry { at: attempt.ended, who: who(attempt.client), text }
+    TranscriptEntry { at: attempt.ended, who: who(attempt.client), text }
 }
 
 /// How an attempt ended, in words.
@@ -589,7 +590,7 @@ mod tests {
 
     #[test]
     fn a_transcript_shows_operations_attempts_and_faults_by_time() {
-        let entry = |at, client, text: &str| Entry { at, who: who(client), text: text.to_owned() };
+        let entry = |at, client, text: &str| TranscriptEntry { at, who: who(client), text: text.to_owned() };
         let mut story = Story::default();
         let mut record = |client, operation, ended, version: Option<Version>, calls| {
             let (_, attempt) = story.attempt(0, calls);

@@ -36,7 +36,7 @@ impl Search<'_> {
         }
     }
 
-    /// Makes delays even, so that the order of what happens follows from the plan.
+    /// Makes durations constant, so that the order of events follows from the plan.
     pub(super) fn simplify_schedule(&mut self) {
         let count = self.best.cluster.durations().len();
         if !self.even(&(0..count).collect::<Vec<_>>(), MANY) && !self.put_in_order() {
@@ -50,13 +50,13 @@ impl Search<'_> {
         }
     }
 
-    /// Lets some durations be the same at all times.
+    /// Makes some kinds of durations constant.
     fn even(&mut self, which: &[usize], schedules: usize) -> bool {
         let candidate = Sketch { cluster: evened(&self.best.cluster, which), ..self.best.clone() };
         candidate.cluster == self.best.cluster || self.fails(candidate, schedules)
     }
 
-    /// Lets all durations be the same, and the requests be made in the order of the run that failed.
+    /// Makes all durations constant, and prescribes the order that the requests had in the run that failed.
     fn put_in_order(&mut self) -> bool {
         if !self.best.faults.order.is_empty() || self.subject.profile() == Profile::Calm {
             return false;
@@ -99,7 +99,7 @@ impl Search<'_> {
         }
     }
 
-    /// Tries a configuration, unless what remains of the operations is not what it would give.
+    /// Tries a configuration, unless its strategy could not draw the remaining operations.
     fn configure(&mut self, value: Value) -> bool {
         let unchecked = Reduced { value: value.clone(), clients: self.best.clients() };
         let unchecked = Sketch { configuration: Some(unchecked), schedule: 0, ..self.best.clone() };
@@ -122,7 +122,7 @@ impl Search<'_> {
     }
 }
 
-/// A cluster some of whose durations are the same at all times.
+/// A cluster with some kinds of durations constant.
 fn evened(cluster: &ClusterConfig, which: &[usize]) -> ClusterConfig {
     let mut cluster = cluster.clone();
     for (number, duration) in cluster.durations().into_iter().enumerate() {

@@ -43,7 +43,7 @@ use serde_json::Value;
 pub use shaketable_reports::Size;
 use shaketable_sim::faults::{Profile, Step};
 
-/// What is shrunk.
+/// The plan that is shrunk, and how its candidates are run.
 pub trait Subject {
     /// The plan as it is: nothing is taken away.
     fn whole(&self) -> Sketch;
@@ -51,30 +51,30 @@ pub trait Subject {
     /// The fault profile that the plan demands.
     fn profile(&self) -> Profile;
 
-    /// Runs what a sketch leaves of the plan.
+    /// Runs the part of the plan that a sketch keeps.
     fn run(&self, sketch: &Sketch) -> RunResult;
 
-    /// A hash of what a sketch leaves of the plan: equal plans have equal ones.
+    /// A hash of the part of the plan that a sketch keeps. Equal plans have equal hashes.
     fn key(&self, sketch: &Sketch) -> u64;
 
-    /// The requests of the run of what a sketch leaves, in the order in which they were made.
+    /// The requests that the run of a sketch makes, in the order in which they are made.
     fn requests(&self, sketch: &Sketch) -> Vec<Step>;
 
     /// The configuration of the whole plan as JSON, and what other seeds draw.
     fn configurations(&self) -> (Value, Vec<Value>);
 
-    /// A sketch with another configuration. `None` if there is no such configuration, or if it would not give
-    /// such operations as remain. May panic for an impossible configuration.
+    /// A sketch with another configuration. `None` if there is no such configuration, or if its strategy
+    /// could not draw the remaining operations. May panic for an impossible configuration.
     fn configured(&self, sketch: &Sketch, configuration: Value) -> Option<Sketch>;
 
-    /// Notes that what a sketch leaves, with the values that operations have now, is the smallest plan so
-    /// far. Taking a simplification back need not lead to it again.
+    /// Records that a sketch, with the current values of the operations, is the smallest plan so far. Undoing
+    /// a later simplification need not restore these values.
     fn keep(&mut self, sketch: &Sketch);
 
     /// Makes one value within the remaining operations of a client simpler. Returns whether there was one.
     fn simplify(&mut self, client: usize, remaining: &[usize]) -> bool;
 
-    /// Takes the last simplification of a client's values back, or makes it smaller. Returns whether the
+    /// Undoes the last simplification of a client's values, or makes it smaller. Returns whether the
     /// values differ from those before the call.
     fn complicate(&mut self, client: usize) -> bool;
 }

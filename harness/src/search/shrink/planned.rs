@@ -3,7 +3,7 @@
 use super::{
     Progress, Reduced, Shrunk, Sketch, Subject,
     sampled_values::SampledValues,
-    search::{Found, shrink},
+    search::{SearchResult, shrink},
     values::Values,
 };
 use crate::{
@@ -19,9 +19,9 @@ use shaketable_sim::{
     trace::hash_bytes,
 };
 
-/// Other configurations that are drawn to see what else a workload may be configured with.
+/// How many other configurations are drawn, to collect simpler values for the parts of the configuration.
 const CONFIGURATIONS: u64 = 30;
-/// Lists that are drawn of a strategy to see what it promises.
+/// How many lists of operations are drawn from a strategy as samples.
 const SAMPLES: u64 = 8;
 
 /// A plan, and the value trees of its operations.
@@ -58,7 +58,7 @@ impl Planned {
     }
 
     /// The plan that was found.
-    fn shrunk(&self, found: Found) -> Shrunk {
+    fn shrunk(&self, found: SearchResult) -> Shrunk {
         Shrunk {
             repro: self.kept.to_json(),
             before: self.whole().size(),
@@ -149,7 +149,7 @@ fn operations_of(plan: &Plan) -> Value {
     strict::plain(&plan.operations)
 }
 
-/// Whether the operations of each client are such ones as in the samples.
+/// Whether the operations of each client resemble the samples.
 fn is_promised(operations: &Value, samples: &[Value]) -> bool {
     let mut lists = operations.as_array().into_iter().flatten().enumerate();
     let holds = |(client, list)| {

@@ -43,7 +43,7 @@ pub struct Progress {
 }
 
 /// The result of a search.
-pub struct Found {
+pub struct SearchResult {
     /// What remains.
     pub sketch: Sketch,
     /// Its run.
@@ -60,7 +60,7 @@ pub struct Found {
 pub fn shrink(
     subject: &mut dyn Subject,
     should_continue: &mut dyn FnMut(&Progress) -> bool,
-) -> Option<Found> {
+) -> Option<SearchResult> {
     let whole = subject.whole();
     let result = subject.run(&whole);
     let claim = Claim::of(&result.findings)?;
@@ -81,7 +81,7 @@ pub fn shrink(
     search.decide();
     search.perform();
     let Search { best, result, replays, minimal, key, .. } = search;
-    Some(Found { sketch: best, result, replays, is_minimal: minimal == Some(key) })
+    Some(SearchResult { sketch: best, result, replays, is_minimal: minimal == Some(key) })
 }
 
 pub(super) struct Search<'a> {

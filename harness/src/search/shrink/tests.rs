@@ -1,6 +1,6 @@
 //! Tests the search with a subject that decides by a rule of its own which sketches fail.
 
-use super::{Progress, Reduced, Sketch, Subject, schedules, search::Found, shrink};
+use super::{Progress, Reduced, Sketch, Subject, schedules, search::SearchResult, shrink};
 use crate::{
     judge::finding::{Finding, Kind, Witness},
     run::runner::RunResult,
@@ -32,7 +32,7 @@ impl Fake {
         Fake { fails: Box::new(fails), witness, ran, forgets: false, is_simpler: false, kept: None }
     }
 
-    fn shrunk(&mut self) -> Found {
+    fn shrunk(&mut self) -> SearchResult {
         shrink(self, &mut |_: &Progress| true).expect("it fails")
     }
 }

@@ -6,9 +6,8 @@ use std::fmt::{self, Debug};
 
 /// The value tree of a client's list of operations, some of which remain.
 ///
-/// A list's tree first takes elements away, one after the other from the first one on, and then simplifies
-/// each of the remaining ones. Which elements remain is decided already, so that the first part is only
-/// followed.
+/// A list's tree first removes elements, one after another from the first one on, and then simplifies each of
+/// the remaining ones. It is already decided which elements remain, so the removals are only replayed.
 pub(super) struct Values<Op> {
     tree: Box<dyn ValueTree<Value = Vec<Op>>>,
     /// The index that each element of the current list has in the whole list.
@@ -86,8 +85,8 @@ impl<Op: Debug + Clone> Values<Op> {
         false
     }
 
-    /// The tree has taken one element away: it must be the next one, and is put back if it is to remain.
-    /// Returns whether it was that one.
+    /// The tree has removed one element. It must be the next one, and is put back if it is to remain. Returns
+    /// whether it was the next one.
     fn follow(&mut self, new: Vec<Op>, remaining: &[usize]) -> bool {
         let element = self.next;
         self.next += 1;
@@ -106,7 +105,7 @@ impl<Op: Debug + Clone> Values<Op> {
         true
     }
 
-    /// Takes the last simplification back, or makes it smaller. Returns whether there was one.
+    /// Undoes the last simplification, or makes it smaller. Returns whether there was one.
     pub(super) fn complicate(&mut self) -> bool {
         let changed = self.tree.complicate();
         let new = self.tree.current();

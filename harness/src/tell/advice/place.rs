@@ -17,9 +17,9 @@ const MOST_BYTES: usize = 24;
 /// The most characters of an element that are shown.
 const MOST_CHARACTERS: usize = 24;
 
-/// A part of a key.
+/// An element of a decoded key.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Part {
+enum KeyElement {
     Text(String),
     Number(i64),
     /// Null, true or false.
@@ -30,22 +30,22 @@ enum Part {
     Bytes(Vec<u8>),
 }
 
-impl Part {
-    fn of(of: &Element<'_>) -> Part {
+impl KeyElement {
+    fn of(of: &Element<'_>) -> KeyElement {
         match of {
-            Element::String(text) => Part::Text(text.to_string()),
-            Element::Int(number) => Part::Number(*number),
-            Element::Nil | Element::Bool(_) => Part::Word(element(of)),
-            other => Part::Other(element(other)),
+            Element::String(text) => KeyElement::Text(text.to_string()),
+            Element::Int(number) => KeyElement::Number(*number),
+            Element::Nil | Element::Bool(_) => KeyElement::Word(element(of)),
+            other => KeyElement::Other(element(other)),
         }
     }
 
     fn show(&self) -> String {
         let shown = match self {
-            Part::Text(text) => format!("{text:?}"),
-            Part::Number(number) => number.to_string(),
-            Part::Word(text) | Part::Other(text) => text.clone(),
-            Part::Bytes(bytes) => raw(bytes),
+            KeyElement::Text(text) => format!("{text:?}"),
+            KeyElement::Number(number) => number.to_string(),
+            KeyElement::Word(text) | KeyElement::Other(text) => text.clone(),
+            KeyElement::Bytes(bytes) => raw(bytes),
         };
         match shown.chars().count() > MOST_CHARACTERS {
             true => shown.chars().take(MOST_CHARACTERS - 1).chain(['…']).collect(),
@@ -56,11 +56,11 @@ impl Part {
     /// Parts of different classes are never similar.
     fn class(&self, is_last: bool) -> (u8, bool) {
         match self {
-            Part::Text(_) => (0, false),
-            Part::Number(_) => (1, is_last),
-            Part::Word(_) => (2, false),
-            Part::Other(_) => (3, false),
-            Part::Bytes(_) => (4, false),
+            KeyElement::Text(_) => (0, false),
+            KeyElement::Number(_) => (1, is_last),
+            KeyElement::Word(_) => (2, false),
+            KeyElement::Other(_) => (3, false),
+            KeyElement::Bytes(_) => (4, false),
         }
     }
 }
@@ -71,34 +71,34 @@ fn raw(bytes: &[u8]) -> String {
 }
 
 /// The elements of a packed tuple as far as it has whole ones, and the bytes that remain.
-fn parts(key: &[u8]) -> (Vec<Part>, &[u8]) {
+fn parts(key: &[u8]) -> (Vec<KeyElement>, &[u8]) {
     let (mut parts, mut rest) = (Vec::new(), key);
     // The directory layer's nodes are tuples below this byte.
     if let Some(node) = rest.strip_prefix(b"\xfe") {
-        parts.push(Part::Word(raw(b"\xfe")));
+        parts.push(KeyElement::Word(raw(b"\xfe")));
         rest = node;
     }
     while !rest.is_empty() {
         let length = nesting::first_length(rest).unwrap_or(rest.len());
         let Some(first) = rest.get(..length) else { break };
         let Ok(elements) = nesting::unpack::<Vec<Element<'_>>>(first) else { break };
-        parts.extend(elements.iter().map(Part::of));
+        parts.extend(elements.iter().map(KeyElement::of));
         rest = &rest[length..];
     }
     (parts, rest)
 }
 
 /// All parts of a key. What is no tuple is one part.
-fn all_parts(key: &[u8]) -> Vec<Part> {
+fn all_parts(key: &[u8]) -> Vec<KeyElement> {
     let (mut parts, rest) = parts(key);
     if !rest.is_empty() {
-        parts.push(Part::Bytes(rest.to_vec()));
+        parts.push(KeyElement::Bytes(rest.to_vec()));
     }
     parts
 }
 
 #[derive(Debug, Default)]
-struct Node(BTreeMap<Part, Node>);
+struct Node(BTreeMap<KeyElement, Node>);
 
 /// The keys of a workload, from which names are told from data.
 #[derive(Debug, Default)]
@@ -129,22 +129,22 @@ impl Names {
     }
 
     /// The parts of a key, or `*` for what differs between similar keys.
-    fn general(&self, parts: &[Part]) -> Vec<String> {
+    fn general(&self, parts: &[KeyElement]) -> Vec<String> {
         let mut nodes = vec![&self.0];
         let mut shown = Vec::new();
         for (depth, part) in parts.iter().enumerate() {
             let names = if depth == 0 { FIRST_NAMES } else { NAMES };
             let below = |node: &&'_ Node| node.0.get(part).is_some_and(|below| !below.0.is_empty());
             let class = part.class(!nodes.iter().any(below));
-            let mut similar: BTreeMap<&Part, Vec<&Node>> = BTreeMap::new();
+            let mut similar: BTreeMap<&KeyElement, Vec<&Node>> = BTreeMap::new();
             for (other, node) in nodes.iter().flat_map(|node| &node.0) {
                 if other.class(node.0.is_empty()) == class {
                     similar.entry(other).or_default().push(node);
                 }
             }
             let is_name = match part {
-                Part::Word(_) => true,
-                Part::Text(_) | Part::Number(_) if class != (1, true) => similar.len() <= names,
+                KeyElement::Word(_) => true,
+                KeyElement::Text(_) | KeyElement::Number(_) if class != (1, true) => similar.len() <= names,
                 _ => similar.len() <= 1,
             };
             nodes = match is_name {

@@ -290,15 +290,15 @@ impl fmt::Display for QueryComponent {
             QueryComponent::Or(parts) if parts.is_empty() => f.write_str("false"),
             QueryComponent::And(parts) => list(parts, " and ", f),
             QueryComponent::Or(parts) => list(parts, " or ", f),
-            QueryComponent::Not(inner) => write!(f, "not {}", Part(inner)),
+            QueryComponent::Not(inner) => write!(f, "not {}", NestedComponent(inner)),
             QueryComponent::Compare { operand, comparison } => write!(f, "{operand} {comparison}"),
             QueryComponent::Matches { field, component } => match &**component {
                 inner @ (QueryComponent::Compare { operand: Operand::Field(_), .. }
                 | QueryComponent::Matches { .. }) => write!(f, "{field}.{inner}"),
-                inner => write!(f, "{field} matches {}", Part(inner)),
+                inner => write!(f, "{field} matches {}", NestedComponent(inner)),
             },
             QueryComponent::OneMatches { field, component, .. } => {
-                write!(f, "one of {field} matches {}", Part(component))
+                write!(f, "one of {field} matches {}", NestedComponent(component))
             }
         }
     }
@@ -306,15 +306,15 @@ impl fmt::Display for QueryComponent {
 
 fn list(parts: &[QueryComponent], between: &str, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     for (i, part) in parts.iter().enumerate() {
-        write!(f, "{}{}", if i > 0 { between } else { "" }, Part(part))?;
+        write!(f, "{}{}", if i > 0 { between } else { "" }, NestedComponent(part))?;
     }
     Ok(())
 }
 
 /// A component inside another one.
-struct Part<'a>(&'a QueryComponent);
+struct NestedComponent<'a>(&'a QueryComponent);
 
-impl fmt::Display for Part<'_> {
+impl fmt::Display for NestedComponent<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0 {
             QueryComponent::And(parts) | QueryComponent::Or(parts) if !parts.is_empty() => {

@@ -78,7 +78,7 @@ impl RecordQueryPlan {
             None => from.clone(),
         };
         let spent = Spent::new(limits);
-        let step = Step { store: store.clone(), spent: spent.clone(), each: None };
+        let step = StepExecution { store: store.clone(), spent: spent.clone(), each: None };
         let found = step.open(&self.root, inner)?;
         Ok(Box::new(Sealed { found, positions }).limited(&spent, from))
     }
@@ -114,20 +114,20 @@ impl Cursor for Sealed {
 }
 
 /// A step of a plan, as it is executed.
-struct Step<T: Transaction> {
+struct StepExecution<T: Transaction> {
     store: RecordStore<T>,
     spent: Spent,
     /// The value of the in-join around it.
     each: Option<Value>,
 }
 
-impl<T: Transaction> Clone for Step<T> {
+impl<T: Transaction> Clone for StepExecution<T> {
     fn clone(&self) -> Self {
-        Step { store: self.store.clone(), spent: self.spent.clone(), each: self.each.clone() }
+        StepExecution { store: self.store.clone(), spent: self.spent.clone(), each: self.each.clone() }
     }
 }
 
-impl<T: Transaction> Step<T> {
+impl<T: Transaction> StepExecution<T> {
     fn open(&self, plan: &Plan, from: Continuation) -> Result<BoxCursor<Found>, Error> {
         match plan {
             Plan::Nothing => self.nothing(),
@@ -138,7 +138,7 @@ impl<T: Transaction> Step<T> {
             Plan::InJoin { values, inner, .. } => {
                 let (values, inner) = (values.clone(), inner.clone());
                 self.in_turn(values.len(), from, move |step, i, at| {
-                    Step { each: values.get(i).cloned(), ..step.clone() }.open(&inner, at)
+                    StepExecution { each: values.get(i).cloned(), ..step.clone() }.open(&inner, at)
                 })
             }
             Plan::Either { branches } => {
@@ -178,7 +178,7 @@ impl<T: Transaction> Step<T> {
         &self,
         number: usize,
         from: Continuation,
-        open: impl Fn(&Step<T>, usize, Continuation) -> Result<BoxCursor<Found>, Error> + Send + 'static,
+        open: impl Fn(&StepExecution<T>, usize, Continuation) -> Result<BoxCursor<Found>, Error> + Send + 'static,
     ) -> Result<BoxCursor<Found>, Error> {
         let step = self.clone();
         let open = Box::new(move |i: usize, at: Continuation| open(&step, i, at));

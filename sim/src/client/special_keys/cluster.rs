@@ -1,6 +1,6 @@
 //! Where the cluster is, and which it is.
 
-use super::{Kind, Part, Reader, reader::row};
+use super::{Kind, Reader, SpecialKeyRange, reader::row};
 use crate::system_keys::{self, Uid};
 use shaketable_tx::KeyValue;
 
@@ -8,7 +8,7 @@ use shaketable_tx::KeyValue;
 pub(super) const CLUSTER_FILE: &str = "fdb.cluster";
 
 impl Reader {
-    pub(super) fn cluster(&self, part: &Part) -> Vec<KeyValue> {
+    pub(super) fn cluster(&self, part: &SpecialKeyRange) -> Vec<KeyValue> {
         let world = self.world();
         vec![row(
             part,

@@ -1,7 +1,7 @@
 //! The configuration of processes, and the coordinators.
 
 use super::{
-    Kind, Part, Reader, part,
+    Kind, Reader, SpecialKeyRange, part,
     reader::{named, text},
 };
 use crate::{
@@ -59,7 +59,7 @@ fn parse_class(value: &[u8]) -> Option<(u16, u16)> {
 
 impl Reader {
     /// The class of each process, or where it comes from.
-    pub(super) async fn process_classes(&self, part: &Part) -> Result<Vec<KeyValue>> {
+    pub(super) async fn process_classes(&self, part: &SpecialKeyRange) -> Result<Vec<KeyValue>> {
         let classes = self.range(PROCESS_CLASSES).await?;
         let set: BTreeMap<_, _> = classes.into_iter().map(|row| (row.key, row.value)).collect();
         let mut rows: Vec<KeyValue> = Vec::new();
@@ -76,7 +76,7 @@ impl Reader {
         Ok(self.with_own_writes(part, rows))
     }
 
-    pub(super) async fn set_classes(&self, part: &Part, written: Written) -> Result<()> {
+    pub(super) async fn set_classes(&self, part: &SpecialKeyRange, written: Written) -> Result<()> {
         let begin = part.range().begin;
         self.manage();
         // Conflicts with others that change classes.
@@ -131,7 +131,7 @@ impl Reader {
     }
 
     /// No other process can be a coordinator, as if it could not be reached.
-    pub(super) fn change_coordinators(&self, part: &Part, written: Written) -> Result<()> {
+    pub(super) fn change_coordinators(&self, part: &SpecialKeyRange, written: Written) -> Result<()> {
         let command = "coordinators";
         let begin = part.range().begin;
         let mut same = true;

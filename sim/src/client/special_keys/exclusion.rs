@@ -3,7 +3,7 @@
 //! stays in progress.
 
 use super::{
-    Kind, Part, Reader, part,
+    Kind, Reader, SpecialKeyRange, part,
     reader::{named, text},
 };
 use crate::{
@@ -64,7 +64,7 @@ fn command(kind: Kind) -> &'static str {
 }
 
 /// The name of a kind's keys, in special keys and in the configuration.
-fn name(part: &Part) -> &'static str {
+fn name(part: &SpecialKeyRange) -> &'static str {
     part.begin.trim_start_matches("management/")
 }
 
@@ -76,14 +76,14 @@ impl Reader {
     }
 
     /// The exclusions of a kind.
-    pub(super) async fn excluded(&self, part: &Part) -> Result<Vec<KeyValue>> {
+    pub(super) async fn excluded(&self, part: &SpecialKeyRange) -> Result<Vec<KeyValue>> {
         let prefix = [CONFIGURATION, name(part).as_bytes()].concat();
         let rows = self.range(&prefix).await?;
         let rows = rows.into_iter().map(|row| named(part, &row.key[prefix.len()..], row.value));
         Ok(self.with_own_writes(part, rows.collect()))
     }
 
-    async fn stored(&self, part: &Part) -> Result<Vec<Exclusion>> {
+    async fn stored(&self, part: &SpecialKeyRange) -> Result<Vec<Exclusion>> {
         let prefix = [CONFIGURATION, name(part).as_bytes()].concat();
         let rows = self.range(&prefix).await?;
         Ok(rows.iter().filter_map(|row| Exclusion::parse(part.kind, &row.key[prefix.len()..])).collect())
@@ -104,7 +104,11 @@ impl Reader {
     }
 
     /// Excludes what was set, and includes again what was cleared.
-    pub(super) async fn exclude(&self, part: &Part, written: Vec<(KeyRange, Option<Bytes>)>) -> Result<()> {
+    pub(super) async fn exclude(
+        &self,
+        part: &SpecialKeyRange,
+        written: Vec<(KeyRange, Option<Bytes>)>,
+    ) -> Result<()> {
         let (begin, kind) = (part.range().begin, part.kind);
         let own = |key: &[u8]| key[begin.len()..].to_vec();
         let mut exclusions = Vec::new();

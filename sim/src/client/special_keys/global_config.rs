@@ -3,7 +3,7 @@
 //!
 //! FoundationDB's clients learn about a change a moment later; this one reads the stored values.
 
-use super::{Kind, Part, Reader, part, reader::named};
+use super::{Kind, Reader, SpecialKeyRange, part, reader::named};
 use crate::{
     client::keys::single_key,
     proto::{KeyRange, Mutation},
@@ -40,7 +40,7 @@ impl Reader {
 
     pub(super) async fn set_global_config(
         &self,
-        part: &Part,
+        part: &SpecialKeyRange,
         written: Vec<(KeyRange, Option<Bytes>)>,
     ) -> Result<()> {
         let begin = part.range().begin;

@@ -2,7 +2,7 @@
 //! options of these calls.
 
 use super::{
-    Kind, Part, Reader, part,
+    Kind, Reader, SpecialKeyRange, part,
     reader::{named, row, text},
     special,
 };
@@ -140,7 +140,7 @@ impl Reader {
         Ok(self.with_own_writes(part, rows))
     }
 
-    pub(super) async fn set_maintenance(&self, part: &Part, written: Written) -> Result<()> {
+    pub(super) async fn set_maintenance(&self, part: &SpecialKeyRange, written: Written) -> Result<()> {
         self.lock_aware();
         let value = self.get(system_keys::HEALTHY_ZONE).await?;
         let now = self.version().await?;
@@ -192,7 +192,7 @@ impl Reader {
         Ok(self.with_own_writes(part, rows))
     }
 
-    pub(super) fn set_data_distribution(&self, part: &Part, written: Written) -> Result<()> {
+    pub(super) fn set_data_distribution(&self, part: &SpecialKeyRange, written: Written) -> Result<()> {
         let names = [
             ("mode", system_keys::DATA_DISTRIBUTION_MODE),
             ("rebalance_ignored", system_keys::REBALANCE_IGNORED),

@@ -36,7 +36,7 @@ pub use tracing::Span;
 pub use writes::{Writes, commit};
 
 /// A range of special keys, all relative to `\xff\xff/`.
-struct Part {
+struct SpecialKeyRange {
     begin: &'static str,
     /// Whether the range is this key alone, all keys that begin so, or these up to another `\xff\xff`.
     extent: Extent,
@@ -57,8 +57,8 @@ macro_rules! parts {
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         enum Kind { $($kind),* }
 
-        const PARTS: &[Part] = &[
-            $(Part {
+        const PARTS: &[SpecialKeyRange] = &[
+            $(SpecialKeyRange {
                 begin: $begin,
                 extent: $extent,
                 kind: Kind::$kind,
@@ -141,19 +141,19 @@ impl Extent {
     }
 }
 
-impl Part {
+impl SpecialKeyRange {
     fn range(&self) -> KeyRange {
         self.extent.range(self.begin)
     }
 
     /// The part that takes the writes of a key.
-    fn written(key: &[u8]) -> Option<&'static Part> {
+    fn written(key: &[u8]) -> Option<&'static SpecialKeyRange> {
         PARTS.iter().find(|part| part.writable && part.range().contains(key))
     }
 }
 
 /// The part of a kind.
-fn part(kind: Kind) -> &'static Part {
+fn part(kind: Kind) -> &'static SpecialKeyRange {
     &PARTS[kind as usize]
 }
 
@@ -175,7 +175,7 @@ fn module(key: &[u8]) -> (KeyRange, bool) {
 }
 
 /// The parts within a module, or within all special keys.
-fn parts_of(module: &KeyRange) -> impl DoubleEndedIterator<Item = (&'static Part, KeyRange)> {
+fn parts_of(module: &KeyRange) -> impl DoubleEndedIterator<Item = (&'static SpecialKeyRange, KeyRange)> {
     PARTS
         .iter()
         .map(|part| (part, part.range()))
@@ -184,7 +184,7 @@ fn parts_of(module: &KeyRange) -> impl DoubleEndedIterator<Item = (&'static Part
 
 impl Reader {
     /// The rows of a part within a range, in order.
-    async fn rows(&self, part: &Part, range: &KeyRange) -> Result<Vec<KeyValue>> {
+    async fn rows(&self, part: &SpecialKeyRange, range: &KeyRange) -> Result<Vec<KeyValue>> {
         let all = match part.kind {
             Kind::ActorLineage => self.actor_lineage(range)?,
             Kind::ActorProfiler | Kind::Tenants => Vec::new(),
@@ -354,7 +354,7 @@ mod tests {
     #[test]
     fn modules_and_parts_are_ascending_and_disjoint_and_each_part_is_within_a_module() {
         let modules: Vec<_> = MODULES.iter().map(|(begin, extent)| extent.range(begin)).collect();
-        let parts: Vec<_> = PARTS.iter().map(Part::range).collect();
+        let parts: Vec<_> = PARTS.iter().map(SpecialKeyRange::range).collect();
         for ranges in [&modules, &parts] {
             assert!(ranges.windows(2).all(|pair| pair[0].end < pair[1].begin), "{ranges:?}");
         }

@@ -1,6 +1,6 @@
 //! What the parts read: the transaction, the cluster, and system keys at the transaction's read version.
 
-use super::{Part, special};
+use super::{SpecialKeyRange, special};
 use crate::{
     client::{
         guard::guarded,
@@ -77,7 +77,7 @@ impl Reader {
     }
 
     /// The rows of a part, changed by what the transaction has written to it.
-    pub fn with_own_writes(&self, part: &Part, rows: Vec<KeyValue>) -> Vec<KeyValue> {
+    pub fn with_own_writes(&self, part: &SpecialKeyRange, rows: Vec<KeyValue>) -> Vec<KeyValue> {
         let state = self.state();
         match state.options.ryw_disabled {
             true => rows,
@@ -87,12 +87,12 @@ impl Reader {
 }
 
 /// The row of a part that is one key.
-pub(super) fn row(part: &Part, value: impl Into<Bytes>) -> KeyValue {
+pub(super) fn row(part: &SpecialKeyRange, value: impl Into<Bytes>) -> KeyValue {
     KeyValue::new(special(part.begin), value)
 }
 
 /// The row of the key in a part with this name.
-pub(super) fn named(part: &Part, name: impl AsRef<[u8]>, value: impl Into<Bytes>) -> KeyValue {
+pub(super) fn named(part: &SpecialKeyRange, name: impl AsRef<[u8]>, value: impl Into<Bytes>) -> KeyValue {
     KeyValue::new([&special(part.begin), name.as_ref()].concat(), value)
 }
 

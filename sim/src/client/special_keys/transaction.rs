@@ -1,6 +1,6 @@
 //! The transaction's own conflict ranges, and the keys that made its commit fail.
 
-use super::{Kind, Part, Reader, reader::named};
+use super::{Kind, Reader, SpecialKeyRange, reader::named};
 use crate::{
     atomic,
     client::{
@@ -50,7 +50,7 @@ impl State {
 impl Reader {
     /// The boundaries of a set, each with a value that indicates whether a range begins or ends there. The
     /// ranges of reads in progress are included.
-    pub(super) async fn conflicts(&self, part: &Part) -> Result<Vec<KeyValue>> {
+    pub(super) async fn conflicts(&self, part: &SpecialKeyRange) -> Result<Vec<KeyValue>> {
         let set = match part.kind {
             Kind::ReadConflicts => {
                 self.reads_in_progress().await?;

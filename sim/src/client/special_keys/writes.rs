@@ -1,6 +1,6 @@
 //! Writes of special keys: what a transaction has asked for, and what its commit makes of it.
 
-use super::{Kind, Part, Reader, special};
+use super::{Kind, Reader, SpecialKeyRange, special};
 use crate::{
     client::{
         keys::single_key,
@@ -105,7 +105,7 @@ impl State {
     /// Sets a special key.
     pub fn special_set(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
         self.special_writes_enabled()?;
-        let part = Part::written(key).ok_or(Error::SPECIAL_KEYS_NO_WRITE_MODULE_FOUND)?;
+        let part = SpecialKeyRange::written(key).ok_or(Error::SPECIAL_KEYS_NO_WRITE_MODULE_FOUND)?;
         let name = &key[part.range().begin.len()..];
         let value = Bytes::copy_from_slice(value);
         match part.kind {
@@ -126,8 +126,8 @@ impl State {
         if range.is_empty() {
             return Ok(());
         }
-        let last = |part: &&Part| part.range().begin < range.end && range.end <= part.range().end;
-        let begin = Part::written(&range.begin);
+        let last = |part: &&SpecialKeyRange| part.range().begin < range.end && range.end <= part.range().end;
+        let begin = SpecialKeyRange::written(&range.begin);
         let end = super::PARTS.iter().filter(|part| part.writable).find(last);
         let part = match (begin, end) {
             (None, None) => return Err(Error::SPECIAL_KEYS_NO_WRITE_MODULE_FOUND),
@@ -194,7 +194,11 @@ pub async fn commit(inner: &Arc<Inner>, epoch: u32) -> Result<()> {
 }
 
 impl Reader {
-    async fn commit_part(&self, part: &Part, written: Vec<(KeyRange, Option<Bytes>)>) -> Result<()> {
+    async fn commit_part(
+        &self,
+        part: &SpecialKeyRange,
+        written: Vec<(KeyRange, Option<Bytes>)>,
+    ) -> Result<()> {
         match part.kind {
             Kind::ClassType => self.set_classes(part, written).await,
             Kind::ConsistencyCheck => self.suspend_consistency_check(written),

@@ -331,8 +331,8 @@ impl<D: Database> Session<D> {
         }
     }
 
-    /// [`conclude`](Session::conclude) with an answer that is kept elsewhere: what completes it, if it waits for a
-    /// versionstamp, and what decodes it.
+    /// [`conclude`](Session::conclude) with an answer that is kept elsewhere: what completes it, if it waits
+    /// for a versionstamp, and what decodes it.
     fn conclude_erased<E: RetryError + Send>(
         &mut self,
         op: OpId,
@@ -499,8 +499,8 @@ struct Operation<F, A> {
     answer: Kept<A>,
 }
 
-/// An [`Operation`] without the type of its answer: the retry loop, the record and what follows are compiled once for
-/// each type of errors.
+/// An [`Operation`] without the type of its answer: the retry loop, the record and what follows are compiled
+/// once for each type of errors.
 trait Erased<'a, Tx, E>: Send + Sync {
     /// Performs the body, and returns what is to be recorded.
     fn attempt(&'a self, tx: Tx, attempt: Attempt, permit: Permit) -> BoxFuture<'a, Result<Draft, E>>;

@@ -127,7 +127,11 @@ pub(super) async fn cut<D: Database>(
     };
     let ran = match sessions::polled(u64::from(polls), tx.commit()).await {
         None => return Err(op),
-        Some(Ok(())) => Ok(landing),
+        // What the session would do itself.
+        Some(Ok(())) => match landing.answer().await {
+            Ok(answer) => Ok(PendingAnswer::ready(answer)),
+            Err(e) => Err(RunError { error: e.into(), maybe_committed: true, attempts: 1 }),
+        },
         Some(Err(e)) => {
             Err(RunError { error: Refusal::Fdb(e), maybe_committed: e.leaves_commit_unknown(), attempts: 1 })
         }

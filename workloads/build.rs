@@ -18,7 +18,10 @@ fn main() {
             println!("cargo:rerun-if-changed={path}");
         }
     }
-    for folder in ["src", "../harness/src", "../layers/src", "../sim/src", "../reports/src"] {
+    let workloads = ["src", "shared", "containers", "queues", "records", "tables"];
+    for folder in
+        workloads.into_iter().chain(["../harness/src", "../layers/src", "../sim/src", "../reports/src"])
+    {
         println!("cargo:rerun-if-changed={folder}");
     }
 }

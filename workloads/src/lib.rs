@@ -1,15 +1,12 @@
 //! The workloads that come with the `shaketable` command.
 //!
-//! [`catalogue`] has one folder for each workload, and the list of them; [`models`] holds what several of
-//! their sequential models share; [`conformance`] compares a client with what a real cluster answered. What a
-//! workload is, and everything that runs and judges one, is the crate [`shaketable`].
+//! [`catalogue`] is the list of them; [`conformance`] compares a client with what a real cluster answered. What
+//! a workload is, and everything that runs and judges one, is the crate [`shaketable`].
 
 // Unit tests have no workloads: see `catalogue::catalogue`.
 #![cfg_attr(test, allow(dead_code))]
 
-mod beside;
 pub mod catalogue;
 #[cfg(feature = "command")]
 pub mod command;
 pub mod conformance;
-pub mod models;

@@ -276,8 +276,8 @@ impl<D: Database> Session<D> {
         }
     }
 
-    /// The id of the next operation, for a caller with its own retry loop around [`check`] and [`record`];
-    /// pass it to [`conclude`](Session::conclude). First settles an operation that was reported as unknown.
+    /// The id of the next operation, for a caller with its own retry loop around [`check`](super::check) and
+    /// [`record`](super::record); pass it to [`conclude`](Session::conclude). First settles an operation that was reported as unknown.
     ///
     /// # Errors
     ///

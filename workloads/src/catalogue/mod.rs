@@ -1,80 +1,59 @@
-//! The workloads of the `shaketable` command: one folder for each, and the list of them.
+//! The workloads of the `shaketable` command: the list of them, and those that shake the cluster itself. The
+//! others have a folder each in the crates below `workloads`, so that a changed one compiles its own crate.
 
 use shaketable::entry::Entry;
-#[cfg(not(test))]
-use shaketable::{entry::entry, specimen::Mounted};
 
 pub mod api;
-pub mod array;
-pub mod blob;
-pub mod bulk;
 pub mod contract;
-pub mod counter;
 pub mod cycle;
-pub mod directory;
-pub mod document;
-pub mod encoding;
-pub mod entity;
-pub mod graph;
-pub mod hierarchy;
-pub mod index;
-pub mod leased_queue;
-pub mod list;
-pub mod log;
-pub mod multimap;
-pub mod priority_queue;
-pub mod queue;
-pub mod record;
-pub mod record_build;
-pub mod record_evolve;
-pub mod record_feed;
-pub mod record_query;
-pub mod record_rank;
-mod record_shared;
-pub mod scheduling;
-pub mod session;
-mod shared;
-pub mod staged_queue;
-pub mod table;
-pub mod upload;
-pub mod vector;
+
+pub use shaketable_workloads_containers::{array, blob, counter, encoding, list, log, upload, vector};
+pub use shaketable_workloads_queues::{
+    bulk, leased_queue, priority_queue, queue, scheduling, session, staged_queue,
+};
+pub use shaketable_workloads_records::{
+    record, record_build, record_evolve, record_feed, record_query, record_rank,
+};
+pub use shaketable_workloads_tables::{
+    directory, document, entity, graph, hierarchy, index, multimap, table,
+};
 
 /// Every workload, in the order of `shaketable list`.
 #[cfg(not(test))]
 pub fn catalogue() -> Vec<Box<dyn Entry>> {
     vec![
-        entry::<cycle::Cycle>(),
-        entry::<api::Api>(),
-        entry::<contract::Contract>(),
-        entry::<Mounted<queue::Queue>>(),
-        entry::<Mounted<scheduling::Signups>>(),
-        entry::<Mounted<index::Index>>(),
-        entry::<Mounted<array::Array>>(),
-        entry::<Mounted<list::List>>(),
-        entry::<Mounted<vector::Vector>>(),
-        entry::<Mounted<graph::Graph>>(),
-        entry::<Mounted<entity::Entity>>(),
-        entry::<Mounted<blob::Blob>>(),
-        entry::<upload::Upload>(),
-        entry::<Mounted<multimap::Multimap>>(),
-        entry::<Mounted<table::Table>>(),
-        entry::<Mounted<directory::Directory>>(),
-        entry::<Mounted<hierarchy::Hierarchy>>(),
-        entry::<Mounted<document::Document>>(),
-        entry::<Mounted<priority_queue::Queue>>(),
-        entry::<session::Sessions>(),
-        entry::<staged_queue::Staged>(),
-        entry::<leased_queue::Leased>(),
-        entry::<bulk::Bulk>(),
-        entry::<Mounted<counter::Counter>>(),
-        entry::<Mounted<log::Log>>(),
-        entry::<Mounted<encoding::Encoding>>(),
-        entry::<Mounted<record::Records>>(),
-        entry::<Mounted<record_rank::Ranks>>(),
-        entry::<record_feed::Feeds>(),
-        entry::<record_query::Queries>(),
-        entry::<record_build::RecordBuild>(),
-        entry::<record_evolve::RecordEvolve>(),
+        cycle::entry(),
+        api::entry(),
+        contract::entry(),
+        queue::entry(),
+        scheduling::entry(),
+        index::entry(),
+        array::entry(),
+        list::entry(),
+        vector::entry(),
+        graph::entry(),
+        entity::entry(),
+        blob::entry(),
+        upload::entry(),
+        multimap::entry(),
+        table::entry(),
+        directory::entry(),
+        hierarchy::entry(),
+        document::entry(),
+        priority_queue::entry(),
+        session::entry(),
+        staged_queue::entry(),
+        leased_queue::entry(),
+        bulk::entry(),
+        counter::entry(),
+        log::entry(),
+        encoding::entry(),
+        record::entry(),
+        record_rank::entry(),
+        record_feed::entry(),
+        record_query::entry(),
+        record_build::entry(),
+        record_evolve::entry(),
     ]
 }
 

@@ -2,6 +2,7 @@
 
 use shaketable_sim::config::ClusterBug;
 use shaketable_workloads::catalogue::catalogue;
+use std::{fs, path::Path};
 
 #[test]
 fn names_are_unique_and_every_folder_is_listed() {
@@ -10,15 +11,19 @@ fn names_are_unique_and_every_folder_is_listed() {
     unique.sort_unstable();
     unique.dedup();
     assert_eq!(unique.len(), listed.len());
-    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/src/catalogue");
-    let entries = std::fs::read_dir(folder).expect("the catalogue");
-    for file in entries {
-        let path = file.expect("a file of it").path();
-        let name = path.file_name().and_then(|s| s.to_str()).expect("a name");
-        if path.is_dir() && name != "record_shared" {
-            assert!(listed.contains(&name), "{name} is not in the catalogue");
+    let mut folders = 0;
+    for sources in ["src/catalogue", "containers/src", "queues/src", "records/src", "tables/src"] {
+        let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join(sources);
+        for file in fs::read_dir(&sources).expect("workloads") {
+            let path = file.expect("a file of it").path();
+            let name = path.file_name().and_then(|s| s.to_str()).expect("a name");
+            if path.is_dir() && name != "record_shared" {
+                assert!(listed.contains(&name), "{name} is not in the catalogue");
+                folders += 1;
+            }
         }
     }
+    assert_eq!(folders, listed.len(), "each workload has a folder");
 }
 
 #[test]

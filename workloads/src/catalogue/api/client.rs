@@ -5,7 +5,6 @@ use super::{
     layout::{Layout, WOKEN},
     planted::Planted,
 };
-use crate::catalogue::shared::unexpected;
 use bytes::Bytes;
 use futures::{
     FutureExt,
@@ -19,6 +18,7 @@ use shaketable_tx::{
     once::{self, Check, PendingAnswer, Session},
     sometimes,
 };
+use shaketable_workloads_shared::unexpected;
 use std::{sync::Arc, time::Duration};
 
 /// An attempt: what its calls returned, and its versionstamp once it has committed.

@@ -415,7 +415,7 @@ impl Api {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::catalogue::shared::drawn;
+    use shaketable_workloads_shared::drawn;
 
     #[test]
     fn calls_of_every_kind_are_drawn_and_survive_being_saved() {

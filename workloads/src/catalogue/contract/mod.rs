@@ -40,6 +40,12 @@ fn key(n: u8) -> Bytes {
     format!("written/{n}").into()
 }
 
+/// This workload in the catalogue. Unit tests run none: their build would generate its code once more.
+#[cfg(not(test))]
+pub fn entry() -> Box<dyn shaketable::entry::Entry> {
+    shaketable::entry::entry::<Contract>()
+}
+
 impl Workload for Contract {
     type Op = Write;
     type Answer = ();

@@ -1,0 +1,254 @@
+//! How a client performs an operation: uploads a blob, collects what others left, reads page by page.
+
+use super::{Answer, Life, Op, Upload, Wish, steps::Pulse};
+use crate::{
+    blob,
+    shared::{self, ended, unexpected},
+};
+use bytes::Bytes;
+use shaketable::{
+    specimen::{Content, Recorded, Specimen},
+    workload::Outcome,
+};
+use shaketable_layers::blob::{Error, Expect, Generation, Pages, UploadId};
+use shaketable_tx::{
+    Database, Env,
+    Isolation::{Serializable, Snapshot},
+    RunError, Transaction,
+    once::{self, Session, converging},
+};
+use std::time::Duration;
+
+/// The state of a client.
+pub struct Client<D: Database> {
+    pub(super) session: Session<D>,
+    /// What the client's last upload expected.
+    pub(super) expected: Expect,
+}
+
+impl Upload {
+    /// Performs an operation.
+    pub(super) async fn perform<D: Database>(&self, client: &mut Client<D>, op: &Op) -> Outcome<Answer> {
+        let db = &client.session.database().clone();
+        let blobs = &self.blobs();
+        match op {
+            Op::Upload(name, _, wish) | Op::Life(Life { name, wish, .. }) => {
+                let name = self.name(*name);
+                let expect = match self.expectation(db, name, *wish).await {
+                    Ok(expect) => expect,
+                    Err(e) => return refused(e.error),
+                };
+                client.expected = expect;
+                let life = match op {
+                    Op::Life(life) => life,
+                    Op::Upload(_, data, _) => {
+                        let session = &mut client.session;
+                        let uploaded = blobs.upload_once(session, name, &data.bytes(), expect).await;
+                        let answer = |generation| Answer::Uploaded(expect, vec![], generation, vec![]);
+                        return applied(uploaded, expect, answer);
+                    }
+                    _ => return Outcome::Answered(Answer::Unseen),
+                };
+                let upload = UploadId::draw(db.env());
+                let mut pulse = Pulse { env: db.env().clone(), patience: self.patience(), last: None };
+                if let Err(outcome) = self.live(client, life, upload, &mut pulse).await {
+                    return outcome;
+                }
+                let (env, session) = (db.env(), &mut client.session);
+                let ended = session.apply(|tx| async move { self.end(tx, env, life, upload, expect).await });
+                match applied(ended.await, expect, only) {
+                    Outcome::Answered(Answer::Collected) if pulse.is_live() => Outcome::Violated(
+                        "an upload was collected although it had shown a sign of life".to_owned(),
+                    ),
+                    outcome => outcome,
+                }
+            }
+            Op::Leave(name, data, most, waits) => {
+                let (name, parts) = (self.name(*name), self.parts(&data.bytes()));
+                let left = self.leave(db, name, &parts[..(*most).min(parts.len())], *waits).await;
+                left.unwrap_or_else(|e| refused(e.error))
+            }
+            Op::Collect => {
+                let collected = blobs.collect(db, self.patience()).await;
+                collected.map_or_else(|e| refused(e.error), |_| Outcome::Answered(Answer::Unseen))
+            }
+            Op::Calls(calls) => {
+                let env = db.env();
+                let call = |tx: D::Transaction| async move {
+                    Ok::<_, Error>(Recorded(vec![Answer::Calls(self.call(&tx, env, calls).await?)]))
+                };
+                if calls.iter().all(blob::is_read_only) {
+                    let looked = db.run(|tx, _| call(tx)).await.map(only);
+                    return looked.map_or_else(
+                        |e| applied(once::Outcome::Refused(e.error), Expect::Anything, only),
+                        Outcome::Answered,
+                    );
+                }
+                applied(client.session.apply(call).await, Expect::Anything, only)
+            }
+            Op::Pages(name, pauses) => {
+                let read = self.pages(db, self.name(*name), *pauses).await;
+                read.unwrap_or_else(|e| refused(e.error))
+            }
+        }
+    }
+
+    /// The expectation that a wish means for the current blob.
+    pub(super) async fn expectation<D: Database>(
+        &self,
+        db: &D,
+        name: &[u8],
+        wish: Wish,
+    ) -> Result<Expect, RunError<Error>> {
+        let blobs = &self.blobs();
+        Ok(match wish {
+            Wish::Anything => Expect::Anything,
+            Wish::Absent => Expect::Absent,
+            Wish::AsSeen => {
+                match db.run(|tx, _| async move { blobs.stat(&tx, name, Snapshot).await }).await? {
+                    Some(stat) => Expect::Generation(stat.generation),
+                    None => Expect::Absent,
+                }
+            }
+        })
+    }
+
+    /// Writes some parts, each in a separate transaction.
+    pub(super) async fn put<D: Database>(
+        &self,
+        db: &D,
+        upload: UploadId,
+        parts: &[(u64, Bytes)],
+    ) -> Result<(), RunError<Error>> {
+        let blobs = &self.blobs();
+        for (number, data) in parts {
+            converging(db, |tx| async move { blobs.put_part(&tx, upload, *number, data).await }).await?;
+        }
+        Ok(())
+    }
+
+    pub(super) async fn pause<D: Database>(&self, db: &D) {
+        if self.pause > 0 {
+            db.env().sleep(Duration::from_millis(self.pause)).await;
+        }
+    }
+
+    /// The transaction that ends an upload, with calls before and after the end.
+    async fn end<T: Transaction>(
+        &self,
+        tx: T,
+        env: &Env,
+        life: &Life,
+        upload: UploadId,
+        expect: Expect,
+    ) -> Result<Recorded<Answer>, Error> {
+        let [before, behind] = &life.calls;
+        let before = self.call(&tx, env, before).await?;
+        let generation = self.blobs().finish_upload(&tx, upload, expect).await?;
+        let behind = self.call(&tx, env, behind).await?;
+        Ok(Recorded(vec![Answer::Uploaded(expect, before, generation, behind)]))
+    }
+
+    async fn call<T: Transaction>(
+        &self,
+        tx: &T,
+        env: &Env,
+        calls: &[blob::Op],
+    ) -> Result<Vec<blob::Answer>, Error> {
+        let (blob, mut answers) = (self.blob(), Vec::new());
+        for call in calls {
+            answers.push(blob.perform(tx, env, call, Serializable).await?);
+        }
+        Ok(answers)
+    }
+
+    /// Leaves an upload to the collector; waits until it is collected if requested.
+    async fn leave<D: Database>(
+        &self,
+        db: &D,
+        name: &[u8],
+        parts: &[(u64, Bytes)],
+        waits: bool,
+    ) -> Result<Outcome<Answer>, RunError<Error>> {
+        let (blobs, upload) = (&self.blobs(), UploadId::draw(db.env()));
+        converging(db, |tx| async move { blobs.begin_upload(&tx, name, upload).await }).await?;
+        self.put(db, upload, parts).await?;
+        if !waits {
+            return Ok(Outcome::Answered(Answer::Unseen));
+        }
+        // A part may commit late and be a sign of life, but not repeatedly.
+        for _ in 0..4 {
+            blobs.collect(db, self.patience()).await?;
+            let read = db.run(|tx, _| async move {
+                let parts = blobs.parts(&tx, upload, Serializable).await?;
+                Ok::<_, Error>(parts.is_empty() && !self.is_listed(&tx, upload).await?)
+            });
+            if read.await? {
+                return Ok(Outcome::Answered(Answer::Unseen));
+            }
+        }
+        Ok(Outcome::Violated("an upload that was abandoned is not collected".to_owned()))
+    }
+
+    /// Reads a blob page by page.
+    async fn pages<D: Database>(
+        &self,
+        db: &D,
+        name: &[u8],
+        pauses: bool,
+    ) -> Result<Outcome<Answer>, RunError<Error>> {
+        let blobs = &self.blobs();
+        if !pauses {
+            let read = blobs.read_paged(db, name).await?;
+            return Ok(read_as(read));
+        }
+        let Some(mut pages) = Pages::open(db, blobs, name).await? else { return Ok(read_as(None)) };
+        let (stat, mut content) = (pages.stat(), Vec::new());
+        loop {
+            self.pause(db).await;
+            match pages.next(db).await? {
+                Some(page) if page.is_empty() || page.len() > self.chunk * self.part => {
+                    return Ok(Outcome::Violated(format!("a page of {} bytes", page.len())));
+                }
+                Some(page) => content.extend_from_slice(&page),
+                None if content.len() as u64 != stat.size => {
+                    return Ok(Outcome::Violated(format!("pages of {} bytes of {stat:?}", content.len())));
+                }
+                None => return Ok(read_as(Some((stat.generation, content.into())))),
+            }
+        }
+    }
+}
+
+/// The answer with what was read.
+pub(super) fn read_as(read: Option<(Generation, Bytes)>) -> Outcome<Answer> {
+    Outcome::Answered(Answer::Content(read.map(|(generation, bytes)| (generation, Content::from(&bytes)))))
+}
+
+/// The outcome for an error of an operation without a refusal.
+pub(super) fn refused(error: Error) -> Outcome<Answer> {
+    match error {
+        Error::NoUpload(_) => Outcome::Answered(Answer::Collected),
+        Error::Changed { expected: Expect::Generation(expected), found } => {
+            Outcome::Answered(Answer::Changed(expected, found))
+        }
+        e => unexpected(&e, Outcome::Failed),
+    }
+}
+
+/// The outcome of the transaction with the visible effect.
+pub(super) fn applied<A>(
+    outcome: once::Outcome<A, Error>,
+    expect: Expect,
+    answer: impl FnOnce(A) -> Answer,
+) -> Outcome<Answer> {
+    ended(outcome, answer, |error| match error {
+        Error::NoUpload(_) => Outcome::Answered(Answer::Collected),
+        e => shared::refused(&e, |words| Answer::Refused(expect, words)),
+    })
+}
+
+/// The recorded answer.
+pub(super) fn only(Recorded(mut answers): Recorded<Answer>) -> Answer {
+    answers.pop().unwrap_or(Answer::Unseen)
+}

@@ -1,0 +1,145 @@
+//! The sequential model: the blobs. An upload becomes visible in the transaction that ends it.
+
+use super::{Answer, Life, Op, Upload, Wish};
+use crate::blob::{self, Stored, change, writable};
+use shaketable::{
+    Misfit,
+    specimen::{At, Content, Specimen},
+    workload::Step,
+};
+use shaketable_layers::blob::{Error, Expect, Generation};
+
+impl Upload {
+    /// Performs one operation on the model, at its place in the history, and checks what it returned.
+    pub(super) fn follow(&self, model: &mut blob::Model, step: &Step<'_, Self>) -> Result<(), Misfit> {
+        let at = At {
+            stamp: step.stamp,
+            read_version: step.read_version,
+            called: step.known_at_call(),
+            ..At::default()
+        };
+        let stored = |name: usize| model.get(self.name(name));
+        let fits = match (step.op, step.answer) {
+            (_, None) if !step.committed => return Ok(()),
+            (Op::Leave(..) | Op::Collect, Some(Answer::Unseen)) => !step.committed,
+            (Op::Leave(..) | Op::Upload(..) | Op::Life(_), Some(Answer::Collected)) => !step.committed,
+            (Op::Pages(name, _), Some(Answer::Content(read))) => {
+                let now = |blob: &Stored| (blob.generation, Content::from(&blob.bytes));
+                !step.committed && stored(*name).map(now) == *read
+            }
+            (Op::Pages(name, _), Some(Answer::Changed(from, to))) => {
+                let now = stored(*name).map(|blob| blob.generation);
+                !step.committed && now == *to && now != Some(*from)
+            }
+            (Op::Leave(..) | Op::Collect | Op::Pages(..), _) => false,
+            (op @ (Op::Upload(..) | Op::Life(_) | Op::Calls(_)), answer) => {
+                return self.seen(model, op, answer, &at, step.committed);
+            }
+        };
+        match fits {
+            true => Ok(()),
+            false => Err(format!(
+                "returned {:?}, but the blobs are {model:?}{}",
+                step.answer,
+                if step.committed { ", and committed a visible change" } else { "" }
+            )
+            .into()),
+        }
+    }
+
+    /// Performs the visible part of an operation on the model.
+    fn replay(&self, model: &mut blob::Model, op: &Op, at: &At, expect: Expect) -> Result<Answer, Error> {
+        let blob = self.blob();
+        let call = |model: &mut blob::Model, calls: &[blob::Op]| {
+            calls.iter().map(|call| blob.replay(model, call, at)).collect::<Result<Vec<_>, _>>()
+        };
+        let (name, data, before, behind) = match op {
+            Op::Calls(calls) => return Ok(Answer::Calls(call(model, calls)?)),
+            Op::Life(Life { name, data, calls: [before, behind], .. }) => {
+                (*name, data, &before[..], &behind[..])
+            }
+            Op::Upload(name, data, _) => (*name, data, &[][..], &[][..]),
+            _ => return Ok(Answer::Unseen),
+        };
+        let name = self.name(name);
+        writable(name)?;
+        let before = call(model, before)?;
+        let found = model.get(name).map(|blob| blob.generation);
+        if !meets(expect, found) {
+            return Err(Error::Changed { expected: expect, found });
+        }
+        let written = change(model, name, at, |bytes| {
+            *bytes = data.bytes();
+            Ok(())
+        })?;
+        let blob::Answer::Written(generation) = written else { return Err(Error::Missing) };
+        Ok(Answer::Uploaded(expect, before, generation, call(model, behind)?))
+    }
+}
+
+impl Upload {
+    /// Checks an operation with a visible transaction, or one that reads blobs.
+    fn seen(
+        &self,
+        model: &mut blob::Model,
+        op: &Op,
+        answer: Option<&Answer>,
+        at: &At,
+        committed: bool,
+    ) -> Result<(), Misfit> {
+        let (wish, read_only) = match op {
+            Op::Upload(_, _, wish) | Op::Life(Life { wish, .. }) => (*wish, false),
+            Op::Calls(calls) => (Wish::Anything, calls.iter().all(blob::is_read_only)),
+            _ => (Wish::Anything, true),
+        };
+        let expect = match (answer, wish) {
+            (Some(Answer::Uploaded(expect, ..) | Answer::Refused(expect, _)), Wish::AsSeen) => *expect,
+            (_, Wish::Absent) => Expect::Absent,
+            _ => Expect::Anything,
+        };
+        let mut after = model.clone();
+        let replayed = self.replay(&mut after, op, at, expect);
+        let is_refused = replayed.is_err();
+        let expected = replayed.unwrap_or_else(|e| Answer::Refused(expect, e.to_string()));
+        match answer {
+            Some(answer) if *answer != expected => {
+                Err(format!("returned {answer:?}, the model returns {expected:?}").into())
+            }
+            _ if committed && is_refused => Err(format!("committed, the model returns {expected:?}").into()),
+            _ if committed && read_only => Err("committed a write".to_owned().into()),
+            _ if is_refused => Ok(()),
+            // An operation that changes nothing commits nothing visible.
+            _ if !committed && after != *model => {
+                Err("returned, but nothing was committed".to_owned().into())
+            }
+            _ => {
+                *model = after;
+                Ok(())
+            }
+        }
+    }
+}
+
+/// Whether a blob with this generation meets the expectation.
+pub(super) fn meets(expected: Expect, now: Option<Generation>) -> bool {
+    match expected {
+        Expect::Anything => true,
+        Expect::Absent => now.is_none(),
+        Expect::Generation(generation) => now == Some(generation),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn expectations_are_met_or_not() {
+        let generation = Generation { version: 1, step: 0 };
+        let now = Some(generation);
+        assert!(meets(Expect::Anything, now) && meets(Expect::Anything, None));
+        assert!(meets(Expect::Absent, None) && !meets(Expect::Absent, now));
+        assert!(meets(Expect::Generation(generation), now));
+        assert!(!meets(Expect::Generation(generation), None));
+    }
+}

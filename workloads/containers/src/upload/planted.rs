@@ -1,0 +1,409 @@
+//! Planted bugs: uploads implemented or used wrongly.
+
+use super::{
+    Answer, Client, Deed, Done, Op, Upload, Wish,
+    client::{applied, read_as, refused},
+    model::meets,
+};
+use crate::blob;
+use bytes::Bytes;
+use foundationdb_tuple::{Bytes as TupleBytes, Subspace, pack, unpack};
+use shaketable::{isolation, specimen::UNRECORDED, workload::Outcome};
+use shaketable_layers::blob::{Error, Expect, Generation, UploadId};
+use shaketable_tx::{
+    Database,
+    Isolation::{Serializable, Snapshot},
+    RangeOption, RetryError, RunError, Transaction,
+    once::{self, converging},
+};
+
+shaketable::planted_bugs! {
+    Unrecorded = UNRECORDED, "the last transaction of an upload is retried after an unknown result without an operation record", "an upload that is finished twice";
+    InPlace = "in-place", "parts are appended to the blob itself", "an upload that every reader sees";
+    SwitchFirst = "switch-first", "the manifest names the new content before its parts are written", "an upload in the wrong order";
+    NotCompared = "not-compared", "the expectation is not compared when the upload ends", "a switch without a comparison";
+    PagesUnchecked = "pages-unchecked", "a reader does not compare the generation between pages", "a reader that trusts the offset";
+    PartUnchecked = "part-unchecked", "a part does not check that its upload is still in progress", "a blind write of a part";
+    CollectAtSnapshot = "collect-at-snapshot", "the collector reads at snapshot which uploads are in progress", "a collector without isolation";
+    PartsCounted = "parts-counted", "the number of a part is the number of parts before it", "parts that are appended";
+    PartsAtSnapshot = "parts-at-snapshot", "the parts that exist are read at snapshot, whatever isolation was requested", "a dropped conflict range";
+    OldKept = "old-kept", "the content that an upload replaces is not cleared", "a switch that only moves the pointer";
+    AgeInVersions = "age-in-versions", "the collector removes uploads that began many versions ago", "an earlier version of the layer's own collector";
+    SeenIsDead = "seen-is-dead", "the collector removes every upload that existed before it waited", "a collector that compares only the name";
+    SignOfBeginning = "sign-of-beginning", "writing a part is no sign of life", "a lease that is not renewed";
+    TailOfPart = "tail-of-part", "a shorter part leaves the end of the one that it replaces", "a write without a clear";
+    GapTaken = "gap-taken", "an upload is finished without a part in the middle", "parts that are counted, not compared";
+    ShortTaken = "short-taken", "an upload is finished with a short part in the middle", "parts that are counted, not measured";
+    AbandonKeeps = "abandon-keeps", "an upload that is given up keeps its content", "a forgotten clear";
+    AnotherBlob = "another-blob", "an upload that is in progress is begun for another blob", "an id that is not compared";
+}
+
+impl Planted {
+    /// Whether the bug affects uploads as a whole.
+    pub(super) fn uploads(self) -> bool {
+        matches!(
+            self,
+            Planted::Unrecorded
+                | Planted::InPlace
+                | Planted::SwitchFirst
+                | Planted::NotCompared
+                | Planted::PartUnchecked
+                | Planted::PartsCounted
+                | Planted::OldKept
+        )
+    }
+
+    /// Whether it affects readers.
+    pub(super) fn reads(self) -> bool {
+        self == Planted::PagesUnchecked
+    }
+
+    /// Whether it affects collectors.
+    pub(super) fn collects(self) -> bool {
+        matches!(self, Planted::CollectAtSnapshot | Planted::AgeInVersions | Planted::SeenIsDead)
+    }
+
+    /// Whether the bug is revealed by uploads that take longer than collectors wait.
+    pub(super) fn is_impatient(self) -> bool {
+        matches!(self, Planted::AgeInVersions | Planted::SeenIsDead | Planted::SignOfBeginning)
+    }
+}
+
+/// Performs an operation that the bug changes; `None` for every other operation.
+pub async fn apply<D: Database>(
+    planted: Planted,
+    workload: &Upload,
+    client: &mut Client<D>,
+    op: &Op,
+) -> Option<Outcome<Answer>> {
+    let db = &client.session.database().clone();
+    Some(match (planted, op) {
+        (Planted::PagesUnchecked, Op::Pages(name, _)) => pages(workload, db, workload.name(*name)).await,
+        (planted, Op::Collect) if planted.collects() => {
+            let collected = collect(planted, workload, db).await;
+            collected.map_or_else(|e| refused(e.error), |()| Outcome::Answered(Answer::Unseen))
+        }
+        // A name that is too long is refused correctly.
+        (_, Op::Upload(name, data, wish)) if planted.uploads() && *name < 1_000 => {
+            let (name, data) = (workload.name(*name), data.bytes());
+            upload(planted, workload, client, name, &data, *wish).await.unwrap_or_else(|e| refused(e.error))
+        }
+        _ => return None,
+    })
+}
+
+/// Performs a step that the bug changes; `None` for every other step.
+pub async fn step<T: Transaction>(
+    planted: Planted,
+    workload: &Upload,
+    tx: &T,
+    name: &[u8],
+    id: UploadId,
+    deed: &Deed,
+    (number, part): (u64, Vec<u8>),
+) -> Option<Result<Done, Error>> {
+    let blobs = &workload.blobs();
+    let limit = (workload.chunk() * workload.chunks()) as u64;
+    Some(match (planted, deed) {
+        (Planted::PartsAtSnapshot, Deed::Parts) => {
+            let read = |tx, _| async move { blobs.parts(&tx, id, Snapshot).await };
+            said(isolation::at_both_levels(tx, deed, read).await.map(Done::Parts))
+        }
+        (Planted::SignOfBeginning, Deed::Put(_) | Deed::PutOther(..)) => {
+            let signs = blob::space().pack(&(5, TupleBytes::from(&id.0[..])));
+            async {
+                let before = tx.get(&signs, Snapshot).await?;
+                let put = blobs.put_part(tx, id, number, &part).await;
+                if put.is_ok() {
+                    before.map_or_else(|| tx.clear(&signs), |before| tx.set(&signs, &before));
+                }
+                said(put.map(|()| Done::Done))
+            }
+            .await
+        }
+        (Planted::TailOfPart, Deed::Put(_) | Deed::PutOther(..)) if number < 1_000 => {
+            let content = part_of(2, id);
+            let start = number * limit;
+            let chunk = workload.chunk() as u64;
+            let end = start + (part.len() as u64).div_ceil(chunk) * chunk;
+            async {
+                let tail = RangeOption::new(content.pack(&(end,)), content.pack(&(start + limit,)));
+                let tail = match end < start + limit {
+                    true => tx.get_range_all(tail, Snapshot).await?,
+                    false => Vec::new(),
+                };
+                let put = blobs.put_part(tx, id, number, &part).await;
+                if put.is_ok() {
+                    tail.iter().for_each(|row| tx.set(&row.key, &row.value));
+                }
+                said(put.map(|()| Done::Done))
+            }
+            .await
+        }
+        (Planted::GapTaken | Planted::ShortTaken, Deed::Finish) => {
+            async {
+                let Err(why) = blobs.finish_upload(tx, id, Expect::Anything).await else {
+                    return Ok(Done::Was(true));
+                };
+                let is_taken = match why {
+                    Error::MissingPart(_) => planted == Planted::GapTaken,
+                    Error::ShortPart(_) => planted == Planted::ShortTaken,
+                    _ => false,
+                };
+                if !is_taken {
+                    return said(Err(why));
+                }
+                let parts = blobs.parts(tx, id, Serializable).await?;
+                let size = parts.iter().map(|(_, length)| length).sum();
+                switch(tx, workload, name, id, size, Expect::Anything, true).await?;
+                forget(tx, id);
+                Ok(Done::Was(true))
+            }
+            .await
+        }
+        (Planted::AbandonKeeps, Deed::Abandon) => {
+            async {
+                let was = tx.get(&record(id), Serializable).await?.is_some();
+                forget(tx, id);
+                Ok(Done::Was(was))
+            }
+            .await
+        }
+        (Planted::AnotherBlob, Deed::BeginOther) => {
+            blobs.begin_upload(tx, name, id).await.map(|()| Done::Done)
+        }
+        _ => return None,
+    })
+}
+
+/// What a step returned.
+fn said(done: Result<Done, Error>) -> Result<Done, Error> {
+    match done {
+        Err(e) if e.fdb().is_none() => Ok(Done::Refused(e.to_string())),
+        done => done,
+    }
+}
+
+/// Clears everything that is stored about an upload, except for its content.
+fn forget<T: Transaction>(tx: &T, upload: UploadId) {
+    tx.clear(&record(upload));
+    tx.clear(&blob::space().pack(&(5, TupleBytes::from(&upload.0[..]))));
+    let (begin, end) = part_of(4, upload).range();
+    tx.clear_range(&begin, &end);
+}
+
+fn part_of(kind: i64, upload: UploadId) -> Subspace {
+    blob::space().subspace(&(kind, TupleBytes::from(&upload.0[..])))
+}
+
+/// The keys of an upload: its record, the marks of its parts, its content.
+fn record(upload: UploadId) -> Vec<u8> {
+    blob::space().pack(&(3, TupleBytes::from(&upload.0[..])))
+}
+
+/// Performs an upload with the bug.
+async fn upload<D: Database>(
+    planted: Planted,
+    workload: &Upload,
+    client: &mut Client<D>,
+    name: &[u8],
+    data: &[u8],
+    wish: Wish,
+) -> Result<Outcome<Answer>, RunError<Error>> {
+    let db = &client.session.database().clone();
+    let (blobs, parts) = (&workload.blobs(), workload.parts(data));
+    let expect = workload.expectation(db, name, wish).await?;
+    client.expected = expect;
+    let session = &mut client.session;
+    let uploaded = |generation| Answer::Uploaded(expect, Vec::new(), generation, Vec::new());
+    // What a session has recorded is an answer, also when it is resolved.
+    let told = |outcome: once::Outcome<Generation, Error>| applied(outcome, expect, uploaded);
+    let upload = UploadId::draw(db.env());
+    if planted != Planted::InPlace {
+        converging(db, |tx| async move { blobs.begin_upload(&tx, name, upload).await }).await?;
+    }
+    let size = data.len() as u64;
+    Ok(match planted {
+        Planted::InPlace => {
+            let first = parts.first().map_or(Bytes::new(), |(_, part)| part.clone());
+            let first = &first;
+            let begun = session.apply(|tx| async move {
+                let found = blobs.stat(&tx, name, Serializable).await?.map(|stat| stat.generation);
+                match meets(expect, found) {
+                    true => blobs.write(&tx, name, first).await,
+                    false => Err(Error::Changed { expected: expect, found }),
+                }
+            });
+            let mut outcome = told(begun.await);
+            for (_, part) in parts.iter().skip(1) {
+                if !matches!(outcome, Outcome::Answered(Answer::Uploaded(..))) {
+                    break;
+                }
+                let appended = session.apply(|tx| async move { blobs.append(&tx, name, part).await });
+                outcome = told(appended.await);
+            }
+            outcome
+        }
+        Planted::SwitchFirst => {
+            let switched = session
+                .apply(|tx| async move { switch(&tx, workload, name, upload, size, expect, true).await })
+                .await;
+            let outcome = told(switched);
+            workload.put(db, upload, &parts).await?;
+            converging(db, |tx| async move {
+                forget(&tx, upload);
+                Ok::<_, Error>(())
+            })
+            .await?;
+            outcome
+        }
+        Planted::OldKept => {
+            workload.put(db, upload, &parts).await?;
+            let switched = session.apply(|tx| async move {
+                if tx.get(&record(upload), Serializable).await?.is_none() {
+                    return Err(Error::NoUpload(upload));
+                }
+                let generation = switch(&tx, workload, name, upload, size, expect, false).await?;
+                forget(&tx, upload);
+                Ok(generation)
+            });
+            told(switched.await)
+        }
+        Planted::PartUnchecked => {
+            let chunk = workload.chunk();
+            for (number, part) in &parts {
+                converging(db, |tx| async move {
+                    let first = number * (chunk * workload.chunks()) as u64;
+                    for (at, bytes) in (first..).step_by(chunk).zip(part.chunks(chunk)) {
+                        tx.set(&part_of(2, upload).pack(&(at,)), bytes);
+                    }
+                    tx.set(&part_of(4, upload).pack(&(*number,)), &pack(&(part.len() as u64,)));
+                    Ok::<_, Error>(())
+                })
+                .await?;
+            }
+            told(session.apply(|tx| async move { blobs.finish_upload(&tx, upload, expect).await }).await)
+        }
+        Planted::PartsCounted => {
+            for (_, part) in &parts {
+                converging(db, |tx| async move {
+                    let number = blobs.parts(&tx, upload, Serializable).await?.len() as u64;
+                    blobs.put_part(&tx, upload, number, part).await
+                })
+                .await?;
+            }
+            told(session.apply(|tx| async move { blobs.finish_upload(&tx, upload, expect).await }).await)
+        }
+        Planted::NotCompared => {
+            workload.put(db, upload, &parts).await?;
+            let ended =
+                session.apply(|tx| async move { blobs.finish_upload(&tx, upload, Expect::Anything).await });
+            told(ended.await)
+        }
+        // The other bugs only omit the record.
+        _ => {
+            workload.put(db, upload, &parts).await?;
+            match db.run(|tx, _| async move { blobs.finish_upload(&tx, upload, expect).await }).await {
+                Ok(generation) => Outcome::Answered(uploaded(generation)),
+                Err(e) => match e.error.fdb() {
+                    Some(error) if e.maybe_committed => Outcome::Unknown(error),
+                    _ => told(once::Outcome::Refused(e.error)),
+                },
+            }
+        }
+    })
+}
+
+/// Names the upload in the blob's manifest, whatever its state; clears the previous content if `clears` is
+/// true.
+async fn switch<T: Transaction>(
+    tx: &T,
+    workload: &Upload,
+    name: &[u8],
+    upload: UploadId,
+    size: u64,
+    expect: Expect,
+    clears: bool,
+) -> Result<Generation, Error> {
+    let blobs = workload.blobs();
+    let found = blobs.stat(tx, name, Serializable).await?.map(|stat| stat.generation);
+    if !meets(expect, found) {
+        return Err(Error::Changed { expected: expect, found });
+    }
+    if clears {
+        blobs.delete(tx, name).await?;
+    }
+    let version = tx.get_read_version().await?;
+    let place = TupleBytes::from(&upload.0[..]);
+    tx.set(&blob::places(name).0, &pack(&(size, workload.chunk() as u64, version, 0i64, place)));
+    Ok(Generation { version, step: 0 })
+}
+
+/// Reads page by page, each at the offset after the previous one, until there is nothing left.
+async fn pages<D: Database>(workload: &Upload, db: &D, name: &[u8]) -> Outcome<Answer> {
+    let blobs = &workload.blobs();
+    let opened = db.run(|tx, _| async move { blobs.stat(&tx, name, Snapshot).await }).await;
+    let generation = match opened {
+        Ok(Some(stat)) => stat.generation,
+        Ok(None) => return read_as(None),
+        Err(e) => return refused(e.error),
+    };
+    let (mut content, length) = (Vec::new(), (workload.chunk() * workload.chunks()) as u64);
+    loop {
+        let from = content.len() as u64;
+        let page = db.run(|tx, _| async move { blobs.read_range(&tx, name, from, length, Snapshot).await });
+        match page.await {
+            Ok(Some(page)) if !page.is_empty() => content.extend_from_slice(&page),
+            Ok(_) => return read_as(Some((generation, content.into()))),
+            Err(e) => return refused(e.error),
+        }
+    }
+}
+
+/// Collects by the age of uploads, or what existed before the wait, or without a check that uploads are still
+/// in progress.
+async fn collect<D: Database>(planted: Planted, workload: &Upload, db: &D) -> Result<(), RunError<Error>> {
+    let blobs = &workload.blobs();
+    let records = &blob::space().subspace(&(3,));
+    let rows = || {
+        db.run(|tx, _| async move {
+            let rows = tx.get_range_all(RangeOption::from(records.range()), Snapshot).await?;
+            Ok::<_, Error>((tx.get_read_version().await?, rows))
+        })
+    };
+    if planted != Planted::AgeInVersions {
+        let (_, seen) = rows().await?;
+        db.env().sleep(workload.patience()).await;
+        for row in seen {
+            let Ok((id,)) = records.unpack::<(TupleBytes<'_>,)>(&row.key) else { continue };
+            let Ok(id) = id[..].try_into() else { continue };
+            let (upload, key) = (UploadId(id), &row.key);
+            let cleared = db.run(|tx, _| async move {
+                if planted == Planted::SeenIsDead {
+                    return blobs.abandon_upload(&tx, upload).await.map(drop);
+                }
+                if tx.get(key, Snapshot).await?.is_some() {
+                    let (begin, end) = part_of(2, upload).range();
+                    tx.clear_range(&begin, &end);
+                    forget(&tx, upload);
+                }
+                Ok(())
+            });
+            cleared.await?;
+        }
+        return Ok(());
+    }
+    let (version, rows) = rows().await?;
+    let before = version.saturating_sub(workload.patience().as_micros() as i64);
+    for row in rows {
+        let id: Option<(TupleBytes<'_>,)> = records.unpack(&row.key).ok();
+        let begun: Option<(TupleBytes<'_>, u64, u64, i64)> = unpack(&row.value).ok();
+        if let (Some((id,)), Some((.., begun))) = (id, begun)
+            && let Ok(id) = id[..].try_into()
+            && begun < before
+        {
+            db.run(|tx, _| async move { blobs.abandon_upload(&tx, UploadId(id)).await }).await?;
+        }
+    }
+    Ok(())
+}

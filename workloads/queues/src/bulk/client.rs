@@ -1,0 +1,380 @@
+//! How a client performs an operation: writers, workers of the job, and builders and readers of the
+//! workspace.
+
+use super::{
+    Answer, Bulk, Looks, Op,
+    composed::{at_once, beyond, perform},
+    layout::{build_id, built, counts, entries, job, put, rest, tag, tag_of, work, workspace},
+    operations::{DISPUTED, SHARED},
+    planted::{self, Planted},
+};
+use crate::shared::{Timer, ended, in_turns, unexpected};
+use futures::FutureExt;
+use shaketable::{isolation, specimen::Recorded, workload::Outcome};
+use shaketable_layers::bulk::{BuildId, Error, Progress};
+use shaketable_tx::{
+    self as tx, Database,
+    Isolation::{Serializable, Snapshot},
+    KeyValue, RunError, Transaction,
+    once::{self, Session, converging},
+};
+use std::time::Duration;
+
+/// The state of a client.
+pub struct Client<D: Database> {
+    pub(super) session: Session<D>,
+    /// The tag of the build that the client's last build replaces.
+    pub(super) base: Option<u32>,
+    /// The build that was current when the client first read it; only a planted bug uses this.
+    pub(super) remembered: Option<BuildId>,
+}
+
+impl Bulk {
+    /// Performs an operation.
+    pub(super) async fn perform<D: Database>(&self, client: &mut Client<D>, op: &Op) -> Outcome<Answer> {
+        let Client { session, base, .. } = client;
+        let db = &session.database().clone();
+        let (job, workspace) = (&job(), &workspace());
+        match op {
+            Op::Put(row, value) => {
+                let put = session.apply(|tx| async move { put(&tx, job, *row, Some(*value)).await });
+                applied(put.await, Answer::Before)
+            }
+            Op::Remove(row) => {
+                let put = session.apply(|tx| async move { put(&tx, job, *row, None).await });
+                applied(put.await, Answer::Before)
+            }
+            Op::Work(batches) => {
+                for _ in 0..*batches {
+                    match job.advance(db, &self.limits(), work).await {
+                        Ok(Progress { finished: true, .. }) => break,
+                        Ok(_) => {}
+                        Err(e) => return worked(e),
+                    }
+                }
+                Outcome::Answered(Answer::Done)
+            }
+            Op::Finish => match job.run(db, &self.limits(), work).await {
+                Ok(Progress { finished: true, .. }) => Outcome::Answered(Answer::Done),
+                Ok(progress) => Outcome::Violated(format!("the job has ended at {progress:?}")),
+                Err(e) => worked(e),
+            },
+            Op::Again => {
+                let again = session.apply(|tx| async move {
+                    let finished = job.progress(&tx, Serializable).await?.finished;
+                    if finished {
+                        for space in [counts(), entries()] {
+                            let (begin, end) = space.range();
+                            tx.clear_range(&begin, &end);
+                        }
+                        job.forget(&tx).await?;
+                    }
+                    Ok::<_, Error>(finished)
+                });
+                applied(again.await, Answer::Again)
+            }
+            Op::Build(tag) => {
+                let mut timer = Timer::new(db, self.silence());
+                let published = match self.make(db, *tag, usize::MAX, &mut timer).await {
+                    Ok(found) => {
+                        *base = found;
+                        let build = build_id(*tag);
+                        let published =
+                            session.apply(|tx| async move { workspace.publish(&tx, build).await }).await;
+                        applied(published, |()| Answer::Published(found))
+                    }
+                    Err(e) => refused(e.error),
+                };
+                alive(published, &mut timer)
+            }
+            Op::Leave(SHARED, most) => self.revive(db, *most).await.unwrap_or_else(|e| refused(e.error)),
+            Op::Leave(tag, most) => {
+                let mut timer = Timer::new(db, self.silence());
+                let left = done(self.make(db, *tag, *most, &mut timer).await);
+                alive(left, &mut timer)
+            }
+            Op::Sweep => match workspace.discard_unchanged(db, self.silence(), self.page).await {
+                Ok(_) => done(workspace.clear_all_retired(db, self.build.1).await),
+                Err(e) => refused(e.error),
+            },
+            Op::Together(acts) => {
+                let env = db.env();
+                let interleaved = self.planted == Some(Planted::Interleaved);
+                let together = session.apply(|tx| async move {
+                    let perform = |n: usize, tx| async move { perform(&tx, env, job, acts[n]).await }.boxed();
+                    in_turns(env, &tx, acts.len(), interleaved, perform).await.map(Recorded)
+                });
+                applied(together.await, |Recorded(answers)| Answer::Together(answers))
+            }
+            Op::AtOnce(tag, publishes) => {
+                let build = if *publishes { build_id(*tag) } else { BuildId::draw(db.env()) };
+                let made = session.apply(|tx| async move {
+                    let looks = at_once(db, &tx, self, (build, *tag), *publishes).await?;
+                    Ok::<_, Error>(Recorded(vec![looks]))
+                });
+                applied(made.await, looks)
+            }
+            Op::Beyond => {
+                let beyond = db.run(|tx, _| async move { beyond(&tx).await }).await;
+                beyond.map_or_else(|e| refused(e.error), |looks| Outcome::Answered(Answer::Beyond(looks)))
+            }
+            Op::Stale => self.stale(db).await.unwrap_or_else(|e| refused(e.error)),
+            Op::ClearLate => self.clear_late(db).await.unwrap_or_else(|e| refused(e.error)),
+            Op::Clear => {
+                let most = self.build.1;
+                done(converging(db, |tx| async move { workspace.clear_retired(&tx, most).await }).await)
+            }
+            Op::Read => {
+                let read = db
+                    .run(|tx, _| async move {
+                        let read = |tx, isolation| async move { workspace.current(&tx, isolation).await };
+                        let Some((_, space)) = isolation::at_both_levels(&tx, op, read).await? else {
+                            return Ok(None);
+                        };
+                        let rows = rest(&tx, &space, None, None).await?;
+                        Ok::<_, Error>(Some((space, rows)))
+                    })
+                    .await;
+                match read {
+                    Ok(None) => Outcome::Answered(Answer::Tag(None)),
+                    Ok(Some((space, rows))) => match tag(&space, &rows, self.build.0) {
+                        Ok(tag) => Outcome::Answered(Answer::Tag(Some(tag))),
+                        Err(why) => Outcome::Violated(why),
+                    },
+                    Err(e) => refused(e.error),
+                }
+            }
+            Op::Pages => self.pages(db).await.unwrap_or_else(|e| refused(e.error)),
+        }
+    }
+
+    /// Begins a build and writes up to `most` batches of it. Returns the tag of the build that it is to
+    /// replace. The timer belongs to the last claim, and was started before that claim.
+    pub(super) async fn make<D: Database>(
+        &self,
+        db: &D,
+        tag: u32,
+        most: usize,
+        timer: &mut Timer,
+    ) -> Result<Option<u32>, RunError<Error>> {
+        let (workspace, build, planted) = (&workspace(), build_id(tag), self.planted);
+        *timer = Timer::new(db, self.silence());
+        let base = converging(db, |tx| async move { workspace.begin(&tx, build).await }).await?;
+        for batch in self.batches().iter().take(most) {
+            self.pause(db).await;
+            let anew = Timer::new(db, self.silence());
+            converging(db, |tx| async move {
+                let space = match planted {
+                    Some(planted) => planted::claim(planted, &tx, build).await?,
+                    None => workspace.claim(&tx, build).await?,
+                };
+                for row in batch {
+                    tx.set(&space.pack(&(*row,)), &built(tag));
+                }
+                Ok::<_, Error>(())
+            })
+            .await?;
+            *timer = anew;
+        }
+        Ok(base.map(tag_of))
+    }
+
+    /// Begins the build that all clients share, which was given up and cleared before, and writes up to
+    /// `most` batches of it. What a builder has written stays as long as it is never silent.
+    async fn revive<D: Database>(&self, db: &D, most: usize) -> Result<Outcome<Answer>, RunError<Error>> {
+        let (workspace, build) = (&workspace(), build_id(SHARED));
+        let (mut timer, mut active) = (Timer::new(db, self.silence()), false);
+        match converging(db, |tx| async move { workspace.begin(&tx, build).await }).await {
+            Ok(_) => {}
+            // It is being cleared.
+            Err(e) if matches!(e.error, Error::NoBuild(_)) => return Ok(Outcome::Answered(Answer::Done)),
+            Err(e) => return Err(e),
+        }
+        let mut written: Vec<i64> = Vec::new();
+        for batch in self.batches().iter().take(most).chain([&Vec::new()]) {
+            self.pause(db).await;
+            let (anew, before) = (Timer::new(db, self.silence()), &written);
+            let claimed = converging(db, |tx| async move {
+                let space = workspace.claim(&tx, build).await?;
+                let rows = rest(&tx, &space, None, None).await?;
+                let lost = before.iter().find(|row| {
+                    let key = space.pack(&(**row,));
+                    rows.iter().all(|found| found.key[..] != key[..])
+                });
+                for row in batch {
+                    tx.set(&space.pack(&(*row,)), &built(SHARED));
+                }
+                Ok::<_, Error>(lost.copied())
+            });
+            let claimed = claimed.await;
+            let in_time = active && !timer.is_over();
+            match claimed {
+                Ok(Some(row)) if in_time => {
+                    return Ok(Outcome::Violated(format!("row {row} of a build in progress is gone")));
+                }
+                Err(e) if in_time && matches!(e.error, Error::NoBuild(_)) => {
+                    let why = "a build was given up although its builder was active";
+                    return Ok(Outcome::Violated(why.to_owned()));
+                }
+                Ok(_) => {}
+                Err(e) => return Err(e),
+            }
+            // From its first claim on, observers see it, until it has once been silent.
+            active = in_time || written.is_empty() && !active;
+            written.extend(batch);
+            timer = anew;
+        }
+        Ok(Outcome::Answered(Answer::Done))
+    }
+
+    /// Begins the disputed build if it can be begun, claims it this many times, and writes its first batch.
+    async fn begin_disputed<D: Database>(&self, db: &D, claims: usize) -> Result<(), RunError<Error>> {
+        let (workspace, build) = (&workspace(), build_id(DISPUTED));
+        let row = &self.batches().concat();
+        converging(db, |tx| async move {
+            workspace.begin(&tx, build).await?;
+            for _ in 0..claims {
+                let space = workspace.claim(&tx, build).await?;
+                row.iter().for_each(|row| tx.set(&space.pack(&(*row,)), &built(DISPUTED)));
+            }
+            Ok(())
+        })
+        .await
+    }
+
+    /// An observation of the disputed build does not fit its next incarnation, even if that was claimed as
+    /// often.
+    async fn stale<D: Database>(&self, db: &D) -> Result<Outcome<Answer>, RunError<Error>> {
+        let (workspace, build) = (&workspace(), build_id(DISPUTED));
+        workspace.clear_all_retired(db, usize::MAX).await?;
+        self.begin_disputed(db, 1).await?;
+        let observed = db.run(|tx, _| async move {
+            let all = workspace.observe(&tx, None, usize::MAX).await?;
+            let claims = planted::claims(&tx, build).await?;
+            Ok::<_, Error>((all.into_iter().find(|observed| observed.build == build), claims))
+        });
+        let (Some(observed), claims) = observed.await? else { return Ok(Outcome::Answered(Answer::Done)) };
+        if !db.run(|tx, _| async move { workspace.discard(&tx, build).await }).await? {
+            return Ok(Outcome::Answered(Answer::Done));
+        }
+        workspace.clear_all_retired(db, usize::MAX).await?;
+        self.begin_disputed(db, claims as usize).await?;
+        let fits = converging(db, |tx| async move {
+            match self.planted {
+                Some(Planted::IncarnationUnseen) => planted::discard_any(&tx, build, claims).await,
+                _ => workspace.discard_observed(&tx, observed).await,
+            }
+        });
+        Ok(match fits.await? {
+            true => Outcome::Violated("a build was given up as another incarnation was observed".into()),
+            false => Outcome::Answered(Answer::Done),
+        })
+    }
+
+    /// A batch of a retired build is not cleared by a transaction that began before the build was cleared by
+    /// others and has begun again.
+    async fn clear_late<D: Database>(&self, db: &D) -> Result<Outcome<Answer>, RunError<Error>> {
+        let (workspace, build) = (&workspace(), build_id(DISPUTED));
+        workspace.clear_all_retired(db, usize::MAX).await?;
+        self.begin_disputed(db, 1).await?;
+        db.run(|tx, _| async move { workspace.discard(&tx, build).await }).await?;
+        let failed = |error: tx::Error| RunError { error: error.into(), maybe_committed: false, attempts: 1 };
+        let late = db.create_transaction().map_err(failed)?;
+        let begun = match self.planted {
+            Some(Planted::ClearsBlindly) => planted::clear_blindly(&late, self.build.1).await.map(drop),
+            _ => workspace.clear_retired(&late, self.build.1).await.map(drop),
+        };
+        if begun.is_err() {
+            return Ok(Outcome::Answered(Answer::Done));
+        }
+        workspace.clear_all_retired(db, usize::MAX).await?;
+        let mut timer = Timer::new(db, self.silence());
+        self.begin_disputed(db, 1).await?;
+        // Whether it commits does not matter: nothing of the new incarnation may be gone.
+        let _ = late.commit().await;
+        let rows = converging(db, |tx| async move {
+            let space = workspace.claim(&tx, build).await?;
+            rest(&tx, &space, None, None).await
+        });
+        let rows = rows.await?.len();
+        Ok(match rows < self.batches().concat().len() && !timer.is_over() {
+            true => Outcome::Violated(format!("a build that was begun again has {rows} rows left")),
+            false => Outcome::Answered(Answer::Done),
+        })
+    }
+
+    /// Reads the current build in batches, each of which verifies that the build is still current.
+    async fn pages<D: Database>(&self, db: &D) -> Result<Outcome<Answer>, RunError<Error>> {
+        let workspace = &workspace();
+        let current = db.run(|tx, _| async move { workspace.current(&tx, Snapshot).await }).await?;
+        let Some((build, space)) = current else { return Ok(Outcome::Answered(Answer::Tag(None))) };
+        let mut rows: Vec<KeyValue> = Vec::new();
+        loop {
+            let (most, last) = (self.build.1, rows.last().map(|row| row.key.clone()));
+            let last = &last;
+            let page = db
+                .run(|tx, _| async move {
+                    let read = |tx, isolation| async move { workspace.pinned(&tx, build, isolation).await };
+                    let space = isolation::at_both_levels(&tx, &build, read).await?;
+                    rest(&tx, &space, last.as_deref(), Some(most)).await
+                })
+                .await?;
+            let ends = page.len() < most;
+            rows.extend(page);
+            self.pause(db).await;
+            if ends {
+                return Ok(match tag(&space, &rows, self.build.0) {
+                    Ok(tag) => Outcome::Answered(Answer::Tag(Some(tag))),
+                    Err(why) => Outcome::Violated(why),
+                });
+            }
+        }
+    }
+
+    /// The pause of a builder or a reader between two transactions.
+    pub(super) async fn pause<D: Database>(&self, db: &D) {
+        if self.pause > 0 {
+            db.env().sleep(Duration::from_millis(self.pause)).await;
+        }
+    }
+}
+
+/// Objects if a build was given up while its builder was active.
+fn alive(outcome: Outcome<Answer>, timer: &mut Timer) -> Outcome<Answer> {
+    match outcome {
+        Outcome::Answered(Answer::GivenUp) if !timer.is_over() => {
+            Outcome::Violated("a build was given up although its builder was active".into())
+        }
+        outcome => outcome,
+    }
+}
+
+pub(super) fn done<A>(ran: Result<A, RunError<Error>>) -> Outcome<Answer> {
+    ran.map_or_else(|e| refused(e.error), |_| Outcome::Answered(Answer::Done))
+}
+
+/// The outcome of a worker that gave up: its batches may have been done, or may be done by the next worker.
+pub(super) fn worked(e: RunError<Error>) -> Outcome<Answer> {
+    unexpected(&e.error, Outcome::Unknown)
+}
+
+pub(super) fn refused(error: Error) -> Outcome<Answer> {
+    match error {
+        Error::Outdated(_) => Outcome::Answered(Answer::Outdated),
+        Error::NoBuild(_) => Outcome::Answered(Answer::GivenUp),
+        Error::Swapped { .. } => Outcome::Answered(Answer::Swapped),
+        e => unexpected(&e, Outcome::Failed),
+    }
+}
+
+/// The answer for a build that was made in one transaction.
+pub(super) fn looks(Recorded(mut looks): Recorded<Looks>) -> Answer {
+    looks.pop().map_or(Answer::GivenUp, Answer::AtOnce)
+}
+
+pub(super) fn applied<A>(
+    outcome: once::Outcome<A, Error>,
+    answer: impl FnOnce(A) -> Answer,
+) -> Outcome<Answer> {
+    ended(outcome, answer, refused)
+}

@@ -1,0 +1,231 @@
+//! How a client performs an operation, and how a worker continues after it has claimed an item.
+
+use super::{Answer, End, Leased, Manner, Op, composed::perform, leased, operations::name, planted};
+use crate::shared::{self, Timer, ended, in_turns, unexpected};
+use foundationdb_tuple::Subspace;
+use futures::{FutureExt, future};
+use shaketable::{
+    sessions::{self, known},
+    specimen::Recorded,
+    workload::Outcome,
+};
+use shaketable_layers::{
+    leased_queue::{Claim, Error, Hold, LeasedQueue, MAX_VALUE_BYTES},
+    queue::{ItemId, Position},
+};
+use shaketable_tx::{
+    self as tx, Database,
+    Isolation::Serializable,
+    once::{self, Session},
+};
+
+fn refused(error: Error) -> Outcome<Answer> {
+    shared::refused(&error, Answer::Refused)
+}
+
+impl Leased {
+    /// Performs an operation.
+    pub(super) async fn perform<D: Database>(&self, session: &mut Session<D>, op: &Op) -> Outcome<Answer> {
+        let enqueued =
+            |outcome: once::Outcome<Position, Error>| ended(outcome, |_| Answer::Enqueued, refused);
+        let db = session.database().clone();
+        match op {
+            Op::Enqueue(batch) => enqueued(leased().enqueue_once(session, &batch.value()).await),
+            Op::Work(manner) => self.work(session, *manner).await,
+            Op::Expire => match self.expire(&db).await {
+                Ok(()) => Outcome::Answered(Answer::Expired),
+                // Some of it may have happened, or may still happen; nothing depends on that.
+                Err(e) => unexpected(&e, Outcome::Unknown),
+            },
+            Op::Together(acts) => {
+                let ids: Vec<ItemId> = acts.iter().map(|_| ItemId::draw(db.env())).collect();
+                let answers = match self.planted {
+                    Some(planted) => planted::together(planted, session, acts, &ids).await,
+                    None => {
+                        let ids = &ids;
+                        let env = db.env();
+                        let together = session.apply(|tx| async move {
+                            let perform =
+                                |n: usize, tx| async move { perform(&tx, &acts[n], ids[n]).await }.boxed();
+                            in_turns(env, &tx, acts.len(), false, perform).await.map(Recorded)
+                        });
+                        together.await
+                    }
+                };
+                ended(answers, |Recorded(answers)| Answer::Together(answers), refused)
+            }
+            Op::Deep => {
+                let prefix = vec![b'd'; tx::KEY_SIZE_LIMIT - 20];
+                let queue = LeasedQueue::new(Subspace::from_bytes(prefix));
+                enqueued(queue.enqueue_once(session, b"").await)
+            }
+            Op::Count(most) => {
+                let counted =
+                    db.run(|tx, _| async move { leased().len(&tx, *most, Serializable).await }).await;
+                counted.map_or_else(
+                    |e| refused(e.error),
+                    |(waiting, claimed)| Outcome::Answered(Answer::Count(waiting, claimed)),
+                )
+            }
+            Op::Oversized(beyond) => {
+                let value = vec![0; MAX_VALUE_BYTES + usize::from(*beyond)];
+                enqueued(leased().enqueue_once(session, &value).await)
+            }
+        }
+    }
+
+    /// Claims an item and works on it.
+    async fn work<D: Database>(&self, session: &mut Session<D>, manner: Manner) -> Outcome<Answer> {
+        let db = session.database().clone();
+        let mut timer = Timer::new(&db, self.lease());
+        let claimed = match self.planted {
+            Some(planted) => planted::claim(planted, self, session).await,
+            None => session.apply(|tx| async move { leased().claim(&tx).await }).await,
+        };
+        let Claim { hold, value } = match self.settle(session, claimed).await {
+            Ok(Some(Some(claim))) => claim,
+            Ok(Some(None)) => return Outcome::Answered(Answer::Nothing),
+            Ok(None) => return Outcome::Failed(tx::Error::COMMIT_UNKNOWN_RESULT),
+            Err(e) => return refused(e),
+        };
+        let name = match name(&value) {
+            Ok(name) => name,
+            Err(why) => return Outcome::Violated(why),
+        };
+        let end = match self.go_on(session, &mut timer, hold, manner).await {
+            Ok(Some(end)) => end,
+            Ok(None) => End::Silent,
+            Err(Error::Lost(lost)) if lost != hold => {
+                return Outcome::Violated(format!("received an error about {lost}, which it does not hold"));
+            }
+            Err(Error::Lost(_)) => match timer.is_over() {
+                true => End::Lost,
+                false => return Outcome::Violated(format!("lost before the lease ended: {hold}")),
+            },
+            Err(e) => return refused(e),
+        };
+        Outcome::Answered(Answer::Worked(name, end))
+    }
+
+    /// What a worker does with an item that it holds; `None` if its last step did not succeed.
+    async fn go_on<D: Database>(
+        &self,
+        session: &mut Session<D>,
+        timer: &mut Timer,
+        hold: Hold,
+        manner: Manner,
+    ) -> Result<Option<End>, Error> {
+        let db = session.database().clone();
+        let tenths = |n: u8| db.env().sleep(self.lease() * n.into() / 10);
+        match manner {
+            Manner::Prompt => {}
+            Manner::Slow(n) => tenths(n).await,
+            Manner::Renewing(times) => {
+                for _ in 0..times {
+                    tenths(4).await;
+                    if !self.renew(session, timer, hold).await? {
+                        return Ok(None);
+                    }
+                }
+            }
+            Manner::Late(n) => {
+                tenths(n).await;
+                if !self.renew(session, timer, hold).await? {
+                    return Ok(None);
+                }
+                tenths(3).await;
+            }
+            Manner::Releasing => return self.finish(session, hold, true).await,
+            Manner::Vanishing => return Ok(Some(End::Silent)),
+            Manner::Twice(first, second, releases) => {
+                let first = async {
+                    tenths(first).await;
+                    self.finish(session, hold, false).await
+                };
+                let second = async {
+                    tenths(second).await;
+                    // With a session of its own, so that only the lease keeps the two apart.
+                    let client = db.env().random_u64() as usize;
+                    match sessions::open(&db, client, self.timeout).await {
+                        Ok(mut session) => self.finish(&mut session, hold, releases).await,
+                        // The second incarnation did not start.
+                        Err(_) => Ok(None),
+                    }
+                };
+                return once_of_two(hold, future::join(first, second).await);
+            }
+        }
+        self.finish(session, hold, false).await
+    }
+
+    /// Acknowledges an item, or gives it back; `None` if that did not succeed.
+    async fn finish<D: Database>(
+        &self,
+        session: &mut Session<D>,
+        hold: Hold,
+        releases: bool,
+    ) -> Result<Option<End>, Error> {
+        let finished = match (self.planted, releases) {
+            (Some(planted), true) => planted::release(planted, session, hold).await,
+            (Some(planted), false) => planted::acknowledge(planted, self, session, hold).await,
+            (None, true) => session.apply(|tx| async move { leased().release(&tx, hold).await }).await,
+            (None, false) => session.apply(|tx| async move { leased().acknowledge(&tx, hold).await }).await,
+        };
+        let known = self.settle(session, finished).await?;
+        Ok(known.map(|()| if releases { End::Released } else { End::Acknowledged }))
+    }
+
+    /// Renews a lease, and restarts the timer. Returns whether that succeeded.
+    async fn renew<D: Database>(
+        &self,
+        session: &mut Session<D>,
+        timer: &mut Timer,
+        hold: Hold,
+    ) -> Result<bool, Error> {
+        let db = session.database().clone();
+        let anew = Timer::new(&db, self.lease());
+        let renewed = match self.planted {
+            Some(planted) => planted::renew(planted, self, session, hold).await,
+            None => session.apply(|tx| async move { leased().renew(&tx, hold).await }).await,
+        };
+        let renewed = self.settle(session, renewed).await?.is_some();
+        if renewed {
+            *timer = anew;
+        }
+        Ok(renewed)
+    }
+
+    /// Learns what became of a step, however long that takes.
+    async fn settle<D: Database, A: once::Answer>(
+        &self,
+        session: &mut Session<D>,
+        outcome: once::Outcome<A, Error>,
+    ) -> Result<Option<A>, Error> {
+        let db = session.database().clone();
+        sessions::patiently(&db, self.timeout, known(session, outcome)).await?
+    }
+
+    /// Ends leases that are not renewed.
+    pub(super) async fn expire<D: Database>(&self, db: &D) -> Result<(), Error> {
+        let expired = match self.planted {
+            Some(planted) => planted::expire(planted, self, db).await,
+            None => leased().expire_unchanged(db, self.lease(), self.page).await,
+        };
+        expired.map(drop).map_err(|e| e.error)
+    }
+}
+
+/// How it ended for a worker with two incarnations: at most one of them may have ended it.
+fn once_of_two(
+    hold: Hold,
+    ends: (Result<Option<End>, Error>, Result<Option<End>, Error>),
+) -> Result<Option<End>, Error> {
+    match ends {
+        (Ok(Some(_)), Ok(Some(_))) => Ok(Some(End::Twice)),
+        (Ok(Some(end)), Ok(None) | Err(Error::Lost(_))) | (Ok(None) | Err(Error::Lost(_)), Ok(Some(end))) => {
+            Ok(Some(end))
+        }
+        (Err(Error::Lost(lost)), _) | (_, Err(Error::Lost(lost))) if lost == hold => Err(Error::Lost(hold)),
+        (first, second) => first.and(second),
+    }
+}

@@ -1,0 +1,371 @@
+//! Planted bugs: a leased queue implemented or used wrongly.
+
+use super::{
+    Act, ActAnswer, Leased,
+    composed::{count, perform as right},
+    leased,
+};
+use crate::shared::in_turns;
+use bytes::BytesMut;
+use foundationdb_tuple::Subspace;
+use futures::FutureExt;
+use shaketable::{
+    isolation,
+    specimen::{INTERLEAVED, Recorded},
+};
+use shaketable_layers::{
+    leased_queue::{Claim, Error, Hold, Lease, Row},
+    queue::{Item, ItemId, Position},
+};
+use shaketable_tx::{
+    Database,
+    Isolation::{self, Serializable, Snapshot},
+    KeyValue, RangeOption, RetryError, RunError, Transaction,
+    once::{Answer as _, Outcome, Session},
+};
+use std::{collections::BTreeSet, time::Duration};
+
+shaketable::planted_bugs! {
+    AcknowledgesUnfenced = "acknowledges-unfenced", "an acknowledgement checks whether the item is claimed, not by whom", "a completion without a fencing token";
+    RenewsUnfenced = "renews-unfenced", "a renewal does not compare the token", "a renewal after a takeover";
+    ClaimsAtSnapshot = "claims-at-snapshot", "the first item is read at snapshot and claimed blindly", "a blind claim";
+    StoredDeadline = "stored-deadline", "the end of a lease is stored by its holder's clock and compared with another clock", "an expiry compared with a local clock";
+    RevisionIgnored = "revision-ignored", "a lease that was renewed while it was watched is ended", "a watcher of the holder alone";
+    ExpiresBlindly = "expires-blindly", "a watched lease is ended without a check that it is still the same", "a watcher that does not read again";
+    TokenBeginsAgain = "token-begins-again", "an item that comes back starts with the first token again", "a counter that is cleared with its lease";
+    NeverExpires = "never-expires", "the leases of dead workers are never ended", "a claim without an expiry";
+    AcknowledgesUnrecorded = "acknowledges-unrecorded", "an acknowledgement that committed without a known result is retried, and refused", "an acknowledgement without a record";
+    AcknowledgesAtSnapshot = "acknowledges-at-snapshot", "an acknowledgement reads the lease at snapshot", "two incarnations of one worker";
+    RenewsUnseen = "renews-unseen", "a renewal changes nothing that a watcher could see", "a heartbeat that is not written";
+    ReleaseForgets = "release-forgets", "a release clears the lease, and with it the last token", "a counter that is cleared with its lease";
+    FirstPage = "first-page", "only the first page of the leases is watched", "a list that is longer than a page";
+    CountBeside = "count-beside", "a count in a transaction is read in another transaction", "a look-up that is given the database";
+    CountAtSnapshot = "count-at-snapshot", "a count is read at snapshot, whatever isolation was requested", "a dropped conflict range";
+    ComesBackLast = "comes-back-last", "an item whose lease has ended is enqueued anew", "a retry at the end of the line";
+    Interleaved = INTERLEAVED, "two claims that run side by side in one transaction claim one item", "two futures in one transaction";
+}
+
+fn part(part: i64) -> Subspace {
+    leased().subspace().subspace(&part)
+}
+
+/// The key of the row at this position.
+fn key(of: i64, position: &Position) -> Vec<u8> {
+    let mut key = BytesMut::from(part(of).bytes());
+    // A position is encoded as its key below the subspace, and its stamp is complete.
+    let _ = position.encode(&mut key);
+    key.to_vec()
+}
+
+/// Where the bug stores deadlines.
+fn deadline(position: &Position) -> Vec<u8> {
+    let mut key = BytesMut::from(Subspace::from("deadlines").bytes());
+    let _ = position.encode(&mut key);
+    key.to_vec()
+}
+
+fn put<T: Transaction>(tx: &T, hold: Hold, revision: i64, held: bool) {
+    tx.set(&key(2, &hold.position), &foundationdb_tuple::pack(&(hold.token, revision, held)));
+}
+
+/// The item's lease, and whether it is held.
+async fn lease<T: Transaction>(
+    tx: &T,
+    position: &Position,
+    isolation: Isolation,
+) -> Result<Option<(Lease, bool)>, Error> {
+    let key = key(2, position);
+    let Some(value) = tx.get(&key, isolation).await? else { return Ok(None) };
+    match leased().row(&KeyValue::new(key, value))? {
+        Row::Lease(lease, held) => Ok(Some((lease, held))),
+        _ => Ok(None),
+    }
+}
+
+/// The end of a lease that begins now, by this client's clock, in nanoseconds.
+fn ends<D: Database>(workload: &Leased, db: &D) -> i64 {
+    (db.env().now() + workload.lease()).as_nanos() as i64
+}
+
+/// Claims an item.
+pub async fn claim<D: Database>(
+    planted: Planted,
+    workload: &Leased,
+    session: &mut Session<D>,
+) -> Outcome<Option<Claim>, Error> {
+    let ends = ends(workload, session.database());
+    match planted {
+        Planted::ClaimsAtSnapshot => session.apply(|tx| async move { claim_at_snapshot(&tx).await }).await,
+        Planted::StoredDeadline => {
+            let claimed = session.apply(|tx| async move {
+                let claim = leased().claim(&tx).await?;
+                if let Some(claim) = &claim {
+                    tx.set(&deadline(&claim.hold.position), &foundationdb_tuple::pack(&ends));
+                }
+                Ok::<_, Error>(claim)
+            });
+            claimed.await
+        }
+        _ => session.apply(|tx| async move { leased().claim(&tx).await }).await,
+    }
+}
+
+async fn claim_at_snapshot<T: Transaction>(tx: &T) -> Result<Option<Claim>, Error> {
+    let range = RangeOption::from(part(0).range()).limit(1);
+    let Some(row) = tx.get_range_all(range, Snapshot).await?.pop() else { return Ok(None) };
+    let Row::Waiting(Item { position, value }) = leased().row(&row)? else { return Ok(None) };
+    let before = lease(tx, &position, Snapshot).await?.map_or(0, |(lease, _)| lease.hold.token);
+    let hold = Hold { position, token: before + 1 };
+    tx.clear(&row.key);
+    tx.set(&key(1, &position), &value);
+    put(tx, hold, 0, true);
+    Ok(Some(Claim { hold, value }))
+}
+
+/// Renews a lease.
+pub async fn renew<D: Database>(
+    planted: Planted,
+    workload: &Leased,
+    session: &mut Session<D>,
+    hold: Hold,
+) -> Outcome<i64, Error> {
+    let ends = ends(workload, session.database());
+    match planted {
+        Planted::RenewsUnfenced => {
+            let renewed = session.apply(|tx| async move {
+                match lease(&tx, &hold.position, Serializable).await? {
+                    Some((lease, true)) => {
+                        put(&tx, hold, lease.revision + 1, true);
+                        Ok(lease.revision + 1)
+                    }
+                    _ => Err(Error::Lost(hold)),
+                }
+            });
+            renewed.await
+        }
+        Planted::StoredDeadline => {
+            let renewed = session.apply(|tx| async move {
+                tx.set(&deadline(&hold.position), &foundationdb_tuple::pack(&ends));
+                leased().renew(&tx, hold).await
+            });
+            renewed.await
+        }
+        Planted::RenewsUnseen => {
+            let renewed = session.apply(|tx| async move {
+                match lease(&tx, &hold.position, Serializable).await? {
+                    Some((lease, true)) if lease.hold == hold => Ok(lease.revision + 1),
+                    _ => Err(Error::Lost(hold)),
+                }
+            });
+            renewed.await
+        }
+        _ => session.apply(|tx| async move { leased().renew(&tx, hold).await }).await,
+    }
+}
+
+/// Acknowledges an item.
+pub async fn acknowledge<D: Database>(
+    planted: Planted,
+    _: &Leased,
+    session: &mut Session<D>,
+    hold: Hold,
+) -> Outcome<(), Error> {
+    match planted {
+        Planted::AcknowledgesUnfenced => {
+            let acknowledged = session.apply(|tx| async move {
+                let claimed = key(1, &hold.position);
+                tx.get(&claimed, Serializable).await?.ok_or(Error::Lost(hold))?;
+                tx.clear(&claimed);
+                tx.clear(&key(2, &hold.position));
+                Ok::<_, Error>(())
+            });
+            acknowledged.await
+        }
+        Planted::AcknowledgesUnrecorded => {
+            let db = session.database().clone();
+            loop {
+                let ran = db.run(|tx, _| async move { leased().acknowledge(&tx, hold).await }).await;
+                match ran {
+                    Ok(()) => return Outcome::Applied(()),
+                    // It is repeated, whether the outcome is known or not.
+                    Err(e) if e.error.fdb().is_some() => db.env().sleep(Duration::from_millis(5)).await,
+                    Err(e) => return Outcome::Refused(e.error),
+                }
+            }
+        }
+        Planted::AcknowledgesAtSnapshot => {
+            let acknowledged = session.apply(|tx| async move {
+                match lease(&tx, &hold.position, Snapshot).await? {
+                    Some((lease, true)) if lease.hold == hold => {}
+                    _ => return Err(Error::Lost(hold)),
+                }
+                tx.clear(&key(1, &hold.position));
+                tx.clear(&key(2, &hold.position));
+                Ok::<_, Error>(())
+            });
+            acknowledged.await
+        }
+        _ => session.apply(|tx| async move { leased().acknowledge(&tx, hold).await }).await,
+    }
+}
+
+/// Gives an item back.
+pub async fn release<D: Database>(
+    planted: Planted,
+    session: &mut Session<D>,
+    hold: Hold,
+) -> Outcome<(), Error> {
+    let released = session.apply(|tx| async move {
+        leased().release(&tx, hold).await?;
+        if planted == Planted::ReleaseForgets {
+            tx.clear(&key(2, &hold.position));
+        }
+        Ok::<_, Error>(())
+    });
+    released.await
+}
+
+/// Performs several calls.
+pub async fn together<D: Database>(
+    planted: Planted,
+    session: &mut Session<D>,
+    acts: &[Act],
+    ids: &[ItemId],
+) -> Outcome<Recorded<ActAnswer>, Error> {
+    let db = &session.database().clone();
+    if planted == Planted::Interleaved {
+        let together = session.apply(|tx| async move {
+            let perform = |n: usize, tx| async move { right(&tx, &acts[n], ids[n]).await }.boxed();
+            in_turns(db.env(), &tx, acts.len(), true, perform).await.map(Recorded)
+        });
+        return together.await;
+    }
+    let done = session.apply(|tx| async move {
+        let mut answers = Vec::new();
+        for (act, id) in acts.iter().zip(ids) {
+            answers.push(match (planted, act) {
+                (Planted::CountBeside, Act::Count(most)) => {
+                    let count = db.run(|own, _| async move { leased().len(&own, *most, Serializable).await });
+                    let (waiting, claimed) = count.await.map_err(|e| e.error)?;
+                    ActAnswer::Count(waiting, claimed)
+                }
+                (Planted::CountAtSnapshot, Act::Count(most)) => {
+                    let read = |tx, _| async move { count(&tx, *most, Snapshot).await };
+                    isolation::at_both_levels(&tx, act, read).await?
+                }
+                _ => right(&tx, act, *id).await?,
+            });
+        }
+        Ok::<_, Error>(Recorded(answers))
+    });
+    done.await
+}
+
+/// Ends leases.
+pub async fn expire<D: Database>(
+    planted: Planted,
+    workload: &Leased,
+    db: &D,
+) -> Result<usize, RunError<Error>> {
+    let held =
+        || db.run(|tx, _| async move { Ok(leased().leases(&tx, None, usize::MAX, Snapshot).await?.held) });
+    match planted {
+        Planted::NeverExpires => Ok(0),
+        Planted::StoredDeadline => {
+            let held = held().await?;
+            // After a little more time, every lease that is not renewed has ended by any clock, so that the
+            // last check finds all of them.
+            db.env().sleep(workload.lease()).await;
+            let mut ended = 0;
+            for lease in held {
+                let now = db.env().now().as_nanos() as i64;
+                let expired = db.run(|tx, _| async move {
+                    let ends = tx.get(&deadline(&lease.hold.position), Serializable).await?;
+                    let ends = ends.and_then(|ends| foundationdb_tuple::unpack::<i64>(&ends).ok());
+                    match self::lease(&tx, &lease.hold.position, Serializable).await? {
+                        Some((current, true)) if ends.is_none_or(|ends| ends <= now) => {
+                            leased().expire(&tx, current).await
+                        }
+                        _ => Ok(false),
+                    }
+                });
+                ended += usize::from(expired.await?);
+            }
+            Ok(ended)
+        }
+        Planted::RevisionIgnored
+        | Planted::ExpiresBlindly
+        | Planted::TokenBeginsAgain
+        | Planted::ComesBackLast => {
+            let before: BTreeSet<Hold> = held().await?.into_iter().map(|lease| lease.hold).collect();
+            let seen: BTreeSet<Lease> = held().await?.into_iter().collect();
+            if before.is_empty() {
+                return Ok(0);
+            }
+            db.env().sleep(workload.lease()).await;
+            let mut ended = 0;
+            for lease in held().await? {
+                let same = match planted {
+                    Planted::RevisionIgnored => before.contains(&lease.hold),
+                    _ => seen.contains(&lease),
+                };
+                if same {
+                    let item = db.run(|tx, _| async move {
+                        Ok::<_, Error>(tx.get(&key(1, &lease.hold.position), Serializable).await?)
+                    });
+                    let Some(value) = item.await? else { continue };
+                    let (value, id) = (&value, ItemId::draw(db.env()));
+                    let back = db.run(|tx, _| async move { back(planted, &tx, lease, id, value).await });
+                    back.await?;
+                    ended += 1;
+                }
+            }
+            Ok(ended)
+        }
+        Planted::FirstPage => {
+            let most = workload.page();
+            let first = db.run(|tx, _| async move { leased().leases(&tx, None, most, Snapshot).await });
+            let first = first.await?.held;
+            db.env().sleep(workload.lease()).await;
+            let mut ended = 0;
+            for lease in first {
+                let expired = db.run(|tx, _| async move { leased().expire(&tx, lease).await });
+                ended += usize::from(expired.await?);
+            }
+            Ok(ended)
+        }
+        _ => leased().expire_unchanged(db, workload.lease(), workload.page()).await,
+    }
+}
+
+/// Ends one lease.
+async fn back<T: Transaction>(
+    planted: Planted,
+    tx: &T,
+    observed: Lease,
+    id: ItemId,
+    value: &[u8],
+) -> Result<(), Error> {
+    let Lease { hold, revision } = observed;
+    match planted {
+        Planted::ExpiresBlindly => {
+            tx.clear(&key(1, &hold.position));
+            tx.set(&key(0, &hold.position), value);
+            put(tx, hold, revision, false);
+        }
+        Planted::TokenBeginsAgain => {
+            if leased().expire(tx, observed).await? {
+                tx.clear(&key(2, &hold.position));
+            }
+        }
+        Planted::ComesBackLast => {
+            if lease(tx, &hold.position, Serializable).await? == Some((observed, true)) {
+                tx.clear(&key(1, &hold.position));
+                tx.clear(&key(2, &hold.position));
+                leased().enqueue(tx, id, value).await?;
+            }
+        }
+        _ => drop(leased().expire(tx, observed).await?),
+    }
+    Ok(())
+}

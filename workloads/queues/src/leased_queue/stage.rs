@@ -1,0 +1,143 @@
+//! The content of the queue as its rows store it, the invariants that hold at every version, and the effect
+//! of several calls in one transaction.
+
+use super::{Act, ActAnswer, Hand, Name, leased, operations::name};
+use crate::shared::rows;
+use shaketable_layers::{leased_queue::Row, queue::Position};
+use shaketable_tx::{self as tx, KeyValue, Transaction};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// What is stored, as the rows describe it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Stage {
+    pub(super) waiting: BTreeMap<Position, Name>,
+    pub(super) claimed: BTreeMap<Position, Name>,
+    /// For each lease its token, its revision, and whether it is held.
+    pub(super) leases: BTreeMap<Position, (i64, i64, bool)>,
+}
+
+impl Stage {
+    pub(super) fn of(rows: impl Iterator<Item = KeyValue>) -> Result<Stage, String> {
+        let (queue, mut stage) = (leased(), Stage::default());
+        for row in rows {
+            match queue.row(&row).map_err(|e| e.to_string())? {
+                Row::Waiting(item) => drop(stage.waiting.insert(item.position, name(&item.value)?)),
+                Row::Claimed(item) => drop(stage.claimed.insert(item.position, name(&item.value)?)),
+                Row::Lease(lease, held) => {
+                    let row = (lease.hold.token, lease.revision, held);
+                    stage.leases.insert(lease.hold.position, row);
+                }
+            }
+        }
+        Ok(stage)
+    }
+
+    /// Performs several calls of one transaction. Returns what they return, and what was claimed; `None` if
+    /// one of them would read an item that they have enqueued.
+    pub(super) fn together(&mut self, acts: &[Act]) -> Option<(Vec<ActAnswer>, Vec<Taken>)> {
+        let (mut answers, mut taken, mut own) = (Vec::new(), Vec::new(), false);
+        for act in acts {
+            answers.push(match act {
+                Act::Put(_) => {
+                    own = true;
+                    ActAnswer::Put
+                }
+                Act::Count(most) => {
+                    let most = (*most).max(1);
+                    if own && self.waiting.len() < most {
+                        return None;
+                    }
+                    ActAnswer::Count(self.waiting.len().min(most), self.claimed.len().min(most))
+                }
+                Act::Leases(_) => {
+                    let held = self.leases.iter().filter(|(_, (_, _, held))| *held);
+                    ActAnswer::Leases(
+                        held.map(|(at, (token, revision, _))| (*at, *token, *revision)).collect(),
+                    )
+                }
+                Act::Stale => ActAnswer::Ended(0),
+                Act::Take(hand) => match self.waiting.pop_first() {
+                    None if own => return None,
+                    None => ActAnswer::Nothing,
+                    Some((at, name)) => {
+                        let token = self.leases.get(&at).map_or(0, |(token, ..)| *token) + 1;
+                        let (revision, lost) = match hand {
+                            Hand::Acknowledge => {
+                                self.leases.remove(&at);
+                                (0, true)
+                            }
+                            Hand::Release => {
+                                self.leases.insert(at, (token, 0, false));
+                                self.waiting.insert(at, name);
+                                (0, true)
+                            }
+                            Hand::Renew(times) => {
+                                self.leases.insert(at, (token, i64::from(*times), true));
+                                self.claimed.insert(at, name);
+                                (i64::from(*times), false)
+                            }
+                        };
+                        taken.push((at, name, *hand));
+                        ActAnswer::Taken(name, token, revision, lost)
+                    }
+                },
+            });
+        }
+        Some((answers, taken))
+    }
+
+    /// Checks what must hold at every version: an item is stored in one place, is claimed exactly if its
+    /// lease is held, and no lease is left of an item that is gone.
+    pub(super) fn check(&self) -> Result<(), String> {
+        let mut names = BTreeSet::new();
+        let twice = self.waiting.iter().chain(&self.claimed).find(|(_, name)| !names.insert(**name));
+        if let Some((position, name)) = twice {
+            return Err(format!("the item {name:?} at {position:?} is there twice"));
+        }
+        let held = |position: &Position| self.leases.get(position).is_some_and(|(_, _, held)| *held);
+        if let Some((position, name)) = self.claimed.iter().find(|(position, _)| !held(position)) {
+            return Err(format!("the item {name:?} at {position:?} is claimed under no lease"));
+        }
+        let orphan = self.leases.keys().find(|position| {
+            !if held(position) {
+                self.claimed.contains_key(position)
+            } else {
+                self.waiting.contains_key(position)
+            }
+        });
+        orphan.map_or(Ok(()), |position| Err(format!("the lease at {position:?} is of no item")))
+    }
+}
+
+/// An item that a transaction claimed, and what the transaction did with it.
+type Taken = (Position, Name, Hand);
+
+/// Reads everything that is stored.
+pub(super) async fn stored<T: Transaction>(tx: &T) -> tx::Result<Result<Stage, String>> {
+    Ok(Stage::of(rows(tx, leased().subspace()).await?.into_iter()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use shaketable_layers::queue::ItemId;
+
+    #[test]
+    fn broken_invariants_are_found() {
+        let at = |n: u8| Position::Commit { stamp: [n; 10], rank: 0, id: ItemId([n; 16]) };
+        let mut stage = Stage::default();
+        stage.waiting.insert(at(1), (0, 0));
+        stage.waiting.insert(at(2), (0, 1));
+        stage.claimed.insert(at(3), (0, 2));
+        stage.leases.insert(at(2), (1, 0, false));
+        stage.leases.insert(at(3), (4, 2, true));
+        assert_eq!(stage.check(), Ok(()));
+        stage.leases.insert(at(1), (1, 0, true));
+        assert!(stage.check().unwrap_err().contains("of no item"));
+        stage.leases.remove(&at(1));
+        stage.leases.insert(at(3), (4, 2, false));
+        assert!(stage.check().unwrap_err().contains("under no lease"));
+        stage.claimed.insert(at(3), (0, 0));
+        assert!(stage.check().unwrap_err().contains("twice"));
+    }
+}

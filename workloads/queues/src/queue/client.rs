@@ -1,0 +1,81 @@
+//! How one call is performed in a transaction.
+
+use super::{
+    Answer, Look, Name, Op, Queue, Spot,
+    model::MOST_KEY_BYTES,
+    operations::{digest, spot, told},
+};
+use crate::shared::{isolation, item_id, one_call, paged};
+use foundationdb_tuple::Subspace;
+use shaketable_layers::queue::{self as layer, Error, ItemId, Order, Position};
+use shaketable_tx::{self as tx, Env, Transaction};
+
+/// The number of items on a page.
+const PAGE: usize = 3;
+
+impl Queue {
+    /// Performs one call correctly.
+    pub(super) async fn right<T: Transaction>(&self, tx: &T, env: &Env, op: &Op) -> Result<Answer, Error> {
+        let queue = self.queue();
+        Ok(match op {
+            Op::Enqueue(batch) => {
+                let tx = &match batch.items {
+                    1 => tx.clone(),
+                    _ => one_call(tx, false).await,
+                };
+                let mut spots = Vec::new();
+                for (name, value) in batch.items() {
+                    spots.push(spot(&queue.enqueue(tx, self.id(env, name), &value).await?));
+                }
+                Answer::Enqueued(spots)
+            }
+            Op::Dequeue => Answer::First(queue.dequeue(tx).await?.as_ref().map(told)),
+            Op::Look(look, snapshot) => {
+                let isolation = isolation(*snapshot);
+                match look {
+                    Look::First => Answer::First(queue.peek(tx, isolation).await?.as_ref().map(told)),
+                    Look::IsEmpty => Answer::IsEmpty(queue.is_empty(tx, isolation).await?),
+                    Look::Len => Answer::Len(queue.len(tx, isolation).await?),
+                    Look::Items => digest(queue.items(tx, isolation).await?.iter().map(told)),
+                    Look::Pages => {
+                        let tx = &one_call(tx, true).await;
+                        let page = |last: Option<&layer::Item>| {
+                            queue.items_page(tx, last.map(|item| item.position), PAGE, isolation)
+                        };
+                        digest(paged(PAGE, page).await?.iter().map(told))
+                    }
+                }
+            }
+            Op::Deep => {
+                let deep = layer::Queue::new(Subspace::from_bytes(deep()), self.order);
+                Answer::Enqueued(vec![spot(&deep.enqueue(tx, ItemId([0; 16]), b"").await?)])
+            }
+        })
+    }
+
+    /// The id of an item. In index order it follows from the item's name, because there ids decide the order
+    /// of items with the same index. In commit order it is drawn.
+    pub(super) fn id(&self, env: &Env, name: Name) -> ItemId {
+        match self.order {
+            Order::Index => item_id(name),
+            Order::Commit => ItemId::draw(env),
+        }
+    }
+}
+
+/// A prefix that is one byte too long for the keys of a queue.
+pub(super) fn deep() -> Vec<u8> {
+    vec![b'q'; tx::KEY_SIZE_LIMIT - MOST_KEY_BYTES + 1]
+}
+
+pub(super) fn enqueued_at(position: Position) -> Answer {
+    // The recorded position has a stamp. If the commit has not filled it in, it equals no expected one.
+    Answer::Enqueued(vec![match position {
+        Position::Index { index, .. } => Spot::Index(index),
+        Position::Commit { stamp, .. } => Spot::Commit(Some(stamp)),
+    }])
+}
+
+pub(super) fn dequeued_item(item: Option<layer::Item>) -> Answer {
+    Answer::First(item.as_ref().map(told))
+}

@@ -1,0 +1,11 @@
+//! Workloads over the Record Layer: records, queries, ranks, feeds, index builds and the evolution of meta-data.
+
+pub mod record;
+pub mod record_build;
+pub mod record_evolve;
+pub mod record_feed;
+pub mod record_query;
+pub mod record_rank;
+mod record_shared;
+
+use shaketable_workloads_shared::{self as shared, beside};

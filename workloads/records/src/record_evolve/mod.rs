@@ -1,0 +1,315 @@
+//! `record_evolve`: the meta-data of a record store changes while clients use the store.
+//!
+//! The meta-data is saved in the database, and replaced by one version after another: record types, fields
+//! and indexes are added, types get other names and exchange them, indexes are changed and removed, and come
+//! back under their old names, and one is no longer unique. Clients load it and keep it, so that many have
+//! older versions than others. A store that was opened with a later version refuses an older one; its header
+//! never goes back. At every version each index of the store's meta-data has what its state claims, what was
+//! removed has no rows left, and all records can be read. An index that came with its record type is always
+//! readable.
+
+mod chain;
+mod client;
+mod layout;
+mod model;
+mod operations;
+mod planted;
+
+pub use super::record_build::Record;
+pub use client::Client;
+pub use model::Model;
+pub use operations::{Act, ActAnswer, Answer, Op};
+
+use crate::{
+    record_build::{
+        fdb, initial,
+        judge::{self, Tolerance},
+        rows::Stored,
+        save,
+    },
+    record_shared::layout::{FORMAT, part, state},
+    shared::{check_ended, compare, session_keys},
+};
+use bytes::Bytes;
+use chain::{CHAINS, Link, chain, place_of};
+use client::answered;
+use foundationdb_tuple::Subspace;
+use layout::{meta_data_space, meta_data_store, saved_key, saved_version, space};
+use planted::{BUGS, Planted};
+use proptest::strategy::BoxedStrategy;
+use serde::{Deserialize, Serialize};
+use shaketable::{
+    Misfit, sessions,
+    workload::{Bug, Outcome, Step, Workload},
+};
+use shaketable_record::{
+    error::Error,
+    index::scrub::Scrub,
+    metadata::MetaDataProvider,
+    store::{RebuildPolicy, RecordContext},
+};
+use shaketable_sim::seed::Stream;
+use shaketable_tx::{
+    self as tx, Database,
+    Isolation::Serializable,
+    Transaction,
+    once::{self, Fate, Session},
+};
+use std::{collections::BTreeMap, ops::Range, sync::Arc};
+
+/// The drawn configuration of a run.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct RecordEvolve {
+    clients: usize,
+    operations: Range<usize>,
+    /// Which versions the meta-data has.
+    chain: u64,
+    /// The number of primary keys. Two of three have a record at the beginning.
+    records: i64,
+    /// The number of different values of fields, and of the field that may have a unique index.
+    values: i64,
+    codes: i64,
+    /// The records of a batch of a build, at most.
+    batch: usize,
+    /// What becomes of indexes that are new.
+    policy: Policy,
+    /// The weights of uses of the store, changes of the meta-data, and builds.
+    mix: [u32; 3],
+    /// The timeout that clients set on their database, in milliseconds.
+    timeout: Option<i32>,
+    planted: Option<Planted>,
+}
+
+/// What becomes of indexes that are new.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+enum Policy {
+    Disable,
+    WriteOnly,
+    Inline(usize),
+}
+
+impl From<Policy> for RebuildPolicy {
+    fn from(policy: Policy) -> RebuildPolicy {
+        match policy {
+            Policy::Disable => RebuildPolicy::Disable,
+            Policy::WriteOnly => RebuildPolicy::WriteOnly,
+            Policy::Inline(records) => RebuildPolicy::Inline(records),
+        }
+    }
+}
+
+impl RecordEvolve {
+    /// The versions of the meta-data.
+    fn chain(&self) -> Arc<Vec<Link>> {
+        chain(self.chain)
+    }
+
+    fn initial(&self) -> BTreeMap<i64, Record> {
+        let (ids, chain) = ((0..self.records).filter(|id| id % 3 != 2), self.chain());
+        ids.map(|id| (id, chain[0].fit(&initial(id, self.values, false)))).collect()
+    }
+
+    /// Judges everything that the store has.
+    fn judge(&self, stored: &Stored, saved: Option<i32>) -> Result<(), String> {
+        let (chain, place) = (self.chain(), |version| place_of(&self.chain(), version));
+        let header = stored.header.clone().ok_or("the store has no header")?;
+        let opened = header.meta_data.and_then(place).filter(|_| header.format == Some(FORMAT));
+        let opened = opened.ok_or_else(|| format!("the header is {header:?}"))?;
+        let saved = saved.and_then(place).ok_or("no meta-data is saved")?;
+        if saved < opened {
+            return Err(format!("the store has version {opened} of the meta-data, {saved} is saved"));
+        }
+        let link = &chain[opened];
+        let known = |number: &i64| link.definitions.iter().any(|definition| definition.number == *number);
+        if let Some((part, number)) = stored.indexes.keys().find(|(_, number)| !known(number)) {
+            return Err(format!(
+                "part {part} has rows of index {number}, which version {opened} does not have"
+            ));
+        }
+        let named = |name: &String| link.definitions.iter().any(|definition| definition.name == *name);
+        if let Some(name) = stored.states.keys().find(|name| !named(name)) {
+            return Err(format!("index {name} has a state, but is not in version {opened}"));
+        }
+        if let Some(kept) = stored.records.values().find(|kept| link.fit(&kept.record) != kept.record) {
+            return Err(format!("version {opened} cannot have the record {:?}", kept.record));
+        }
+        let readable = |name: &&String| stored.state(name) == state::READABLE;
+        if let Some(name) = link.born.iter().find(|name| !readable(name)) {
+            return Err(format!("index {name} came with its record type, and is not readable"));
+        }
+        let none = Tolerance::default();
+        link.definitions.iter().try_for_each(|definition| judge::index(definition, stored, &none))
+    }
+}
+
+/// This workload in the catalogue. Unit tests run none: their build would generate its code once more.
+#[cfg(not(test))]
+pub fn entry() -> Box<dyn shaketable::entry::Entry> {
+    shaketable::entry::entry::<RecordEvolve>()
+}
+
+impl Workload for RecordEvolve {
+    type Op = Op;
+    type Answer = Answer;
+    type Session<D: Database> = Client<D>;
+    type Model = Model;
+
+    const NAME: &'static str = "record_evolve";
+    const ABOUT: &'static str =
+        "record types, fields and indexes added and removed while clients use the store";
+    /// A build consists of many transactions.
+    const ONE_EFFECT: bool = false;
+
+    fn bugs() -> &'static [Bug] {
+        BUGS
+    }
+
+    fn points() -> &'static [&'static str] {
+        &[
+            "record: a store is opened with later meta-data",
+            "record: a store refuses older meta-data",
+            "record: what a removed index had is cleared",
+            "record: indexes are built in the transaction that opens the store",
+            "record: an index on new types only is readable at once",
+            "record: meta-data from the cache",
+            "record: meta-data is saved that is there already",
+            "record: a batch of an index is done again after an unknown result",
+        ]
+    }
+
+    fn draw(rng: &mut Stream, bug: Option<&str>) -> RecordEvolve {
+        let most = rng.range(6..24) as usize;
+        let records = rng.range(3..16) as i64;
+        RecordEvolve {
+            clients: rng.range(2..6) as usize,
+            operations: most / 2..most,
+            chain: rng.below(CHAINS),
+            records,
+            values: rng.range(1..5) as i64,
+            codes: *rng.pick(&[1 + records / 2, 1 + records / 2, records, 40 * records]),
+            batch: rng.range(1..7) as usize,
+            policy: *rng.pick(&[Policy::Disable, Policy::WriteOnly, Policy::Inline(5), Policy::Inline(200)]),
+            mix: *rng.pick(&[[2, 1, 1], [3, 2, 1], [1, 1, 1]]),
+            timeout: sessions::draw_timeout(rng),
+            planted: bug.and_then(Planted::named),
+        }
+    }
+
+    fn clients(&self) -> usize {
+        self.clients
+    }
+
+    fn keys(&self) -> Vec<Bytes> {
+        let row = |of: Subspace| Bytes::copy_from_slice(of.bytes());
+        let records = (0..self.records).step_by(4).map(|id| row(space().subspace(&(part::RECORDS, id))));
+        let indexes = (1..4i64).map(|number| row(space().subspace(&(part::INDEXES, number))));
+        session_keys(self.clients).chain(records).chain(indexes).chain([row(meta_data_space())]).collect()
+    }
+
+    fn operations(&self, _client: usize) -> BoxedStrategy<Vec<Op>> {
+        self.drawn()
+    }
+
+    async fn setup<D: Database>(&self, db: &D) -> tx::Result<()> {
+        let (records, chain) = (&self.initial(), &self.chain());
+        let first = &chain[0].meta_data;
+        let filled = db.run(|tx, _| async move {
+            meta_data_store().save_record_meta_data(&tx, first).await?;
+            let store = self.stores(first).create_or_open(&RecordContext::within(tx)).await?;
+            for record in records.values() {
+                save(&store, &chain[0].shape.names, record).await?;
+            }
+            Ok::<_, Error>(())
+        });
+        filled.await.map_err(|e| fdb(&e.error))
+    }
+
+    async fn open<D: Database>(&self, db: &D, client: usize) -> tx::Result<Client<D>> {
+        let session = sessions::open(db, client, self.timeout).await?;
+        let meta_data_store = meta_data_store();
+        let loading = &meta_data_store;
+        let own =
+            db.run(|tx, _| async move { loading.meta_data(&tx).await }).await.map_err(|e| fdb(&e.error))?;
+        Ok(Client { number: client, session, meta_data_store, own, is_stale: false })
+    }
+
+    async fn resolve_dropped<D: Database>(&self, client: &mut Client<D>) {
+        sessions::resolve_dropped(&mut client.session, self.timeout).await;
+    }
+
+    async fn apply_planted<D: Database>(&self, client: &mut Client<D>, op: &Op) -> Option<Outcome<Answer>> {
+        planted::apply(self.planted?, self, client, op).await
+    }
+
+    async fn apply<D: Database>(&self, client: &mut Client<D>, op: &Op) -> Outcome<Answer> {
+        self.perform(client, op).await
+    }
+
+    async fn resolve<D: Database>(
+        &self,
+        client: &mut Client<D>,
+        _: &Op,
+        error: tx::Error,
+    ) -> Outcome<Answer> {
+        let ask = async |session: &mut Session<D>, pending| {
+            let fate = session.resolve(pending).await?;
+            Ok::<Fate<_>, once::Error>(fate.map(|done| answered(usize::MAX, once::Outcome::Applied(done))))
+        };
+        sessions::resolve_unknown(&mut client.session, self.timeout, error, ask).await
+    }
+
+    /// The last batch of a builder that died may be done after its death.
+    fn may_land_late(&self, answer: &Answer) -> bool {
+        *answer == Answer::Died
+    }
+
+    fn model(&self) -> Model {
+        Model { records: self.initial(), ..Model::default() }
+    }
+
+    fn step(&self, model: &mut Model, step: &Step<'_, Self>) -> Result<(), Misfit> {
+        self.follow(model, step)
+    }
+
+    async fn audit<D: Database>(&self, tx: &D::Transaction) -> tx::Result<Result<(), Misfit>> {
+        let saved = tx.get(&saved_key(), Serializable).await?;
+        let saved = saved.and_then(|value| saved_version(&value));
+        let stored = Stored::read(tx, &space()).await?;
+        Ok(stored.map_err(Misfit::from).and_then(|stored| Ok(self.judge(&stored, saved)?)))
+    }
+
+    /// Builds all indexes of the latest meta-data, and scrubs them.
+    async fn check<D: Database>(&self, db: &D, model: &Model) -> tx::Result<Result<(), Misfit>> {
+        let latest = db.run(|tx, _| async move { meta_data_store().meta_data(&tx).await });
+        let latest = match latest.await {
+            Ok(latest) => self.version(latest),
+            Err(e) => return check_ended(&e.error),
+        };
+        let (stores, chain) = (self.stores(&latest.meta_data), self.chain());
+        let definitions = &chain[latest.place].definitions;
+        let names: Vec<&str> = definitions.iter().map(|definition| &*definition.name).collect();
+        if let Err(e) = stores.build_indexes(db, &names, self.batch).await {
+            return check_ended(&e.error);
+        }
+        for definition in definitions.iter().filter(|definition| definition.has_entries()) {
+            for scrub in [Scrub::Missing, Scrub::Dangling] {
+                match stores.scrub_index(db, &definition.name, scrub, false, self.batch).await {
+                    Ok(report) if report.found.is_empty() => {}
+                    Ok(report) => {
+                        return Ok(Err(
+                            format!("a scrub of {} found {:?}", definition.name, report.found).into()
+                        ));
+                    }
+                    Err(e) => return check_ended(&e.error),
+                }
+            }
+        }
+        let stored = db.run(|tx, _| async move { Stored::read(&tx, &space()).await });
+        let stored = stored.await.map_err(|e| e.error)?;
+        Ok(stored.map_err(Misfit::from).and_then(|stored| {
+            self.judge(&stored, Some(latest.meta_data.version()))?;
+            let records = stored.records.into_iter().map(|(id, kept)| (id, kept.record)).collect();
+            compare(&(latest.place, records), &(model.saved, model.records.clone()))
+        }))
+    }
+}

@@ -1,0 +1,348 @@
+//! Planted bugs: a maintainer of indexes by version that is wrong, writers that use the layer wrongly, and
+//! readers that continue at the wrong place.
+
+use super::{
+    Feeds,
+    client::{self, Client, Place, after, all_loaded, open, range, written_outcome},
+    operations::{Act, ActAnswer, Answer, Op, Page},
+    schema::{Feed, STORES, Version, store},
+};
+use crate::record_shared::faulty::{Change, Fault, Right, plant};
+use foundationdb_tuple::VersionstampOffset;
+use parking_lot::Mutex;
+use shaketable::{
+    specimen::Recorded,
+    weakened::{Span, weakened},
+    workload::Outcome,
+};
+use shaketable_record::{
+    cursor::{Continuation, CursorExt, Endpoint, Spent},
+    error::Error,
+    index::{IndexAt, IndexEntry, IndexScan, Registry},
+    metadata::index_types,
+    store::{Part, RecordContext, RecordExistenceCheck, SaveVersion, StoredRecord},
+    value::Tuple,
+    version::RecordVersion,
+};
+use shaketable_tx::{Database, Isolation::Serializable, RangeOption, RetryError, RunError, Transaction};
+use std::{slice, sync::Arc};
+
+shaketable::planted_bugs! {
+    Unrecorded = "unrecorded", "a transaction is done again after an unknown result", "R22, R31: a record gets a second version; an insert finds its own record";
+    TwoEntries = "two-entries", "a record that is saved twice in one transaction keeps the first entry", "R19: Record Layer #2275";
+    DeletedStays = "deleted-stays", "a record that is saved and deleted in one transaction keeps its entry", "R19: Record Layer #2275";
+    OldForgotten = "old-forgotten", "a save adds an entry and leaves that of the last version", "R1: the old record is not read";
+    OldAtSnapshot = "old-at-snapshot", "records are read at snapshot before they are saved", "R1: stale entries after two saves";
+    DeleteForgotten = "delete-forgotten", "a delete leaves the entry", "R33: a maintainer not called on delete";
+    OtherTypeStays = "other-type-stays", "a record that is replaced by one of another type keeps its entries", "R3: the entries of the old type";
+    SurvivesRetry = "survives-retry", "entries of an attempt that was done again are written by the next one", "R19, X17: buffered mutations that survive a retry";
+    ClearForgotten = "clear-forgotten", "all records are cleared, and their entries stay", "R29: a delete of all records";
+    ContextEach = "context-each", "each call of a transaction has a context of its own, which counts its records from zero", "R19: the numbers of one transaction's records";
+    Outlives = "context-outlives", "the context is dropped after the commit, and gives its entries to the transaction then", "R19: mutations buffered beside the transaction";
+    FlushesEarly = "flushes-early", "entries are given to the transaction after each call, and cannot be taken back", "R20: entries that their transaction cannot read";
+    OwnVersions = "own-versions", "records have the read version of their transaction as their version", "the time of a read for that of the commit";
+    SkipsUnchanged = "skips-unchanged", "a save that changes nothing is not made", "an update that readers do not see";
+    VersionByKey = "version-by-key", "the version that a transaction has written is found by the primary key alone", "R19: Record Layer #952, two stores that mix";
+    ReadsLast = "reads-last", "a save reads the last entry of the index", "R18: the conflicts of an index";
+    TenBytes = "ten-bytes", "a reader continues after all records of the last one's transaction", "R21: ten bytes are compared";
+    AtLeast = "at-least", "a reader continues with the last entry", "R21: at least instead of greater than";
+    AtReadVersion = "at-read-version", "a reader continues after the read version of the last page", "a page taken for the whole";
+    KeptVersion = "kept-version", "a reader reads at the read version of its last page", "a read version shared between transactions";
+    PolledApart = "polled-apart", "the records of a page are loaded in another transaction", "an entry and its record of different versions";
+    OnePlace = "one-place", "readers keep one place for all feeds of a store", "R19: a position by too short a key";
+}
+
+impl Planted {
+    /// Changes the drawn configuration so that the bug is one.
+    pub(super) fn suit(self, drawn: &mut Feeds) {
+        use Planted::*;
+        match self {
+            TenBytes | AtLeast => drawn.by_continuation = false,
+            ReadsLast => drawn.apart = true,
+            PolledApart => drawn.pause = drawn.pause.max(15),
+            _ => {}
+        }
+        if matches!(self, TwoEntries | DeletedStays | ContextEach | FlushesEarly | VersionByKey | TenBytes) {
+            drawn.together = drawn.together.max(3);
+        }
+        if matches!(self, TenBytes | AtReadVersion) {
+            drawn.page = drawn.page.min(2);
+        }
+    }
+}
+
+/// Updates indexes by version with the bug.
+#[derive(Clone)]
+struct Wrong {
+    planted: Planted,
+    /// The rows of all attempts.
+    rows: Arc<Mutex<Vec<Vec<u8>>>>,
+}
+
+impl<T: Transaction> Fault<T> for Wrong {
+    async fn update<'a>(
+        &'a self,
+        right: &'a Right<T>,
+        at: IndexAt<'a, T>,
+        (old, new): Change<'a>,
+    ) -> Result<(), Error> {
+        let is_own = old.and_then(|old| old.version.as_ref()).is_some_and(|version| !version.is_complete());
+        let is_other = old.zip(new).is_some_and(|(old, new)| old.record_type.name != new.record_type.name);
+        let forgets = match self.planted {
+            Planted::TwoEntries => is_own && new.is_some(),
+            Planted::DeletedStays => is_own && new.is_none(),
+            Planted::OldForgotten => new.is_some(),
+            Planted::DeleteForgotten => new.is_none(),
+            Planted::OtherTypeStays => is_other,
+            _ => false,
+        };
+        right.update(at, old.filter(|_| !forgets), new).await?;
+        if self.planted == Planted::ReadsLast {
+            let rows = RangeOption::from(at.space(Part::Indexes).range()).limit(1).reversed();
+            at.transaction()?.get_range_all(rows, Serializable).await?;
+        }
+        if let (Planted::SurvivesRetry, Some(new)) = (self.planted, new) {
+            let mut rows = self.rows.lock();
+            rows.extend(incomplete(at, new)?);
+            for row in &*rows {
+                at.store.context().set_versionstamped_key(row.clone(), Vec::new());
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The rows of a record, as the operands with which they are set.
+fn incomplete<T: Transaction>(at: IndexAt<'_, T>, record: &StoredRecord) -> Result<Vec<Vec<u8>>, Error> {
+    let space = at.space(Part::Indexes);
+    let row = |key: Tuple| {
+        let (packed, offset) = key.followed_by(&record.primary_key).pack_stamped();
+        let VersionstampOffset::OneIncomplete { offset } = offset else { return None };
+        let offset = space.bytes().len() as u32 + offset;
+        Some([space.bytes(), &packed, &offset.to_le_bytes()].concat())
+    };
+    Ok(at.keys(record)?.into_iter().filter_map(|key| row(key.tuple())).collect())
+}
+
+/// Performs an operation that the bug changes; `None` for every other operation.
+pub(super) async fn apply<D: Database>(
+    planted: Planted,
+    feeds: &Feeds,
+    client: &mut Client<D>,
+    op: &Op,
+) -> Option<Outcome<Answer>> {
+    let Op::Write(acts) = op else { return None };
+    if planted == Planted::OldAtSnapshot {
+        return Some(at_snapshot(feeds, client, acts).await);
+    }
+    let (kept, rows) = (&Mutex::new(Vec::new()), &Arc::default());
+    let body = |tx: D::Transaction| async move {
+        let mut registry = Registry::standard();
+        plant(&mut registry, &[index_types::VERSION], Wrong { planted, rows: Arc::clone(rows) });
+        let mut answers = Vec::new();
+        let context = RecordContext::within(tx.clone());
+        match planted {
+            Planted::ContextEach => {
+                for act in acts {
+                    let context = RecordContext::within(tx.clone());
+                    answers.extend(feeds.write(&context, &registry, slice::from_ref(act)).await?);
+                    context.close();
+                }
+            }
+            Planted::FlushesEarly => {
+                for act in acts {
+                    answers.extend(feeds.write(&context, &registry, slice::from_ref(act)).await?);
+                    context.flush()?;
+                }
+            }
+            _ => answers = feeds.write(&context, &registry, acts).await?,
+        }
+        match planted {
+            Planted::Outlives => kept.lock().push(context),
+            _ => context.close(),
+        }
+        Ok::<_, Error>(answers)
+    };
+    if planted != Planted::Unrecorded {
+        let written = client.session.apply(|tx| async move { body(tx).await.map(Recorded) }).await;
+        kept.lock().clear();
+        return Some(written_outcome(written));
+    }
+    let db = client.session.database().clone();
+    Some(match db.run(|tx, _| body(tx)).await {
+        Ok(answers) => Outcome::Answered(Answer::Written(answers)),
+        Err(RunError { error, maybe_committed, .. }) => match error.fdb() {
+            Some(error) if maybe_committed => Outcome::Unknown(error),
+            Some(error) => Outcome::Failed(error),
+            None => Outcome::Violated(error.to_string()),
+        },
+    })
+}
+
+/// Performs the calls of a transaction that reads records at snapshot.
+async fn at_snapshot<D: Database>(feeds: &Feeds, client: &mut Client<D>, acts: &[Act]) -> Outcome<Answer> {
+    let spans = (0..STORES).map(|number| store(number).subspace(&(Part::Records as i64,)).range());
+    let spans = &spans.collect::<Arc<[Span]>>();
+    let written = client.session.apply(|tx| async move {
+        let context = RecordContext::within(weakened(tx, spans.clone()));
+        let answers = feeds.write(&context, &Registry::standard(), acts).await?;
+        context.close();
+        Ok::<_, Error>(Recorded(answers))
+    });
+    written_outcome(written.await)
+}
+
+/// Performs a call that the bug changes; `None` for every other call.
+pub(super) async fn act<T: Transaction>(
+    planted: Planted,
+    context: &RecordContext<T>,
+    registry: &Registry<T>,
+    act: &Act,
+) -> Result<Option<ActAnswer>, Error> {
+    let open = async |number| open(context, registry, number).await;
+    Ok(match (planted, act) {
+        (Planted::ClearForgotten, Act::Clear(number)) => {
+            let (begin, end) = open(*number).await?.keyspace().part(Part::Records).range();
+            context.clear_range(&begin, &end)?;
+            Some(ActAnswer::Cleared)
+        }
+        (Planted::OwnVersions, Act::Save(number, id, content)) => {
+            let store = open(*number).await?;
+            let mut global = [0; 10];
+            let read_version = context.transaction()?.get_read_version().await?;
+            global[..8].copy_from_slice(&read_version.to_be_bytes());
+            let version = SaveVersion::Own(RecordVersion::complete(global, *id as u16));
+            let was = store.load_record(&Tuple::from(*id)).await?.is_some();
+            client::save(&store, *id, content, RecordExistenceCheck::None, version).await?;
+            Some(ActAnswer::Was(was))
+        }
+        (Planted::SkipsUnchanged, Act::Save(number, id, content)) => {
+            let is_same = client::load(&open(*number).await?, *id).await?.as_ref() == Some(content);
+            is_same.then_some(ActAnswer::Was(true))
+        }
+        (Planted::VersionByKey, Act::Version(_, id)) => {
+            for number in 0..STORES {
+                let version = open(number).await?.load_record_version(&Tuple::from(*id)).await?;
+                if let Some(version) = version.filter(|version| !version.is_complete()) {
+                    return Ok(Some(ActAnswer::Version(Some(*version.as_bytes()))));
+                }
+            }
+            None
+        }
+        _ => None,
+    })
+}
+
+/// Where a scan begins that continues after the records with this version.
+pub(super) fn low(planted: Option<Planted>, version: Version) -> Endpoint {
+    match planted {
+        Some(Planted::TenBytes) => after(last_of(version)),
+        Some(Planted::AtLeast) => Endpoint::Inclusive(Tuple::from(RecordVersion::from_bytes(version))),
+        _ => after(version),
+    }
+}
+
+/// The last version that a transaction can give.
+fn last_of(version: Version) -> Version {
+    let [global @ .., _, _] = version;
+    *RecordVersion::complete(global, u16::MAX).as_bytes()
+}
+
+/// The feed under which a reader keeps its place.
+pub(super) fn place_of(planted: Option<Planted>, feed: &Feed) -> Feed {
+    match planted {
+        Some(Planted::OnePlace) => Feed { topic: None, ..feed.clone() },
+        _ => feed.clone(),
+    }
+}
+
+/// Reads a page in the way of the bug; `None` if it does not change that.
+pub(super) async fn page<D: Database>(
+    planted: Option<Planted>,
+    feeds: &Feeds,
+    db: &D,
+    feed: &Feed,
+    place: &mut Place,
+) -> Option<Result<Page, RunError<Error>>> {
+    match planted? {
+        Planted::AtReadVersion => {
+            let page = feeds.page(db, feed, place).await;
+            if let Ok(page) = &page {
+                let mut version = [0xff; 12];
+                version[..8].copy_from_slice(&page.read_version.to_be_bytes());
+                (place.low, place.continuation) = (Some(version), Vec::new());
+            }
+            Some(page)
+        }
+        Planted::KeptVersion => Some(stale(feeds, db, feed, place).await),
+        Planted::PolledApart => Some(apart(feeds, db, feed, place).await),
+        _ => None,
+    }
+}
+
+/// Entries of a page in a transaction, from the version of the last one.
+async fn entries<T: Transaction>(
+    feeds: &Feeds,
+    context: &RecordContext<T>,
+    feed: &Feed,
+    low: Option<Version>,
+) -> Result<(Vec<IndexEntry>, bool), Error> {
+    let store = open(context, &Registry::standard(), feed.store).await?;
+    let (spent, from) = (Spent::new(feeds.limits(0)), Continuation::Start);
+    let range = range(feed, low.map_or(Endpoint::Open, after));
+    let cursor =
+        store.scan_index(client::index(feed), IndexScan::ByValue, range, false, from.clone(), &spent)?;
+    let page = cursor.limited(&spent, from).to_list().await?;
+    Ok((page.rows, page.continuation == Continuation::End))
+}
+
+/// Reads a page at the read version of the last one, if that is not too old.
+async fn stale<D: Database>(
+    feeds: &Feeds,
+    db: &D,
+    feed: &Feed,
+    place: &mut Place,
+) -> Result<Page, RunError<Error>> {
+    let (after, low, kept) = (place.after, place.low, place.read_version);
+    let page = db.run(|tx, attempt| async move {
+        if let (Some(kept), 0) = (kept, attempt.number) {
+            tx.set_read_version(kept);
+        }
+        let read_version = tx.get_read_version().await?;
+        let context = RecordContext::within(tx);
+        let (found, ends) = entries(feeds, &context, feed, low).await?;
+        let store = open(&context, &Registry::standard(), feed.store).await?;
+        Ok::<_, Error>(Page { read_version, after, entries: all_loaded(&store, &found).await?, ends })
+    });
+    let page = page.await?;
+    place.passed(&page);
+    place.begin_after_last();
+    Ok(page)
+}
+
+/// Reads the entries of a page in one transaction, and their records in another one.
+async fn apart<D: Database>(
+    feeds: &Feeds,
+    db: &D,
+    feed: &Feed,
+    place: &mut Place,
+) -> Result<Page, RunError<Error>> {
+    let (after, low) = (place.after, place.low);
+    let found = db.run(|tx, _| async move {
+        let read_version = tx.get_read_version().await?;
+        let context = RecordContext::within(tx);
+        Ok::<_, Error>((read_version, entries(feeds, &context, feed, low).await?))
+    });
+    let (read_version, (found, ends)) = &found.await?;
+    feeds.pause(db).await;
+    let page = db.run(|tx, _| async move {
+        let context = RecordContext::within(tx);
+        let store = open(&context, &Registry::standard(), feed.store).await?;
+        let entries = all_loaded(&store, found).await?;
+        Ok::<_, Error>(Page { read_version: *read_version, after, entries, ends: *ends })
+    });
+    let page = page.await?;
+    place.passed(&page);
+    place.begin_after_last();
+    Ok(page)
+}

@@ -1,0 +1,354 @@
+//! `record_query`: random queries on records of the Record Layer, while clients save and delete.
+//!
+//! There are four schemas: the same fields with and without presence, under several kinds of primary keys,
+//! with indexes of every kind that queries use. Records, conditions, orders and required columns are drawn
+//! from numbers. Clients save and delete records, disable indexes and build them again, and ask queries in
+//! three ways: by the plan that the readable indexes allow, by a scan of all records, which is the plan
+//! without indexes, and by the plan in pages. Pages are read in one transaction, in several ones at one read
+//! version, or in several ones that see what was written between them.
+//!
+//! A model in plain Rust says what a query finds. At every version the entries of each index that is readable
+//! are those that the model computes from the stored records.
+
+mod check;
+mod client;
+pub mod generate;
+mod judge;
+pub mod model;
+mod operations;
+mod planted;
+pub mod records;
+pub mod schema;
+mod state;
+mod stored;
+mod writes;
+
+pub use check::Expected;
+pub use client::{MakePlan, Question, Written, name_of, steps};
+pub use judge::{At, judge};
+pub use operations::{Answer, Change, End, Found, Op, Page, Pages, Row, Shape, Size, Way};
+pub use state::{History, State};
+
+use crate::{
+    beside,
+    record_shared::layout::part,
+    shared::{check_ended, compare, session_keys, unexpected},
+};
+use bytes::Bytes;
+use foundationdb_tuple::Subspace;
+use generate::Maker;
+use model::{Model, Record};
+use planted::{BUGS, Planted};
+use proptest::prelude::*;
+use schema::{Schema, schemas};
+use serde::{Deserialize, Serialize};
+use shaketable::{
+    Misfit, sessions,
+    specimen::Recorded,
+    workload::{Bug, Outcome, Step, Workload},
+};
+use shaketable_record::{
+    error::Error,
+    query::{RecordQuery, RecordQueryPlan},
+    store::{
+        RecordContext, RecordExistenceCheck, RecordStore, RecordStoreBuilder, SaveVersion, describe_key,
+        describe_value,
+    },
+    version::RecordVersion,
+};
+use shaketable_sim::seed::{Seed, Stream};
+use shaketable_tx::{
+    self as tx, Database, RetryError, Transaction,
+    once::{self, Session},
+};
+use std::ops::Range;
+
+/// The drawn configuration of a run.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Queries {
+    clients: usize,
+    operations: Range<usize>,
+    /// The number of the schema.
+    schema: usize,
+    /// The numbers of records are 1 to this one.
+    ids: i64,
+    /// The records that exist from the beginning: for each the number from which it is drawn.
+    first: Vec<u64>,
+    /// The places of the indexes that are disabled at the beginning.
+    disabled: Vec<usize>,
+    /// The weights of writes, and of queries.
+    mix: [u32; 2],
+    /// The pause between pages, in milliseconds.
+    pause: u64,
+    /// The timeout that clients set on their database, in milliseconds.
+    timeout: Option<i32>,
+    planted: Option<Planted>,
+}
+
+/// The subspace of the store.
+fn space() -> Subspace {
+    Subspace::from("queried")
+}
+
+impl Queries {
+    fn schema(&self) -> &'static Schema {
+        &schemas()[self.schema % schemas().len()]
+    }
+
+    /// The number of indexes.
+    fn indexes(&self) -> usize {
+        self.schema().meta_data.indexes().count()
+    }
+
+    /// The name of the index at this place in the meta-data.
+    fn index(&self, place: usize) -> &'static str {
+        let index = self.schema().meta_data.indexes().nth(place % self.indexes());
+        index.map_or("", |index| &index.name)
+    }
+
+    /// The record with this number that is drawn from another one.
+    fn record(&self, id: i64, drawn: u64) -> Record {
+        records::record(id, self.schema(), &mut Seed(drawn).stream("record"))
+    }
+
+    /// The versions of the first records, which queries compare with.
+    fn first_version(place: usize) -> RecordVersion {
+        RecordVersion::complete([0, 0, 0, 0, 0, 0, 0, 0, 0, place as u8], place as u16)
+    }
+
+    /// The records that exist from the beginning.
+    fn first_records(&self) -> Vec<Record> {
+        let first = self.first.iter().zip(1..=self.ids).enumerate();
+        first
+            .map(|(place, (drawn, id))| Record {
+                version: Some(Queries::first_version(place)),
+                ..self.record(id, *drawn)
+            })
+            .collect()
+    }
+
+    /// The query that is drawn from a number.
+    fn query(&self, drawn: u64) -> RecordQuery {
+        let versions: Vec<_> = (0..self.first.len()).map(Queries::first_version).collect();
+        let maker = Maker { meta_data: &self.schema().meta_data, versions: &versions };
+        maker.query(&mut Seed(drawn).stream("query"))
+    }
+
+    /// What a transaction changes in which the query that is drawn from this number is asked too; nothing for
+    /// most of them.
+    fn changes(&self, drawn: u64) -> Vec<Written> {
+        let mut rng = Seed(drawn).stream("changes");
+        if !rng.chance(0.3) {
+            return Vec::new();
+        }
+        let model = Model { records: &[], schema: self.schema() };
+        let mut change = || {
+            let record = self.record(1 + rng.below(self.ids as u64) as i64, rng.below(u64::MAX));
+            match rng.chance(0.8) {
+                true => Written::Saved(model.message(&record)),
+                false => Written::Deleted(model.primary_key(&record)),
+            }
+        };
+        (0..5).map(|_| change()).collect()
+    }
+
+    fn stores<T: Transaction>(&self) -> RecordStoreBuilder<T> {
+        RecordStore::builder(space(), self.schema().meta_data.clone())
+    }
+
+    /// The keys of the rows beside the store. A store refuses to be where the prefix itself has a row.
+    fn beside() -> Vec<Vec<u8>> {
+        beside::of(space().bytes()).split_off(1)
+    }
+
+    async fn ask<D: Database>(&self, db: &D, drawn: u64, pages: Pages) -> Outcome<Answer> {
+        let query = self.query(drawn);
+        let plan = |store: &RecordStore<D::Transaction>| -> Result<RecordQueryPlan, Error> {
+            match self.planted {
+                None => store.plan_query(&query),
+                Some(planted) => planted::plan(planted, store, &query),
+            }
+        };
+        let stores = self.stores();
+        let changes = &self.changes(drawn);
+        let planted = self.planted;
+        let question = Question { stores: &stores, query: &query, plan: &plan, pages, planted, changes };
+        match question.ask(db).await {
+            Ok(answer) => Outcome::Answered(answer),
+            Err(failed) => unexpected(&failed.error, Outcome::Failed),
+        }
+    }
+}
+
+/// This workload in the catalogue. Unit tests run none: their build would generate its code once more.
+#[cfg(not(test))]
+pub fn entry() -> Box<dyn shaketable::entry::Entry> {
+    shaketable::entry::entry::<Queries>()
+}
+
+impl Workload for Queries {
+    type Op = Op;
+    type Answer = Answer;
+    type Session<D: Database> = Session<D>;
+    type Model = History;
+
+    const NAME: &'static str = "record_query";
+    const ABOUT: &'static str = "random queries of records: by plans, by scans and in pages, against a model";
+
+    fn bugs() -> &'static [Bug] {
+        BUGS
+    }
+
+    fn points() -> &'static [&'static str] {
+        &[
+            "record query: the plan, a scan of all records and the model agree",
+            "record query: pages are read at several versions",
+            "record query: a condition is unknown",
+            "record query: a duplicate is dropped before its record is loaded",
+            "record query: a plan for nothing",
+            "record query: a scan of records",
+            "record query: a scan of an index",
+            "record query: a scan by rank",
+            "record query: an in-join",
+            "record query: a union",
+            "record query: an intersection",
+            "record query: branches in turn",
+            "record query: duplicates are removed",
+            "record query: records are loaded",
+            "record query: records are made of entries",
+            "record query: records of some types",
+            "record query: a filter",
+        ]
+    }
+
+    fn draw(rng: &mut Stream, bug: Option<&str>) -> Queries {
+        let planted = bug.and_then(Planted::named);
+        let (most, ids) = (rng.range(5..16) as usize, rng.range(4..15) as i64);
+        let first = (0..rng.range(0..ids as u64 + 1)).map(|_| rng.below(u64::MAX)).collect();
+        let mut drawn = Queries {
+            clients: rng.range(2..6) as usize,
+            operations: most / 2..most + 1,
+            schema: rng.index(schemas().len()),
+            ids,
+            first,
+            disabled: Vec::new(),
+            mix: [rng.range(2..8) as u32, rng.range(8..16) as u32],
+            pause: *rng.pick(&[1, 5, 20, 60]),
+            timeout: rng.chance(0.4).then(|| *rng.pick(&[60, 120, 300, 1_000])),
+            planted,
+        };
+        let share = *rng.pick(&[0.0, 0.3, 0.6]);
+        drawn.disabled = (0..drawn.indexes()).filter(|_| rng.chance(share)).collect();
+        drawn
+    }
+
+    fn clients(&self) -> usize {
+        self.clients
+    }
+
+    fn keys(&self) -> Vec<Bytes> {
+        let model = Model { records: &[], schema: self.schema() };
+        let records = (1..=self.ids).map(|id| {
+            let primary_key = model.primary_key(&self.record(id, 0));
+            [space().pack(&(part::RECORDS,)), primary_key.pack()].concat()
+        });
+        let indexes = self.schema().meta_data.indexes();
+        let indexes = indexes.map(|index| space().pack(&(part::INDEXES, index.subspace_key)));
+        session_keys(self.clients).chain(records.chain(indexes).map(Bytes::from)).collect()
+    }
+
+    fn operations(&self, _: usize) -> BoxedStrategy<Vec<Op>> {
+        self.drawn()
+    }
+
+    fn describe_key(&self, key: &[u8]) -> Option<String> {
+        describe_key(&space(), &self.schema().meta_data, key)
+    }
+
+    fn describe_value(&self, key: &[u8], value: &[u8]) -> Option<String> {
+        describe_value(&space(), &self.schema().meta_data, key, value)
+    }
+
+    async fn setup<D: Database>(&self, db: &D) -> tx::Result<()> {
+        beside::plant(db, &Queries::beside()).await?;
+        let stores = &self.stores();
+        let filled = db.run(|tx, _| async move {
+            let store = stores.create_or_open(&RecordContext::within(tx)).await?;
+            for place in &self.disabled {
+                store.mark_index_disabled(self.index(*place)).await?;
+            }
+            let model = Model { records: &[], schema: self.schema() };
+            for record in self.first_records() {
+                let version = record.version.clone().map_or(SaveVersion::Next, SaveVersion::Own);
+                let message = model.message(&record);
+                store.save_record_with(&message, RecordExistenceCheck::None, version).await?;
+            }
+            Ok::<_, Error>(())
+        });
+        filled.await.map_err(|e| e.error.fdb().unwrap_or(tx::Error::INTERNAL_ERROR))
+    }
+
+    async fn open<D: Database>(&self, db: &D, client: usize) -> tx::Result<Session<D>> {
+        sessions::open(db, client, self.timeout).await
+    }
+
+    async fn apply<D: Database>(&self, session: &mut Session<D>, op: &Op) -> Outcome<Answer> {
+        if let Op::Ask(drawn, pages) = op {
+            let db = session.database().clone();
+            return self.ask(&db, *drawn, *pages).await;
+        }
+        let stores = &self.stores();
+        let written = session.apply(|tx| async move {
+            let context = RecordContext::within(tx);
+            let store = stores.open(&context).await?;
+            Ok::<_, Error>(Recorded(vec![self.write(&store, op).await?]))
+        });
+        match written.await {
+            once::Outcome::Applied(Recorded(answers)) => told(answers),
+            once::Outcome::Refused(error) => unexpected(&error, Outcome::Failed),
+            once::Outcome::Unknown(_) => Outcome::Unknown(tx::Error::COMMIT_UNKNOWN_RESULT),
+        }
+    }
+
+    async fn resolve_dropped<D: Database>(&self, session: &mut Session<D>) {
+        sessions::resolve_dropped(session, self.timeout).await;
+    }
+
+    async fn resolve<D: Database>(
+        &self,
+        session: &mut Session<D>,
+        _: &Op,
+        error: tx::Error,
+    ) -> Outcome<Answer> {
+        sessions::resolve_unknown(session, self.timeout, error, async |session, pending| {
+            Ok(session.resolve(pending).await?.map(|Recorded(answers)| told(answers)))
+        })
+        .await
+    }
+
+    fn model(&self) -> History {
+        let disabled = self.disabled.iter().map(|place| self.index(*place));
+        History::new(State::new(self.first_records(), disabled))
+    }
+
+    fn step(&self, model: &mut History, step: &Step<'_, Self>) -> Result<(), Misfit> {
+        self.follow(model, step)
+    }
+
+    async fn audit<D: Database>(&self, tx: &D::Transaction) -> tx::Result<Result<(), Misfit>> {
+        Ok(self.stored(tx).await?.map(drop).map_err(Misfit::from))
+    }
+
+    async fn check<D: Database>(&self, db: &D, model: &History) -> tx::Result<Result<(), Misfit>> {
+        let stored = db.run(|tx, _| async move { self.stored(&tx).await }).await;
+        match stored {
+            Ok(stored) => Ok(stored.map_err(Misfit::from).and_then(|stored| compare(&stored, model.now()))),
+            Err(failed) => check_ended(&failed.error),
+        }
+    }
+}
+
+/// The answer of a write.
+fn told(mut answers: Vec<Answer>) -> Outcome<Answer> {
+    answers.pop().map_or_else(|| Outcome::Violated("nothing was recorded".into()), Outcome::Answered)
+}

@@ -1,0 +1,288 @@
+//! What several workloads of the catalogue share.
+
+pub mod beside;
+
+use bytes::Bytes;
+use foundationdb_tuple::{Subspace, Versionstamp};
+use futures::{FutureExt, future::BoxFuture};
+use shaketable::{Misfit, judge::Keyspace, sessions::slots, specimen, workload::Outcome};
+use shaketable_layers::queue::{ItemId, Position};
+use shaketable_sim::{proto::Mutation, trace::hash_bytes};
+use shaketable_tx::{
+    self as tx, Database, Env,
+    Isolation::{self, Serializable, Snapshot},
+    KeyValue, RangeOption, RetryError, Transaction, Turns, always, once,
+};
+use std::{
+    collections::BTreeMap,
+    fmt::{Debug, Display},
+    future::Future,
+    time::Duration,
+};
+
+/// The outcome of an exactly-once operation: `answer` makes an answer of what it returned, and `refused`
+/// decides about an error.
+pub fn ended<A, B, E>(
+    outcome: once::Outcome<A, E>,
+    answer: impl FnOnce(A) -> B,
+    refused: impl FnOnce(E) -> Outcome<B>,
+) -> Outcome<B> {
+    match outcome {
+        once::Outcome::Applied(applied) => Outcome::Answered(answer(applied)),
+        once::Outcome::Refused(error) => refused(error),
+        once::Outcome::Unknown(_) => Outcome::Unknown(tx::Error::COMMIT_UNKNOWN_RESULT),
+    }
+}
+
+/// The outcome of an operation that the layer may refuse: `answer` makes an answer of the text of the
+/// refusal. An error of FoundationDB ends the operation.
+pub fn refused<A>(error: &(impl RetryError + Display), answer: impl FnOnce(String) -> A) -> Outcome<A> {
+    error.fdb().map_or_else(|| Outcome::Answered(answer(error.to_string())), Outcome::Failed)
+}
+
+/// The outcome of an operation that the layer must not refuse: its own errors are violations, and `fdb`
+/// decides about an error of FoundationDB.
+pub fn unexpected<A>(
+    error: &(impl RetryError + Display),
+    fdb: impl FnOnce(tx::Error) -> Outcome<A>,
+) -> Outcome<A> {
+    error.fdb().map_or_else(|| Outcome::Violated(error.to_string()), fdb)
+}
+
+/// The result of a check that an error ended: an error of the layer is what the check has found, an error of
+/// FoundationDB is returned as it is.
+pub fn check_ended<A, E: From<String>>(error: &(impl RetryError + Display)) -> tx::Result<Result<A, E>> {
+    error.fdb().map_or_else(|| Ok(Err(error.to_string().into())), Err)
+}
+
+/// Compares what is stored with what the model expects.
+pub fn compare<A: PartialEq + Debug>(stored: &A, expected: &A) -> Result<(), Misfit> {
+    match stored == expected {
+        true => Ok(()),
+        false => {
+            let (found, expected) = (format!("{stored:?}"), format!("{expected:?}"));
+            let message = format!("the database holds {found}, should hold {expected}");
+            Err(Misfit::new(message, expected, found))
+        }
+    }
+}
+
+/// Names an operation: its client, and its place in the client's list.
+pub type Call = (usize, usize);
+
+/// The first objection to what operations returned. `objection` judges one operation, given the whole
+/// history.
+pub fn objection<A>(
+    returned: &BTreeMap<Call, A>,
+    objection: impl Fn(&Call, &A) -> Option<String>,
+) -> Result<(), Misfit> {
+    match returned.iter().find_map(|(call, answer)| objection(call, answer).map(|why| (call, why))) {
+        Some(((client, index), why)) => {
+            let message = format!("operation {index} of client {client} {why}");
+            Err(Misfit::of_operation(*client, *index, message))
+        }
+        None => Ok(()),
+    }
+}
+
+/// The isolation of a look that is at snapshot if true.
+pub fn isolation(snapshot: bool) -> Isolation {
+    if snapshot { Snapshot } else { Serializable }
+}
+
+/// All rows of a subspace.
+pub async fn rows<T: Transaction>(tx: &T, space: &Subspace) -> tx::Result<Vec<KeyValue>> {
+    tx.get_range_all(RangeOption::from(space.range()), Serializable).await
+}
+
+/// Everything that can be read page by page. `page` reads up to `most` entries after the last one that was
+/// read.
+pub async fn paged<A, E, F: Future<Output = Result<Vec<A>, E>>>(
+    most: usize,
+    page: impl Fn(Option<&A>) -> F,
+) -> Result<Vec<A>, E> {
+    let mut all = Vec::new();
+    loop {
+        let next = page(all.last()).await?;
+        let ends = next.len() < most;
+        all.extend(next);
+        if ends {
+            return Ok(all);
+        }
+    }
+}
+
+/// Performs calls one after the other, up to the first one that is refused.
+pub async fn in_order<'a, Op, A, E, F: Future<Output = Result<A, E>>>(
+    ops: &'a [Op],
+    perform: impl Fn(&'a Op) -> F,
+) -> Result<Vec<A>, E> {
+    let mut answers = Vec::with_capacity(ops.len());
+    for op in ops {
+        answers.push(perform(op).await?);
+    }
+    Ok(answers)
+}
+
+/// A handle for a call that makes several calls of the layer, which are to be one for calls that run beside
+/// it.
+pub async fn one_call<T: Transaction>(tx: &T, is_read_only: bool) -> T {
+    match is_read_only {
+        true => tx.reading().await,
+        false => tx.writing().await,
+    }
+}
+
+/// Performs the calls numbered up to `calls` in a transaction: one after the other, or, if a coin says so,
+/// side by side. If they are to be interleaved, none waits for another one.
+pub async fn in_turns<'a, T: Transaction, A, E>(
+    env: &Env,
+    tx: &T,
+    calls: usize,
+    interleaved: bool,
+    perform: impl Fn(usize, T) -> BoxFuture<'a, Result<A, E>>,
+) -> Result<Vec<A>, E> {
+    let handle = || if interleaved { tx.with_turns(Turns::default()) } else { tx.clone() };
+    if interleaved || env.random_u64().is_multiple_of(2) {
+        return specimen::join((0..calls).map(|call| perform(call, handle())).collect()).await;
+    }
+    let mut answers = Vec::with_capacity(calls);
+    for call in 0..calls {
+        answers.push(perform(call, handle()).await?);
+    }
+    Ok(answers)
+}
+
+/// Claims that what FoundationDB refuses for its size was refused before it was written.
+pub async fn fits<T: Transaction>(tx: &T, what: &impl Debug) -> tx::Result<()> {
+    let size = tx.get_approximate_size().await;
+    let is_too_large =
+        matches!(size, Err(e) if [tx::Error::KEY_TOO_LARGE, tx::Error::VALUE_TOO_LARGE].contains(&e));
+    always!(!is_too_large, "{what:?} was not refused, and then {size:?}");
+    size.map(drop)
+}
+
+/// The keys of the sessions of all clients, as samples of the keys that a workload uses.
+pub fn session_keys(clients: usize) -> impl Iterator<Item = Bytes> {
+    (0..clients as u64).map(|client| slots().key(client))
+}
+
+/// A sample of the versionstamps that transactions of a run have; higher numbers are later.
+pub fn stamp(number: u8) -> Versionstamp {
+    Versionstamp::complete([0, 0, 0, 0, number / 4, 64 * (number % 4), 0, 0, 0, 0], 0)
+}
+
+/// The versionstamp of the transaction that appended the item at this position; `None` in index order.
+pub fn stamp_in(position: &Position) -> Option<[u8; 10]> {
+    match position {
+        Position::Commit { stamp, .. } => Some(*stamp),
+        Position::Index { .. } => None,
+    }
+}
+
+/// The key that a mutation writes, or the first one of those that it clears.
+pub fn key(mutation: &Mutation) -> &Bytes {
+    match mutation {
+        Mutation::Set(key, _) | Mutation::Atomic(key, ..) => key,
+        Mutation::ClearRange(range) => &range.begin,
+    }
+}
+
+/// Applies to the rows of a model the mutations below a subspace.
+pub fn apply_below(space: &Subspace, mutations: &[Mutation], rows: &mut Keyspace) {
+    let below = mutations.iter().filter(|mutation| space.is_start_of(key(mutation)));
+    below.for_each(|mutation| rows.apply(mutation, None));
+}
+
+/// The rows of a model, as a range read would return them.
+pub fn key_values(rows: &Keyspace) -> impl Iterator<Item = KeyValue> {
+    rows.0.iter().map(|(key, value)| KeyValue::new(key.clone(), value.clone()))
+}
+
+/// The entries of a map that an older map does not have.
+pub fn added<K: Ord + Clone, V: PartialEq + Clone>(
+    map: &BTreeMap<K, V>,
+    older: &BTreeMap<K, V>,
+) -> Vec<(K, V)> {
+    let new = map.iter().filter(|(key, value)| older.get(key) != Some(value));
+    new.map(|(key, value)| (key.clone(), value.clone())).collect()
+}
+
+/// Names an item that a client puts into a queue: the client, the number of the call, and the place in the
+/// call.
+pub type ItemName = (u16, u16, u16);
+
+/// The id of an item with this name. Ids sort at random; the name inside makes them unique and readable.
+pub fn item_id(name: ItemName) -> ItemId {
+    let mut id = [0; 16];
+    let parts = [name.0.to_be_bytes(), name.1.to_be_bytes(), name.2.to_be_bytes()].concat();
+    id[8..14].copy_from_slice(&parts);
+    id[..8].copy_from_slice(&hash_bytes(0, &parts).to_be_bytes());
+    ItemId(id)
+}
+
+/// The name in an [id](item_id).
+pub fn item_name(id: ItemId) -> ItemName {
+    let part = |at: usize| u16::from_be_bytes([id.0[at], id.0[at + 1]]);
+    (part(8), part(10), part(12))
+}
+
+/// The number of these items, and a hash of them in their order.
+pub fn digest(items: impl Iterator<Item = impl Debug>) -> (usize, u64) {
+    items.fold((0, 0), |(count, hash), item| (count + 1, hash_bytes(hash, format!("{item:?}").as_bytes())))
+}
+
+/// A timer that a client keeps beside a lease, or beside any other right that ends when the client is silent.
+pub struct Timer(BoxFuture<'static, ()>);
+
+impl Timer {
+    /// Starts a timer.
+    pub fn new<D: Database>(db: &D, time: Duration) -> Timer {
+        Timer(db.env().sleep(time))
+    }
+
+    /// Whether the time is over.
+    pub fn is_over(&mut self) -> bool {
+        (&mut self.0).now_or_never().is_some()
+    }
+}
+
+/// A configuration, and operations for each of its clients, from the strategies that plans draw from. Drawing
+/// a whole [`Plan`](shaketable::plan::Plan) would compile the code that runs the workload again, for unit
+/// tests.
+pub fn drawn<W: shaketable::Workload>(seed: u64) -> (W, Vec<Vec<W::Op>>) {
+    use proptest::{
+        strategy::{Strategy, ValueTree},
+        test_runner::{RngAlgorithm, TestRng, TestRunner},
+    };
+    let seed = shaketable_sim::seed::Seed(seed);
+    let workload = W::draw(&mut seed.stream("workload"), None);
+    let operations = |client: usize| {
+        let mut key = [0; 32];
+        seed.stream(&format!("operations-{client}")).fill(&mut key);
+        let rng = TestRng::from_seed(RngAlgorithm::ChaCha, &key);
+        let mut runner = TestRunner::new_with_rng(Default::default(), rng);
+        workload.operations(client).new_tree(&mut runner).expect("operations").current()
+    };
+    let lists = (0..workload.clients()).map(operations).collect();
+    (workload, lists)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_contain_their_names() {
+        for name in [(0, 0, 0), (8, 300, 3), (u16::MAX, 1, 0)] {
+            assert_eq!(item_name(item_id(name)), name);
+        }
+    }
+
+    #[test]
+    fn what_was_added_or_changed_is_found() {
+        let older = BTreeMap::from([(1, 'a'), (2, 'b'), (3, 'c')]);
+        let map = BTreeMap::from([(1, 'a'), (2, 'x'), (4, 'd')]);
+        assert_eq!(added(&map, &older), [(2, 'x'), (4, 'd')]);
+    }
+}

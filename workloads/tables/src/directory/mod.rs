@@ -1,0 +1,302 @@
+//! `directory`: directories are created, opened, moved, removed and listed, and rows are stored in them.
+//!
+//! There are few names, and paths of two or three levels, so that clients meet on every path. Directories
+//! have layer tags, some are partitions, and some have manual prefixes, which nest with each other and with
+//! allocated prefixes. In some seeds a later version of the schema appears and disappears. The candidates of
+//! the allocator follow from a few random numbers, so that allocators meet, too. Two creates may run
+//! concurrently in one transaction, and a row may be written through a handle that was opened earlier. What
+//! is stored is read from the raw rows: every prefix belongs to one path, no prefix begins with another, and
+//! every key belongs to a directory.
+
+mod client;
+mod model;
+mod operations;
+mod planted;
+mod prefixes;
+
+pub use model::Known;
+pub use operations::{Answer, Names, Op};
+pub use prefixes::{Place, Wish};
+
+use bytes::Bytes;
+use client::{path, put, row};
+use foundationdb_tuple::Subspace;
+use futures::future::try_join;
+use operations::{NAMES, PREFIXES};
+use planted::{BUGS, Planted};
+use proptest::prelude::*;
+use serde::{Deserialize, Serialize};
+use shaketable::{
+    specimen::{self, At, Content, Specimen},
+    workload::{Bug, Outcome},
+};
+use shaketable_fidelity::survey::{Rows, survey};
+use shaketable_layers::directory::{Directories, Error, Path};
+use shaketable_sim::{proto::Mutation, seed::Stream};
+use shaketable_tx::{
+    self as tx, Database, Env,
+    Isolation::{self, Serializable},
+    RangeOption, Transaction,
+    once::{self, Session},
+};
+
+/// The drawn configuration of a run.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Directory {
+    /// How many of [`NAMES`] are used.
+    names: usize,
+    /// The maximum depth of paths.
+    depth: usize,
+    /// Whether manual prefixes are allowed.
+    manual: bool,
+    /// Whether some manual prefixes nest with prefixes that the allocator chooses.
+    nested: bool,
+    /// Whether nodes and content are in subspaces of the workload's own, rather than in the default ones.
+    own_subspaces: bool,
+    /// The number of different chances. If there are few, allocators meet.
+    chances: u64,
+    /// Whether another program declares versions of the schema.
+    versions: bool,
+    /// The maximum length of values, in bytes.
+    longest: usize,
+    planted: Option<Planted>,
+}
+
+fn known(known: &Known) -> Answer {
+    Answer::Opened(known.tag.clone(), known.prefix.clone())
+}
+
+impl Directory {
+    fn subspaces(&self) -> (Subspace, Subspace) {
+        match self.own_subspaces {
+            true => (Subspace::from("nodes"), Subspace::from("content")),
+            false => (Subspace::from_bytes([0xfe]), Subspace::all()),
+        }
+    }
+
+    /// The directories of the run.
+    fn directories(&self) -> Directories {
+        let (nodes, content) = self.subspaces();
+        let directories = Directories::new(nodes, content);
+        if self.manual { directories.with_manual_prefixes() } else { directories }
+    }
+}
+
+/// This workload in the catalogue. Unit tests run none: their build would generate its code once more.
+#[cfg(not(test))]
+pub fn entry() -> Box<dyn shaketable::entry::Entry> {
+    shaketable::entry::entry::<shaketable::specimen::Mounted<Directory>>()
+}
+
+impl Specimen for Directory {
+    type Op = Op;
+    type Answer = Answer;
+    type Error = Error;
+    type Model = Known;
+
+    const NAME: &'static str = "directory";
+    const ABOUT: &'static str =
+        "directories created, moved and removed, with tags, partitions and prefixes by hand";
+    const TRANSACTIONS: std::ops::Range<u64> = 6..28;
+    const TOGETHER: std::ops::Range<u64> = 1..4;
+
+    fn bugs() -> &'static [Bug] {
+        BUGS
+    }
+
+    fn points() -> &'static [&'static str] {
+        &[
+            "directory: a candidate is taken",
+            "directory: a move within a partition",
+            "directory: a partition is entered",
+            "directory: a prefix by hand is in use",
+            "directory: a removal takes others with it",
+            "directory: a window is used up",
+            "directory: an allocated prefix clashes with a manual one",
+            "directory: a handle is stale",
+        ]
+    }
+
+    fn draw(rng: &mut Stream, bug: Option<&str>) -> Directory {
+        Directory {
+            names: rng.range(2..NAMES.len() as u64 + 1) as usize,
+            depth: rng.range(2..4) as usize,
+            manual: rng.chance(0.8),
+            nested: rng.chance(0.5),
+            own_subspaces: rng.chance(0.25),
+            chances: *rng.pick(&[1, 2, 5, u64::MAX]),
+            versions: rng.chance(0.25),
+            longest: *rng.pick(&[4, 40, 2_000]),
+            planted: bug.and_then(Planted::named),
+        }
+    }
+
+    fn keys(&self) -> Vec<Bytes> {
+        let all = self.directories();
+        let nodes = all.nodes();
+        let mut keys = vec![nodes.version(), nodes.allocator().mark(0)];
+        keys.extend(NAMES[..self.names].iter().map(|name| nodes.root().child(name)));
+        for candidate in [0i64, 9, 20, 40, 63] {
+            let prefix = self.subspaces().1.pack(&candidate);
+            keys.extend([nodes.of(&prefix).tag(), prefix]);
+        }
+        keys.into_iter().map(Bytes::from).collect()
+    }
+
+    fn operation(&self, _: usize) -> BoxedStrategy<Op> {
+        self.drawn()
+    }
+
+    fn refuses_cleanly(op: &Op, refusal: &Error) -> bool {
+        // A prefix that cannot be used is never allocated again.
+        let has_allocated = matches!(refusal, Error::PrefixClash { .. } | Error::PrefixNotEmpty { .. });
+        !has_allocated && !matches!(op, Op::Both(..))
+    }
+
+    fn is_read_only(op: &Op) -> bool {
+        match op {
+            Op::ByHandle(op) => Self::is_read_only(op),
+            op => matches!(op, Op::Open(..) | Op::List(_) | Op::Pages(_) | Op::Exists(_) | Op::Read(_)),
+        }
+    }
+
+    fn takes_isolation(&self, op: &Op) -> bool {
+        matches!(op, Op::List(_) | Op::Pages(_) | Op::Exists(_))
+            && self.planted.is_none_or(|planted| planted == Planted::ListAtSnapshot)
+    }
+
+    async fn perform<T: Transaction>(
+        &self,
+        tx: &T,
+        env: &Env,
+        op: &Op,
+        isolation: Isolation,
+    ) -> Result<Answer, Error> {
+        if let Some(planted) = self.planted
+            && let Some(answer) = planted::perform(planted, self, tx, env, op).await
+        {
+            return answer;
+        }
+        let isolation = planted::isolation(self.planted, op, isolation);
+        self.perform_right(tx, env, op, isolation).await
+    }
+
+    /// Writes through a handle that an earlier transaction opened.
+    async fn apply_planted<D: Database>(
+        &self,
+        session: &mut Session<D>,
+        ops: &[Op],
+    ) -> Option<Outcome<specimen::Answer<Answer>>> {
+        let [Op::PutLater(names, key, byte, length)] = ops else { return None };
+        let (all, names) = (self.directories(), path(names));
+        let (all, names) = (&all, &names);
+        let db = session.database().clone();
+        let handle = db.run(|tx, _| async move { all.open(&tx, names, b"").await }).await.ok()?;
+        handle.subspace().ok()?;
+        let (handle, unchecked) = (&handle, self.planted == Some(Planted::StaleHandle));
+        let applied = session.apply(|tx| async move {
+            let answer = match all.check(&tx, handle).await {
+                _ if unchecked => put(&tx, handle, *key, *byte, *length),
+                Ok(()) => put(&tx, handle, *key, *byte, *length),
+                Err(Error::Stale(_)) => {
+                    shaketable_tx::reachable!("directory: a handle is stale");
+                    put(&tx, &all.open(&tx, names, b"").await?, *key, *byte, *length)
+                }
+                Err(e) => Err(e),
+            };
+            answer.map(|answer| specimen::Recorded(vec![answer]))
+        });
+        Some(match applied.await {
+            once::Outcome::Applied(recorded) => Outcome::Answered(specimen::Answer::Done(recorded.0)),
+            once::Outcome::Refused(e) => specimen::refused(&e),
+            once::Outcome::Unknown(_) => Outcome::Unknown(tx::Error::COMMIT_UNKNOWN_RESULT),
+        })
+    }
+
+    fn model(&self) -> Known {
+        Known::default()
+    }
+
+    fn replay(&self, model: &mut Known, op: &Op, at: &At) -> Result<Answer, Error> {
+        // A handle uses the layer of its own partition, and none above it.
+        let (op, start) = match op {
+            Op::ByHandle(op) => {
+                let handled = Self::handled(op);
+                model.open(handled, b"")?;
+                (&**op, model.partition_of(handled))
+            }
+            op => (op, 0),
+        };
+        let (nodes, content) = self.subspaces();
+        let place = Place { nodes: nodes.bytes(), content: content.bytes() };
+        let (manual, refusal) = (self.manual, at.refusal);
+        let wish = |tag, prefix, opens| Wish { tag, prefix, opens, manual, place, refusal };
+        Ok(match op {
+            Op::Create(names, tag, prefix, _) => {
+                known(model.create(names, wish(tag, prefix.as_deref(), false))?)
+            }
+            Op::CreateOrOpen(names, tag, _) => known(model.create(names, wish(tag, None, true))?),
+            Op::Both(both, _) => {
+                for names in both {
+                    model.create(names, wish(b"", None, true))?;
+                }
+                Answer::Done
+            }
+            Op::Open(names, tag) => known(model.open(names, tag)?),
+            Op::Rename(from, to) => {
+                model.rename(start, from, to)?;
+                Answer::Done
+            }
+            Op::Remove(names) => match model.remove(start, names)? {
+                true => Answer::Done,
+                false => return Err(Error::NotFound(Path::from(&names[..]))),
+            },
+            Op::RemoveIfExists(names) => Answer::Is(model.remove(start, names)?),
+            Op::List(names) | Op::Pages(names) => Answer::Names(model.list(names)?),
+            Op::Exists(names) => Answer::Is(model.exists(names)?),
+            Op::Put(names, key, byte, length) | Op::PutLater(names, key, byte, length) => {
+                model.keeper(names)?.content.insert(*key, Content::of(*byte, *length));
+                Answer::Done
+            }
+            Op::Read(names) => Answer::Content(model.keeper(names)?.content.clone().into_iter().collect()),
+            Op::ByHandle(_) => Answer::Done,
+            Op::Declare(version) => {
+                model.version = Some(*version);
+                Answer::Done
+            }
+        })
+    }
+
+    fn choose(
+        &self,
+        model: &mut Known,
+        expected: &mut [Answer],
+        answers: Option<&[Answer]>,
+        mutations: &[Mutation],
+    ) {
+        for (expected, answer) in expected.iter_mut().zip(answers.unwrap_or(&[])) {
+            if let (Answer::Opened(_, open @ None), Answer::Opened(_, Some(prefix))) = (expected, answer)
+                && !model.gave(prefix)
+            {
+                *open = Some(prefix.clone());
+            }
+        }
+        model.choose(self.subspaces().0.bytes(), mutations);
+    }
+
+    async fn read_model<T: Transaction>(&self, tx: &T) -> tx::Result<Result<Known, String>> {
+        // Everything except for the sessions.
+        let sessions = Subspace::from("sessions");
+        let end = tx::strinc(sessions.bytes()).unwrap_or_default();
+        let before = tx.get_range_all(RangeOption::new(&b""[..], sessions.into_bytes()), Serializable);
+        let behind = tx.get_range_all(RangeOption::new(end, &b"\xff"[..]), Serializable);
+        let (before, behind) = try_join(before, behind).await?;
+        let rows = before.into_iter().chain(behind).map(|row| (row.key.to_vec(), row.value.to_vec()));
+        let (nodes, content) = self.subspaces();
+        let surveyed = survey(rows.collect::<Rows>(), nodes.bytes());
+        let by_hand = |prefix: &[u8]| {
+            PREFIXES.contains(&prefix) || self.manual && self.nested && prefix.starts_with(content.bytes())
+        };
+        Ok(surveyed.and_then(|layer| Known::surveyed(&layer, content.bytes(), &by_hand, &row)))
+    }
+}

@@ -1,0 +1,180 @@
+//! `document`: JSON documents are inserted, replaced, changed by path, removed, read and found.
+//!
+//! There are few ids and names, and paths are short, so that edits meet. Two ids differ only in their type,
+//! and one continues another after a zero byte. In some runs texts are stored in small pieces; in some there
+//! is an index on a path that all kinds of edits change. A few documents contain the id of another document,
+//! a few ids are too long, and a few values are nested too deep.
+
+mod client;
+mod model;
+mod operations;
+mod planted;
+
+pub use model::Model;
+pub use operations::{Answer, Op};
+
+use crate::models::json::{self, Json};
+use bytes::Bytes;
+use foundationdb_tuple::Subspace;
+use planted::{BUGS, Planted};
+use proptest::prelude::*;
+use serde::{Deserialize, Serialize};
+use shaketable::{
+    specimen::{Answer as Answers, At, Specimen},
+    workload::{Bug, Outcome},
+};
+use shaketable_layers::{
+    document::{DOC_ID, Documents, Error, Id},
+    hierarchy::Step,
+};
+use shaketable_sim::seed::Stream;
+use shaketable_tx::{self as tx, Database, Env, Isolation, Transaction, once::Session};
+
+/// The drawn configuration of a run.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Document {
+    /// The number of different names of members.
+    names: usize,
+    /// The maximum length of a path, in steps.
+    longest: usize,
+    /// The size of the pieces of a text.
+    piece: usize,
+    /// Whether there is an index on [`indexed_path`].
+    indexed: bool,
+    planted: Option<Planted>,
+}
+
+fn space() -> Subspace {
+    Subspace::from("documents")
+}
+
+fn index_space() -> Subspace {
+    Subspace::from("documents by leaf")
+}
+
+fn indexed_path() -> Vec<Step> {
+    vec!["a".into()]
+}
+
+/// The prefix of a document's keys.
+fn root(id: &Id) -> Vec<u8> {
+    json::key(space().bytes(), &[id.to_value()])
+}
+
+impl Document {
+    fn layer(&self) -> Documents {
+        let documents = self.layer_without_index();
+        if self.indexed { documents.with_index(index_space(), indexed_path()) } else { documents }
+    }
+
+    fn layer_without_index(&self) -> Documents {
+        Documents::new(space()).with_pieces_of(self.piece)
+    }
+
+    /// The size of the pieces of a text.
+    fn piece(&self) -> usize {
+        self.piece
+    }
+}
+
+/// This workload in the catalogue. Unit tests run none: their build would generate its code once more.
+#[cfg(not(test))]
+pub fn entry() -> Box<dyn shaketable::entry::Entry> {
+    shaketable::entry::entry::<shaketable::specimen::Mounted<Document>>()
+}
+
+impl Specimen for Document {
+    type Op = Op;
+    type Answer = Answer;
+    type Error = Error;
+    type Model = Model;
+
+    const NAME: &'static str = "document";
+    const ABOUT: &'static str = "JSON documents, written, changed and read by path, and found by an index";
+
+    fn bugs() -> &'static [Bug] {
+        BUGS
+    }
+
+    fn points() -> &'static [&'static str] {
+        &["document: a text is stored in pieces", "document: an index follows"]
+    }
+
+    fn draw(rng: &mut Stream, bug: Option<&str>) -> Document {
+        let planted = bug.and_then(Planted::named);
+        Document {
+            names: rng.range(2..json::MOST_NAMES as u64 + 1) as usize,
+            longest: rng.range(1..4) as usize,
+            piece: *rng.pick(&[4, 200, 10_000]),
+            indexed: rng.chance(0.5) && !planted.is_some_and(Planted::writes_rows)
+                || planted == Some(Planted::StaleIndex),
+            planted,
+        }
+    }
+
+    fn keys(&self) -> Vec<Bytes> {
+        let documents = [Id::from("1"), "b".into(), 1.into(), 1_000.into()].map(|id| root(&id).into());
+        let entry = |leaf: &str| index_space().pack(&(leaf,)).into();
+        documents.into_iter().chain([entry(""), entry("x")]).collect()
+    }
+
+    fn operation(&self, _: usize) -> BoxedStrategy<Op> {
+        self.drawn()
+    }
+
+    /// Sets the id in a document that is inserted under its own id: one that no other document has.
+    fn number(op: &mut Op, client: usize, number: usize) {
+        if let Op::InsertOwn(Json(doc)) = op {
+            let mut members = doc.as_object().cloned().unwrap_or_default();
+            members.insert(DOC_ID.to_owned(), (1_000 * (client + 1) + number).into());
+            *doc = members.into();
+        }
+    }
+
+    fn is_read_only(op: &Op) -> bool {
+        matches!(op, Op::Get(..) | Op::Find(..))
+    }
+
+    fn takes_isolation(&self, op: &Op) -> bool {
+        Self::is_read_only(op) && self.planted.is_none_or(|planted| planted == Planted::GetConflicts)
+    }
+
+    async fn perform<T: Transaction>(
+        &self,
+        tx: &T,
+        env: &Env,
+        op: &Op,
+        isolation: Isolation,
+    ) -> Result<Answer, Error> {
+        if let Some(planted) = self.planted
+            && let Some(answer) = planted::perform(planted, self, tx, env, op).await
+        {
+            return answer;
+        }
+        let isolation = planted::isolation(self.planted, op, isolation);
+        self.perform_correctly(tx, env, op, isolation).await
+    }
+
+    async fn apply_planted<D: Database>(
+        &self,
+        session: &mut Session<D>,
+        ops: &[Op],
+    ) -> Option<Outcome<Answers<Answer>>> {
+        match self.planted {
+            Some(Planted::IdInTransaction) => planted::id_in_transaction(self, session, ops).await,
+            _ => None,
+        }
+    }
+
+    fn model(&self) -> Model {
+        Model::new()
+    }
+
+    fn replay(&self, model: &mut Model, op: &Op, _: &At) -> Result<Answer, Error> {
+        self.replayed(model, op)
+    }
+
+    async fn read_model<T: Transaction>(&self, tx: &T) -> tx::Result<Result<Model, String>> {
+        self.read(tx).await
+    }
+}

@@ -1,0 +1,229 @@
+//! The sequential model: documents by id; and how rows are read back as a model.
+
+use super::{Answer, Document, Op, index_space, indexed_path, root, space};
+use crate::{
+    models::json::{self, Assembly, Json, Leaves, Shown},
+    shared,
+};
+use bytes::Bytes;
+use foundationdb_tuple::{Element, unpack};
+use serde_json::Value;
+use shaketable_layers::{
+    document::{DOC_ID, Error, Id, MAX_ID_BYTES},
+    hierarchy::{self, Step, Tuple},
+};
+use shaketable_tx::{self as tx, KeyValue, Transaction};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Documents by id.
+pub type Model = BTreeMap<Id, Json>;
+
+impl Document {
+    /// Performs one call on the model.
+    pub(super) fn replayed(&self, model: &mut Model, op: &Op) -> Result<Answer, Error> {
+        let add = |model: &mut Model, id: &Id, doc: Value| {
+            self.accepts(id, &[], Some(&doc))?;
+            if model.contains_key(id) {
+                return Err(Error::Exists(id.clone()));
+            }
+            self.fits(id, &[], &doc)?;
+            model.insert(id.clone(), Json(doc));
+            Ok(())
+        };
+        Ok(match op {
+            Op::Insert(id, item) => {
+                add(model, id, item.value())?;
+                Answer::Written
+            }
+            Op::InsertOwn(Json(doc)) => {
+                let id = Id::of(&doc[DOC_ID]).ok_or_else(|| Error::NotAnId(doc[DOC_ID].to_string()))?;
+                add(model, &id, doc.clone())?;
+                Answer::Inserted(id)
+            }
+            // No other operation uses its id.
+            Op::InsertDrawn(_) => Answer::Removed(true),
+            Op::Replace(id, item) => {
+                let doc = item.value();
+                self.accepts(id, &[], Some(&doc))?;
+                self.fits(id, &[], &doc)?;
+                model.insert(id.clone(), Json(doc));
+                Answer::Written
+            }
+            Op::Merge(id, path, item) => {
+                let item = item.value();
+                self.edit(model, (id, path, &item), |old| json::merged(old, &item))?
+            }
+            Op::Patch(id, path, item) => {
+                let item = item.value();
+                self.edit(model, (id, path, &item), |_| item.clone())?
+            }
+            Op::Remove(id, path) => {
+                self.accepts(id, path, None)?;
+                json::reaches(&root(id), path)?;
+                let mut document = model.remove(id).map(|Json(doc)| doc);
+                let was_there = json::remove(&mut document, path);
+                model.extend(document.map(|doc| (id.clone(), Json(doc))));
+                Answer::Removed(was_there)
+            }
+            Op::Get(id, path) => {
+                self.accepts(id, path, None)?;
+                json::reaches(&root(id), path)?;
+                let document = model.get(id).and_then(|Json(doc)| json::get(doc, path));
+                Answer::Read(document.map(Shown::from))
+            }
+            Op::Find(path, leaf) => {
+                if !self.indexed || *path != indexed_path() {
+                    let at = path.iter().map(|step| match step {
+                        Step::Key(name) => format!("/{name}"),
+                        Step::Index(index) => format!("/{index}"),
+                    });
+                    return Err(Error::NoIndex(at.collect()));
+                }
+                let has = |doc: &Json| json::get(&doc.0, path).is_some_and(|at| Json(at.clone()) == *leaf);
+                Answer::Found(model.iter().filter(|(_, doc)| has(doc)).map(|(id, _)| id.clone()).collect())
+            }
+        })
+    }
+
+    /// Changes a document that exists.
+    fn edit(
+        &self,
+        model: &mut Model,
+        (id, path, item): (&Id, &[Step], &Value),
+        change: impl FnOnce(Option<Value>) -> Value,
+    ) -> Result<Answer, Error> {
+        self.accepts(id, path, Some(item))?;
+        self.fits(id, path, item)?;
+        let Json(old) = model.get(id).cloned().ok_or_else(|| Error::Missing(id.clone()))?;
+        model.insert(id.clone(), Json(json::change(Some(old), path, change)?));
+        Ok(Answer::Written)
+    }
+
+    /// Refuses what the layer refuses before it reads.
+    fn accepts(&self, id: &Id, path: &[Step], item: Option<&Value>) -> Result<(), Error> {
+        if let Id::Text(text) = id
+            && text.len() > MAX_ID_BYTES
+        {
+            return Err(Error::LongId(text.len()));
+        }
+        let inside = match (path, item) {
+            ([], Some(item)) => item.get(DOC_ID),
+            ([Step::Key(name)], item) if name == DOC_ID => item,
+            // An object or a list is no id.
+            ([Step::Key(name), _, ..], Some(_)) if name == DOC_ID => Some(&Value::Null),
+            _ => None,
+        };
+        match inside {
+            Some(inside) if Id::of(inside).as_ref() != Some(id) => {
+                Err(Error::OtherId { id: id.clone(), inside: inside.to_string() })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Refuses what the layer refuses to write, whatever is stored.
+    fn fits(&self, id: &Id, path: &[Step], item: &Value) -> Result<(), hierarchy::Error> {
+        json::fits(&root(id), Leaves::Value(self.piece), path, item)
+    }
+
+    /// Reads everything that is stored, as a model. The inner error describes a broken invariant, such as an
+    /// index that does not follow the documents.
+    pub(super) async fn read<T: Transaction>(&self, tx: &T) -> tx::Result<Result<Model, String>> {
+        let rows = shared::rows(tx, &space()).await?;
+        let entries = shared::rows(tx, &index_space()).await?;
+        let documents = match assemble(&rows) {
+            Ok(documents) => documents,
+            Err(e) => return Ok(Err(e)),
+        };
+        let found: BTreeSet<Vec<u8>> = entries.into_iter().map(|row| row.key.to_vec()).collect();
+        let expected: BTreeSet<Vec<u8>> = match self.indexed {
+            true => documents.iter().filter_map(|(id, Json(doc))| self.entry(id, doc)).collect(),
+            false => BTreeSet::new(),
+        };
+        if let Some(key) = found.symmetric_difference(&expected).next() {
+            let which = if found.contains(key) { "a stale entry" } else { "no entry" };
+            return Ok(Err(format!("the index has {which} {}", key.escape_ascii())));
+        }
+        let other = documents.iter().find(|(id, Json(doc))| {
+            doc.get(DOC_ID).is_some_and(|inside| Id::of(inside).as_ref() != Some(*id))
+        });
+        Ok(match other {
+            Some((id, doc)) => Err(format!("the document {id} is {doc:?}")),
+            None => Ok(documents),
+        })
+    }
+
+    /// The key of a document's entry in the index, if it has one.
+    fn entry(&self, id: &Id, document: &Value) -> Option<Vec<u8>> {
+        let mut leaf =
+            json::get(document, &indexed_path()).filter(|v| !v.is_object() && !v.is_array())?.clone();
+        if let Value::String(text) = &mut leaf {
+            // Long texts are drawn with one byte for each character.
+            text.truncate(1_000);
+        }
+        Some(json::key(index_space().bytes(), &[leaf, id.to_value()]))
+    }
+}
+
+/// The JSON value of a tuple's element, if it is the value of a leaf.
+fn scalar(element: &Element<'_>) -> Option<Value> {
+    Some(match element {
+        Element::Nil => Value::Null,
+        Element::Bool(truth) => (*truth).into(),
+        Element::Int(integer) => (*integer).into(),
+        Element::Double(float) => (*float).into(),
+        Element::String(text) => text.as_ref().into(),
+        _ => return None,
+    })
+}
+
+/// The documents that consist of these rows, or what is wrong with the rows.
+pub(super) fn assemble(rows: &[KeyValue]) -> Result<Model, String> {
+    let mut documents: BTreeMap<Id, Assembly> = BTreeMap::new();
+    let mut texts: BTreeMap<(Id, String), (Tuple, Vec<Bytes>)> = BTreeMap::new();
+    for row in rows {
+        let odd = || {
+            format!(
+                "a row that belongs to no document: {} = {}",
+                row.key.escape_ascii(),
+                row.value.escape_ascii()
+            )
+        };
+        let key: Vec<Element<'_>> = space().unpack(&row.key).map_err(|_| odd())?;
+        let mut tuple = key.iter().map(scalar).collect::<Option<Tuple>>().ok_or_else(odd)?;
+        let id = tuple.first().and_then(Id::of).ok_or_else(odd)?;
+        tuple.remove(0);
+        let document = documents.entry(id.clone()).or_default();
+        if let [.., piece, number] = &tuple[..]
+            && *piece == -3
+        {
+            let number = number.as_u64();
+            tuple.truncate(tuple.len() - 2);
+            let place = (id, Value::from(tuple.clone()).to_string());
+            let (_, pieces) = texts.entry(place).or_insert_with(|| (tuple, Vec::new()));
+            if number != Some(pieces.len() as u64) {
+                return Err(odd());
+            }
+            pieces.push(row.value.clone());
+            continue;
+        }
+        // An unsigned element of 64 bits does not fit into `Element::Int`.
+        let leaf = match (unpack::<(u64,)>(&row.value), unpack::<Vec<Element<'_>>>(&row.value).as_deref()) {
+            (Ok((integer,)), _) => integer.into(),
+            (_, Ok([leaf])) => scalar(leaf).ok_or_else(odd)?,
+            _ => return Err(odd()),
+        };
+        tuple.push(leaf);
+        document.add(&tuple)?;
+    }
+    for ((id, _), (mut tuple, pieces)) in texts {
+        let text = String::from_utf8(pieces.concat()).map_err(|e| e.to_string())?;
+        tuple.push(text.into());
+        documents.entry(id).or_default().add(&tuple)?;
+    }
+    let whole = |(id, document): (Id, Assembly)| match document.finish()? {
+        Some(value) => Ok((id, Json(value))),
+        None => Err(format!("the document {id} has no content")),
+    };
+    documents.into_iter().map(whole).collect()
+}

@@ -1,0 +1,309 @@
+//! Planted bugs: documents implemented or used wrongly.
+
+use super::{Answer, Document, Op, model::assemble, root};
+use crate::{
+    hierarchy::planted::{from_root, one_number},
+    models::json::{Item, Json, Shown, key, tuple},
+};
+use serde_json::{Map, Value};
+use shaketable::{
+    specimen::{Answer as Answers, INTERLEAVED, UNRECORDED, ran},
+    workload::Outcome,
+};
+use shaketable_layers::{
+    document::{DOC_ID, Error, Id},
+    hierarchy::{EMPTY_OBJECT, Step, to_tuples},
+};
+use shaketable_tx::{
+    Database, Env,
+    Isolation::{self, Serializable, Snapshot},
+    RangeOption, Transaction,
+    once::Session,
+    strinc,
+};
+
+shaketable::planted_bugs! {
+    Interleaved = INTERLEAVED, "two changes of a document that run side by side in one transaction update the index from one state", "two futures in one transaction";
+    Unrecorded = UNRECORDED, "a merge is retried after an unknown result without an operation record", "a write done twice";
+    IdInTransaction = "id-in-transaction", "the id is drawn inside the transaction function, differently in each attempt", "the recipe's insert_doc";
+    BlindReplace = "blind-replace", "the leaves of a document are written in addition to those that are stored", "the recipe's insert_doc over an id that exists";
+    InsertOverwrites = "insert-overwrites", "an insert replaces a document that exists, without a check", "an insert taken for a replace";
+    SnapshotInsert = "snapshot-insert", "whether a document exists is read at snapshot", "the wrong isolation";
+    SnapshotPatch = "snapshot-patch", "whether a path leads through an object is read at snapshot", "the wrong isolation";
+    FromTheRoot = "from-the-root", "a part of a document is returned from the root on", "a published get_doc with a prefix";
+    AbsentIsEmpty = "absent-is-empty", "a missing document and a missing path are read as an empty object", "a published from_tuples";
+    TextIds = "text-ids", "the ids 1 and \"1\" name one document", "ids without a type";
+    OtherId = "other-id", "a document may contain a doc_id that is not its own", "the recipe's doc_id, changed by a user";
+    OneNumber = "one-number", "1.0 is stored as 1 and -0.0 as 0", "one type for all numbers";
+    CutText = "cut-text", "of a text that is longer than a piece only the first piece is stored", "a limit on values, met by truncation";
+    BytePrefix = "byte-prefix", "a document's rows are all rows with its id's bytes as a prefix, and include those of longer ids", "a prefix taken for a tuple";
+    NoMarker = "no-marker", "an object that loses its last member disappears", "the recipe's markers";
+    FirstBatch = "first-batch", "the first batch of a range read is taken for the whole document", "a range that is longer than a batch";
+    StaleIndex = "stale-index", "a removal by path does not change the index", "an index beside the documents";
+    GetConflicts = "get-conflicts", "a document that is requested at snapshot is read serializably", "an isolation that is not passed on";
+    IdBelow = "id-below", "a patch below the id of a document is written", "a check of the path that looks at one step";
+    ClearedFirst = "cleared-first", "a document is cleared before it is known whether its new content has another id", "a refusal that comes too late";
+    MembersEnd = "members-end", "the members of a document are read up to the name U+FFFF", "a range that ends at a constant";
+    PatchedMissing = "patched-missing", "a patch of a document that does not exist is refused after it was written", "a refusal that comes too late";
+}
+
+impl Planted {
+    /// Whether the bug writes rows itself. An index would only reveal that the bug does not maintain it.
+    pub(super) fn writes_rows(self) -> bool {
+        matches!(
+            self,
+            Planted::BlindReplace
+                | Planted::SnapshotPatch
+                | Planted::OtherId
+                | Planted::BytePrefix
+                | Planted::IdBelow
+        )
+    }
+}
+
+/// An object without one of its members.
+pub fn without(value: &Value, name: &str) -> Map<String, Value> {
+    let mut members = value.as_object().cloned().unwrap_or_default();
+    members.remove(name);
+    members
+}
+
+/// The isolation at which a look is performed that was requested at `asked`.
+pub fn isolation(planted: Option<Planted>, op: &Op, asked: Isolation) -> Isolation {
+    match (planted, op) {
+        (Some(Planted::GetConflicts), Op::Get(..)) => Isolation::Serializable,
+        _ => asked,
+    }
+}
+
+/// Performs a call that the bug changes; `None` for every other call.
+pub async fn perform<T: Transaction>(
+    planted: Planted,
+    document: &Document,
+    tx: &T,
+    env: &Env,
+    op: &Op,
+) -> Option<Result<Answer, Error>> {
+    let documents = document.layer();
+    Some(match (planted, op) {
+        (Planted::BlindReplace, Op::Replace(id, Item::Value(Json(doc)))) if doc.get(DOC_ID).is_none() => {
+            set(tx, id, &[], doc).map(|()| Answer::Written)
+        }
+        (Planted::InsertOverwrites, Op::Insert(id, item)) => {
+            documents.replace(tx, id, &item.value()).await.map(|()| Answer::Written)
+        }
+        (Planted::SnapshotInsert, Op::Insert(id, item)) => match documents.get(tx, id, &[], Snapshot).await {
+            Ok(None) => documents.replace(tx, id, &item.value()).await.map(|()| Answer::Written),
+            Ok(Some(_)) => return None,
+            Err(e) => Err(e),
+        },
+        (Planted::SnapshotPatch, Op::Patch(id, path, Item::Value(Json(item)))) => {
+            let (Step::Key(name), above) = path.split_last()? else { return None };
+            if name == DOC_ID {
+                return None;
+            }
+            match documents.get(tx, id, above, Snapshot).await {
+                Ok(Some(Value::Object(members))) if !members.is_empty() => {
+                    let (begin, end) = rows(id, path);
+                    tx.clear_range(&begin, &end);
+                    set(tx, id, path, item).map(|()| Answer::Written)
+                }
+                Ok(_) => return None,
+                Err(e) => Err(e),
+            }
+        }
+        (Planted::FromTheRoot, Op::Get(id, path)) => {
+            let value = documents.get(tx, id, path, Serializable).await;
+            value.map(|value| shown(value.map(|value| from_root(path, value))))
+        }
+        (Planted::AbsentIsEmpty, Op::Get(id, path)) => {
+            let value = documents.get(tx, id, path, Serializable).await;
+            value.map(|value| shown(value.or(Some(Map::new().into()))))
+        }
+        (Planted::TextIds, op) => {
+            Box::pin(document.perform_correctly(tx, env, &text_id(op.clone())?, Serializable)).await
+        }
+        (Planted::OtherId, Op::Replace(id, Item::Value(Json(doc)))) => {
+            match documents.replace(tx, id, doc).await {
+                Err(Error::OtherId { .. }) => {
+                    let (begin, end) = rows(id, &[]);
+                    tx.clear_range(&begin, &end);
+                    set(tx, id, &[], doc).map(|()| Answer::Written)
+                }
+                other => other.map(|()| Answer::Written),
+            }
+        }
+        (Planted::IdBelow, Op::Patch(id, path, Item::Value(Json(item))))
+            if path.len() > 1 && path[0] == Step::from(DOC_ID) =>
+        {
+            match documents.get(tx, id, &[], Serializable).await {
+                Ok(Some(Value::Object(members))) if !members.is_empty() => {
+                    let (begin, end) = rows(id, &path[..1]);
+                    tx.clear_range(&begin, &end);
+                    tx.clear(&at(id, &tuple(&path[..1])));
+                    set(tx, id, path, item).map(|()| Answer::Written)
+                }
+                Ok(_) => return None,
+                Err(e) => Err(e),
+            }
+        }
+        (Planted::ClearedFirst, Op::Replace(id, item)) => {
+            let replaced = documents.replace(tx, id, &item.value()).await;
+            if matches!(replaced, Err(Error::OtherId { .. })) {
+                let (begin, end) = rows(id, &[]);
+                tx.clear_range(&begin, &end);
+            }
+            replaced.map(|()| Answer::Written)
+        }
+        (Planted::MembersEnd, Op::Get(id, path)) => {
+            let value = documents.get(tx, id, path, Serializable).await;
+            value.map(|value| {
+                shown(value.map(|value| match value {
+                    Value::Object(members) => {
+                        members.into_iter().filter(|(name, _)| &name[..] < "\u{ffff}").collect()
+                    }
+                    other => other,
+                }))
+            })
+        }
+        (Planted::PatchedMissing, Op::Patch(id, path, Item::Value(Json(item)))) => {
+            let patched = documents.patch(tx, id, path, item).await;
+            if let Err(Error::Missing(_)) = patched
+                && let Err(e) = set(tx, id, path, item)
+            {
+                return Some(Err(e));
+            }
+            patched.map(|()| Answer::Written)
+        }
+        (Planted::OneNumber, op) => {
+            Box::pin(document.perform_correctly(tx, env, &with_item(op, one_number)?, Serializable)).await
+        }
+        (Planted::CutText, op) => {
+            Box::pin(document.perform_correctly(
+                tx,
+                env,
+                &with_item(op, |item| cut(document, item))?,
+                Serializable,
+            ))
+            .await
+        }
+        (Planted::BytePrefix, Op::Remove(id, path)) if path.is_empty() => {
+            let removed = documents.remove(tx, id, path).await;
+            let begin = root(id);
+            if removed == Ok(true)
+                && let Some(end) = strinc(&begin)
+            {
+                tx.clear_range(&begin, &end);
+            }
+            removed.map(Answer::Removed)
+        }
+        (Planted::NoMarker, Op::Remove(id, path)) => {
+            let (_, above) = path.split_last()?;
+            let removed = documents.remove(tx, id, path).await;
+            if removed == Ok(true) {
+                tx.clear(&at(id, &[tuple(above), vec![EMPTY_OBJECT.into()]].concat()));
+            }
+            removed.map(Answer::Removed)
+        }
+        (Planted::FirstBatch, Op::Get(id, path)) if path.is_empty() => {
+            let batch = tx.get_range(&RangeOption::from(rows(id, path)), 1, Serializable).await;
+            match batch.map_err(Error::Fdb) {
+                Ok(batch) if batch.more => {
+                    let read = assemble(&batch.rows).unwrap_or_default().remove(id);
+                    Ok(shown(read.map(|Json(doc)| doc)))
+                }
+                Ok(_) => return None,
+                Err(e) => Err(e),
+            }
+        }
+        (Planted::StaleIndex, Op::Remove(id, path)) => {
+            document.layer_without_index().remove(tx, id, path).await.map(Answer::Removed)
+        }
+        _ => return None,
+    })
+}
+
+/// Inserts a document under an id that is drawn inside the retry loop, without an operation record. An
+/// attempt that certainly failed leaves no trace of its id, so a second id is drawn only after an attempt
+/// that may have committed.
+pub async fn id_in_transaction<D: Database>(
+    document: &Document,
+    session: &Session<D>,
+    ops: &[Op],
+) -> Option<Outcome<Answers<Answer>>> {
+    let [Op::InsertOwn(Json(doc))] = ops else { return None };
+    let (db, drawn) = (session.database().clone(), Id::of(&doc[DOC_ID])?);
+    let (documents, env) = (&document.layer(), db.env());
+    let inserted = db.run(|tx, attempt| {
+        let mut id = drawn.clone();
+        if attempt.maybe_committed {
+            id = Id::draw(env);
+        }
+        let mut members = without(doc, DOC_ID);
+        members.insert(DOC_ID.to_owned(), id.to_value());
+        let doc = Value::from(members);
+        async move {
+            documents.insert(&tx, &id, &doc).await?;
+            Ok::<_, Error>(vec![Answer::Inserted(id)])
+        }
+    });
+    Some(ran(inserted.await))
+}
+
+fn shown(value: Option<Value>) -> Answer {
+    Answer::Read(value.as_ref().map(Shown::from))
+}
+
+fn at(id: &Id, tuple: &[Value]) -> Vec<u8> {
+    key(&root(id), tuple)
+}
+
+fn rows(id: &Id, path: &[Step]) -> (Vec<u8>, Vec<u8>) {
+    let begin = at(id, &tuple(path));
+    let end = [&begin[..], &[0xff]].concat();
+    (begin, end)
+}
+
+/// Writes the leaves of a value, each in one piece, and clears nothing.
+fn set<T: Transaction>(tx: &T, id: &Id, path: &[Step], item: &Value) -> Result<(), Error> {
+    for below in to_tuples(item)? {
+        let mut tuple = [tuple(path), below].concat();
+        let leaf = tuple.pop().unwrap_or_default();
+        tx.set(&at(id, &tuple), &key(&[], &[leaf]));
+    }
+    Ok(())
+}
+
+/// The call with a number's text instead of the number as its id.
+fn text_id(mut op: Op) -> Option<Op> {
+    let (Op::Insert(id, _)
+    | Op::Replace(id, _)
+    | Op::Merge(id, ..)
+    | Op::Patch(id, ..)
+    | Op::Remove(id, _)
+    | Op::Get(id, _)) = &mut op
+    else {
+        return None;
+    };
+    let Id::Number(number) = id else { return None };
+    *id = Id::Text(number.to_string());
+    Some(op)
+}
+
+/// The call with another value instead of the one that it writes.
+fn with_item(op: &Op, change: impl FnOnce(Value) -> Value) -> Option<Op> {
+    let mut op = op.clone();
+    let (Op::Insert(_, item) | Op::Replace(_, item) | Op::Merge(.., item) | Op::Patch(.., item)) = &mut op
+    else {
+        return None;
+    };
+    *item = Item::Value(Json(change(item.value())));
+    Some(op)
+}
+
+fn cut(document: &Document, item: Value) -> Value {
+    match item {
+        Value::String(text) => text[..text.floor_char_boundary(document.piece())].into(),
+        other => other,
+    }
+}

@@ -211,7 +211,7 @@ impl Net {
         let inbox = InboxState { node: endpoint.node, opened, queue: VecDeque::new(), waker: None };
         let before = state.inboxes[endpoint.token as usize].replace(inbox);
         drop(state);
-        debug_assert!(before.is_none(), "two inboxes at one endpoint");
+        assert!(before.is_none(), "two inboxes at one endpoint");
         Inbox { net: self.clone(), endpoint, opened }
     }
 

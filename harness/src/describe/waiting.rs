@@ -173,8 +173,8 @@ mod tests {
         let judge = |returned, read_version| timing(None).judge(0, returned, Some(read_version), NOTHING);
         assert_eq!(judge(3 * SECOND, 20), Ok(()));
         assert_eq!(
-            judge(2 * SECOND, 20).unwrap_err(),
-            "answered after 2.000 s that nothing came, but was to wait for 3.000 s".into()
+            judge(2 * SECOND, 20).unwrap_err().to_string(),
+            "answered after 2.000 s that nothing came, but was to wait for 3.000 s"
         );
         assert!(judge(3 * SECOND - 1, 20).is_err());
         assert!(judge(3 * SECOND, 19).is_err());

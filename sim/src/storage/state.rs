@@ -138,7 +138,7 @@ impl State {
 
     /// Applies the entry that follows the current version; `window` is the number of versions kept for reads.
     pub fn apply(&mut self, entry: &Arc<LogEntry>, window: Version, bug: Option<ClusterBug>) {
-        debug_assert_eq!(entry.previous, self.version, "entries are applied without gaps");
+        assert_eq!(entry.previous, self.version, "entries are applied without gaps");
         if !entry.transactions.is_empty() && bug != Some(ClusterBug::StorageSkipsVersion) {
             for shard in &mut self.shards {
                 if let Some(buffered) = &mut shard.fetching {

@@ -3,8 +3,8 @@
 use shaketable_sim::proto::Version;
 use std::fmt;
 
-/// Why an answer, an invariant or the final database does not fit the model of a workload: a sentence, and, if
-/// the workload names them, both sides of the comparison or the operation that does not fit.
+/// Why an answer, an invariant or the final database does not fit the model of a workload: a sentence, and,
+/// if the workload names them, both sides of the comparison or the operation that does not fit.
 ///
 /// A sentence alone becomes one with `?` or `into`:
 ///

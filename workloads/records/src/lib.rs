@@ -1,4 +1,4 @@
-//! Workloads over the Record Layer: records, queries, ranks, feeds, index builds and the evolution of meta-data.
+//! Workloads over the Record Layer: records, queries, ranks, feeds, index builds, evolution of meta-data.
 
 pub mod record;
 pub mod record_build;

@@ -134,6 +134,10 @@ impl Answer for Directory {
         let ((path, prefix, tag), (nodes, content, partition, manual)): Packed = unpack(&bytes).ok()?;
         // A directory's path lies within its layer's partition.
         path.strip_prefix(&partition[..])?;
+        // Neither its content nor any node is among the system's keys.
+        if [&nodes, &content, &prefix].iter().any(|prefix| prefix.first() == Some(&0xff)) {
+            return None;
+        }
         let own = |bytes: TupleBytes| Bytes::copy_from_slice(&bytes);
         let layer = Directories {
             nodes: Nodes::new(Subspace::from_bytes(&nodes[..])),

@@ -71,6 +71,10 @@ impl Lookup {
         if !tag.is_empty() && found != tag {
             return Err(Error::WrongTag { path: self.path(), asked: Bytes::copy_from_slice(tag), found });
         }
+        // No client can have created it: its content would include the nodes or the system keys.
+        if self.layer.is_reserved(self.found.node.prefix()) {
+            return Err(Error::foreign(&self.found.node.tag()));
+        }
         let path = self.path();
         Ok(self.layer.directory(path, self.found.node.prefix().clone(), found))
     }

@@ -15,6 +15,7 @@ use crate::{
     store::{Part, RecordStore},
     value::Tuple,
 };
+use bytes::Bytes;
 use foundationdb_tuple::Element;
 use futures::future::{BoxFuture, FutureExt};
 use shaketable_tx::{Isolation::Serializable, Transaction};
@@ -82,6 +83,14 @@ impl<T: Transaction> ByRank<T> {
         Ok(match entries.next().await? {
             Next::Row(entry, _) => {
                 let position = entry.key.followed_by(&entry.primary_key).pack();
+                // Another encoding of the same columns is stored elsewhere than where a scan continues.
+                let is_next = |before: Bytes| match self.scan.reverse {
+                    true => before[..] > position[..],
+                    false => before[..] < position[..],
+                };
+                if !self.scan.positions.read(&self.at)?.is_none_or(is_next) {
+                    return Err(Error::foreign("the place of an index entry", &position));
+                }
                 self.at = self.scan.positions.after(&position);
                 Next::Row(entry, self.at.clone())
             }

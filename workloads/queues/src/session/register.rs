@@ -54,8 +54,8 @@ pub(super) fn number(value: Option<Bytes>) -> i64 {
 /// Reads the register and adds.
 pub(super) async fn add<T: Transaction>(tx: &T, client: u64, by: i8) -> Result<RecordedAnswer, Refusal> {
     let key = register(client);
-    let value = number(tx.get(&key, Serializable).await?) + i64::from(by);
-    if value.abs() > BOUND {
+    let value = number(tx.get(&key, Serializable).await?).saturating_add(i64::from(by));
+    if value.unsigned_abs() > BOUND.unsigned_abs() {
         return Err(Refusal::Bound);
     }
     tx.set(&key, &value.to_le_bytes());

@@ -29,6 +29,10 @@ use shaketable_tx::{
 };
 use std::time::Duration;
 
+/// How often a dequeue is called again after an unknown result. A session whose slot is unreadable or taken by
+/// another one never has another.
+const MOST_UNKNOWN: usize = 10_000;
+
 /// The state of a client.
 pub struct Client<D: Database> {
     pub(super) session: Session<D>,
@@ -186,7 +190,7 @@ impl Staged {
         session: &mut Session<D>,
         patience: Duration,
     ) -> Outcome<Answer> {
-        loop {
+        for _ in 0..MOST_UNKNOWN {
             match staged().dequeue_within(session, patience).await {
                 once::Outcome::Applied(Served::Item(item)) => return taken(Some(item)),
                 once::Outcome::Applied(Served::Empty) => return taken(None),
@@ -195,6 +199,7 @@ impl Staged {
                 once::Outcome::Unknown(_) => {}
             }
         }
+        Outcome::Unknown(tx::Error::COMMIT_UNKNOWN_RESULT)
     }
 
     async fn leave<D: Database>(&self, session: &mut Session<D>) -> Outcome<Answer> {

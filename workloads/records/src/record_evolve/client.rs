@@ -50,10 +50,11 @@ impl RecordEvolve {
         RecordStore::builder(space(), meta_data.clone()).rebuild(self.policy.into())
     }
 
-    /// The place of meta-data that a client has loaded.
-    pub(super) fn version(&self, meta_data: Arc<RecordMetaData>) -> Version {
-        let place = place_of(&self.chain(), meta_data.version()).expect("a version that was saved");
-        Version { place, meta_data }
+    /// The place of meta-data that a client has loaded. Fails if no client has saved this version.
+    pub(super) fn version(&self, meta_data: Arc<RecordMetaData>) -> Result<Version, Error> {
+        let unsaved = || Error::Message { record_type: "meta-data".into(), reason: "nobody saved it".into() };
+        let place = place_of(&self.chain(), meta_data.version()).ok_or_else(unsaved)?;
+        Ok(Version { place, meta_data })
     }
 
     /// Performs an operation.
@@ -61,9 +62,12 @@ impl RecordEvolve {
         if client.is_stale
             && let Err(e) = self.refresh(client).await
         {
-            return refused(usize::MAX, e.error);
+            return refused(usize::MAX, e);
         }
-        let own = self.version(client.own.clone());
+        let own = match self.version(client.own.clone()) {
+            Ok(own) => own,
+            Err(e) => return refused(usize::MAX, e),
+        };
         let outcome = self.perform_with(client, op, &own).await;
         client.is_stale = matches!(outcome, Outcome::Answered(Answer::Stale(_)));
         outcome
@@ -86,14 +90,14 @@ impl RecordEvolve {
             }
             Op::UseLatest(acts) => {
                 let used = client.session.apply(|tx| async move {
-                    let latest = self.version(meta_data_store.meta_data(&tx).await?);
+                    let latest = self.version(meta_data_store.meta_data(&tx).await?)?;
                     self.use_store(tx, number, &latest, acts).await
                 });
                 answered(usize::MAX, used.await)
             }
             Op::Evolve => {
                 let evolved = client.session.apply(|tx| async move {
-                    let latest = self.version(meta_data_store.meta_data(&tx).await?).place;
+                    let latest = self.version(meta_data_store.meta_data(&tx).await?)?.place;
                     let next = (latest + 1).min(links.len() - 1);
                     meta_data_store.save_record_meta_data(&tx, &links[next].meta_data).await?;
                     Ok::<_, Error>(Recorded(vec![ActAnswer::Latest(next)]))
@@ -113,7 +117,7 @@ impl RecordEvolve {
             }
             Op::SaveWrong(wrong) => {
                 let saved = client.session.apply(|tx| async move {
-                    let latest = self.version(meta_data_store.meta_data(&tx).await?).place;
+                    let latest = self.version(meta_data_store.meta_data(&tx).await?)?.place;
                     let saved =
                         meta_data_store.save_record_meta_data(&tx, &links[latest].wrong(*wrong)).await;
                     let is_saved = match saved {
@@ -126,7 +130,7 @@ impl RecordEvolve {
             }
             Op::Refresh => match self.refresh(client).await {
                 Ok(place) => Outcome::Answered(Answer::Told(vec![ActAnswer::Latest(place)])),
-                Err(e) => refused(usize::MAX, e.error),
+                Err(e) => refused(usize::MAX, e),
             },
             Op::Build(records, polls) => {
                 let names: Vec<&str> =
@@ -173,15 +177,13 @@ impl RecordEvolve {
     }
 
     /// Loads the meta-data that is saved, for the operations from now on. Returns its place.
-    pub(super) async fn refresh<D: Database>(
-        &self,
-        client: &mut Client<D>,
-    ) -> Result<usize, RunError<Error>> {
+    pub(super) async fn refresh<D: Database>(&self, client: &mut Client<D>) -> Result<usize, Error> {
         let (db, meta_data_store) = (client.session.database().clone(), &client.meta_data_store);
-        let latest = db.run(|tx, _| async move { meta_data_store.meta_data(&tx).await }).await?;
+        let latest = db.run(|tx, _| async move { meta_data_store.meta_data(&tx).await }).await;
+        let latest = latest.map_err(|e| e.error)?;
         client.own = latest.clone();
         client.is_stale = false;
-        Ok(self.version(latest).place)
+        Ok(self.version(latest)?.place)
     }
 }
 

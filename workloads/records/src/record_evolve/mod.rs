@@ -52,7 +52,7 @@ use shaketable_sim::seed::Stream;
 use shaketable_tx::{
     self as tx, Database,
     Isolation::Serializable,
-    Transaction,
+    RunError, Transaction,
     once::{self, Fate, Session},
 };
 use std::{collections::BTreeMap, ops::Range, sync::Arc};
@@ -228,9 +228,13 @@ impl Workload for RecordEvolve {
         let session = sessions::open(db, client, self.timeout).await?;
         let meta_data_store = meta_data_store();
         let loading = &meta_data_store;
-        let own =
-            db.run(|tx, _| async move { loading.meta_data(&tx).await }).await.map_err(|e| fdb(&e.error))?;
-        Ok(Client { number: client, session, meta_data_store, own, is_stale: false })
+        let (own, is_stale) = match db.run(|tx, _| async move { loading.meta_data(&tx).await }).await {
+            Ok(own) => (own, false),
+            Err(RunError { error: Error::Fdb(error), .. }) => return Err(error),
+            // The next operation loads it again, and tells why it cannot.
+            Err(_) => (self.chain()[0].meta_data.clone(), true),
+        };
+        Ok(Client { number: client, session, meta_data_store, own, is_stale })
     }
 
     async fn resolve_dropped<D: Database>(&self, client: &mut Client<D>) {
@@ -281,9 +285,10 @@ impl Workload for RecordEvolve {
     /// Builds all indexes of the latest meta-data, and scrubs them.
     async fn check<D: Database>(&self, db: &D, model: &Model) -> tx::Result<Result<(), Misfit>> {
         let latest = db.run(|tx, _| async move { meta_data_store().meta_data(&tx).await });
-        let latest = match latest.await {
-            Ok(latest) => self.version(latest),
-            Err(e) => return check_ended(&e.error),
+        let latest = latest.await.map_err(|e| e.error).and_then(|latest| self.version(latest));
+        let latest = match latest {
+            Ok(latest) => latest,
+            Err(e) => return check_ended(&e),
         };
         let (stores, chain) = (self.stores(&latest.meta_data), self.chain());
         let definitions = &chain[latest.place].definitions;

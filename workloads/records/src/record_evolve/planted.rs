@@ -176,7 +176,7 @@ pub async fn apply<D: Database>(
     op: &Op,
 ) -> Option<Outcome<Answer>> {
     let (db, number, chain) = (&client.session.database().clone(), client.number, workload.chain());
-    let own = &workload.version(client.own.clone());
+    let own = &workload.version(client.own.clone()).ok()?;
     let (links, meta_data_store) = (&chain[..], &client.meta_data_store.clone());
     let header = header_key(&space());
     match (planted, op) {
@@ -195,7 +195,7 @@ pub async fn apply<D: Database>(
                 let version = own.meta_data.version().max(stored.unwrap_or_default());
                 let mut builder = own.meta_data.to_builder();
                 let claimed = Arc::new(builder.set_version(version).build()?);
-                let place = workload.version(claimed.clone()).place;
+                let place = workload.version(claimed.clone())?.place;
                 let version = Version { place, meta_data: claimed };
                 let store = workload.open_store(tx, number, &version).await?;
                 do_acts(store, &links[own.place], place, acts).await
@@ -253,7 +253,7 @@ pub async fn apply<D: Database>(
         }
         (Planted::NewTypeDisabled | Planted::UniquenessKept, Op::UseLatest(acts)) => {
             let used = client.session.apply(|tx| async move {
-                let latest = workload.version(meta_data_store.meta_data(&tx).await?);
+                let latest = workload.version(meta_data_store.meta_data(&tx).await?)?;
                 use_upgraded(planted, workload, tx, number, &latest, acts).await
             });
             Some(answered(usize::MAX, used.await))
@@ -269,7 +269,7 @@ pub async fn apply<D: Database>(
         }
         (planted, Op::SaveWrong(wrong)) if planted.admits() == Some(*wrong) => {
             let saved = client.session.apply(|tx| async move {
-                let latest = workload.version(meta_data_store.meta_data(&tx).await?).place;
+                let latest = workload.version(meta_data_store.meta_data(&tx).await?)?.place;
                 let (begin, end) = meta_data_space().range();
                 tx.clear_range(&begin, &end);
                 meta_data_store.save_record_meta_data(&tx, &links[latest].wrong(*wrong)).await?;
@@ -283,7 +283,7 @@ pub async fn apply<D: Database>(
         (Planted::EvolvedApart, Op::Evolve) => {
             let latest = db.run(|tx, _| async move { meta_data_store.load(&tx).await }).await;
             let latest = match latest {
-                Ok(latest) => workload.version(latest?).place,
+                Ok(latest) => workload.version(latest?).ok()?.place,
                 Err(e) => return Some(super::client::refused(usize::MAX, e.error)),
             };
             let next = (latest + 1).min(links.len() - 1);

@@ -26,7 +26,9 @@ pub use describe::{
 pub use judge::{finding, panics};
 pub use run::{calm, plan, real, regressions, runner};
 pub use search::{
-    determinism, entry, explore, seeds,
+    determinism, entry, explore,
+    foreign::{self, Foreign},
+    seeds,
     shake::{self, Shake},
     shrink,
 };

@@ -11,6 +11,7 @@ pub use crate::{
     describe::workload::Step,
     describe::workload::Workload,
     planted_bugs,
+    search::foreign::Foreign,
     search::shake::Shake,
 };
 pub use bytes::Bytes;

@@ -53,4 +53,4 @@ pub mod table;
 pub mod vector;
 
 use shaketable_tx as tx;
-use shaketable_tx::{called, limits, nesting, once, reachable, read, sometimes};
+use shaketable_tx::{limits, nesting, once, reachable, read, sometimes};

@@ -5,19 +5,12 @@
 //! which lines at least one run must reach. A harness installs a [`Recorder`] on its thread and reads it
 //! afterwards. Without a recorder, a claim costs one thread-local read and records nothing, so that layers
 //! can keep their claims in production.
-//!
-//! In addition, every public function of a layer records with [`called!`](crate::called) that a client's
-//! operation called it, so that a test can list the functions that no workload calls.
 
 use std::{
     cell::{Cell, RefCell},
-    collections::{BTreeMap, BTreeSet},
+    collections::BTreeMap,
     future::Future,
     pin::pin,
-    sync::{
-        Mutex, PoisonError,
-        atomic::{AtomicBool, Ordering},
-    },
 };
 
 /// What was recorded about one claim.
@@ -92,11 +85,8 @@ thread_local! {
     static OPERATION: Cell<Option<(usize, usize)>> = const { Cell::new(None) };
 }
 
-/// The public functions that an operation of this process has called.
-static CALLED: Mutex<BTreeSet<&'static str>> = Mutex::new(BTreeSet::new());
-
-/// Runs a future as a client's operation. `during` is the client's number and the index of the operation. The
-/// public functions that the future calls are recorded, and claims that it breaks are reported with `during`.
+/// Runs a future as a client's operation. `during` is the client's number and the index of the operation.
+/// Claims that the future breaks are reported with it.
 pub async fn in_operation<F: Future>(during: (usize, usize), operation: F) -> F::Output {
     let mut operation = pin!(operation);
     std::future::poll_fn(|cx| {
@@ -106,48 +96,6 @@ pub async fn in_operation<F: Future>(during: (usize, usize), operation: F) -> F:
         polled
     })
     .await
-}
-
-/// The public functions that operations of this process have called so far, on any thread, as source paths
-/// such as `shaketable_tx::log::ops::Log::append`.
-pub fn called() -> BTreeSet<&'static str> {
-    CALLED.lock().unwrap_or_else(PoisonError::into_inner).clone()
-}
-
-/// Whether an operation has already called a public function. After the first call, a check costs one relaxed
-/// load.
-#[doc(hidden)]
-#[derive(Default)]
-pub struct Called(AtomicBool);
-
-impl Called {
-    /// A function that has not been called yet.
-    pub const fn new() -> Called {
-        Called(AtomicBool::new(false))
-    }
-
-    /// Records the call if it is made by an operation. `function` is an item declared inside the function.
-    pub fn note<F>(&self, _: &F) {
-        if self.0.load(Ordering::Relaxed) || OPERATION.get().is_none() {
-            return;
-        }
-        self.0.store(true, Ordering::Relaxed);
-        let path = std::any::type_name::<F>();
-        let function = path.trim_end_matches("::here").trim_end_matches("::{{closure}}");
-        CALLED.lock().unwrap_or_else(PoisonError::into_inner).insert(function);
-    }
-}
-
-/// Records that an operation of a workload calls the enclosing public function. It is the first statement of
-/// each public function of a layer; a test compares the recorded functions with those that the sources
-/// declare.
-#[macro_export]
-macro_rules! called {
-    () => {{
-        fn here() {}
-        static CALLED: $crate::points::Called = $crate::points::Called::new();
-        CALLED.note(&here);
-    }};
 }
 
 /// Claims that a condition holds whenever this line is executed; a run in which it does not hold fails.
@@ -195,36 +143,6 @@ mod tests {
         assert_eq!(recorded.broken, [Broken { message, operation: None }]);
         assert!(!recorded.points.contains_key("before"));
         assert_eq!(take(), Recorder::default());
-    }
-
-    struct Layer;
-
-    impl Layer {
-        async fn look<T>(&self, _: T) {
-            called!();
-        }
-
-        fn change<T>(&self, _: T) -> impl Future<Output = ()> {
-            called!();
-            async {}
-        }
-    }
-
-    #[test]
-    fn functions_are_noted_when_an_operation_calls_them() {
-        use futures::FutureExt;
-        let noted = || called().into_iter().filter(|path| path.contains("points::tests")).collect::<Vec<_>>();
-        Layer.look(1).now_or_never().unwrap();
-        assert!(noted().is_empty(), "{:?}", noted());
-        in_operation((0, 0), async {
-            Layer.look("x").await;
-            Layer.change(2).await;
-        })
-        .now_or_never()
-        .unwrap();
-        let paths = ["change", "look"].map(|name| format!("shaketable_tx::points::tests::Layer::{name}"));
-        assert_eq!(noted(), paths);
-        assert_eq!(OPERATION.get(), None);
     }
 
     #[test]

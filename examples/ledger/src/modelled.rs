@@ -100,4 +100,9 @@ mod tests {
     fn every_answer_is_the_models() {
         Shake::<Mounted<Accounts>>::new().assert();
     }
+
+    #[test]
+    fn balances_of_any_bytes_can_be_read() {
+        Foreign::<Mounted<Accounts>>::new().assert();
+    }
 }

@@ -150,6 +150,13 @@ impl Entry for Fake {
         };
         Ok(Some(shrunk).filter(|shrunk| shrunk.result.verdict() != Verdict::Passed))
     }
+    fn foreign(
+        &self,
+        _cases: std::ops::Range<u64>,
+        _memory: crate::search::foreign::Memory,
+    ) -> Vec<crate::search::foreign::Wrong> {
+        Vec::new()
+    }
     fn few(&self, seed: Seed, demands: &Demands) -> Box<dyn Subject> {
         Box::new(FakeSubject {
             name: self.name,

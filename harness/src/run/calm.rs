@@ -21,7 +21,16 @@ where
     T: Send + 'static,
     F: Future<Output = T> + 'static,
 {
-    pool::alone(|| rt::simulate(Seed(0), run(job)))
+    pool::alone(|| simulate_here(job))
+}
+
+/// Like [`simulate`], on the thread of the caller, which has not simulated anything yet.
+pub(crate) fn simulate_here<T, F>(job: impl Fn(AnyDatabase) -> F + Send + Sync + 'static) -> T
+where
+    T: Send + 'static,
+    F: Future<Output = T> + 'static,
+{
+    rt::simulate(Seed(0), run(job))
 }
 
 async fn run<T, F>(job: impl Fn(AnyDatabase) -> F + Send + Sync + 'static) -> T

@@ -75,8 +75,14 @@ pub fn run<T: Send>(
 /// Does a run's work on a thread of its own. A layer may use values of its thread, such as random numbers and
 /// the keys of hash maps: none is left from the run before, so that a run is the same alone and in a sweep.
 pub fn alone<T: Send>(work: impl FnOnce() -> T + Send) -> T {
+    apart("run".to_owned(), STACK, work)
+}
+
+/// Like [`alone`], on a thread with this name, which a stack overflow is reported with, and with a stack of
+/// this many bytes.
+pub fn apart<T: Send>(name: String, stack: usize, work: impl FnOnce() -> T + Send) -> T {
     let done = thread::scope(|scope| {
-        let builder = thread::Builder::new().name("run".to_owned()).stack_size(STACK);
+        let builder = thread::Builder::new().name(name).stack_size(stack);
         let counted = || (work(), cpu());
         builder.spawn_scoped(scope, counted).expect("the system can start a thread").join()
     });

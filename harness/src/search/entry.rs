@@ -7,10 +7,11 @@ use crate::{
     run::runner::Observer,
     run::runner::{self, RunResult},
     search::explore::{PlanOnSmallestCluster, Subject},
+    search::foreign::{Foreign, Memory, Wrong},
     search::shrink::{Progress, Shrunk, shrink_plan},
 };
 use shaketable_sim::{config::ClusterBug, seed::Seed};
-use std::marker::PhantomData;
+use std::{marker::PhantomData, ops::Range};
 
 /// A workload of any type.
 pub trait Entry: Send + Sync {
@@ -56,6 +57,8 @@ pub trait Entry: Send + Sync {
     fn replay(&self, repro: &str, keep_trace: bool) -> Result<RunResult, PlanError>;
     /// The plan of a seed, to be explored. Of the demands, only the planted bugs count.
     fn few(&self, seed: Seed, demands: &Demands) -> Box<dyn Subject>;
+    /// Does its operations on foreign bytes, in these cases: what [`Foreign::run`] returns.
+    fn foreign(&self, cases: Range<u64>, memory: Memory) -> Vec<Wrong>;
 }
 
 /// The head of a repro file.
@@ -131,5 +134,8 @@ impl<W: Workload> Entry for Of<W> {
     }
     fn few(&self, seed: Seed, demands: &Demands) -> Box<dyn Subject> {
         PlanOnSmallestCluster::drawn(|demands| Plan::draw::<W>(seed, demands), demands)
+    }
+    fn foreign(&self, cases: Range<u64>, memory: Memory) -> Vec<Wrong> {
+        Foreign::<W>::new().cases(cases).memory(memory).run()
     }
 }

@@ -1,8 +1,10 @@
-//! Functions that take many runs: sweeps over seeds, shrinking, exploration, and the check of determinism.
+//! Functions that take many runs: sweeps over seeds, shrinking, exploration, the check of determinism, and
+//! foreign bytes.
 
 pub mod determinism;
 pub mod entry;
 pub mod explore;
+pub mod foreign;
 pub mod seeds;
 pub mod shake;
 pub mod shrink;

@@ -342,8 +342,7 @@ impl<W: Workload> Shake<W> {
         if self.trace {
             text += &format!("transcript: {}\n", write("trace", runner::run(&plan, true).transcript));
         }
-        let test = std::thread::current().name().unwrap_or_default().to_owned();
-        text + &replay_line(seed, &Started::now(), &test)
+        text + &replay_line_now(seed)
     }
 }
 
@@ -413,6 +412,11 @@ impl Started {
     }
 }
 
+/// The line that runs the test of this thread again with one seed.
+pub(crate) fn replay_line_now(seed: u64) -> String {
+    replay_line(seed, &Started::now(), std::thread::current().name().unwrap_or_default())
+}
+
 /// The line that runs one test again with one seed.
 fn replay_line(seed: u64, started: &Started, test: &str) -> String {
     let mut line = format!("{SEEDS_VARIABLE}={seed}..{} cargo test", seed.saturating_add(1));
@@ -425,8 +429,9 @@ fn replay_line(seed: u64, started: &Started, test: &str) -> String {
     line + &format!(" {test} -- --exact")
 }
 
+/// The seeds that the environment variable names.
 #[track_caller]
-fn seeds_from_environment() -> Option<Range<u64>> {
+pub(crate) fn seeds_from_environment() -> Option<Range<u64>> {
     let text = std::env::var(SEEDS_VARIABLE).ok()?;
     match seeds::range(&text) {
         Ok(seeds) => Some(seeds),

@@ -18,19 +18,16 @@ pub struct Array {
 impl Array {
     /// The one-dimensional array in `subspace`, which must not be used for anything else.
     pub fn new(subspace: Subspace) -> Array {
-        crate::called!();
         Array::with_dimensions(subspace, 1)
     }
 
     /// The array with `dimensions` dimensions in `subspace`. All users of the data must use the same number.
     pub fn with_dimensions(subspace: Subspace, dimensions: usize) -> Array {
-        crate::called!();
         Array { subspace, dimensions }
     }
 
     /// Sets the value of a cell.
     pub async fn set<T: Transaction>(&self, tx: &T, index: &[i64], value: &[u8]) -> Result<(), Error> {
-        crate::called!();
         let tx = &tx.writing().await;
         let key = self.cell(index)?;
         limits::row(&key, value)?;
@@ -45,14 +42,12 @@ impl Array {
         index: &[i64],
         isolation: Isolation,
     ) -> Result<Option<Bytes>, Error> {
-        crate::called!();
         let tx = &tx.reading().await;
         Ok(tx.get(&self.cell(index)?, isolation).await?)
     }
 
     /// Clears a cell.
     pub async fn clear<T: Transaction>(&self, tx: &T, index: &[i64]) -> Result<(), Error> {
-        crate::called!();
         let tx = &tx.writing().await;
         tx.clear(&self.cell(index)?);
         Ok(())
@@ -66,7 +61,6 @@ impl Array {
         prefix: &[i64],
         isolation: Isolation,
     ) -> Result<Vec<(Vec<i64>, Bytes)>, Error> {
-        crate::called!();
         let tx = &tx.reading().await;
         let range = RangeOption::from(self.below(prefix)?);
         self.read(read::all::<_, Error>(tx, range, isolation).await?)
@@ -83,7 +77,6 @@ impl Array {
         limit: usize,
         isolation: Isolation,
     ) -> Result<Vec<(Vec<i64>, Bytes)>, Error> {
-        crate::called!();
         let tx = &tx.reading().await;
         let (mut begin, end) = self.below(prefix)?;
         if let Some(after) = after {

@@ -41,14 +41,12 @@ impl Blobs {
     /// The blobs in `subspace`, which must not be used for anything else; with chunks of 10,000 bytes and
     /// parts of 1,000,000.
     pub fn new(subspace: Subspace) -> Blobs {
-        crate::called!();
         Blobs { subspace, chunk: 10_000, part: 1_000_000 }
     }
 
     /// Like [`new`](Blobs::new), with other sizes: `chunk` bytes per key, and up to `part` bytes, a multiple
     /// of `chunk`, per transaction of an upload or of [`Pages`](super::Pages).
     pub fn with_sizes(subspace: Subspace, chunk: usize, part: usize) -> Result<Blobs, Error> {
-        crate::called!();
         if !(1..=VALUE_SIZE_LIMIT).contains(&chunk) {
             return Err(Error::ChunkSize(chunk));
         }
@@ -60,7 +58,6 @@ impl Blobs {
 
     /// Replaces or creates a blob.
     pub async fn write<T: Transaction>(&self, tx: &T, blob: &[u8], data: &[u8]) -> Result<Generation, Error> {
-        crate::called!();
         let tx = &tx.writing().await;
         self.fits(blob, Place::Own, self.chunk, data.len())?;
         let old = self.manifest(tx, blob, Isolation::Serializable).await?;
@@ -81,7 +78,6 @@ impl Blobs {
         blob: &[u8],
         data: &[u8],
     ) -> Result<Generation, Error> {
-        crate::called!();
         let tx = &tx.writing().await;
         let old = self.manifest_to_write(tx, blob).await?;
         self.splice(tx, blob, old, old.map_or(0, |old| old.size), data).await
@@ -96,7 +92,6 @@ impl Blobs {
         start: u64,
         data: &[u8],
     ) -> Result<Generation, Error> {
-        crate::called!();
         let tx = &tx.writing().await;
         end(start, data.len() as u64)?;
         let old = self.manifest_to_write(tx, blob).await?;
@@ -113,7 +108,6 @@ impl Blobs {
         blob: &[u8],
         size: u64,
     ) -> Result<Generation, Error> {
-        crate::called!();
         let tx = &tx.writing().await;
         let old = self.manifest_to_write(tx, blob).await?.ok_or(Error::Missing)?;
         if size > old.size {
@@ -135,7 +129,6 @@ impl Blobs {
 
     /// Removes a blob; returns whether it existed.
     pub async fn delete<T: Transaction>(&self, tx: &T, blob: &[u8]) -> Result<bool, Error> {
-        crate::called!();
         let tx = &tx.writing().await;
         let Some(old) = self.manifest_to_write(tx, blob).await? else { return Ok(false) };
         self.clear(tx, blob, &old, 0);
@@ -151,7 +144,6 @@ impl Blobs {
         blob: &[u8],
         isolation: Isolation,
     ) -> Result<Option<Bytes>, Error> {
-        crate::called!();
         self.read_range(tx, blob, 0, u64::MAX, isolation).await
     }
 
@@ -167,7 +159,6 @@ impl Blobs {
         length: u64,
         isolation: Isolation,
     ) -> Result<Option<Bytes>, Error> {
-        crate::called!();
         let tx = &tx.reading().await;
         let end = end(start, length)?;
         let Some(manifest) = self.manifest(tx, blob, isolation).await? else { return Ok(None) };
@@ -184,7 +175,6 @@ impl Blobs {
         length: u64,
         isolation: Isolation,
     ) -> Result<Bytes, Error> {
-        crate::called!();
         let tx = &tx.reading().await;
         let end = end(start, length)?;
         let manifest = self.manifest(tx, blob, isolation).await?;
@@ -204,7 +194,6 @@ impl Blobs {
         blob: &[u8],
         isolation: Isolation,
     ) -> Result<Option<u64>, Error> {
-        crate::called!();
         Ok(self.stat(tx, blob, isolation).await?.map(|stat| stat.size))
     }
 
@@ -215,7 +204,6 @@ impl Blobs {
         blob: &[u8],
         isolation: Isolation,
     ) -> Result<bool, Error> {
-        crate::called!();
         Ok(self.stat(tx, blob, isolation).await?.is_some())
     }
 
@@ -226,7 +214,6 @@ impl Blobs {
         blob: &[u8],
         isolation: Isolation,
     ) -> Result<Option<Stat>, Error> {
-        crate::called!();
         let tx = &tx.reading().await;
         let manifest = self.manifest(tx, blob, isolation).await?;
         Ok(manifest.map(|manifest| Stat { size: manifest.size, generation: manifest.generation }))

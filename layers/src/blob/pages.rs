@@ -26,7 +26,6 @@ impl Pages {
         blobs: &Blobs,
         blob: &[u8],
     ) -> impl Future<Output = Result<Option<Pages>, RunError<Error>>> + Send {
-        crate::called!();
         async move {
             let manifest =
                 db.run(|tx, _| async move { blobs.manifest(&tx, blob, Isolation::Snapshot).await }).await?;
@@ -37,7 +36,6 @@ impl Pages {
 
     /// The metadata of the content that is read.
     pub fn stat(&self) -> Stat {
-        crate::called!();
         Stat { size: self.manifest.size, generation: self.manifest.generation }
     }
 
@@ -49,7 +47,6 @@ impl Pages {
         &mut self,
         db: &D,
     ) -> impl Future<Output = Result<Option<Bytes>, RunError<Error>>> + Send {
-        crate::called!();
         async move {
             let Manifest { size, generation, .. } = self.manifest;
             if self.offset >= size {
@@ -78,7 +75,6 @@ impl Blobs {
         db: &D,
         blob: &[u8],
     ) -> impl Future<Output = Result<Option<(Generation, Bytes)>, RunError<Error>>> + Send {
-        crate::called!();
         async move {
             let Some(mut pages) = Pages::open(db, self, blob).await? else { return Ok(None) };
             let mut content = BytesMut::new();

@@ -75,7 +75,6 @@ impl Blobs {
         blob: &[u8],
         upload: UploadId,
     ) -> Result<(), Error> {
-        crate::called!();
         let tx = &tx.writing().await;
         self.fits(blob, Place::Own, self.chunk, 0)?;
         let version = tx.get_read_version().await?;
@@ -107,7 +106,6 @@ impl Blobs {
         number: u64,
         data: &[u8],
     ) -> Result<(), Error> {
-        crate::called!();
         let tx = &tx.writing().await;
         // Serializable: no part can be added to an upload that ends meanwhile.
         let record = self.record(tx, upload).await?.ok_or(Error::NoUpload(upload))?;
@@ -141,7 +139,6 @@ impl Blobs {
         upload: UploadId,
         isolation: Isolation,
     ) -> Result<Vec<(u64, u64)>, Error> {
-        crate::called!();
         let tx = &tx.reading().await;
         let marks = keys::marks(&self.subspace, upload);
         let rows = read::all::<_, Error>(tx, RangeOption::from(marks.range()), isolation).await?;
@@ -156,7 +153,6 @@ impl Blobs {
         most: usize,
         isolation: Isolation,
     ) -> Result<Vec<UploadId>, Error> {
-        crate::called!();
         let tx = &tx.reading().await;
         let rows = self.records(tx, after, most, isolation).await?;
         rows.iter().map(|row| keys::upload(&self.subspace, &row.key)).collect()
@@ -169,7 +165,6 @@ impl Blobs {
         upload: UploadId,
         expect: Expect,
     ) -> Result<Generation, Error> {
-        crate::called!();
         let tx = &tx.writing().await;
         let record = self.record(tx, upload).await?.ok_or(Error::NoUpload(upload))?;
         let parts = self.parts(tx, upload, Isolation::Serializable).await?;
@@ -210,7 +205,6 @@ impl Blobs {
 
     /// Abandons an upload and removes its parts; returns whether it was in progress.
     pub async fn abandon_upload<T: Transaction>(&self, tx: &T, upload: UploadId) -> Result<bool, Error> {
-        crate::called!();
         let tx = &tx.writing().await;
         let Some(record) = self.record(tx, upload).await? else { return Ok(false) };
         let content = record.manifest(upload, 0, Generation { version: 0, step: 0 });
@@ -233,7 +227,6 @@ impl Blobs {
         db: &D,
         patience: Duration,
     ) -> impl Future<Output = Result<Vec<UploadId>, RunError<Error>>> + Send {
-        crate::called!();
         async move {
             let observed = self.observe_all(db).await?;
             if observed.is_empty() {
@@ -267,7 +260,6 @@ impl Blobs {
         data: &[u8],
         expect: Expect,
     ) -> impl Future<Output = Outcome<Generation, Error>> + Send {
-        crate::called!();
         async move {
             let db = session.database().clone();
             let upload = UploadId::draw(db.env());
@@ -289,7 +281,6 @@ impl Blobs {
         upload: UploadId,
         data: &[u8],
     ) -> impl Future<Output = Result<(), RunError<Error>>> + Send {
-        crate::called!();
         async move {
             let last = (data.len() as u64).div_ceil(self.part).saturating_sub(1);
             if last >= MAX_PARTS {

@@ -29,7 +29,6 @@ pub struct BuildId(pub [u8; 16]);
 impl BuildId {
     /// A new id from the backend's randomness.
     pub fn draw(env: &Env) -> BuildId {
-        crate::called!();
         BuildId(env.random_bytes())
     }
 

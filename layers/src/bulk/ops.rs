@@ -55,7 +55,6 @@ pub struct Job {
 impl Job {
     /// The job with this name, recorded in `jobs`, over the rows of `range`.
     pub fn new(jobs: &Subspace, name: &[u8], range: (Vec<u8>, Vec<u8>)) -> Result<Job, Error> {
-        crate::called!();
         let key: Bytes = jobs.pack(&(TupleBytes::from(name),)).into();
         limits::key(&key)?;
         Ok(Job { key, begin: range.0.into(), end: range.1.into() })
@@ -63,7 +62,6 @@ impl Job {
 
     /// The progress of the job.
     pub async fn progress<T: Transaction>(&self, tx: &T, isolation: Isolation) -> Result<Progress, Error> {
-        crate::called!();
         let tx = &tx.reading().await;
         match tx.get(&self.key, isolation).await? {
             Some(value) => {
@@ -82,7 +80,6 @@ impl Job {
     /// Whether the job has passed this key of its range. Serializable: the result still holds when the
     /// transaction commits.
     pub async fn has_passed<T: Transaction>(&self, tx: &T, key: &[u8]) -> Result<bool, Error> {
-        crate::called!();
         let tx = &tx.reading().await;
         if !(&self.begin[..]..&self.end[..]).contains(&key) {
             return Err(Error::OutsideRange { key: Bytes::copy_from_slice(key) });
@@ -99,7 +96,6 @@ impl Job {
         Fut: Future<Output = Result<(), E>> + Send,
         E: From<Error>,
     {
-        crate::called!();
         let tx = &tx.writing().await;
         let fdb = |e: tx::Error| E::from(Error::Fdb(e));
         let began = env.now();
@@ -150,7 +146,6 @@ impl Job {
         Fut: Future<Output = Result<(), E>> + Send,
         E: RetryError + From<Error> + Send,
     {
-        crate::called!();
         async move {
             let (mut limits, work) = (*limits, &work);
             loop {
@@ -186,7 +181,6 @@ impl Job {
         Fut: Future<Output = Result<(), E>> + Send,
         E: RetryError + From<Error> + Send,
     {
-        crate::called!();
         async move {
             let work = &work;
             loop {
@@ -200,7 +194,6 @@ impl Job {
 
     /// Resets the job to its state before it was begun; the effects of its work stay.
     pub async fn forget<T: Transaction>(&self, tx: &T) -> Result<(), Error> {
-        crate::called!();
         let tx = &tx.writing().await;
         tx.clear(&self.key);
         Ok(())

@@ -43,7 +43,6 @@ pub struct Cleared {
 impl Workspace {
     /// The workspace in `subspace`, which must not be used for anything else.
     pub fn new(subspace: Subspace) -> Result<Workspace, Error> {
-        crate::called!();
         // A tuple encodes each zero as two bytes: no other id makes a longer key.
         limits::key(&keys::record(&subspace, BuildId([0; 16])))?;
         Ok(Workspace { subspace })
@@ -55,7 +54,6 @@ impl Workspace {
         tx: &T,
         isolation: Isolation,
     ) -> Result<Option<(BuildId, Subspace)>, Error> {
-        crate::called!();
         let tx = &tx.reading().await;
         let key = keys::pointer(&self.subspace);
         let Some(value) = tx.get(&key, isolation).await? else { return Ok(None) };
@@ -70,7 +68,6 @@ impl Workspace {
         build: BuildId,
         isolation: Isolation,
     ) -> Result<Subspace, Error> {
-        crate::called!();
         let tx = &tx.reading().await;
         match self.current(tx, isolation).await? {
             Some((found, space)) if found == build => Ok(space),
@@ -84,7 +81,6 @@ impl Workspace {
     /// Begins a build. Returns the build that it is to replace. Beginning a build that is in progress does
     /// nothing.
     pub async fn begin<T: Transaction>(&self, tx: &T, build: BuildId) -> Result<Option<BuildId>, Error> {
-        crate::called!();
         let tx = &tx.writing().await;
         let version = tx.get_read_version().await?;
         let base = self.current(tx, Isolation::Serializable).await?.map(|(build, _)| build);
@@ -104,7 +100,6 @@ impl Workspace {
     /// meanwhile. The commit shows observers that the builder is at work; several builders of one build do
     /// not conflict through their claims.
     pub async fn claim<T: Transaction>(&self, tx: &T, build: BuildId) -> Result<Subspace, Error> {
-        crate::called!();
         let tx = &tx.writing().await;
         self.under_way(tx, build).await?;
         let claims = keys::claims(&self.subspace, build);
@@ -114,7 +109,6 @@ impl Workspace {
 
     /// Makes a build the current one. The previous one is retired.
     pub async fn publish<T: Transaction>(&self, tx: &T, build: BuildId) -> Result<(), Error> {
-        crate::called!();
         let tx = &tx.writing().await;
         let record = self.under_way(tx, build).await?;
         let current = self.current(tx, Isolation::Serializable).await?.map(|(build, _)| build);
@@ -132,7 +126,6 @@ impl Workspace {
 
     /// Discards a build. Returns whether it was in progress.
     pub async fn discard<T: Transaction>(&self, tx: &T, build: BuildId) -> Result<bool, Error> {
-        crate::called!();
         let tx = &tx.writing().await;
         let under_way = self.record(tx, build).await?.is_some();
         if under_way {
@@ -151,7 +144,6 @@ impl Workspace {
         after: Option<BuildId>,
         most: usize,
     ) -> Result<Vec<Observed>, Error> {
-        crate::called!();
         let tx = &tx.reading().await;
         let part = keys::records(&self.subspace);
         let (first, end) = part.range();
@@ -175,7 +167,6 @@ impl Workspace {
     /// whether it did. For a caller that has observed the build for as long as a builder may be silent;
     /// otherwise use [`discard_unchanged`](Workspace::discard_unchanged).
     pub async fn discard_observed<T: Transaction>(&self, tx: &T, observed: Observed) -> Result<bool, Error> {
-        crate::called!();
         let tx = &tx.writing().await;
         let Observed { build, version, claims } = observed;
         let same = self.record(tx, build).await?.is_some_and(|record| record.version == version)
@@ -198,7 +189,6 @@ impl Workspace {
         duration: Duration,
         most: usize,
     ) -> impl Future<Output = Result<Vec<BuildId>, RunError<Error>>> + Send {
-        crate::called!();
         async move {
             let mut before: Vec<Observed> = Vec::new();
             loop {
@@ -231,7 +221,6 @@ impl Workspace {
     /// it can no longer write into it. Two calls conflict if one of them clears the last rows of the build,
     /// because the build may then be begun again.
     pub async fn clear_retired<T: Transaction>(&self, tx: &T, most: usize) -> Result<Cleared, Error> {
-        crate::called!();
         let tx = &tx.writing().await;
         let part = keys::retirements(&self.subspace);
         let retired =
@@ -263,7 +252,6 @@ impl Workspace {
         db: &D,
         most: usize,
     ) -> impl Future<Output = Result<usize, RunError<Error>>> + Send {
-        crate::called!();
         async move {
             let mut rows = 0;
             loop {

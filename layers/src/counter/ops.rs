@@ -23,13 +23,11 @@ pub struct SplitCounter {
 impl Counter {
     /// The counter stored at the prefix of `subspace` itself.
     pub fn new(subspace: Subspace) -> Counter {
-        crate::called!();
         Counter { key: subspace.into_bytes() }
     }
 
     /// Changes the counter without reading it.
     pub async fn add<T: Transaction>(&self, tx: &T, by: i64) -> Result<(), Error> {
-        crate::called!();
         let tx = &tx.writing().await;
         tx.atomic_op(&self.key, &by.to_le_bytes(), MutationType::Add);
         Ok(())
@@ -43,7 +41,6 @@ impl Counter {
         least: i64,
         most: i64,
     ) -> Result<i64, Error> {
-        crate::called!();
         let tx = &tx.writing().await;
         let after = within(self.get(tx, Isolation::Serializable).await?, by, least, most)?;
         self.add(tx, by).await?;
@@ -52,7 +49,6 @@ impl Counter {
 
     /// Sets the value of the counter.
     pub async fn set<T: Transaction>(&self, tx: &T, value: i64) -> Result<(), Error> {
-        crate::called!();
         let tx = &tx.writing().await;
         tx.set(&self.key, &value.to_le_bytes());
         Ok(())
@@ -60,7 +56,6 @@ impl Counter {
 
     /// The value of the counter.
     pub async fn get<T: Transaction>(&self, tx: &T, isolation: Isolation) -> Result<i64, Error> {
-        crate::called!();
         let tx = &tx.reading().await;
         tx.get(&self.key, isolation).await?.map_or(Ok(0), |value| keys::value(&self.key, &value))
     }
@@ -69,13 +64,11 @@ impl Counter {
 impl SplitCounter {
     /// The counter in `subspace`, which must not be used for anything else, with `parts` parts.
     pub fn new(subspace: Subspace, parts: u32) -> SplitCounter {
-        crate::called!();
         SplitCounter { subspace, parts }
     }
 
     /// Changes the counter in this part, without reading it.
     pub async fn add<T: Transaction>(&self, tx: &T, part: Part, by: i64) -> Result<(), Error> {
-        crate::called!();
         let tx = &tx.writing().await;
         let key = keys::part(&self.subspace, part, self.parts);
         tx.atomic_op(&key, &by.to_le_bytes(), MutationType::Add);
@@ -92,7 +85,6 @@ impl SplitCounter {
         least: i64,
         most: i64,
     ) -> Result<i64, Error> {
-        crate::called!();
         let tx = &tx.writing().await;
         let after = within(self.get(tx, Isolation::Serializable).await?, by, least, most)?;
         self.add(tx, part, by).await?;
@@ -102,7 +94,6 @@ impl SplitCounter {
     /// Sets the value of the counter in one part, and clears all other parts, regardless of which client
     /// wrote them.
     pub async fn set<T: Transaction>(&self, tx: &T, value: i64) -> Result<(), Error> {
-        crate::called!();
         let tx = &tx.writing().await;
         let (begin, end) = self.subspace.range();
         tx.clear_range(&begin, &end);
@@ -112,7 +103,6 @@ impl SplitCounter {
 
     /// The value of the counter: the sum of all existing parts.
     pub async fn get<T: Transaction>(&self, tx: &T, isolation: Isolation) -> Result<i64, Error> {
-        crate::called!();
         let tx = &tx.reading().await;
         let rows = read::all::<_, Error>(tx, RangeOption::from(self.subspace.range()), isolation).await?;
         sometimes!(rows.len() > 2, "counter: a counter has several parts");

@@ -24,7 +24,6 @@ pub struct CandidateSeed(pub u64);
 impl CandidateSeed {
     /// Draws a number.
     pub fn draw(env: &Env) -> CandidateSeed {
-        crate::called!();
         CandidateSeed(env.random_u64())
     }
 
@@ -55,19 +54,16 @@ pub struct Allocator {
 impl Allocator {
     /// The allocator in `subspace`.
     pub fn new(subspace: Subspace) -> Allocator {
-        crate::called!();
         Allocator { counters: subspace.subspace(&0i64), recent: subspace.subspace(&1i64) }
     }
 
     /// The key of the window that starts at `start`; its value counts the draws from it.
     pub fn counter(&self, start: i64) -> Vec<u8> {
-        crate::called!();
         self.counters.pack(&start)
     }
 
     /// The mark of a drawn candidate.
     pub fn mark(&self, candidate: i64) -> Vec<u8> {
-        crate::called!();
         self.recent.pack(&candidate)
     }
 
@@ -77,7 +73,6 @@ impl Allocator {
     /// prefix relies on its mark, which is read serializably and declared as written, so that of two
     /// transactions that take one candidate the second conflicts.
     pub async fn allocate<T: Transaction>(&self, tx: &T, mut seed: CandidateSeed) -> Result<Bytes, Error> {
-        crate::called!();
         let tx = &tx.writing().await;
         self.allocate_from(tx, &mut seed).await
     }

@@ -25,37 +25,31 @@ pub struct Directory {
 impl Directory {
     /// Its path.
     pub fn path(&self) -> &Path {
-        crate::called!();
         &self.path
     }
 
     /// Its layer tag.
     pub fn tag(&self) -> &Bytes {
-        crate::called!();
         &self.tag
     }
 
     /// Whether it is a partition: a partition contains directories, but no keys.
     pub fn is_partition(&self) -> bool {
-        crate::called!();
         self.tag == PARTITION
     }
 
     /// The prefix of its keys or, for a partition, of everything in it.
     pub fn prefix(&self) -> &Bytes {
-        crate::called!();
         &self.prefix
     }
 
     /// The directories of the layer that contains it.
     pub fn siblings(&self) -> &Directories {
-        crate::called!();
         &self.layer
     }
 
     /// The directory's subspace, for its content. A partition has none.
     pub fn subspace(&self) -> Result<Subspace, Error> {
-        crate::called!();
         match self.is_partition() {
             true => Err(Error::Partition(self.path.clone())),
             false => Ok(Subspace::from_bytes(&self.prefix[..])),
@@ -64,7 +58,6 @@ impl Directory {
 
     /// The directories below it.
     pub fn below(&self) -> Directories {
-        crate::called!();
         match self.is_partition() {
             true => self.layer.within(&self.prefix, self.path.clone()),
             false => Directories { base: self.names().to_vec(), ..self.layer.clone() },
@@ -73,7 +66,6 @@ impl Directory {
 
     /// Moves it to another absolute path in its partition.
     pub async fn move_to<T: Transaction>(&self, tx: &T, to: &[&str]) -> Result<Directory, Error> {
-        crate::called!();
         let partition = self.layer.partition.names();
         match to.len() >= partition.len() && partition.iter().zip(to).all(|(ours, theirs)| ours == theirs) {
             true => self.layer.rename(tx, &self.name(), &to[partition.len()..]).await,
@@ -83,20 +75,17 @@ impl Directory {
 
     /// Removes it, all directories below it, and their content.
     pub async fn remove<T: Transaction>(&self, tx: &T) -> Result<(), Error> {
-        crate::called!();
         self.layer.remove(tx, &self.name()).await
     }
 
     /// Like [`remove`](Directory::remove), but does nothing if there is no directory at its path. Returns
     /// whether there was one.
     pub async fn remove_if_exists<T: Transaction>(&self, tx: &T) -> Result<bool, Error> {
-        crate::called!();
         self.layer.remove_if_exists(tx, &self.name()).await
     }
 
     /// Whether there is a directory at its path, even if it is a different one.
     pub async fn exists<T: Transaction>(&self, tx: &T, isolation: Isolation) -> Result<bool, Error> {
-        crate::called!();
         self.layer.exists(tx, &self.name(), isolation).await
     }
 

@@ -41,37 +41,31 @@ pub struct Nodes(Subspace);
 impl Nodes {
     /// The nodes in `subspace`.
     pub fn new(subspace: Subspace) -> Nodes {
-        crate::called!();
         Nodes(subspace)
     }
 
     /// The prefix of the keys of all nodes.
     pub fn key(&self) -> &[u8] {
-        crate::called!();
         self.0.bytes()
     }
 
     /// The root's node.
     pub fn root(&self) -> Node {
-        crate::called!();
         self.of(self.key())
     }
 
     /// The node of the directory with this prefix.
     pub fn of(&self, prefix: &[u8]) -> Node {
-        crate::called!();
         Node { subspace: self.0.subspace(&bytes(prefix)), prefix: Bytes::copy_from_slice(prefix) }
     }
 
     /// The key of the schema's version.
     pub fn version(&self) -> Vec<u8> {
-        crate::called!();
         self.root().subspace.pack(&bytes(b"version"))
     }
 
     /// The allocator of prefixes.
     pub fn allocator(&self) -> Allocator {
-        crate::called!();
         Allocator::new(self.root().subspace.subspace(&bytes(b"hca")))
     }
 
@@ -106,31 +100,26 @@ pub struct Node {
 impl Node {
     /// The prefix of the directory's content.
     pub fn prefix(&self) -> &Bytes {
-        crate::called!();
         &self.prefix
     }
 
     /// The key of its layer tag.
     pub fn tag(&self) -> Vec<u8> {
-        crate::called!();
         self.subspace.pack(&bytes(b"layer"))
     }
 
     /// The key of the subdirectory with this name.
     pub fn child(&self, name: &str) -> Vec<u8> {
-        crate::called!();
         self.children().pack(&name)
     }
 
     /// The subspace of the keys of all subdirectories.
     pub fn children(&self) -> Subspace {
-        crate::called!();
         self.subspace.subspace(&0i64)
     }
 
     /// All keys of the node.
     pub fn range(&self) -> (Vec<u8>, Vec<u8>) {
-        crate::called!();
         self.subspace.range()
     }
 }

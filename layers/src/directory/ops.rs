@@ -42,7 +42,6 @@ impl Directories {
     /// The directories whose nodes are below `nodes` and whose allocated prefixes are below `content`. Both
     /// are part of the data format: all clients must always use the same.
     pub fn new(nodes: Subspace, content: Subspace) -> Directories {
-        crate::called!();
         Directories {
             nodes: Nodes::new(nodes),
             content: content.into_bytes().into(),
@@ -54,25 +53,21 @@ impl Directories {
 
     /// The same directories, with manual prefixes allowed.
     pub fn with_manual_prefixes(self) -> Directories {
-        crate::called!();
         Directories { manual: true, ..self }
     }
 
     /// The nodes, for tools that read or repair them directly.
     pub fn nodes(&self) -> &Nodes {
-        crate::called!();
         &self.nodes
     }
 
     /// The prefix of all allocated prefixes.
     pub fn content(&self) -> &Bytes {
-        crate::called!();
         &self.content
     }
 
     /// Opens a directory. If `tag` is not empty, it must equal the directory's layer tag.
     pub async fn open<T: Transaction>(&self, tx: &T, path: &[&str], tag: &[u8]) -> Result<Directory, Error> {
-        crate::called!();
         let tx = &tx.reading().await;
         let lookup = self.follow(tx, path, OPENING).await?;
         match () {
@@ -86,7 +81,6 @@ impl Directories {
     /// that, writes of the transaction below its prefix are certain to be in the directory: a concurrent
     /// removal or move conflicts.
     pub async fn check<T: Transaction>(&self, tx: &T, directory: &Directory) -> Result<(), Error> {
-        crate::called!();
         let tx = &tx.reading().await;
         let stale = || Error::Stale(directory.path.clone());
         let names = directory.path.names().strip_prefix(self.partition.names()).ok_or_else(stale)?;
@@ -107,7 +101,6 @@ impl Directories {
         tag: &[u8],
         seed: CandidateSeed,
     ) -> Result<Directory, Error> {
-        crate::called!();
         let tx = &tx.writing().await;
         self.make(tx, path, Creation { tag, prefix: None, opens: false }, seed).await
     }
@@ -122,7 +115,6 @@ impl Directories {
         prefix: &[u8],
         seed: CandidateSeed,
     ) -> Result<Directory, Error> {
-        crate::called!();
         let tx = &tx.writing().await;
         self.make(tx, path, Creation { tag, prefix: Some(prefix), opens: false }, seed).await
     }
@@ -135,7 +127,6 @@ impl Directories {
         tag: &[u8],
         seed: CandidateSeed,
     ) -> Result<Directory, Error> {
-        crate::called!();
         let tx = &tx.writing().await;
         self.make(tx, path, Creation { tag, prefix: None, opens: true }, seed).await
     }
@@ -148,7 +139,6 @@ impl Directories {
         from: &[&str],
         to: &[&str],
     ) -> Result<Directory, Error> {
-        crate::called!();
         let tx = &tx.writing().await;
         let (mut layer, mut unversioned) = (self.clone(), Vec::new());
         let (mut from, mut to) = (self.names(from), self.names(to));
@@ -195,7 +185,6 @@ impl Directories {
     /// least [`READ_COST`](limits::READ_COST), the removal is refused, and parts of the tree must be removed
     /// first.
     pub async fn remove<T: Transaction>(&self, tx: &T, path: &[&str]) -> Result<(), Error> {
-        crate::called!();
         let tx = &tx.writing().await;
         let lookup = self.follow(tx, path, CHANGING).await?;
         match lookup.exists() {
@@ -207,7 +196,6 @@ impl Directories {
     /// Like [`remove`](Directories::remove), but does nothing if the directory does not exist. Returns
     /// whether it existed.
     pub async fn remove_if_exists<T: Transaction>(&self, tx: &T, path: &[&str]) -> Result<bool, Error> {
-        crate::called!();
         let tx = &tx.writing().await;
         let lookup = self.follow(tx, path, CHANGING).await?;
         let exists = lookup.exists();
@@ -225,7 +213,6 @@ impl Directories {
         path: &[&str],
         isolation: Isolation,
     ) -> Result<Vec<String>, Error> {
-        crate::called!();
         let tx = &tx.reading().await;
         let children = self.children(tx, path, isolation).await?.children();
         let rows = read::all::<_, Error>(tx, children.range().into(), isolation).await?;
@@ -242,7 +229,6 @@ impl Directories {
         limit: usize,
         isolation: Isolation,
     ) -> Result<Vec<String>, Error> {
-        crate::called!();
         let tx = &tx.reading().await;
         let node = self.children(tx, path, isolation).await?;
         let children = node.children();
@@ -277,7 +263,6 @@ impl Directories {
         path: &[&str],
         isolation: Isolation,
     ) -> Result<bool, Error> {
-        crate::called!();
         let tx = &tx.reading().await;
         Ok(self.follow(tx, path, LookupOptions { isolation, ..OPENING }).await?.exists())
     }

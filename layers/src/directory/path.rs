@@ -11,13 +11,11 @@ pub struct Path(Vec<String>);
 impl Path {
     /// The names.
     pub fn names(&self) -> &[String] {
-        crate::called!();
         &self.0
     }
 
     /// This path followed by `names`.
     pub fn join(&self, names: &[impl AsRef<str>]) -> Path {
-        crate::called!();
         Path(self.0.iter().cloned().chain(names.iter().map(|name| name.as_ref().to_owned())).collect())
     }
 }

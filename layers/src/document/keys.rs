@@ -47,13 +47,11 @@ impl Id {
     /// Draws an id from 0 to 100,000,000. Draw it before a retry loop: drawn inside, the id differs in each
     /// attempt, and an unknown result can lead to two documents.
     pub fn draw(env: &Env) -> Id {
-        crate::called!();
         Id::Number(env.random_u64() % 100_000_001)
     }
 
     /// The id that a JSON value represents, if it is a valid id.
     pub fn of(value: &Value) -> Option<Id> {
-        crate::called!();
         match value {
             Value::Number(number) => number.as_u64().map(Id::Number),
             Value::String(text) => Some(Id::Text(text.clone())),
@@ -63,7 +61,6 @@ impl Id {
 
     /// The id as a JSON value.
     pub fn to_value(&self) -> Value {
-        crate::called!();
         match self {
             Id::Number(number) => Value::from(*number),
             Id::Text(text) => Value::from(text.as_str()),

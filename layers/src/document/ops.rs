@@ -36,14 +36,12 @@ struct Index {
 impl Documents {
     /// The documents in `subspace`, which must not be used for anything else.
     pub fn new(subspace: Subspace) -> Documents {
-        crate::called!();
         Documents { subspace, longest: LONGEST_VALUE, indexes: Vec::new() }
     }
 
     /// The same, with texts of more than `bytes` bytes stored in pieces of that size. Documents written with
     /// any other size can be read as well.
     pub fn with_pieces_of(mut self, bytes: usize) -> Documents {
-        crate::called!();
         self.longest = bytes.max(1);
         self
     }
@@ -51,7 +49,6 @@ impl Documents {
     /// The same, with an index on the leaves at `path`, stored in its own subspace. Indexes are part of the
     /// data format: all clients must use the same ones, from the first document on.
     pub fn with_index(mut self, subspace: Subspace, path: Vec<Step>) -> Documents {
-        crate::called!();
         self.indexes.push(Index { subspace, path });
         self
     }
@@ -60,7 +57,6 @@ impl Documents {
     /// document that is not an object does not contain its id. Call it before the retry loop: an id drawn
     /// inside differs in each attempt.
     pub fn identify(env: &Env, doc: &Value) -> Result<(Id, Value), Error> {
-        crate::called!();
         // Checked before any recursion.
         check_depth(doc)?;
         match doc.get(DOC_ID) {
@@ -80,7 +76,6 @@ impl Documents {
 
     /// Adds a document. If the document exists, it is not changed and the insert is refused.
     pub async fn insert<T: Transaction>(&self, tx: &T, id: &Id, doc: &Value) -> Result<(), Error> {
-        crate::called!();
         let tx = &tx.writing().await;
         let tree = self.tree(id)?;
         agree(id, &[], doc)?;
@@ -93,7 +88,6 @@ impl Documents {
 
     /// Writes a document in place of everything under its id.
     pub async fn replace<T: Transaction>(&self, tx: &T, id: &Id, doc: &Value) -> Result<(), Error> {
-        crate::called!();
         let tx = &tx.writing().await;
         let tree = self.tree(id)?;
         agree(id, &[], doc)?;
@@ -110,7 +104,6 @@ impl Documents {
         path: &[Step],
         item: &Value,
     ) -> Result<(), Error> {
-        crate::called!();
         let tx = &tx.writing().await;
         let tree = self.tree(id)?;
         agree(id, path, item)?;
@@ -127,7 +120,6 @@ impl Documents {
         path: &[Step],
         item: &Value,
     ) -> Result<(), Error> {
-        crate::called!();
         let tx = &tx.writing().await;
         let tree = self.tree(id)?;
         agree(id, path, item)?;
@@ -138,7 +130,6 @@ impl Documents {
     /// there was one. The elements after a removed element of a list move up; an object or list that loses
     /// its last member or element stays as an empty one.
     pub async fn remove<T: Transaction>(&self, tx: &T, id: &Id, path: &[Step]) -> Result<bool, Error> {
-        crate::called!();
         let tx = &tx.writing().await;
         let tree = self.tree(id)?;
         self.indexed(tx, id, &tree, tree.remove(tx, path)).await
@@ -153,7 +144,6 @@ impl Documents {
         path: &[Step],
         isolation: Isolation,
     ) -> Result<Option<Value>, Error> {
-        crate::called!();
         let tx = &tx.reading().await;
         Ok(self.tree(id)?.get(tx, path, isolation).await?)
     }
@@ -171,7 +161,6 @@ impl Documents {
         leaf: &Value,
         isolation: Isolation,
     ) -> Result<Vec<Id>, Error> {
-        crate::called!();
         let tx = &tx.reading().await;
         let index = self.indexes.iter().find(|index| index.path == path);
         let index = index.ok_or_else(|| Error::NoIndex(pointer(path)))?;

@@ -29,7 +29,6 @@ pub struct Collation {
 impl Collation {
     /// The collation of a locale: `en`, `sv`, `de-u-co-phonebk`.
     pub fn new(locale: &str, distinguishes: Distinguishes) -> Result<Collation, Error> {
-        crate::called!();
         let unknown = || Error::UnknownLocale(locale.to_owned());
         let parsed = Locale::try_from_str(locale).map_err(|_| unknown())?;
         let mut options = CollatorOptions::default();
@@ -44,13 +43,11 @@ impl Collation {
 
     /// Compares two texts; texts that are equal in the collation are compared by code point.
     pub fn compare(&self, a: &str, b: &str) -> Ordering {
-        crate::called!();
         self.collator.compare(a, b).then_with(|| a.cmp(b))
     }
 
     /// The collation key of a text.
     pub fn key(&self, text: &str) -> Vec<u8> {
-        crate::called!();
         let mut key = Vec::new();
         let Ok(()) = self.collator.write_sort_key_to(text, &mut key);
         key

@@ -80,7 +80,6 @@ impl Column {
 
     /// Appends the encoding of a part; appends nothing if the part is refused.
     pub fn encode(&self, part: &Part, out: &mut Vec<u8>) -> Result<(), Error> {
-        crate::called!();
         self.check()?;
         let narrow = |word: u64, bytes: &u8| word.to_be_bytes()[8 - usize::from(*bytes)..].to_vec();
         let out_of_range = |bytes: &u8| Error::OutOfRange { part: shown(part), bytes: *bytes };

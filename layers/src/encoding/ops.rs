@@ -21,14 +21,12 @@ pub type Row = (Vec<Part>, Bytes);
 impl Ordered {
     /// The map in `subspace`, which must not be used for anything else.
     pub fn new(subspace: Subspace, columns: Vec<Column>) -> Result<Ordered, Error> {
-        crate::called!();
         columns.iter().try_for_each(Column::check)?;
         Ok(Ordered { subspace, columns })
     }
 
     /// Sets the value of a key.
     pub async fn set<T: Transaction>(&self, tx: &T, key: &[Part], value: &[u8]) -> Result<(), Error> {
-        crate::called!();
         let tx = &tx.writing().await;
         let key = keys::key(&self.subspace, &self.columns, key)?;
         limits::row(&key, value)?;
@@ -43,14 +41,12 @@ impl Ordered {
         key: &[Part],
         isolation: Isolation,
     ) -> Result<Option<Bytes>, Error> {
-        crate::called!();
         let tx = &tx.reading().await;
         Ok(tx.get(&keys::key(&self.subspace, &self.columns, key)?, isolation).await?)
     }
 
     /// Removes a key.
     pub async fn delete<T: Transaction>(&self, tx: &T, key: &[Part]) -> Result<(), Error> {
-        crate::called!();
         let tx = &tx.writing().await;
         tx.clear(&keys::key(&self.subspace, &self.columns, key)?);
         Ok(())
@@ -65,7 +61,6 @@ impl Ordered {
         prefix: &[Part],
         isolation: Isolation,
     ) -> Result<Vec<Row>, Error> {
-        crate::called!();
         let tx = &tx.reading().await;
         let (begin, end) = self.range(prefix)?;
         self.rows(tx, RangeOption::new(begin, end), isolation).await
@@ -81,7 +76,6 @@ impl Ordered {
         most: usize,
         isolation: Isolation,
     ) -> Result<Vec<Row>, Error> {
-        crate::called!();
         let tx = &tx.reading().await;
         let (mut begin, end) = self.range(prefix)?;
         if let Some(after) = after {
@@ -102,7 +96,6 @@ impl Ordered {
         to: &[Part],
         isolation: Isolation,
     ) -> Result<Vec<Row>, Error> {
-        crate::called!();
         let tx = &tx.reading().await;
         let begin = keys::prefix(&self.subspace, &self.columns, from)?;
         let end = keys::prefix(&self.subspace, &self.columns, to)?;

@@ -47,7 +47,6 @@ pub struct Entities {
 impl Cardinality {
     /// Whether an entity viewed from this side can be related to only one other.
     pub fn limits(self, direction: Direction) -> bool {
-        crate::called!();
         match direction {
             Direction::Forward => matches!(self, Cardinality::OneToOne | Cardinality::ManyToOne),
             Direction::Inverse => matches!(self, Cardinality::OneToOne | Cardinality::OneToMany),
@@ -72,7 +71,6 @@ impl Entities {
         subspace: Subspace,
         relationships: impl IntoIterator<Item = (N, Cardinality)>,
     ) -> Entities {
-        crate::called!();
         let relationships = relationships.into_iter().map(|(name, of)| (name.into(), of)).collect();
         Entities { subspace, relationships }
     }
@@ -85,7 +83,6 @@ impl Entities {
         attribute: &str,
         value: &[u8],
     ) -> Result<(), Error> {
-        crate::called!();
         let tx = &tx.writing().await;
         let key = keys::attribute(&self.subspace, entity, attribute);
         limits::row(&key, value)?;
@@ -100,7 +97,6 @@ impl Entities {
         entity: &Id,
         attribute: &str,
     ) -> Result<(), Error> {
-        crate::called!();
         let tx = &tx.writing().await;
         let key = keys::attribute(&self.subspace, entity, attribute);
         limits::key(&key)?;
@@ -116,7 +112,6 @@ impl Entities {
         attribute: &str,
         isolation: Isolation,
     ) -> Result<Option<Bytes>, Error> {
-        crate::called!();
         let tx = &tx.reading().await;
         let key = keys::attribute(&self.subspace, entity, attribute);
         limits::key(&key)?;
@@ -130,7 +125,6 @@ impl Entities {
         entity: &Id,
         isolation: Isolation,
     ) -> Result<Vec<(String, Bytes)>, Error> {
-        crate::called!();
         let tx = &tx.reading().await;
         let range = RangeOption::from(keys::attributes(&self.subspace, entity).range());
         let rows = read::all::<_, Error>(tx, range, isolation).await?;
@@ -145,7 +139,6 @@ impl Entities {
         primary: &Id,
         foreign: &Id,
     ) -> Result<(), Error> {
-        crate::called!();
         let tx = &tx.writing().await;
         let cardinality = self.cardinality(relationship)?;
         let keys = keys::both(&self.subspace, relationship, primary, foreign)?;
@@ -181,7 +174,6 @@ impl Entities {
         primary: &Id,
         foreign: &Id,
     ) -> Result<(), Error> {
-        crate::called!();
         let tx = &tx.writing().await;
         self.cardinality(relationship)?;
         for key in keys::both(&self.subspace, relationship, primary, foreign)? {
@@ -197,7 +189,6 @@ impl Entities {
         relationship: &str,
         isolation: Isolation,
     ) -> Result<Vec<(Id, Id)>, Error> {
-        crate::called!();
         let tx = &tx.reading().await;
         self.cardinality(relationship)?;
         let all = keys::pairs(&self.subspace, Direction::Forward, relationship);
@@ -216,7 +207,6 @@ impl Entities {
         limit: usize,
         isolation: Isolation,
     ) -> Result<Vec<(Id, Id)>, Error> {
-        crate::called!();
         let tx = &tx.reading().await;
         self.cardinality(relationship)?;
         let all = keys::pairs(&self.subspace, Direction::Forward, relationship);
@@ -239,7 +229,6 @@ impl Entities {
         entity: &Id,
         isolation: Isolation,
     ) -> Result<BTreeSet<Id>, Error> {
-        crate::called!();
         let tx = &tx.reading().await;
         self.cardinality(relationship)?;
         self.related(tx, &read::Allowance::new(), (relationship, direction), entity, isolation).await
@@ -257,7 +246,6 @@ impl Entities {
         limit: usize,
         isolation: Isolation,
     ) -> Result<Vec<Id>, Error> {
-        crate::called!();
         let tx = &tx.reading().await;
         self.cardinality(relationship)?;
         let of = keys::related(&self.subspace, direction, relationship, entity);
@@ -280,7 +268,6 @@ impl Entities {
         foreign: &Id,
         isolation: Isolation,
     ) -> Result<bool, Error> {
-        crate::called!();
         let tx = &tx.reading().await;
         self.cardinality(relationship)?;
         let key = keys::pair(&self.subspace, Direction::Forward, relationship, primary, foreign);
@@ -290,7 +277,6 @@ impl Entities {
 
     /// Deletes an entity: its attributes, and every pair that contains it. Returns the number of pairs.
     pub async fn delete_entity<T: Transaction>(&self, tx: &T, entity: &Id) -> Result<u64, Error> {
-        crate::called!();
         let tx = &tx.writing().await;
         let declared = self.relationships.keys();
         let sides: Vec<_> =

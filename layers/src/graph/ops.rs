@@ -22,41 +22,35 @@ pub struct Graph {
 impl Graph {
     /// The graph in `users`, which must not be used for anything else.
     pub fn new(users: Subspace) -> Graph {
-        crate::called!();
         Graph { users }
     }
 
     /// Makes two users friends. Does nothing if they are friends already.
     pub async fn add_friend<T: Transaction>(&self, tx: &T, one: &Id, other: &Id) -> Result<(), Error> {
-        crate::called!();
         let tx = &tx.writing().await;
         self.connect(tx, one, Kind::FriendsWith, other)
     }
 
     /// Ends a friendship for both users. Does nothing if they are not friends.
     pub async fn remove_friend<T: Transaction>(&self, tx: &T, one: &Id, other: &Id) -> Result<(), Error> {
-        crate::called!();
         let tx = &tx.writing().await;
         self.disconnect(tx, one, Kind::FriendsWith, other)
     }
 
     /// Makes `follower` follow `followed`.
     pub async fn follow<T: Transaction>(&self, tx: &T, follower: &Id, followed: &Id) -> Result<(), Error> {
-        crate::called!();
         let tx = &tx.writing().await;
         self.connect(tx, follower, Kind::HasFollowed, followed)
     }
 
     /// Makes `follower` stop following `followed`.
     pub async fn unfollow<T: Transaction>(&self, tx: &T, follower: &Id, followed: &Id) -> Result<(), Error> {
-        crate::called!();
         let tx = &tx.writing().await;
         self.disconnect(tx, follower, Kind::HasFollowed, followed)
     }
 
     /// Removes a user: every edge, at both ends. Returns the number of edges.
     pub async fn remove_user<T: Transaction>(&self, tx: &T, user: &Id) -> Result<u64, Error> {
-        crate::called!();
         let tx = &tx.writing().await;
         let below = keys::user(&self.users, user);
         let all = RangeOption::from(below.range());
@@ -85,7 +79,6 @@ impl Graph {
         other: &Id,
         isolation: Isolation,
     ) -> Result<bool, Error> {
-        crate::called!();
         let tx = &tx.reading().await;
         let key = keys::edge(&self.users, one, Kind::FriendsWith, other);
         limits::key(&key)?;
@@ -100,7 +93,6 @@ impl Graph {
         followed: &Id,
         isolation: Isolation,
     ) -> Result<bool, Error> {
-        crate::called!();
         let tx = &tx.reading().await;
         let key = keys::edge(&self.users, follower, Kind::HasFollowed, followed);
         limits::key(&key)?;
@@ -114,7 +106,6 @@ impl Graph {
         user: &Id,
         isolation: Isolation,
     ) -> Result<BTreeSet<Id>, Error> {
-        crate::called!();
         let tx = &tx.reading().await;
         self.ends(tx, user, Kind::FriendsWith, &read::Allowance::new(), isolation).await
     }
@@ -129,7 +120,6 @@ impl Graph {
         limit: usize,
         isolation: Isolation,
     ) -> Result<Vec<Id>, Error> {
-        crate::called!();
         let tx = &tx.reading().await;
         self.page(tx, user, Kind::FriendsWith, after, limit, isolation).await
     }
@@ -145,7 +135,6 @@ impl Graph {
         user: &Id,
         isolation: Isolation,
     ) -> Result<BTreeSet<Id>, Error> {
-        crate::called!();
         let tx = &tx.reading().await;
         let allowance = &read::Allowance::new();
         let friends = self.ends(tx, user, Kind::FriendsWith, allowance, isolation).await?;
@@ -170,7 +159,6 @@ impl Graph {
         user: &Id,
         isolation: Isolation,
     ) -> Result<BTreeSet<Id>, Error> {
-        crate::called!();
         let tx = &tx.reading().await;
         self.ends(tx, user, Kind::HasFollowed, &read::Allowance::new(), isolation).await
     }
@@ -185,7 +173,6 @@ impl Graph {
         limit: usize,
         isolation: Isolation,
     ) -> Result<Vec<Id>, Error> {
-        crate::called!();
         let tx = &tx.reading().await;
         self.page(tx, user, Kind::HasFollowed, after, limit, isolation).await
     }
@@ -197,7 +184,6 @@ impl Graph {
         user: &Id,
         isolation: Isolation,
     ) -> Result<BTreeSet<Id>, Error> {
-        crate::called!();
         let tx = &tx.reading().await;
         self.ends(tx, user, Kind::FollowedBy, &read::Allowance::new(), isolation).await
     }
@@ -212,7 +198,6 @@ impl Graph {
         limit: usize,
         isolation: Isolation,
     ) -> Result<Vec<Id>, Error> {
-        crate::called!();
         let tx = &tx.reading().await;
         self.page(tx, user, Kind::FollowedBy, after, limit, isolation).await
     }

@@ -54,13 +54,11 @@ pub type Tuple = Vec<Value>;
 
 /// Parses a JSON text. Of several members with the same name, serde_json keeps the last.
 pub fn from_json(text: &str) -> Result<Value, Error> {
-    crate::called!();
     serde_json::from_str(text).map_err(|e| Error::NotJson(e.to_string()))
 }
 
 /// The tuples of a value, one for each leaf.
 pub fn to_tuples(item: &Value) -> Result<Vec<Tuple>, Error> {
-    crate::called!();
     let mut tuples = Vec::new();
     leaves(&[], item, &mut |path, leaf| {
         let steps = path.iter().map(|step| match step {
@@ -79,7 +77,6 @@ pub fn to_tuples(item: &Value) -> Result<Vec<Tuple>, Error> {
 
 /// The value formed by tuples in order; `None` if there are no tuples.
 pub fn from_tuples(tuples: &[Tuple]) -> Result<Option<Value>, Error> {
-    crate::called!();
     let nests = |value: &Value| value.is_object() || value.is_array();
     if tuples.iter().flatten().any(nests) {
         return Err(Error::NotAValue("an element of a tuple is an object or a list".into()));

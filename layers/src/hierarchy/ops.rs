@@ -20,7 +20,6 @@ pub struct Hierarchy {
 impl Hierarchy {
     /// The hierarchy in `subspace`, which must not be used for anything else.
     pub fn new(subspace: Subspace) -> Hierarchy {
-        crate::called!();
         Hierarchy { tree: Tree { root: subspace.into_bytes(), place: Place::Key } }
     }
 
@@ -31,7 +30,6 @@ impl Hierarchy {
     ///
     /// Missing parents on the path are created. An element of a list must be an existing one or the next.
     pub async fn insert<T: Transaction>(&self, tx: &T, path: &[Step], item: &Value) -> Result<(), Error> {
-        crate::called!();
         let tx = &tx.writing().await;
         self.tree.merge(tx, path, item, Absent::Create).await?;
         Ok(())
@@ -39,7 +37,6 @@ impl Hierarchy {
 
     /// Puts an item at a path in place of everything there; otherwise like [`insert`](Self::insert).
     pub async fn replace<T: Transaction>(&self, tx: &T, path: &[Step], item: &Value) -> Result<(), Error> {
-        crate::called!();
         let tx = &tx.writing().await;
         self.tree.put(tx, path, item, Absent::Create).await?;
         Ok(())
@@ -48,7 +45,6 @@ impl Hierarchy {
     /// Removes the value at a path, and returns whether there was one. The elements after a removed element
     /// of a list move up; an object or list that loses its last member or element stays as an empty one.
     pub async fn remove<T: Transaction>(&self, tx: &T, path: &[Step]) -> Result<bool, Error> {
-        crate::called!();
         let tx = &tx.writing().await;
         self.tree.remove(tx, path).await
     }
@@ -60,7 +56,6 @@ impl Hierarchy {
         path: &[Step],
         isolation: Isolation,
     ) -> Result<Option<Value>, Error> {
-        crate::called!();
         let tx = &tx.reading().await;
         self.tree.get(tx, path, isolation).await
     }
@@ -72,7 +67,6 @@ impl Hierarchy {
         path: &[Step],
         isolation: Isolation,
     ) -> Result<Vec<Tuple>, Error> {
-        crate::called!();
         let tx = &tx.reading().await;
         let rows = read::all::<_, Error>(tx, self.tree.range(path)?.into(), isolation).await?;
         Ok(self.tree.tuples(self.tree.at(path).len(), &rows)?.0)

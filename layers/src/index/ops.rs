@@ -29,13 +29,11 @@ pub struct Table<R: Record> {
 impl<R: Record> Table<R> {
     /// The table in `subspace`, which must not be used for anything else.
     pub fn new(subspace: &Subspace) -> Table<R> {
-        crate::called!();
         Table { keys: Keys::new::<R>(subspace), record: PhantomData }
     }
 
     /// Stores a record in place of the one with its id, and returns the replaced one.
     pub async fn set<T: Transaction>(&self, tx: &T, record: &R) -> Result<Option<R>, Error> {
-        crate::called!();
         let tx = &tx.writing().await;
         self.keys.fits(record)?;
         self.replace(tx, record.id(), Some(record)).await
@@ -43,7 +41,6 @@ impl<R: Record> Table<R> {
 
     /// Removes the record with that id and returns it; `None` if there was none.
     pub async fn delete<T: Transaction>(&self, tx: &T, id: &R::Id) -> Result<Option<R>, Error> {
-        crate::called!();
         let tx = &tx.writing().await;
         self.replace(tx, id, None).await
     }
@@ -55,7 +52,6 @@ impl<R: Record> Table<R> {
         id: &R::Id,
         isolation: Isolation,
     ) -> Result<Option<R>, Error> {
-        crate::called!();
         let tx = &tx.reading().await;
         match tx.get(&self.keys.record(id), isolation).await? {
             None => Ok(None),
@@ -71,7 +67,6 @@ impl<R: Record> Table<R> {
         key: &K,
         isolation: Isolation,
     ) -> Result<Vec<R::Id>, Error> {
-        crate::called!();
         let found = self.find_covered(tx, index, key, isolation).await?;
         Ok(found.into_iter().map(|(id, _)| id).collect())
     }
@@ -84,7 +79,6 @@ impl<R: Record> Table<R> {
         key: &K,
         isolation: Isolation,
     ) -> Result<Vec<(R::Id, Bytes)>, Error> {
-        crate::called!();
         let tx = &tx.reading().await;
         let under = self.keys.under(declared::<R>(index)?, &foundationdb_tuple::pack(key));
         let rows = read::all::<_, Error>(tx, RangeOption::from(under.range()), isolation).await?;
@@ -103,7 +97,6 @@ impl<R: Record> Table<R> {
         limit: usize,
         isolation: Isolation,
     ) -> Result<Vec<(R::Id, Bytes)>, Error> {
-        crate::called!();
         let tx = &tx.reading().await;
         let under = self.keys.under(declared::<R>(index)?, &foundationdb_tuple::pack(key));
         let (mut begin, end) = under.range();
@@ -125,7 +118,6 @@ impl<R: Record> Table<R> {
         range: impl RangeBounds<K> + Send,
         isolation: Isolation,
     ) -> Result<Vec<(K, R::Id, Bytes)>, Error> {
-        crate::called!();
         let tx = &tx.reading().await;
         let at = declared::<R>(index)?;
         let all = self.keys.under(at, b"");
@@ -154,7 +146,6 @@ impl<R: Record> Table<R> {
 
     /// All records, in the order of ids.
     pub async fn records<T: Transaction>(&self, tx: &T, isolation: Isolation) -> Result<Vec<R>, Error> {
-        crate::called!();
         let tx = &tx.reading().await;
         let rows = read::all::<_, Error>(tx, RangeOption::from(self.keys.records()), isolation).await?;
         rows.iter().map(|row| decode(self.keys.record_id::<R>(&row.key)?, &row.value)).collect()
@@ -169,7 +160,6 @@ impl<R: Record> Table<R> {
         limit: usize,
         isolation: Isolation,
     ) -> Result<Vec<R>, Error> {
-        crate::called!();
         let tx = &tx.reading().await;
         let (mut begin, end) = self.keys.records();
         if let Some(after) = after {

@@ -60,31 +60,26 @@ pub struct Users(Table<User>);
 impl Users {
     /// The users in `subspace`, which must not be used for anything else.
     pub fn new(subspace: &Subspace) -> Users {
-        crate::called!();
         Users(Table::new(subspace))
     }
 
     /// The underlying table, for all other operations.
     pub fn table(&self) -> &Table<User> {
-        crate::called!();
         &self.0
     }
 
     /// Stores a user in place of the one with this id, and returns the replaced one.
     pub async fn set_user<T: Transaction>(&self, tx: &T, user: &User) -> Result<Option<User>, Error> {
-        crate::called!();
         self.0.set(tx, user).await
     }
 
     /// The user with this id.
     pub async fn get_user<T: Transaction>(&self, tx: &T, id: &str) -> Result<Option<User>, Error> {
-        crate::called!();
         self.0.get(tx, &id.to_owned(), Isolation::Serializable).await
     }
 
     /// Removes a user and returns it.
     pub async fn delete_user<T: Transaction>(&self, tx: &T, id: &str) -> Result<Option<User>, Error> {
-        crate::called!();
         self.0.delete(tx, &id.to_owned()).await
     }
 
@@ -94,7 +89,6 @@ impl Users {
         tx: &T,
         zipcode: &str,
     ) -> Result<Vec<String>, Error> {
-        crate::called!();
         self.0.find(tx, "zipcode", &zipcode, Isolation::Serializable).await
     }
 
@@ -104,7 +98,6 @@ impl Users {
         tx: &T,
         zipcode: &str,
     ) -> Result<Vec<(String, String)>, Error> {
-        crate::called!();
         let found = self.0.find_covered(tx, "zipcode_name", &zipcode, Isolation::Serializable).await?;
         let named = |(id, name): (String, bytes::Bytes)| {
             Ok((id, String::from_utf8(name.into()).map_err(|_| Error::Foreign("zipcode_name"))?))
@@ -119,7 +112,6 @@ impl Users {
         from: &str,
         to: &str,
     ) -> Result<Vec<(String, String)>, Error> {
-        crate::called!();
         let range = from.to_owned()..to.to_owned();
         let found = self.0.find_between(tx, "zipcode", range, Isolation::Serializable).await?;
         Ok(found.into_iter().map(|(zipcode, id, _)| (zipcode, id)).collect())
@@ -131,7 +123,6 @@ impl Users {
         tx: &T,
         name: &str,
     ) -> Result<Vec<String>, Error> {
-        crate::called!();
         self.0.find(tx, "name", &name, Isolation::Serializable).await
     }
 }

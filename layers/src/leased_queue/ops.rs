@@ -48,26 +48,22 @@ pub struct Leases {
 impl LeasedQueue {
     /// The leased queue in `subspace`, which must not be used for anything else.
     pub fn new(subspace: Subspace) -> LeasedQueue {
-        crate::called!();
         LeasedQueue { keys: Keys::new(subspace) }
     }
 
     /// The subspace, which must not be used for anything else.
     pub fn subspace(&self) -> &Subspace {
-        crate::called!();
         &self.keys.all
     }
 
     /// Decodes a row of the subspace.
     pub fn row(&self, row: &KeyValue) -> Result<Row, Error> {
-        crate::called!();
         self.keys.row(row)
     }
 
     /// Appends an item. The position's stamp is known only after the commit. Draw the id before a retry loop,
     /// never inside it.
     pub async fn enqueue<T: Transaction>(&self, tx: &T, id: ItemId, value: &[u8]) -> Result<Position, Error> {
-        crate::called!();
         let tx = &tx.writing().await;
         limits::value_up_to(MAX_VALUE_BYTES, self.keys.waiting.bytes(), value)?;
         // With a known read version, only later stamps become unreadable in this transaction, and existing
@@ -84,7 +80,6 @@ impl LeasedQueue {
     /// Claims the first waiting item; returns `None` if there is none. The lease begins during the call at
     /// the latest: a worker must start its timer for the lease before the call.
     pub async fn claim<T: Transaction>(&self, tx: &T) -> Result<Option<Claim>, Error> {
-        crate::called!();
         let tx = &tx.writing().await;
         let (allowance, waiting) = (&Allowance::new(), &self.keys.waiting);
         let first = self.rows(tx, allowance, waiting, None, 1, Isolation::Serializable).await?.pop();
@@ -104,7 +99,6 @@ impl LeasedQueue {
     /// Changes the lease, so that the time for which others have observed it unchanged starts again. A worker
     /// must start its timer for the lease before the call. Returns the number of renewals.
     pub async fn renew<T: Transaction>(&self, tx: &T, hold: Hold) -> Result<i64, Error> {
-        crate::called!();
         let tx = &tx.writing().await;
         let lease = self.held(tx, hold).await?;
         let revision = self.after(hold.position, lease.revision)?;
@@ -114,7 +108,6 @@ impl LeasedQueue {
 
     /// Removes an item whose work is done: in this same transaction, if it is work in the database.
     pub async fn acknowledge<T: Transaction>(&self, tx: &T, hold: Hold) -> Result<(), Error> {
-        crate::called!();
         let tx = &tx.writing().await;
         self.held(tx, hold).await?;
         tx.clear(&hold.position.pack(&self.keys.claimed));
@@ -125,7 +118,6 @@ impl LeasedQueue {
     /// Gives an unfinished item back: it becomes the first again, or returns to its position among others
     /// that were given back.
     pub async fn release<T: Transaction>(&self, tx: &T, hold: Hold) -> Result<(), Error> {
-        crate::called!();
         let tx = &tx.writing().await;
         let lease = self.held(tx, hold).await?;
         self.give_back(tx, lease).await
@@ -135,7 +127,6 @@ impl LeasedQueue {
     /// observed it unchanged for its duration; otherwise use
     /// [`expire_unchanged`](LeasedQueue::expire_unchanged).
     pub async fn expire<T: Transaction>(&self, tx: &T, observed: Lease) -> Result<bool, Error> {
-        crate::called!();
         let tx = &tx.writing().await;
         match self.lease(tx, observed.hold.position).await? {
             Some((lease, true)) if lease == observed => {
@@ -156,7 +147,6 @@ impl LeasedQueue {
         most: usize,
         isolation: Isolation,
     ) -> Result<Leases, Error> {
-        crate::called!();
         let tx = &tx.reading().await;
         let rows = self.rows(tx, &Allowance::new(), &self.keys.leases, after, most.max(1), isolation).await?;
         let mut page = Leases { held: Vec::new(), next: None };
@@ -176,7 +166,6 @@ impl LeasedQueue {
         most: usize,
         isolation: Isolation,
     ) -> Result<(usize, usize), Error> {
-        crate::called!();
         let tx = &tx.reading().await;
         let (allowance, most) = (&Allowance::new(), most.max(1));
         let waiting = self.rows(tx, allowance, &self.keys.waiting, None, most, isolation).await?.len();
@@ -190,7 +179,6 @@ impl LeasedQueue {
         session: &mut Session<D>,
         value: &[u8],
     ) -> impl Future<Output = Outcome<Position, Error>> + Send {
-        crate::called!();
         async move {
             let id = ItemId::draw(session.database().env());
             session.apply(|tx| async move { self.enqueue(&tx, id, value).await }).await
@@ -208,7 +196,6 @@ impl LeasedQueue {
         duration: Duration,
         most: usize,
     ) -> impl Future<Output = Result<usize, RunError<Error>>> + Send {
-        crate::called!();
         async move {
             let (mut observed, mut after) = (Vec::new(), None);
             loop {

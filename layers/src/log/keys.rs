@@ -55,14 +55,12 @@ impl Appended {
     /// The position, after the transaction has committed with this versionstamp
     /// ([`get_versionstamp`](crate::tx::Transaction::get_versionstamp)).
     pub fn stamped(self, stamp: [u8; 10]) -> Position {
-        crate::called!();
         Position { stamp, rank: self.rank }
     }
 
     /// The position, if this is the answer of an operation that was applied exactly once
     /// ([`once`](crate::once)); `None` if it was returned by the appending call itself.
     pub fn position(self) -> Option<Position> {
-        crate::called!();
         self.stamp.map(|stamp| Position { stamp, rank: self.rank })
     }
 

@@ -31,13 +31,11 @@ const PAUSE: Duration = Duration::from_millis(10);
 impl Log {
     /// The log in `subspace`, which must not be used for anything else.
     pub fn new(subspace: Subspace) -> Log {
-        crate::called!();
         Log { subspace }
     }
 
     /// Appends an entry. Its stamp is known only after the commit.
     pub async fn append<T: Transaction>(&self, tx: &T, value: &[u8]) -> Result<Appended, Error> {
-        crate::called!();
         let tx = &tx.writing().await;
         keys::fits(&self.subspace, value)?;
         // With a known read version, only later stamps become unreadable in this transaction, and existing
@@ -59,7 +57,6 @@ impl Log {
         limit: usize,
         isolation: Isolation,
     ) -> Result<Vec<Entry>, Error> {
-        crate::called!();
         let tx = &tx.reading().await;
         // FoundationDB treats a limit of 0 as unlimited.
         if limit == 0 {
@@ -73,7 +70,6 @@ impl Log {
 
     /// The last entry.
     pub async fn last<T: Transaction>(&self, tx: &T, isolation: Isolation) -> Result<Option<Entry>, Error> {
-        crate::called!();
         let tx = &tx.reading().await;
         let range = RangeOption::from(keys::entries(&self.subspace).range()).reversed().limit(1);
         let mut rows = read::all::<_, Error>(tx, range, isolation).await.map_err(own)?;
@@ -82,7 +78,6 @@ impl Log {
 
     /// Removes the entries up to and including a position.
     pub async fn trim<T: Transaction>(&self, tx: &T, up_to: Position) -> Result<(), Error> {
-        crate::called!();
         let tx = &tx.writing().await;
         let (begin, _) = keys::entries(&self.subspace).range();
         tx.clear_range(&begin, &key_after(&keys::entry(&self.subspace, &up_to)));
@@ -100,7 +95,6 @@ impl Log {
         limit: usize,
         patience: Duration,
     ) -> impl Future<Output = Result<Vec<Entry>, RunError<Error>>> + Send {
-        crate::called!();
         async move {
             let env = db.env();
             let mut patience = env.sleep(patience);

@@ -23,13 +23,11 @@ pub struct Multiset {
 impl Multimap {
     /// The multimap in `subspace`, which must not be used for anything else.
     pub fn new(subspace: Subspace) -> Multimap {
-        crate::called!();
         Multimap { subspace }
     }
 
     /// Adds a value to an index; does nothing if it is already there.
     pub async fn add<T: Transaction>(&self, tx: &T, index: &Label, value: &Label) -> Result<(), Error> {
-        crate::called!();
         let tx = &tx.writing().await;
         let key = keys::pair(&self.subspace, index, value);
         limits::key(&key)?;
@@ -40,7 +38,6 @@ impl Multimap {
 
     /// Removes a value from an index; does nothing if it is not there.
     pub async fn remove<T: Transaction>(&self, tx: &T, index: &Label, value: &Label) -> Result<(), Error> {
-        crate::called!();
         let tx = &tx.writing().await;
         tx.clear(&keys::pair(&self.subspace, index, value));
         Ok(())
@@ -48,7 +45,6 @@ impl Multimap {
 
     /// Removes all values from an index.
     pub async fn remove_all<T: Transaction>(&self, tx: &T, index: &Label) -> Result<(), Error> {
-        crate::called!();
         let tx = &tx.writing().await;
         let (begin, end) = keys::under(&self.subspace, index).range();
         tx.clear_range(&begin, &end);
@@ -63,7 +59,6 @@ impl Multimap {
         value: &Label,
         isolation: Isolation,
     ) -> Result<bool, Error> {
-        crate::called!();
         let tx = &tx.reading().await;
         // The stored value is empty: only its existence matters.
         Ok(tx.get(&keys::pair(&self.subspace, index, value), isolation).await?.is_some())
@@ -79,7 +74,6 @@ impl Multimap {
         most: usize,
         isolation: Isolation,
     ) -> Result<Vec<Label>, Error> {
-        crate::called!();
         let tx = &tx.reading().await;
         let after = after.map(|value| keys::pair(&self.subspace, index, value));
         let rows = rows(tx, &keys::under(&self.subspace, index), after, most, isolation).await?;
@@ -95,7 +89,6 @@ impl Multimap {
         most: usize,
         isolation: Isolation,
     ) -> Result<Vec<(Label, Label)>, Error> {
-        crate::called!();
         let tx = &tx.reading().await;
         let after = after.map(|(index, value)| keys::pair(&self.subspace, index, value));
         let rows = rows(tx, &self.subspace, after, most, isolation).await?;
@@ -106,7 +99,6 @@ impl Multimap {
 impl Multiset {
     /// The multiset in `subspace`, which must not be used for anything else.
     pub fn new(subspace: Subspace) -> Multiset {
-        crate::called!();
         Multiset { subspace }
     }
 
@@ -118,7 +110,6 @@ impl Multiset {
         value: &Label,
         copies: u32,
     ) -> Result<(), Error> {
-        crate::called!();
         let tx = &tx.writing().await;
         let key = keys::pair(&self.subspace, index, value);
         limits::key(&key)?;
@@ -138,7 +129,6 @@ impl Multiset {
         value: &Label,
         copies: u32,
     ) -> Result<u64, Error> {
-        crate::called!();
         let tx = &tx.writing().await;
         let have = self.count(tx, index, value, Isolation::Serializable).await?;
         let left = have.checked_sub(copies.into());
@@ -155,7 +145,6 @@ impl Multiset {
 
     /// Removes all copies of all values from an index.
     pub async fn remove_all<T: Transaction>(&self, tx: &T, index: &Label) -> Result<(), Error> {
-        crate::called!();
         let tx = &tx.writing().await;
         let (begin, end) = keys::under(&self.subspace, index).range();
         tx.clear_range(&begin, &end);
@@ -170,7 +159,6 @@ impl Multiset {
         value: &Label,
         isolation: Isolation,
     ) -> Result<u64, Error> {
-        crate::called!();
         let tx = &tx.reading().await;
         let key = keys::pair(&self.subspace, index, value);
         tx.get(&key, isolation).await?.map_or(Ok(0), |copies| keys::copies(&key, &copies))
@@ -186,7 +174,6 @@ impl Multiset {
         most: usize,
         isolation: Isolation,
     ) -> Result<Vec<(Label, u64)>, Error> {
-        crate::called!();
         let tx = &tx.reading().await;
         let after = after.map(|value| keys::pair(&self.subspace, index, value));
         let rows = rows(tx, &keys::under(&self.subspace, index), after, most, isolation).await?;
@@ -205,7 +192,6 @@ impl Multiset {
         most: usize,
         isolation: Isolation,
     ) -> Result<Vec<((Label, Label), u64)>, Error> {
-        crate::called!();
         let tx = &tx.reading().await;
         let after = after.map(|(index, value)| keys::pair(&self.subspace, index, value));
         let rows = rows(tx, &self.subspace, after, most, isolation).await?;

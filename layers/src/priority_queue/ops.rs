@@ -39,13 +39,11 @@ pub struct Item {
 impl PriorityQueue {
     /// The priority queue in `subspace`, which must not be used for anything else.
     pub fn new(subspace: Subspace) -> PriorityQueue {
-        crate::called!();
         PriorityQueue { subspace }
     }
 
     /// The subspace, which must not be used for anything else.
     pub fn subspace(&self) -> &Subspace {
-        crate::called!();
         &self.subspace
     }
 
@@ -57,7 +55,6 @@ impl PriorityQueue {
         priority: i64,
         value: &[u8],
     ) -> Result<Place, Error> {
-        crate::called!();
         let tx = &tx.writing().await;
         limits::value_up_to(MAX_VALUE_BYTES, self.under(priority).bytes(), value)?;
         let place = Place { priority, count: self.next_count(tx, priority).await?, id };
@@ -69,7 +66,6 @@ impl PriorityQueue {
 
     /// Removes and returns the first item at an end; `None` if there is none.
     pub async fn pop<T: Transaction>(&self, tx: &T, end: End) -> Result<Option<Item>, Error> {
-        crate::called!();
         let tx = &tx.writing().await;
         let item = self.peek(tx, end, Isolation::Serializable).await?;
         match &item {
@@ -81,13 +77,11 @@ impl PriorityQueue {
 
     /// [`pop`](PriorityQueue::pop) of the lowest priority.
     pub async fn pop_min<T: Transaction>(&self, tx: &T) -> Result<Option<Item>, Error> {
-        crate::called!();
         self.pop(tx, End::Min).await
     }
 
     /// [`pop`](PriorityQueue::pop) of the highest priority.
     pub async fn pop_max<T: Transaction>(&self, tx: &T) -> Result<Option<Item>, Error> {
-        crate::called!();
         self.pop(tx, End::Max).await
     }
 
@@ -99,7 +93,6 @@ impl PriorityQueue {
         end: End,
         isolation: Isolation,
     ) -> Result<Option<Item>, Error> {
-        crate::called!();
         let tx = &tx.reading().await;
         let row = match end {
             End::Min => self.one(tx, self.range(), isolation).await?,
@@ -114,7 +107,6 @@ impl PriorityQueue {
         tx: &T,
         isolation: Isolation,
     ) -> Result<Option<Item>, Error> {
-        crate::called!();
         self.peek(tx, End::Min, isolation).await
     }
 
@@ -124,7 +116,6 @@ impl PriorityQueue {
         tx: &T,
         isolation: Isolation,
     ) -> Result<Option<Item>, Error> {
-        crate::called!();
         self.peek(tx, End::Max, isolation).await
     }
 
@@ -132,7 +123,6 @@ impl PriorityQueue {
     /// that already has this priority is not moved. Fails with [`Error::Gone`] if there is no item at the
     /// place.
     pub async fn change<T: Transaction>(&self, tx: &T, place: Place, priority: i64) -> Result<Place, Error> {
-        crate::called!();
         let tx = &tx.writing().await;
         let key = place.pack(&self.subspace);
         let value = tx.get(&key, Isolation::Serializable).await?.ok_or(Error::Gone(place))?;
@@ -147,7 +137,6 @@ impl PriorityQueue {
 
     /// Whether there is no item.
     pub async fn is_empty<T: Transaction>(&self, tx: &T, isolation: Isolation) -> Result<bool, Error> {
-        crate::called!();
         let tx = &tx.reading().await;
         Ok(self.one(tx, self.range(), isolation).await?.is_none())
     }
@@ -155,7 +144,6 @@ impl PriorityQueue {
     /// The number of items. Reads all of them, which is refused for more than
     /// [`READ_LIMIT`](limits::READ_LIMIT) bytes; if serializable, it conflicts with every change.
     pub async fn len<T: Transaction>(&self, tx: &T, isolation: Isolation) -> Result<usize, Error> {
-        crate::called!();
         let tx = &tx.reading().await;
         Ok(read::all::<_, Error>(tx, self.range(), isolation).await?.len())
     }
@@ -163,7 +151,6 @@ impl PriorityQueue {
     /// All items, lowest priority first. Reads all of them, as [`len`](PriorityQueue::len) does;
     /// [`items_page`](PriorityQueue::items_page) reads them in pages.
     pub async fn items<T: Transaction>(&self, tx: &T, isolation: Isolation) -> Result<Vec<Item>, Error> {
-        crate::called!();
         let tx = &tx.reading().await;
         let rows = read::all::<_, Error>(tx, self.range(), isolation).await?;
         rows.into_iter().map(|row| self.item(row)).collect()
@@ -178,7 +165,6 @@ impl PriorityQueue {
         limit: usize,
         isolation: Isolation,
     ) -> Result<Vec<Item>, Error> {
-        crate::called!();
         let tx = &tx.reading().await;
         let (mut begin, end) = self.subspace.range();
         if let Some(after) = after {

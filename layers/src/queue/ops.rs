@@ -33,19 +33,16 @@ pub struct Item {
 impl Queue {
     /// The queue in `subspace`. Its order is part of the data format: all clients must always use the same.
     pub fn new(subspace: Subspace, order: Order) -> Queue {
-        crate::called!();
         Queue { subspace, order }
     }
 
     /// The subspace, which must not be used for anything else.
     pub fn subspace(&self) -> &Subspace {
-        crate::called!();
         &self.subspace
     }
 
     /// Appends an item. In commit order, the position's stamp is known only after the commit.
     pub async fn enqueue<T: Transaction>(&self, tx: &T, id: ItemId, value: &[u8]) -> Result<Position, Error> {
-        crate::called!();
         let tx = &tx.writing().await;
         self.fits(value)?;
         let position = match self.order {
@@ -73,7 +70,6 @@ impl Queue {
     /// The read is serializable and covers everything before the item: a second dequeue of the item
     /// conflicts, an enqueue after it does not.
     pub async fn dequeue<T: Transaction>(&self, tx: &T) -> Result<Option<Item>, Error> {
-        crate::called!();
         let tx = &tx.writing().await;
         let Some(row) = self.first(tx, Isolation::Serializable).await? else {
             reachable!("queue: a dequeue finds no item");
@@ -85,14 +81,12 @@ impl Queue {
 
     /// The first item, which stays in the queue. At [`Isolation::Snapshot`] it may be gone at the commit.
     pub async fn peek<T: Transaction>(&self, tx: &T, isolation: Isolation) -> Result<Option<Item>, Error> {
-        crate::called!();
         let tx = &tx.reading().await;
         self.first(tx, isolation).await?.map(|row| self.item(row)).transpose()
     }
 
     /// Whether there is no item.
     pub async fn is_empty<T: Transaction>(&self, tx: &T, isolation: Isolation) -> Result<bool, Error> {
-        crate::called!();
         let tx = &tx.reading().await;
         Ok(self.first(tx, isolation).await?.is_none())
     }
@@ -100,7 +94,6 @@ impl Queue {
     /// The number of items. Reads all of them, which is refused for more than
     /// [`READ_LIMIT`](limits::READ_LIMIT) bytes; if serializable, it conflicts with every change.
     pub async fn len<T: Transaction>(&self, tx: &T, isolation: Isolation) -> Result<usize, Error> {
-        crate::called!();
         let tx = &tx.reading().await;
         Ok(read::all::<_, Error>(tx, self.range(), isolation).await.map_err(own)?.len())
     }
@@ -108,7 +101,6 @@ impl Queue {
     /// All items, first to last. Reads all of them, as [`len`](Queue::len) does;
     /// [`items_page`](Queue::items_page) reads them in pages.
     pub async fn items<T: Transaction>(&self, tx: &T, isolation: Isolation) -> Result<Vec<Item>, Error> {
-        crate::called!();
         let tx = &tx.reading().await;
         let rows = read::all::<_, Error>(tx, self.range(), isolation).await.map_err(own)?;
         rows.into_iter().map(|row| self.item(row)).collect()
@@ -123,7 +115,6 @@ impl Queue {
         limit: usize,
         isolation: Isolation,
     ) -> Result<Vec<Item>, Error> {
-        crate::called!();
         let tx = &tx.reading().await;
         let (mut begin, end) = self.subspace.range();
         if let Some(after) = after {

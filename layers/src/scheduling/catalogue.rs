@@ -12,7 +12,6 @@ pub const CLASSES: usize = 18 * TYPES.len() * LEVELS.len();
 /// The name of a class by its position in the tutorial's order: by time (2:00 to 19:00), then type, then
 /// level. Positions after the last class continue with later hours.
 pub fn class_name(place: usize) -> String {
-    crate::called!();
     let (rest, level) = (place / LEVELS.len(), LEVELS[place % LEVELS.len()]);
     let (hour, kind) = (2 + rest / TYPES.len(), TYPES[rest % TYPES.len()]);
     format!("{hour}:00 {kind} {level}")
@@ -20,7 +19,6 @@ pub fn class_name(place: usize) -> String {
 
 /// Every class name, in the tutorial's order.
 pub fn class_names() -> impl Iterator<Item = String> {
-    crate::called!();
     (0..CLASSES).map(class_name)
 }
 

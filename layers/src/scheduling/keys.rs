@@ -28,68 +28,57 @@ pub struct Keys {
 impl Keys {
     /// The schema in `root`.
     pub fn new(root: &Subspace) -> Keys {
-        crate::called!();
         Keys { course: root.subspace(&"class"), attends: root.subspace(&"attends") }
     }
 
     /// The key that holds the seats left in `class`.
     pub fn course(&self, class: &str) -> Vec<u8> {
-        crate::called!();
         self.course.pack(&(class,))
     }
 
     /// Every class, in the order of their names.
     pub fn courses(&self) -> RangeOption {
-        crate::called!();
         self.course.range().into()
     }
 
     /// The class of a key of [`courses`](Keys::courses).
     pub fn class_of_course(&self, key: &[u8]) -> Result<String, Error> {
-        crate::called!();
         self.course.unpack::<(String,)>(key).map(|(class,)| class).map_err(|_| Error::corrupt(key))
     }
 
     /// The key that exists while `student` is signed up for `class`.
     pub fn attendance(&self, student: &str, class: &str) -> Vec<u8> {
-        crate::called!();
         self.attends.pack(&(student, class))
     }
 
     /// Every sign-up of one student, in the order of the classes' names.
     pub fn attendances_of(&self, student: &str) -> RangeOption {
-        crate::called!();
         self.attends.subspace(&(student,)).range().into()
     }
 
     /// Every sign-up, by student and class.
     pub fn attendances(&self) -> RangeOption {
-        crate::called!();
         self.attends.range().into()
     }
 
     /// The student and the class of a key of [`attendances`](Keys::attendances).
     pub fn student_and_class(&self, key: &[u8]) -> Result<(String, String), Error> {
-        crate::called!();
         self.attends.unpack(key).map_err(|_| Error::corrupt(key))
     }
 }
 
 /// The value of a class with this many seats left.
 pub fn pack_seats(seats: u32) -> Vec<u8> {
-    crate::called!();
     pack(&(seats,))
 }
 
 /// The number of seats left in the value of `key`.
 pub fn unpack_seats(key: &[u8], value: &[u8]) -> Result<u32, Error> {
-    crate::called!();
     unpack::<(u32,)>(value).map(|(seats,)| seats).map_err(|_| Error::corrupt(key))
 }
 
 /// Refuses a name that is too long for a key.
 pub fn check_name(name: &str) -> Result<(), Refusal> {
-    crate::called!();
     if name.len() > MAX_NAME { Err(Refusal::NameTooLong) } else { Ok(()) }
 }
 

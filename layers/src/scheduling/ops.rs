@@ -63,20 +63,17 @@ pub struct Scheduling {
 impl Scheduling {
     /// The application with its data in `root`.
     pub fn new(root: &Subspace) -> Scheduling {
-        crate::called!();
         Scheduling { keys: Keys::new(root) }
     }
 
     /// The key schema.
     pub fn keys(&self) -> &Keys {
-        crate::called!();
         &self.keys
     }
 
     /// Offers `class` with `seats` seats, unless it is already offered: a class with sign-ups keeps its seats
     /// left.
     pub async fn add_class<T: Transaction>(&self, tx: &T, class: &str, seats: u32) -> Result<Change, Error> {
-        crate::called!();
         let tx = &tx.writing().await;
         keys::check_name(class)?;
         let key = self.keys.course(class);
@@ -99,7 +96,6 @@ impl Scheduling {
         C: IntoIterator + Send,
         C::Item: AsRef<str>,
     {
-        crate::called!();
         let tx = &tx.writing().await;
         let mut missing = BTreeSet::new();
         for class in classes {
@@ -134,7 +130,6 @@ impl Scheduling {
 
     /// Adds the tutorial's catalogue: [`init`](Scheduling::init) with 1,620 classes of 100 seats.
     pub async fn init_catalogue<T: Transaction>(&self, tx: &T) -> Result<usize, Error> {
-        crate::called!();
         self.init(tx, catalogue::class_names().collect::<Vec<_>>(), catalogue::SEATS).await
     }
 
@@ -150,7 +145,6 @@ impl Scheduling {
         after: Option<&str>,
         most: usize,
     ) -> Result<Page, Error> {
-        crate::called!();
         let tx = &tx.reading().await;
         let mut range = self.keys.courses().limit(most.max(1));
         if let Some(after) = after {
@@ -173,7 +167,6 @@ impl Scheduling {
 
     /// The seats left in `class`, or `None` if it is not offered.
     pub async fn seats_left<T: Transaction>(&self, tx: &T, class: &str) -> Result<Option<u32>, Error> {
-        crate::called!();
         let tx = &tx.reading().await;
         let key = self.keys.course(class);
         match tx.get(&key, Serializable).await? {
@@ -184,7 +177,6 @@ impl Scheduling {
 
     /// The classes that `student` takes, in the order of their names.
     pub async fn classes_of<T: Transaction>(&self, tx: &T, student: &str) -> Result<Vec<String>, Error> {
-        crate::called!();
         let tx = &tx.reading().await;
         let rows = read::all::<_, Error>(tx, self.keys.attendances_of(student), Serializable).await?;
         rows.iter().map(|row| Ok(self.keys.student_and_class(&row.key)?.1)).collect()
@@ -194,7 +186,6 @@ impl Scheduling {
     /// already. Refused with [`Refusal::UnknownClass`], [`Refusal::NoRemainingSeats`] and
     /// [`Refusal::TooManyClasses`], in this order of precedence.
     pub async fn signup<T: Transaction>(&self, tx: &T, student: &str, class: &str) -> Result<Change, Error> {
-        crate::called!();
         let tx = &tx.writing().await;
         keys::check_name(student)?;
         keys::check_name(class)?;
@@ -224,7 +215,6 @@ impl Scheduling {
     /// Removes `student` from `class`: one seat more, one class less. Does nothing if the student does not
     /// take it, or if the class does not exist.
     pub async fn drop<T: Transaction>(&self, tx: &T, student: &str, class: &str) -> Result<Change, Error> {
-        crate::called!();
         let tx = &tx.writing().await;
         let attendance = self.keys.attendance(student, class);
         if tx.get(&attendance, Serializable).await?.is_none() {
@@ -249,7 +239,6 @@ impl Scheduling {
         old: &str,
         new: &str,
     ) -> Result<(), Error> {
-        crate::called!();
         let tx = &tx.writing().await;
         if old == new {
             return Err(Refusal::SameClass.into());

@@ -34,13 +34,11 @@ impl Request {
 
     /// The ticket with which it was registered.
     pub fn ticket(&self) -> ItemId {
-        crate::called!();
         ticket(&self.0)
     }
 
     /// The versionstamp of its registration's transaction.
     pub fn stamp(&self) -> [u8; 10] {
-        crate::called!();
         match self.0 {
             Position::Commit { stamp, .. } => stamp,
             Position::Index { .. } => UNSTAMPED,
@@ -77,13 +75,11 @@ impl Registered {
     /// The request; `None` if it is not known to have committed. It is known in an answer returned by a
     /// [`Session`](crate::once::Session).
     pub fn request(&self) -> Option<Request> {
-        crate::called!();
         Request::at(self.0)
     }
 
     /// The request, given the versionstamp of the transaction that registered it.
     pub fn committed(&self, stamp: [u8; 10]) -> Option<Request> {
-        crate::called!();
         match self.0 {
             Position::Commit { rank, id, .. } => Request::at(Position::Commit { stamp, rank, id }),
             Position::Index { .. } => None,

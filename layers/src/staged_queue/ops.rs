@@ -66,25 +66,21 @@ impl Served {
 impl StagedQueue {
     /// The staged queue in `subspace`, which must not be used for anything else.
     pub fn new(subspace: Subspace) -> StagedQueue {
-        crate::called!();
         StagedQueue { keys: Keys::new(subspace) }
     }
 
     /// The subspace, which must not be used for anything else.
     pub fn subspace(&self) -> &Subspace {
-        crate::called!();
         &self.keys.all
     }
 
     /// Decodes a row of the subspace.
     pub fn row(&self, row: &KeyValue) -> Result<Row, Error> {
-        crate::called!();
         self.keys.row(row)
     }
 
     /// Appends an item. The position's stamp is known only after the commit.
     pub async fn enqueue<T: Transaction>(&self, tx: &T, id: ItemId, value: &[u8]) -> Result<Position, Error> {
-        crate::called!();
         let tx = &tx.writing().await;
         limits::value_up_to(MAX_VALUE_BYTES, self.keys.items.bytes(), value)?;
         append(tx, &self.keys.items, id, value).await
@@ -96,7 +92,6 @@ impl StagedQueue {
     /// Both reads are serializable: two such calls conflict, and the one that fails should
     /// [`register`](StagedQueue::register).
     pub async fn take<T: Transaction>(&self, tx: &T, ticket: ItemId) -> Result<Taken, Error> {
-        crate::called!();
         let tx = &tx.writing().await;
         let waiting = rows(tx, &self.keys.requests, 1, Isolation::Serializable).await?;
         if !waiting.is_empty() {
@@ -110,7 +105,6 @@ impl StagedQueue {
 
     /// Registers a request. It does not conflict with other registrations or with enqueues.
     pub async fn register<T: Transaction>(&self, tx: &T, ticket: ItemId) -> Result<Registered, Error> {
-        crate::called!();
         let tx = &tx.writing().await;
         append(tx, &self.keys.requests, ticket, b"").await.map(Registered)
     }
@@ -123,7 +117,6 @@ impl StagedQueue {
     /// ranges: that there are no other requests and items before or among those, and, if items run out, that
     /// none follows. Rows appended after them do not conflict.
     pub async fn fulfil<T: Transaction>(&self, tx: &T, most: usize) -> Result<usize, Error> {
-        crate::called!();
         let tx = &tx.writing().await;
         let (requests, _) = first_up_to(tx, &self.keys.requests, most.max(1)).await?;
         let (items, stopped) = first_up_to(tx, &self.keys.items, requests.len().max(1)).await?;
@@ -154,7 +147,6 @@ impl StagedQueue {
         request: Request,
         isolation: Isolation,
     ) -> Result<RequestState, Error> {
-        crate::called!();
         let tx = &tx.reading().await;
         let key = self.keys.parked(request.ticket());
         if let Some(value) = tx.get(&key, isolation).await? {
@@ -168,7 +160,6 @@ impl StagedQueue {
 
     /// Takes the result of a request, if it was served.
     pub async fn collect<T: Transaction>(&self, tx: &T, request: Request) -> Result<RequestState, Error> {
-        crate::called!();
         let tx = &tx.writing().await;
         let state = self.state(tx, request, Isolation::Serializable).await?;
         if let RequestState::Given(_) = state {
@@ -180,7 +171,6 @@ impl StagedQueue {
     /// Ends a request: takes its result, or removes the request if it is still waiting, which returns
     /// [`RequestState::Gone`].
     pub async fn leave<T: Transaction>(&self, tx: &T, request: Request) -> Result<RequestState, Error> {
-        crate::called!();
         let tx = &tx.writing().await;
         match self.collect(tx, request).await? {
             RequestState::Waiting(_) => {
@@ -196,7 +186,6 @@ impl StagedQueue {
     /// original position. Returns whether anything was parked. Any process may call it that believes the
     /// client to be dead: a client that is alive finds its request gone.
     pub async fn reclaim<T: Transaction>(&self, tx: &T, ticket: ItemId) -> Result<bool, Error> {
-        crate::called!();
         let tx = &tx.writing().await;
         let key = self.keys.parked(ticket);
         let Some(value) = tx.get(&key, Isolation::Serializable).await? else { return Ok(false) };
@@ -211,7 +200,6 @@ impl StagedQueue {
     /// The tickets of all parked results. Reads all of them, which is refused for more than
     /// [`READ_LIMIT`](limits::READ_LIMIT) bytes.
     pub async fn parked<T: Transaction>(&self, tx: &T, isolation: Isolation) -> Result<Vec<ItemId>, Error> {
-        crate::called!();
         let tx = &tx.reading().await;
         let rows = rows(tx, &self.keys.parked, 0, isolation).await?;
         rows.iter().map(|row| self.ticket(row)).collect()
@@ -240,7 +228,6 @@ impl StagedQueue {
 
     /// The first item, which stays in the queue. Parked items are not in the queue.
     pub async fn peek<T: Transaction>(&self, tx: &T, isolation: Isolation) -> Result<Option<Item>, Error> {
-        crate::called!();
         let tx = &tx.reading().await;
         let first = rows(tx, &self.keys.items, 1, isolation).await?.pop();
         first.map(|row| self.keys.item(&row)).transpose()
@@ -249,7 +236,6 @@ impl StagedQueue {
     /// The number of items, excluding parked ones. Reads all of them, which is refused for more than
     /// [`READ_LIMIT`](limits::READ_LIMIT) bytes.
     pub async fn len<T: Transaction>(&self, tx: &T, isolation: Isolation) -> Result<usize, Error> {
-        crate::called!();
         let tx = &tx.reading().await;
         Ok(rows(tx, &self.keys.items, 0, isolation).await?.len())
     }

@@ -33,7 +33,6 @@ impl StagedQueue {
         session: &mut Session<D>,
         value: &[u8],
     ) -> impl Future<Output = Outcome<Position, Error>> + Send {
-        crate::called!();
         async move {
             let id = ItemId::draw(session.database().env());
             session.apply(|tx| async move { self.enqueue(&tx, id, value).await }).await
@@ -55,7 +54,6 @@ impl StagedQueue {
         &self,
         session: &mut Session<D>,
     ) -> impl Future<Output = Outcome<RequestState, Error>> + Send {
-        crate::called!();
         async move {
             let result = match self.unfinished_state(session).await {
                 Ok(RequestState::Gone) => self.first_step(session).await,
@@ -81,7 +79,6 @@ impl StagedQueue {
         session: &mut Session<D>,
         request: Request,
     ) -> impl Future<Output = Result<RequestState, Error>> + Send {
-        crate::called!();
         async move {
             let db = session.database().clone();
             loop {
@@ -121,7 +118,6 @@ impl StagedQueue {
         session: &mut Session<D>,
         request: Request,
     ) -> impl Future<Output = Result<RequestState, Error>> + Send {
-        crate::called!();
         async move {
             let mut tries = 1;
             loop {
@@ -156,7 +152,6 @@ impl StagedQueue {
         &self,
         session: &mut Session<D>,
     ) -> impl Future<Output = Outcome<Option<Item>, Error>> + Send {
-        crate::called!();
         async move {
             loop {
                 let (request, resumed) = match self.unfinished_state(session).await {
@@ -193,7 +188,6 @@ impl StagedQueue {
         session: &mut Session<D>,
         patience: Duration,
     ) -> impl Future<Output = Outcome<Served, Error>> + Send {
-        crate::called!();
         async move {
             let late = session.database().env().sleep(patience);
             // Polled first, so that there is at least one attempt even if the patience is very short.
@@ -231,7 +225,6 @@ impl StagedQueue {
         &self,
         db: &D,
     ) -> impl Future<Output = Result<usize, RunError<Error>>> + Send {
-        crate::called!();
         async move { db.run(|tx, _| async move { self.fulfil(&tx, MOST_REQUESTS).await }).await }
     }
 
@@ -244,7 +237,6 @@ impl StagedQueue {
         db: &D,
         patience: Duration,
     ) -> impl Future<Output = Result<usize, RunError<Error>>> + Send {
-        crate::called!();
         async move {
             let before = self.all_parked(db).await?;
             if before.is_empty() {

@@ -22,7 +22,6 @@ pub struct Order {
 impl Order {
     /// The order of these axes, in a subspace that must not be used for anything else.
     pub fn new(subspace: Subspace, axes: &[usize]) -> Order {
-        crate::called!();
         Order { subspace, axes: axes.to_vec() }
     }
 

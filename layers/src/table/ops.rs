@@ -35,7 +35,6 @@ pub struct Table {
 impl Grid {
     /// The table with these orders. They are part of the data format: all clients must always use the same.
     pub fn new(dimensions: usize, orders: Vec<Order>) -> Result<Grid, Error> {
-        crate::called!();
         if orders.is_empty() {
             return Err(Error::NotAnOrder { axes: Vec::new(), dimensions });
         }
@@ -50,7 +49,6 @@ impl Grid {
 
     /// Sets the value of a cell.
     pub async fn set<T: Transaction>(&self, tx: &T, cell: &[Label], value: &[u8]) -> Result<(), Error> {
-        crate::called!();
         let tx = &tx.writing().await;
         let mut bytes = 0;
         let keys = self.keys(cell)?;
@@ -71,14 +69,12 @@ impl Grid {
         cell: &[Label],
         isolation: Isolation,
     ) -> Result<Option<Bytes>, Error> {
-        crate::called!();
         let tx = &tx.reading().await;
         Ok(tx.get(&self.keys(cell)?[0], isolation).await?)
     }
 
     /// Clears a cell.
     pub async fn delete<T: Transaction>(&self, tx: &T, cell: &[Label]) -> Result<(), Error> {
-        crate::called!();
         let tx = &tx.writing().await;
         self.keys(cell)?.iter().for_each(|key| tx.clear(key));
         Ok(())
@@ -93,7 +89,6 @@ impl Grid {
         fixed: &[(usize, &Label)],
         isolation: Isolation,
     ) -> Result<Cells, Error> {
-        crate::called!();
         let tx = &tx.reading().await;
         let (order, below) = self.orders_below(fixed).next().ok_or_else(|| no_order(fixed))?;
         let rows = read::all::<_, Error>(tx, RangeOption::from(below.range()), isolation).await?;
@@ -110,7 +105,6 @@ impl Grid {
         most: usize,
         isolation: Isolation,
     ) -> Result<Vec<(Vec<Label>, Bytes)>, Error> {
-        crate::called!();
         let tx = &tx.reading().await;
         let (order, below) = self.orders_below(fixed).next().ok_or_else(|| no_order(fixed))?;
         let (mut begin, end) = below.range();
@@ -133,7 +127,6 @@ impl Grid {
         fixed: &[(usize, &Label)],
         cells: &Cells,
     ) -> Result<(), Error> {
-        crate::called!();
         let tx = &tx.writing().await;
         let (mut bytes, mut sets) = (0, Vec::new());
         let mut ranges: Vec<_> = self.orders_below(fixed).map(|(_, below)| below.range()).collect();
@@ -203,19 +196,16 @@ impl Grid {
 impl Table {
     /// The table in `subspace`, stored by row only.
     pub fn by_row(subspace: Subspace) -> Table {
-        crate::called!();
         Table::of(vec![Order::new(subspace, &[ROW, COLUMN])])
     }
 
     /// The table in `subspace`, stored by column only.
     pub fn by_column(subspace: Subspace) -> Table {
-        crate::called!();
         Table::of(vec![Order::new(subspace, &[COLUMN, ROW])])
     }
 
     /// The table in `subspace`, stored by row and by column.
     pub fn both(subspace: Subspace) -> Table {
-        crate::called!();
         Table::of(vec![
             Order::new(subspace.subspace(&"R"), &[ROW, COLUMN]),
             Order::new(subspace.subspace(&"C"), &[COLUMN, ROW]),
@@ -228,7 +218,6 @@ impl Table {
 
     /// The table as a grid: rows are axis 0, columns axis 1.
     pub fn grid(&self) -> &Grid {
-        crate::called!();
         &self.grid
     }
 
@@ -240,7 +229,6 @@ impl Table {
         column: &Label,
         value: &[u8],
     ) -> Result<(), Error> {
-        crate::called!();
         self.grid.set(tx, &[row.clone(), column.clone()], value).await
     }
 
@@ -252,7 +240,6 @@ impl Table {
         column: &Label,
         isolation: Isolation,
     ) -> Result<Option<Bytes>, Error> {
-        crate::called!();
         self.grid.get(tx, &[row.clone(), column.clone()], isolation).await
     }
 
@@ -263,7 +250,6 @@ impl Table {
         row: &Label,
         column: &Label,
     ) -> Result<(), Error> {
-        crate::called!();
         self.grid.delete(tx, &[row.clone(), column.clone()]).await
     }
 
@@ -274,7 +260,6 @@ impl Table {
         row: &Label,
         isolation: Isolation,
     ) -> Result<Line, Error> {
-        crate::called!();
         Ok(line(self.grid.slice(tx, &[(ROW, row)], isolation).await?, COLUMN))
     }
 
@@ -285,13 +270,11 @@ impl Table {
         column: &Label,
         isolation: Isolation,
     ) -> Result<Line, Error> {
-        crate::called!();
         Ok(line(self.grid.slice(tx, &[(COLUMN, column)], isolation).await?, ROW))
     }
 
     /// Replaces a row, including all of its previous cells.
     pub async fn set_row<T: Transaction>(&self, tx: &T, row: &Label, cells: &Line) -> Result<(), Error> {
-        crate::called!();
         self.grid.replace(tx, &[(ROW, row)], &lined(cells)).await
     }
 
@@ -302,19 +285,16 @@ impl Table {
         column: &Label,
         cells: &Line,
     ) -> Result<(), Error> {
-        crate::called!();
         self.grid.replace(tx, &[(COLUMN, column)], &lined(cells)).await
     }
 
     /// Clears a row.
     pub async fn delete_row<T: Transaction>(&self, tx: &T, row: &Label) -> Result<(), Error> {
-        crate::called!();
         self.grid.replace(tx, &[(ROW, row)], &Cells::new()).await
     }
 
     /// Clears a column.
     pub async fn delete_column<T: Transaction>(&self, tx: &T, column: &Label) -> Result<(), Error> {
-        crate::called!();
         self.grid.replace(tx, &[(COLUMN, column)], &Cells::new()).await
     }
 }

@@ -31,13 +31,11 @@ struct Stored {
 impl Vector {
     /// The vector in `subspace`, which must not be used for anything else. Its holes read as empty values.
     pub fn new(subspace: Subspace) -> Vector {
-        crate::called!();
         Vector::with_default(subspace, Bytes::new())
     }
 
     /// The vector in `subspace`, whose holes read as `default`. All clients must use the same default.
     pub fn with_default(subspace: Subspace, default: impl Into<Bytes>) -> Vector {
-        crate::called!();
         Vector { subspace, default: default.into() }
     }
 
@@ -49,7 +47,6 @@ impl Vector {
         index: i64,
         isolation: Isolation,
     ) -> Result<Bytes, Error> {
-        crate::called!();
         let tx = &tx.reading().await;
         keys::element(&self.subspace, index)?;
         match self.first_from(tx, index, isolation).await? {
@@ -65,7 +62,6 @@ impl Vector {
     /// Sets the element at `index`. Beyond the end, the vector grows to contain it, and the elements in
     /// between are holes. Reads nothing.
     pub async fn set<T: Transaction>(&self, tx: &T, index: i64, value: &[u8]) -> Result<(), Error> {
-        crate::called!();
         let tx = &tx.writing().await;
         let key = keys::element(&self.subspace, index)?;
         keys::fits(&key, value)?;
@@ -78,7 +74,6 @@ impl Vector {
     /// The read of the end is serializable: of two concurrent pushes, one is retried and sees the other's
     /// element.
     pub async fn push<T: Transaction>(&self, tx: &T, value: &[u8]) -> Result<i64, Error> {
-        crate::called!();
         let tx = &tx.writing().await;
         let index = self.size(tx, Isolation::Serializable).await?;
         self.set(tx, index, value).await?;
@@ -87,7 +82,6 @@ impl Vector {
 
     /// Removes and returns the last element; `None` if there is none.
     pub async fn pop<T: Transaction>(&self, tx: &T) -> Result<Option<Bytes>, Error> {
-        crate::called!();
         let tx = &tx.writing().await;
         let mut last = self.last(tx, 2, Isolation::Serializable).await?.into_iter();
         let Some(popped) = last.next() else {
@@ -106,14 +100,12 @@ impl Vector {
 
     /// The last element; `None` when there is none.
     pub async fn back<T: Transaction>(&self, tx: &T, isolation: Isolation) -> Result<Option<Bytes>, Error> {
-        crate::called!();
         let tx = &tx.reading().await;
         Ok(self.last(tx, 1, isolation).await?.pop().map(|stored| stored.value))
     }
 
     /// The number of elements, including holes.
     pub async fn size<T: Transaction>(&self, tx: &T, isolation: Isolation) -> Result<i64, Error> {
-        crate::called!();
         let tx = &tx.reading().await;
         // Indexes are below the maximum, so that the size does not overflow.
         Ok(self.last(tx, 1, isolation).await?.pop().map_or(0, |stored| stored.index + 1))
@@ -121,13 +113,11 @@ impl Vector {
 
     /// Whether there is no element.
     pub async fn is_empty<T: Transaction>(&self, tx: &T, isolation: Isolation) -> Result<bool, Error> {
-        crate::called!();
         Ok(self.size(tx, isolation).await? == 0)
     }
 
     /// Swaps two elements, both of which must exist.
     pub async fn swap<T: Transaction>(&self, tx: &T, one: i64, other: i64) -> Result<(), Error> {
-        crate::called!();
         let tx = &tx.writing().await;
         let first = self.get(tx, one, Isolation::Serializable).await?;
         let second = self.get(tx, other, Isolation::Serializable).await?;
@@ -140,14 +130,12 @@ impl Vector {
 
     /// Makes the vector `size` elements long: elements beyond are removed, missing ones are holes.
     pub async fn resize<T: Transaction>(&self, tx: &T, size: i64) -> Result<(), Error> {
-        crate::called!();
         let tx = &tx.writing().await;
         self.cut(tx, size, true).await
     }
 
     /// Removes the elements from index `size` on. Does nothing if the vector is not longer.
     pub async fn truncate<T: Transaction>(&self, tx: &T, size: i64) -> Result<(), Error> {
-        crate::called!();
         let tx = &tx.writing().await;
         self.cut(tx, size, false).await
     }
@@ -163,7 +151,6 @@ impl Vector {
         end: Option<i64>,
         isolation: Isolation,
     ) -> Result<Vec<Bytes>, Error> {
-        crate::called!();
         let tx = &tx.reading().await;
         let rows = self.stored(tx, start, end, isolation).await?;
         let behind = rows.last().map_or(start, |(index, _)| index + 1);
@@ -195,7 +182,6 @@ impl Vector {
         end: Option<i64>,
         isolation: Isolation,
     ) -> Result<Vec<(i64, Bytes)>, Error> {
-        crate::called!();
         let tx = &tx.reading().await;
         let begin = keys::from(&self.subspace, keys::counts(start)?);
         let end = match end.map(keys::counts).transpose()? {
@@ -273,26 +259,22 @@ impl Vector {
 impl Matrix {
     /// The matrix in `subspace`, which must not be used for anything else. Its holes read as empty values.
     pub fn new(subspace: Subspace) -> Matrix {
-        crate::called!();
         Matrix::with_default(subspace, Bytes::new())
     }
 
     /// The matrix in `subspace`, whose holes read as `default`.
     pub fn with_default(subspace: Subspace, default: impl Into<Bytes>) -> Matrix {
-        crate::called!();
         Matrix { subspace, default: default.into() }
     }
 
     /// A row, which is a vector. It may have no elements yet.
     pub fn row(&self, row: i64) -> Result<Vector, Error> {
-        crate::called!();
         keys::element(&self.subspace, row)?;
         Ok(Vector::with_default(self.subspace.subspace(&(row,)), self.default.clone()))
     }
 
     /// The number of rows: up to the last row that has an element.
     pub async fn rows<T: Transaction>(&self, tx: &T, isolation: Isolation) -> Result<i64, Error> {
-        crate::called!();
         let tx = &tx.reading().await;
         let range = RangeOption::from(self.subspace.range()).reversed().limit(1);
         let last = read::all::<_, Error>(tx, range, isolation).await?.pop();
@@ -301,7 +283,6 @@ impl Matrix {
 
     /// Removes the rows from index `rows` on.
     pub async fn truncate<T: Transaction>(&self, tx: &T, rows: i64) -> Result<(), Error> {
-        crate::called!();
         let tx = &tx.writing().await;
         let begin = keys::from(&self.subspace, keys::counts(rows)?);
         tx.clear_range(&begin, &keys::end(&self.subspace));

@@ -86,7 +86,6 @@ impl<A: Answer> Answer for Vec<A> {
 /// Encodes an answer of up to 255 bytes after its length in one byte, followed by raw bytes. Returns the
 /// position of an incomplete versionstamp as [`Answer::encode`] does.
 pub fn encode_headed<A: Answer>(head: &A, body: &[u8], out: &mut BytesMut) -> Result<Option<usize>, Error> {
-    crate::called!();
     let length = out.len();
     out.put_u8(0);
     let stamp = head.encode(out)?;
@@ -97,7 +96,6 @@ pub fn encode_headed<A: Answer>(head: &A, body: &[u8], out: &mut BytesMut) -> Re
 
 /// Decodes the output of [`encode_headed`].
 pub fn decode_headed<A: Answer>(mut bytes: Bytes) -> Option<(A, Bytes)> {
-    crate::called!();
     let length = *bytes.first()? as usize;
     if bytes.len() <= length {
         return None;

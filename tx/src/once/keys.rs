@@ -50,20 +50,17 @@ pub struct Slots {
 impl Slots {
     /// The slots in `subspace`, which must not be used for anything else.
     pub fn new(subspace: Subspace) -> Slots {
-        crate::called!();
         Slots { subspace }
     }
 
     /// The key of a client's slot.
     pub fn key(&self, client: u64) -> Bytes {
-        crate::called!();
         self.subspace.pack(&client).into()
     }
 
     /// Whether this write marks an operation as never applied, as [`resolve`](super::resolve) does if it
     /// finds no record. The transaction of such a write has no other effect.
     pub fn is_fence(&self, key: &[u8], value: &[u8]) -> bool {
-        crate::called!();
         let slot = || Slot::decode(Bytes::copy_from_slice(value));
         self.subspace.is_start_of(key) && slot().is_ok_and(|slot| slot.decision == Decision::Never)
     }

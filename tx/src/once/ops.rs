@@ -23,7 +23,6 @@ pub enum Fate<A> {
 impl<A> Fate<A> {
     /// Maps the answer with `f`.
     pub fn map<B>(self, f: impl FnOnce(A) -> B) -> Fate<B> {
-        crate::called!();
         match self {
             Fate::Applied(answer) => Fate::Applied(f(answer)),
             Fate::NotApplied => Fate::NotApplied,
@@ -75,13 +74,11 @@ pub(super) struct Stamped {
 impl<A: Answer> PendingAnswer<A> {
     /// An answer that does not depend on the commit.
     pub fn ready(answer: A) -> PendingAnswer<A> {
-        crate::called!();
         PendingAnswer(State::Ready(answer))
     }
 
     /// The answer; must be called after the transaction has committed.
     pub async fn answer(self) -> Result<A, Error> {
-        crate::called!();
         match self.0 {
             State::Ready(answer) => Ok(answer),
             State::Stamped(stamped) => A::decode(stamped.complete().await?).ok_or(Error::Unreadable),
@@ -120,7 +117,6 @@ pub(super) async fn read<T: Transaction>(tx: &T, key: &[u8]) -> Result<Option<Sl
 /// Fails with [`Error::Superseded`] if a later session has opened the slot, and with [`Error::Fenced`] if the
 /// operation was resolved as not applied; both are final.
 pub async fn check<T: Transaction, A: Answer>(tx: &T, slots: &Slots, op: OpId) -> Result<Check<A>, Error> {
-    crate::called!();
     match look(tx, slots, op).await? {
         Check::New(permit) => Ok(Check::New(permit)),
         Check::Done(answer) => A::decode(answer).map(Check::Done).ok_or(Error::Unreadable),
@@ -153,7 +149,6 @@ pub fn record<T: Transaction, A: Answer>(
     permit: Permit,
     answer: A,
 ) -> Result<PendingAnswer<A>, Error> {
-    crate::called!();
     let draft = draft(permit, &answer)?;
     Ok(PendingAnswer(write(tx, draft)?.map_or(State::Ready(answer), State::Stamped)))
 }
@@ -203,7 +198,6 @@ pub fn resolve<D: Database, A: Answer>(
     slots: &Slots,
     op: OpId,
 ) -> impl Future<Output = Result<Fate<A>, Error>> + Send {
-    crate::called!();
     async move {
         let key = slots.key(op.client);
         let key = &key;

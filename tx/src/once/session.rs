@@ -29,7 +29,6 @@ pub enum Outcome<A, E> {
 impl<A, E> Outcome<A, E> {
     /// Maps the answer with `f`.
     pub fn map<B>(self, f: impl FnOnce(A) -> B) -> Outcome<B, E> {
-        crate::called!();
         match self {
             Outcome::Applied(answer) => Outcome::Applied(f(answer)),
             Outcome::Refused(e) => Outcome::Refused(e),
@@ -91,7 +90,6 @@ impl<D: Database> Session<D> {
         slots: &Slots,
         client: u64,
     ) -> impl Future<Output = Result<Session<D>, Error>> + Send {
-        crate::called!();
         async move {
             let key = slots.key(client);
             let key = &key;
@@ -128,20 +126,17 @@ impl<D: Database> Session<D> {
 
     /// The database that this session uses.
     pub fn database(&self) -> &D {
-        crate::called!();
         &self.db
     }
 
     /// The location of this session's slot.
     pub fn slots(&self) -> &Slots {
-        crate::called!();
         &self.slots
     }
 
     /// The last operation that earlier incarnations had recorded when this one opened, and its fate. Their
     /// later operations were not applied.
     pub fn last<A: Answer>(&self) -> Result<Option<(OpId, Fate<A>)>, Error> {
-        crate::called!();
         let Some((op, fate)) = &self.last else { return Ok(None) };
         Ok(Some((*op, fate.clone().try_map(A::decode)?)))
     }
@@ -149,14 +144,12 @@ impl<D: Database> Session<D> {
     /// The operation whose fate this session does not know yet: one whose outcome was unknown, or whose
     /// future was dropped.
     pub fn pending(&self) -> Option<OpId> {
-        crate::called!();
         self.pending
     }
 
     /// The pending operation if the session has reported it as [`Outcome::Unknown`] and its fate has not been
     /// requested since. An operation whose future was dropped was not reported.
     pub fn unknown(&self) -> Option<OpId> {
-        crate::called!();
         self.pending.filter(|_| self.answered_unknown && !self.fate_requested)
     }
 
@@ -165,7 +158,6 @@ impl<D: Database> Session<D> {
     /// of several transactions (`StagedQueue::dequeue` of the layers) does not
     /// count: the next dequeue continues it.
     pub fn unresolved(&self) -> Option<OpId> {
-        crate::called!();
         self.pending
             .filter(|op| !self.answered_unknown && !self.unfinished.iter().any(|u| u.step == Some(*op)))
     }
@@ -174,7 +166,6 @@ impl<D: Database> Session<D> {
     /// its fate: the result of an operation that was reported as [`Outcome::Unknown`]. Replaced when the
     /// session settles another operation.
     pub fn settled<A: Answer>(&self) -> Result<Option<(OpId, Fate<A>)>, Error> {
-        crate::called!();
         let Some((op, fate)) = &self.settled else { return Ok(None) };
         Ok(Some((*op, fate.clone().try_map(A::decode)?)))
     }
@@ -198,7 +189,6 @@ impl<D: Database> Session<D> {
         A: Answer,
         E: RetryError + From<Error> + Send,
     {
-        crate::called!();
         async move {
             let op = match self.begin().await {
                 Ok(op) => op,
@@ -224,7 +214,6 @@ impl<D: Database> Session<D> {
         A: Answer,
         E: RetryError + From<Error> + Send,
     {
-        crate::called!();
         async move {
             let op = match self.begin().await {
                 Ok(op) => op,
@@ -286,7 +275,6 @@ impl<D: Database> Session<D> {
     ///
     /// Dropping the future: no operation has begun.
     pub fn begin(&mut self) -> impl Future<Output = Result<OpId, Error>> + Send {
-        crate::called!();
         async move {
             if let Some(op) = self.unresolved() {
                 reachable!("once: a session refuses to begin after a dropped operation");
@@ -318,7 +306,6 @@ impl<D: Database> Session<D> {
         A: Answer,
         E: RetryError + Send,
     {
-        crate::called!();
         async move {
             let answer = Kept::default();
             let ran = ran.map(|pending| {
@@ -394,7 +381,6 @@ impl<D: Database> Session<D> {
     ///
     /// Dropping the future: nothing is lost, call again.
     pub fn resolve<A: Answer>(&mut self, op: OpId) -> impl Future<Output = Result<Fate<A>, Error>> + Send {
-        crate::called!();
         async move {
             if let Some((known, fate)) = &self.settled
                 && *known == op
@@ -434,7 +420,6 @@ impl<D: Database> Session<D> {
         of: &Bytes,
         note: Option<&Bytes>,
     ) -> impl Future<Output = Result<Option<Unfinished>, Error>> + Send {
-        crate::called!();
         async move {
             let is_it = |u: &Unfinished| u.of == *of && note.is_none_or(|note| u.note == *note);
             let Some(at) = self.unfinished.iter().position(is_it) else { return Ok(None) };
@@ -447,7 +432,6 @@ impl<D: Database> Session<D> {
 
     /// The first step of the unfinished operation with this name and, if one is given, this note.
     pub fn begun(&self, of: &Bytes, note: Option<&Bytes>) -> Option<OpId> {
-        crate::called!();
         let mut unfinished = self.unfinished.iter();
         unfinished.find(|u| u.of == *of && note.is_none_or(|note| u.note == *note)).map(|u| u.begun)
     }
@@ -455,7 +439,6 @@ impl<D: Database> Session<D> {
     /// Notes the state of an operation between two of its transactions, replacing the entry with the same
     /// name and the note `before`. Does nothing if there is no such entry.
     pub fn note_state(&mut self, of: &Bytes, before: &Bytes, note: Bytes) {
-        crate::called!();
         if let Some(begun) = self.finish(of, before) {
             self.unfinished.push(Unfinished { of: of.clone(), note, begun, step: None, fate: None });
         }
@@ -463,7 +446,6 @@ impl<D: Database> Session<D> {
 
     /// Removes the unfinished entry with this name and note, and returns its first step.
     pub fn finish(&mut self, of: &Bytes, note: &Bytes) -> Option<OpId> {
-        crate::called!();
         let at = self.unfinished.iter().position(|u| u.of == *of && u.note == *note)?;
         Some(self.unfinished.remove(at).begun)
     }
@@ -486,7 +468,6 @@ where
     A: Send,
     E: RetryError + Send,
 {
-    crate::called!();
     async move {
         let body = &body;
         db.run(|tx, _| async move { body(tx).await }).await

@@ -1,6 +1,7 @@
-//! The memory used by a call: an allocator that counts what each thread holds.
+//! The memory used by an operation: an allocator that counts what each thread holds.
 #![allow(unsafe_code, reason = "a global allocator cannot be had otherwise; this one passes everything on")]
 
+use shaketable::foreign::Memory;
 use std::{
     alloc::{GlobalAlloc, Layout, System},
     cell::{Cell, RefCell},
@@ -18,9 +19,11 @@ thread_local! {
     /// The bytes that this thread has allocated and not freed. Negative if it has freed memory of another
     /// thread.
     static HELD: Cell<isize> = const { Cell::new(0) };
-    /// The maximum since [`watch`].
+    /// What this thread held at [`begin`].
+    static START: Cell<isize> = const { Cell::new(0) };
+    /// The maximum since then.
     static PEAK: Cell<isize> = const { Cell::new(0) };
-    /// The current activity of this thread, reported if an allocation fails.
+    /// The operation that this thread does, reported if an allocation fails.
     static NOW: RefCell<String> = const { RefCell::new(String::new()) };
 }
 
@@ -33,7 +36,7 @@ fn grows(by: isize) -> bool {
         // The process ends now: an error cannot be returned from here.
         let _ = NOW.try_with(|now| {
             let now = now.try_borrow();
-            let name = now.as_deref().map_or("a call", String::as_str);
+            let name = now.as_deref().map_or("a thread", String::as_str);
             writeln!(std::io::stderr(), "{name}: {by} more bytes are asked for, of {held}")
         });
         return false;
@@ -72,24 +75,16 @@ unsafe impl GlobalAlloc for Counting {
     }
 }
 
-/// Sets the function that this thread, which is named after its case, is calling.
-pub fn now(function: &str) {
-    let thread = std::thread::current();
-    NOW.set(format!("{}: {function}", thread.name().unwrap_or("a thread")));
-}
+/// The limit of an operation. The stored data is at most a few hundred kilobytes; a scan of a vector returns
+/// up to a million holes of 32 bytes each.
+pub const MEMORY: Memory = Memory { begin, most, limit: 64 << 20 };
 
-/// The last activity set by this thread.
-pub fn last_activity() -> String {
-    NOW.with_borrow(String::clone)
-}
-
-/// Starts to observe this thread's allocations. Returns the bytes that it holds.
-pub fn watch() -> isize {
+fn begin(operation: &str) {
+    NOW.set(operation.to_owned());
+    START.set(HELD.get());
     PEAK.set(HELD.get());
-    HELD.get()
 }
 
-/// The maximum that this thread has held since [`watch`].
-pub fn peak() -> isize {
-    PEAK.get()
+fn most() -> usize {
+    usize::try_from(PEAK.get() - START.get()).unwrap_or(0)
 }

@@ -1,6 +1,5 @@
 //! The API of the layers: their folders, and the public functions that their sources declare.
 
-use shaketable_tx::points;
 use std::{
     collections::{BTreeMap, BTreeSet},
     fs,
@@ -14,10 +13,6 @@ pub struct Function {
     pub layer: String,
     /// Its path: `layer::Type::function`, or `layer::function` if it does not belong to a type.
     pub path: String,
-    /// Whether `crate::called!();` is its first statement.
-    pub noted: bool,
-    /// Whether it takes a transaction or a database, by its own bound.
-    pub takes_database: bool,
 }
 
 /// The layers and the mechanism that they share, in order: their names and folders.
@@ -74,41 +69,17 @@ fn declared(line: &str) -> Option<&str> {
     rest.strip_prefix("fn ")?.split(['<', '(']).next()
 }
 
-/// The first statement in the body of the function with which `text` starts, after comments.
-fn first_statement(text: &str) -> &str {
-    let mut open = 0;
-    let body = text.find(|c| {
-        open += i32::from("([".contains(c)) - i32::from(")]".contains(c));
-        c == '{' && open == 0
-    });
-    let mut rest = body.map_or("", |at| &text[at + 1..]).trim_start();
-    while rest.starts_with("//") {
-        rest = rest.split_once('\n').map_or("", |(_, rest)| rest).trim_start();
-    }
-    rest
-}
-
 /// The public functions of one file; `exported` returns whether the layer exports a name.
 fn functions_of(layer: &str, text: &str, exported: impl Fn(&str) -> bool) -> Vec<Function> {
     // Tests are at the end.
     let text = text.split("\n#[cfg(test)]\nmod ").next().unwrap_or(text);
     let mut found = Vec::new();
     let mut implementation: Option<&str> = None;
-    let mut at = 0;
-    for line in text.split_inclusive('\n') {
-        let rest = &text[at..];
-        at += line.len();
-        let line = line.trim_end();
+    for line in text.lines() {
         let mut add = |of: Option<&str>, name: &str| {
             if exported(of.unwrap_or(name)) {
                 let name = of.map_or(name.to_owned(), |of| format!("{of}::{name}"));
-                let signature = rest.split('{').next().unwrap_or(rest);
-                found.push(Function {
-                    layer: layer.to_owned(),
-                    path: format!("{layer}::{name}"),
-                    noted: first_statement(rest.trim_start()).starts_with("crate::called!();"),
-                    takes_database: [": Transaction", ": Database"].iter().any(|b| signature.contains(b)),
-                });
+                found.push(Function { layer: layer.to_owned(), path: format!("{layer}::{name}") });
             }
         };
         if line.starts_with('}') {
@@ -143,35 +114,6 @@ pub fn functions() -> BTreeSet<Function> {
     found
 }
 
-/// A recorded path in the form of [`Function::path`]: without the crate, the module's files and generic
-/// parameters.
-fn short(noted: &str) -> String {
-    // An implementation outside of its type's module is `<impl path>`.
-    let (mut plain, mut open) = (String::new(), 0usize);
-    for c in noted.replace("<impl ", "").chars() {
-        match c {
-            '<' => open += 1,
-            '>' => open = open.saturating_sub(1),
-            c if open == 0 => plain.push(c),
-            _ => (),
-        }
-    }
-    let parts: Vec<&str> = plain.split("::").collect();
-    let is_type = |part: &&str| part.starts_with(|c: char| c.is_ascii_uppercase());
-    let layer = parts.get(1).copied().unwrap_or_default();
-    let name = parts.last().copied().unwrap_or_default();
-    match parts.iter().rev().find(|part| is_type(part)) {
-        Some(of) => format!("{layer}::{of}::{name}"),
-        None => format!("{layer}::{name}"),
-    }
-}
-
-/// The paths of the functions that no operation has called so far.
-pub fn missing(functions: &BTreeSet<Function>) -> BTreeSet<String> {
-    let called: BTreeSet<String> = points::called().into_iter().map(short).collect();
-    functions.iter().map(|function| &function.path).filter(|path| !called.contains(*path)).cloned().collect()
-}
-
 #[test]
 fn public_functions_are_found_in_source() {
     let module = "//! m\n\nmod keys;\npub mod open;\n\npub use keys::{Kept, free};\npub use other::One;\n";
@@ -180,16 +122,13 @@ fn public_functions_are_found_in_source() {
     let text = "
 impl<D: Fn() -> u8, const N: usize> Kept<D> {
     pub fn plain(&self, f: impl Fn() -> [u8; 2]) -> Option<u8> {
-        // Why.
-        crate::called!();
     }
-    pub async fn silent<T: Transaction>(
+    pub async fn waits<T: Transaction>(
         &self,
     ) -> u8
     where
         T: Copy,
     {
-        f(|| { crate::called!(); })
     }
     pub(super) fn hidden() {
     }
@@ -201,7 +140,6 @@ impl Private {
     pub fn no() {}
 }
 pub fn free() {
-    crate::called!();
 }
 pub fn unexported() {}
 
@@ -211,25 +149,6 @@ mod tests {
 }
 ";
     let found = functions_of("l", text, |name| exports.contains(name));
-    let found: Vec<_> = found.iter().map(|f| (&*f.path, f.noted, f.takes_database)).collect();
-    assert_eq!(
-        found,
-        [("l::Kept::plain", true, false), ("l::Kept::silent", false, true), ("l::free", true, false)]
-    );
-}
-
-#[test]
-fn paths_are_those_of_the_source() {
-    for (noted, path) in [
-        ("shaketable_layers::log::ops::Log::append", "log::Log::append"),
-        ("shaketable_tx::once::session::Session<D>::begin", "once::Session::begin"),
-        (
-            "shaketable_layers::blob::upload::<impl shaketable_layers::blob::ops::Blobs>::upload",
-            "blob::Blobs::upload",
-        ),
-        ("shaketable_layers::index::ops::Table<R>::set", "index::Table::set"),
-        ("shaketable_tx::once::ops::check", "once::check"),
-    ] {
-        assert_eq!(short(noted), path);
-    }
+    let found: Vec<_> = found.iter().map(|f| &*f.path).collect();
+    assert_eq!(found, ["l::Kept::plain", "l::Kept::waits", "l::free"]);
 }

@@ -29,3 +29,4 @@ pub use simulated::{observe, run};
 pub(crate) use supervise::supervised;
 pub(crate) use testbed::{AUDITOR, Act, Job, SETTER, Testbed};
 pub(crate) use transcript::{element, written};
+pub(crate) use watchdog::watched;

@@ -80,7 +80,7 @@ impl Watchdog {
 
 /// Performs a run, and prints a line to standard error if it takes longer than a minute. `name` should
 /// contain the command that replays the run.
-pub(super) fn watched<T>(name: String, run: impl FnOnce() -> T) -> T {
+pub(crate) fn watched<T>(name: String, run: impl FnOnce() -> T) -> T {
     static WATCHDOG: OnceLock<Watchdog> = OnceLock::new();
     static THREAD: OnceLock<()> = OnceLock::new();
     #[allow(clippy::print_stderr, reason = "the user who waits for the run needs the message now")]

@@ -29,8 +29,8 @@ use shaketable_tx::{
 };
 use std::time::Duration;
 
-/// How often a dequeue is called again after an unknown result. A session whose slot is unreadable or taken by
-/// another one never has another.
+/// How often a dequeue is called again after an unknown result. A session whose slot is unreadable, or taken
+/// by another one, never has another.
 const MOST_UNKNOWN: usize = 10_000;
 
 /// The state of a client.

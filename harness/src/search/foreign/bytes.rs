@@ -1,20 +1,20 @@
-//! The test data: rows written by a layer, damaged, and bytes that it would never write.
+//! The test data: rows that a workload stored, damaged, and bytes that it would never write.
 //!
-//! Three of four cases iterate over the elements that the layer has written, in keys and in values, and
-//! replace them with each of a list of others: numbers at the limits, numbers in other encodings, tuples
-//! nested as deeply as a key allows. The other cases are random.
+//! Three of four cases iterate over the elements that are stored, in keys and in values, and replace them
+//! with each of a list of others: numbers at the limits, numbers in other encodings, tuples nested as deeply
+//! as a key allows. The other cases are random.
 
 use bytes::Bytes;
 use foundationdb_tuple::pack;
 use shaketable_sim::seed::Stream;
 use shaketable_tx::{KEY_SIZE_LIMIT, KeyValue, VALUE_SIZE_LIMIT, nesting::first_length};
-use std::{collections::BTreeMap, fmt, ops::Range};
+use std::{collections::BTreeMap, fmt};
 
 /// A key and its value; `None` if the key is cleared.
 #[derive(Clone)]
-pub struct Write {
-    pub key: Bytes,
-    pub value: Option<Bytes>,
+pub(super) struct Write {
+    pub(super) key: Bytes,
+    pub(super) value: Option<Bytes>,
 }
 
 impl fmt::Display for Write {
@@ -36,7 +36,7 @@ fn shown(bytes: &[u8]) -> String {
     }
 }
 
-/// A row written by a layer: its key after the prefix of the space is a tuple.
+/// A stored row: the prefix of its space, and the rest of its key, which mostly is a tuple.
 #[derive(Clone)]
 struct Row {
     space: Bytes,
@@ -55,9 +55,9 @@ impl Row {
     }
 
     /// The elements of the value.
-    fn values(&self, has_tuples: bool) -> Vec<Vec<u8>> {
+    fn values(&self) -> Vec<Vec<u8>> {
         // Eight bytes are a number for atomic addition, even if they could be a tuple.
-        if has_tuples && self.value.len() != 8 { parts(&self.value) } else { words(&self.value) }
+        if self.value.len() == 8 { words(&self.value) } else { parts(&self.value) }
     }
 
     fn clear(&self) -> Write {
@@ -75,8 +75,8 @@ impl Row {
     }
 }
 
-/// The rows written by a layer, and the ways to damage them.
-pub struct Damages {
+/// Stored rows, and the ways to damage them.
+pub(super) struct Damages {
     spaces: Vec<Bytes>,
     /// Grouped by kind of row: a thousand rows of one kind are damaged as often as a single row of another
     /// kind.
@@ -84,45 +84,40 @@ pub struct Damages {
     /// The replacements: the kind of the row, whether the element is in the key, its index, and the new
     /// element.
     places: Vec<(usize, bool, usize, Vec<u8>)>,
-    has_tuples: bool,
 }
 
+/// How many elements of a key or a value are replaced: a long value is no reason to leave others alone.
+const MOST_PARTS: usize = 8;
+
 impl Damages {
-    /// The damages of `rows`, each in one of `spaces`; `has_tuples` specifies whether their values are
-    /// tuples.
-    pub fn new(rows: &[KeyValue], spaces: Vec<Bytes>, has_tuples: bool) -> Damages {
+    /// The damages of `rows`, of which there is at least one.
+    pub(super) fn new(rows: &[KeyValue]) -> Damages {
+        let spaces = spaces(rows);
         let mut kinds: BTreeMap<_, Vec<Row>> = BTreeMap::new();
         for row in rows {
-            let space = spaces.iter().filter(|space| row.key.starts_with(space)).max_by_key(|s| s.len());
-            let (space, tuple) = row.key.split_at(space.map_or(0, |space| space.len()));
-            let own = |bytes: &[u8]| Bytes::copy_from_slice(bytes);
-            let row = Row { space: own(space), tuple: own(tuple), value: row.value.clone() };
+            let space = spaces.get(&group(&row.key)).cloned().unwrap_or_default();
+            let row = Row { tuple: row.key.slice(space.len()..), space, value: row.value.clone() };
             kinds.entry(kind(&row)).or_default().push(row);
         }
         let kinds: Vec<Vec<Row>> = kinds.into_values().collect();
         let mut places = Vec::new();
         for (kind, rows) in kinds.iter().enumerate() {
-            for (is_key, parts) in [(true, parts(&rows[0].tuple)), (false, rows[0].values(has_tuples))] {
-                for (at, part) in parts.iter().enumerate() {
+            for (is_key, parts) in [(true, parts(&rows[0].tuple)), (false, rows[0].values())] {
+                for (at, part) in parts.iter().enumerate().take(MOST_PARTS) {
                     places.extend(others(part).into_iter().map(|other| (kind, is_key, at, other)));
                 }
             }
         }
-        Damages { spaces, kinds, places, has_tuples }
-    }
-
-    /// Enough cases to replace most elements with each replacement.
-    pub fn cases(&self) -> Range<u64> {
-        0..(self.places.len() as u64 * 4 / 3).clamp(200, 400)
+        Damages { spaces: spaces.into_values().collect(), kinds, places }
     }
 
     /// The writes of a case.
-    pub fn of(&self, case: u64, draws: &mut Stream) -> Vec<Write> {
+    pub(super) fn of(&self, case: u64, draws: &mut Stream) -> Vec<Write> {
         // A prime: consecutive cases are far apart, and all places are used in turn.
         const STEP: u64 = 7_919;
-        let mut writes = match case % 4 {
+        let mut writes = match case % 3 {
             0 => self.any(draws),
-            part => self.replaced(((case / 4 * 3 + part) * STEP) as usize % self.places.len(), draws),
+            part => self.replaced(((case / 3 * 2 + part) * STEP) as usize % self.places.len().max(1), draws),
         };
         for _ in 0..draws.below(3) {
             writes.extend(match draws.chance(0.3) {
@@ -143,9 +138,9 @@ impl Damages {
 
     /// Replaces an element.
     fn replaced(&self, place: usize, draws: &mut Stream) -> Vec<Write> {
-        let (kind, is_key, at, other) = &self.places[place];
+        let Some((kind, is_key, at, other)) = self.places.get(place) else { return self.any(draws) };
         let row = draws.pick(&self.kinds[*kind]);
-        let mut parts = if *is_key { parts(&row.tuple) } else { row.values(self.has_tuples) };
+        let mut parts = if *is_key { parts(&row.tuple) } else { row.values() };
         // A row of this kind may have fewer elements if its value has another type.
         if let Some(part) = parts.get_mut(*at) {
             *part = other.clone();
@@ -160,18 +155,19 @@ impl Damages {
     fn any(&self, draws: &mut Stream) -> Vec<Write> {
         let kind: &Vec<Row> = draws.pick(&self.kinds);
         let row = draws.pick(kind);
-        match draws.below(9) {
+        match draws.below(12) {
             0 => vec![row.clear()],
-            1..3 => {
-                let kind = if draws.chance(0.5) { kind } else { draws.pick::<Vec<Row>>(&self.kinds) };
+            // A row that leads to another one then leads elsewhere, or to itself.
+            1..6 => {
+                let kind = if draws.chance(0.7) { kind } else { draws.pick::<Vec<Row>>(&self.kinds) };
                 let other = draws.pick(kind);
                 let copied = row.set(other.value.to_vec());
                 if draws.chance(0.5) { vec![copied, other.set(row.value.to_vec())] } else { vec![copied] }
             }
-            3..5 => vec![row.set(changed(&row.value, draws))],
-            5 => vec![row.set(mostly_invalid(draws))],
-            6 => row.elsewhere(changed(&row.tuple, draws), draws),
-            7 if !row.tuple.is_empty() => {
+            6..8 => vec![row.set(changed(&row.value, draws))],
+            8 => vec![row.set(mostly_invalid(draws))],
+            9 => row.elsewhere(changed(&row.tuple, draws), draws),
+            10 if !row.tuple.is_empty() => {
                 let mut parts = parts(&row.tuple);
                 let at = draws.index(parts.len());
                 match draws.below(3) {
@@ -190,16 +186,50 @@ impl Damages {
     }
 }
 
-/// The kind of a row: its space, the types of its elements, and the first element if it is a text or a small
-/// number, by which most layers distinguish their rows.
-fn kind(row: &Row) -> (Bytes, Vec<u8>, Vec<u8>) {
+/// What the keys of a space have in common: the first element of a tuple. All other keys are one group.
+fn group(key: &[u8]) -> Vec<u8> {
+    elements(key).map_or_else(Vec::new, |elements| elements[0].clone())
+}
+
+/// The spaces of rows, by group: the longest prefix of all keys, in whole elements if they are tuples, that
+/// leaves something of each.
+fn spaces(rows: &[KeyValue]) -> BTreeMap<Vec<u8>, Bytes> {
+    let mut groups: BTreeMap<Vec<u8>, Vec<&Bytes>> = BTreeMap::new();
+    for row in rows {
+        groups.entry(group(&row.key)).or_default().push(&row.key);
+    }
+    let space = |keys: Vec<&Bytes>| {
+        let first = keys[0];
+        let common = |key: &&Bytes| {
+            let same = first.iter().zip(key.iter()).take_while(|(a, b)| a == b).count();
+            same.min(key.len().saturating_sub(1))
+        };
+        let common = keys.iter().map(common).min().unwrap_or(0);
+        let whole = elements(first).map_or(common, |elements| {
+            let ends = elements.iter().scan(0, |end, element| {
+                *end += element.len();
+                Some(*end)
+            });
+            ends.take_while(|end| *end <= common).last().unwrap_or(0)
+        });
+        first.slice(..whole)
+    };
+    groups.into_iter().map(|(group, keys)| (group, space(keys))).collect()
+}
+
+/// The kind of a row: its space, the types of its elements, the first element if it is a text or a small
+/// number, by which most layers distinguish their rows, and the last one if it is a text, which often names
+/// what the row has.
+fn kind(row: &Row) -> (Bytes, Vec<u8>, Vec<u8>, Vec<u8>) {
     let mut parts = parts(&row.tuple);
+    let code = |part: &Vec<u8>| part.first().map_or(0, |code| if is_integer(*code) { ZERO } else { *code });
+    let codes = parts.iter().map(code).collect();
+    let last = parts.pop_if(|last| last[0] == TEXT).unwrap_or_default();
     let tells = |first: &[u8]| first[0] == TEXT || (&[ZERO][..]..=&[ZERO + 1, 9]).contains(&first);
     if let Some(first) = parts.first_mut().filter(|first| !tells(first)) {
         first.truncate(1);
     }
-    let code = |part: &Vec<u8>| part.first().map_or(0, |code| if is_integer(*code) { ZERO } else { *code });
-    (row.space.clone(), parts.first().cloned().unwrap_or_default(), parts.iter().map(code).collect())
+    (row.space.clone(), parts.first().cloned().unwrap_or_default(), codes, last)
 }
 
 // Type codes of the tuple layer's specification (design/tuple.md).
@@ -213,18 +243,20 @@ fn is_integer(code: u8) -> bool {
     (0x0b..=0x1d).contains(&code)
 }
 
-/// The elements of a packed tuple; of anything else, its words.
-fn parts(packed: &[u8]) -> Vec<Vec<u8>> {
+/// The elements of a packed tuple with at least one; `None` for anything else.
+fn elements(packed: &[u8]) -> Option<Vec<Vec<u8>>> {
     let (mut parts, mut rest) = (Vec::new(), packed);
     while let Some(length) = first_length(rest).filter(|length| *length <= rest.len()) {
         let (first, behind) = rest.split_at(length);
         parts.push(first.to_vec());
         rest = behind;
     }
-    if rest.is_empty() && !parts.is_empty() {
-        return parts;
-    }
-    words(packed)
+    (rest.is_empty() && !parts.is_empty()).then_some(parts)
+}
+
+/// The elements of a packed tuple; of anything else, its words.
+fn parts(packed: &[u8]) -> Vec<Vec<u8>> {
+    elements(packed).unwrap_or_else(|| words(packed))
 }
 
 /// Numbers of eight bytes, after one byte if the length is not a multiple of eight.
@@ -327,5 +359,26 @@ fn mostly_invalid(draws: &mut Stream) -> Vec<u8> {
             draws.fill(&mut bytes);
             bytes
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn spaces_are_what_keys_begin_with() {
+        let row = |key: &[u8]| KeyValue { key: Bytes::copy_from_slice(key), value: Bytes::new() };
+        let keys = [
+            pack(&("a", 1, "x")),
+            pack(&("a", 1, "y", 2)),
+            pack(&("b", 7)),
+            pack(&("c",)),
+            b"rows/1".to_vec(),
+            b"rows/20".to_vec(),
+        ];
+        let found = spaces(&keys.iter().map(|key| row(key)).collect::<Vec<_>>());
+        let found: Vec<&[u8]> = found.values().map(|space| &space[..]).collect();
+        assert_eq!(found, [b"rows/", &pack(&("a", 1))[..], &pack(&("b",)), b""]);
     }
 }

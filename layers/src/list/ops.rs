@@ -136,7 +136,7 @@ impl List {
             && let Some(id) = link
         {
             if !met.insert(id.clone()) {
-                panic!("a cycle");
+                return Err(Error::Cycle(id));
             }
             if nodes.len() == MAX_WALK {
                 return Err(Error::WalkTooLong(MAX_WALK));

@@ -3,7 +3,7 @@
 //! FoundationDB's client checks most of them only at commit, where the error does not identify the write that
 //! was too large.
 
-use crate::{KEY_SIZE_LIMIT, VALUE_SIZE_LIMIT};
+use crate::{KEY_SIZE_LIMIT, VALUE_SIZE_LIMIT, show};
 
 /// The maximum size of a transaction: the bytes of its keys, values and conflict ranges together
 /// (`TRANSACTION_SIZE_LIMIT` in `fdbclient/ClientKnobs.cpp`).
@@ -71,14 +71,14 @@ pub fn key(key: &[u8]) -> Result<(), TooLarge> {
 pub fn key_below(prefix: &[u8], bytes: usize) -> Result<(), TooLarge> {
     match prefix.len() + bytes {
         ..=KEY_SIZE_LIMIT => Ok(()),
-        bytes => Err(TooLarge::Key { key: preview(prefix), bytes, limit: KEY_SIZE_LIMIT }),
+        bytes => Err(TooLarge::Key { key: show::raw(prefix), bytes, limit: KEY_SIZE_LIMIT }),
     }
 }
 
 /// Refuses a value of more than `limit` bytes; the error shows its key.
 pub fn value_up_to(limit: usize, key: &[u8], value: &[u8]) -> Result<(), TooLarge> {
     match value.len() {
-        bytes if bytes > limit => Err(TooLarge::Value { key: preview(key), bytes, limit }),
+        bytes if bytes > limit => Err(TooLarge::Value { key: show::raw(key), bytes, limit }),
         _ => Ok(()),
     }
 }
@@ -106,12 +106,6 @@ pub fn clear(begin: &[u8], end: &[u8]) -> usize {
     const MUTATION: usize = 44;
     const RANGE: usize = 24;
     MUTATION + RANGE + 2 * (begin.len() + end.len())
-}
-
-/// The first bytes of a key in printable form.
-fn preview(key: &[u8]) -> String {
-    let cut = &key[..key.len().min(48)];
-    format!("\"{}{}\"", cut.escape_ascii(), if cut.len() < key.len() { "…" } else { "" })
 }
 
 #[cfg(test)]

@@ -340,7 +340,9 @@ impl<W: Workload> Shake<W> {
             }
         }
         if self.trace {
-            text += &format!("transcript: {}\n", write("trace", runner::run(&plan, true).transcript));
+            let history = runner::run(&plan, true).history;
+            let transcript = history.as_deref().map_or_else(String::new, text::transcript);
+            text += &format!("transcript: {}\n", write("trace", transcript));
         }
         let test = std::thread::current().name().unwrap_or_default().to_owned();
         text + &replay_line(seed, &Started::now(), &test)

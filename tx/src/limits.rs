@@ -118,7 +118,7 @@ mod tests {
         let long = key(&[b'k'; KEY_SIZE_LIMIT + 1]).unwrap_err();
         assert_eq!(
             long.to_string(),
-            format!("a key of 10001 bytes exceeds the limit of 10000: \"{}…\"", "k".repeat(48))
+            format!("a key of 10001 bytes exceeds the limit of 10000: \"{}… (10001 bytes)\"", "k".repeat(64))
         );
         let large = row(b"k\0", &[0; VALUE_SIZE_LIMIT + 1]).unwrap_err();
         assert_eq!(

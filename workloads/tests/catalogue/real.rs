@@ -1,6 +1,5 @@
 //! Runs that can observe only their own client, with the simulated cluster in place of a real one.
 
-use crate::cluster::{self, Machine};
 use bytes::Bytes;
 use shaketable::{Workload, finding::Verdict};
 use shaketable::{
@@ -17,6 +16,7 @@ use shaketable_sim::{
 };
 use shaketable_tx::{AnyDatabase, Database, Error, Isolation, RangeOption, Transaction};
 use shaketable_workloads::catalogue::*;
+use shaketable_workloads_shared::cluster::{self, Machine};
 use std::time::Duration;
 
 fn site() -> Site {

@@ -9,8 +9,6 @@
 mod allocations;
 mod bytes;
 mod calls;
-#[path = "../cluster/mod.rs"]
-mod cluster;
 #[path = "../surface/mod.rs"]
 mod surface;
 
@@ -49,6 +47,7 @@ use shaketable_tx::{
     self as tx, Database, Isolation, KeyValue, RangeOption, Transaction,
     once::{Session, Slots},
 };
+use shaketable_workloads_shared::cluster;
 use std::{
     future::Future,
     panic::{AssertUnwindSafe, catch_unwind},

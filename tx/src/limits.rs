@@ -3,7 +3,7 @@
 //! FoundationDB's client checks most of them only at commit, where the error does not identify the write that
 //! was too large.
 
-use crate::{KEY_SIZE_LIMIT, VALUE_SIZE_LIMIT, show};
+use crate::{KEY_SIZE_LIMIT, VALUE_SIZE_LIMIT};
 
 /// The maximum size of a transaction: the bytes of its keys, values and conflict ranges together
 /// (`TRANSACTION_SIZE_LIMIT` in `fdbclient/ClientKnobs.cpp`).
@@ -71,14 +71,14 @@ pub fn key(key: &[u8]) -> Result<(), TooLarge> {
 pub fn key_below(prefix: &[u8], bytes: usize) -> Result<(), TooLarge> {
     match prefix.len() + bytes {
         ..=KEY_SIZE_LIMIT => Ok(()),
-        bytes => Err(TooLarge::Key { key: show::raw(prefix), bytes, limit: KEY_SIZE_LIMIT }),
+        bytes => Err(TooLarge::Key { key: preview(prefix), bytes, limit: KEY_SIZE_LIMIT }),
     }
 }
 
 /// Refuses a value of more than `limit` bytes; the error shows its key.
 pub fn value_up_to(limit: usize, key: &[u8], value: &[u8]) -> Result<(), TooLarge> {
     match value.len() {
-        bytes if bytes > limit => Err(TooLarge::Value { key: show::raw(key), bytes, limit }),
+        bytes if bytes > limit => Err(TooLarge::Value { key: preview(key), bytes, limit }),
         _ => Ok(()),
     }
 }
@@ -108,6 +108,12 @@ pub fn clear(begin: &[u8], end: &[u8]) -> usize {
     MUTATION + RANGE + 2 * (begin.len() + end.len())
 }
 
+/// The first bytes of a key in printable form, which event hashes contain: it is shorter than `show::raw`.
+fn preview(key: &[u8]) -> String {
+    let cut = &key[..key.len().min(48)];
+    format!("\"{}{}\"", cut.escape_ascii(), if cut.len() < key.len() { "…" } else { "" })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -118,7 +124,7 @@ mod tests {
         let long = key(&[b'k'; KEY_SIZE_LIMIT + 1]).unwrap_err();
         assert_eq!(
             long.to_string(),
-            format!("a key of 10001 bytes exceeds the limit of 10000: \"{}… (10001 bytes)\"", "k".repeat(64))
+            format!("a key of 10001 bytes exceeds the limit of 10000: \"{}…\"", "k".repeat(48))
         );
         let large = row(b"k\0", &[0; VALUE_SIZE_LIMIT + 1]).unwrap_err();
         assert_eq!(

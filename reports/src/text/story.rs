@@ -56,8 +56,8 @@ pub fn story(history: &RunHistory) -> String {
     text
 }
 
-/// Tells everything that happened in a run, by time: operations, every read and write of their transactions and of
-/// the setup's, how they ended, and the events of the cluster.
+/// Tells everything that happened in a run, by time: operations, every read and write of their transactions
+/// and of the setup's, how they ended, and the events of the cluster.
 pub fn transcript(history: &RunHistory) -> String {
     let writers = Writers::of(history);
     let who = |client: Option<u16>| client.map_or_else(|| "setup".to_owned(), |n| format!("client {n}"));

@@ -358,8 +358,8 @@ impl Connection {
             match call.await {
                 Ok(Ok(answer)) => return Ok(answer),
                 Ok(Err(WRONG_SHARD_SERVER)) => return Err(ReadFailure::WrongShard),
-                // Only this error is a reason to ask another one (`checkAndProcessResult` of FoundationDB's load
-                // balancing): of a version that is in the future every replica would make the caller wait.
+                // Only this error is a reason to ask another one (`checkAndProcessResult` of FoundationDB's
+                // load balancing): for a version of the future each of them would make the caller wait.
                 Ok(Err(e @ Error::PROCESS_BEHIND)) => failed = Some(e),
                 Ok(Err(e)) => return Err(ReadFailure::Failed(e)),
                 Err(Broken) => {}

@@ -13,8 +13,8 @@ pub const CLUSTER: &[Class] = &[Class::Controller, Class::Stateless, Class::Log,
 pub const ALL_MACHINES: &[Class] =
     &[Class::Controller, Class::Stateless, Class::Log, Class::Storage, Class::Client];
 
-/// A strike that has begun, and the machines that there were then. Machines come and go with the databases that a
-/// program opens and closes; the end of a strike must concern those that its beginning did.
+/// A strike that has begun, and the machines that there were then. Machines come and go with the databases
+/// that a program opens and closes; the end of a strike must concern those that its beginning did.
 pub struct Struck {
     strike: Strike,
     machines: Vec<(NodeId, Class)>,

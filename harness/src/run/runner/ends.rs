@@ -1,5 +1,5 @@
-//! How attempts at transactions and operations ended, in words: with what the log knows of a commit whose client
-//! does not know it, and with the write that refused a commit.
+//! How attempts at transactions and operations ended, in words: with what the log knows of a commit whose
+//! client does not know it, and with the write that refused a commit.
 
 use crate::{describe::erased::AnyValue, describe::workload::Outcome, judge::Truth};
 use bytes::Bytes;

@@ -64,7 +64,9 @@ pub fn transcript(history: &RunHistory) -> String {
     let mut entries: Vec<(u64, String, Vec<String>)> = Vec::new();
     for event in &history.events {
         let who = if event.kind == EventKind::Fault { "fault" } else { "cluster" };
-        entries.push((event.at, who.to_owned(), vec![of_event(event)]));
+        let client = event.client.filter(|_| event.kind == EventKind::Fault);
+        let place = client.map_or_else(String::new, |client| format!(" at client {client}"));
+        entries.push((event.at, who.to_owned(), vec![of_event(event) + &place]));
     }
     for OperationEntry { client, index, call, called, .. } in &history.operations {
         entries.push((*called, who(Some(*client)), vec![format!("operation {index} begins: {call}")]));
@@ -402,7 +404,7 @@ fn of_call(call: &CallEntry, id: u32, writers: &Writers<'_>) -> Option<String> {
             Some(format!("    reads{snapshot} {}: no reply", call.at))
         }
         (Access::Get, [row]) => Some(format!("    reads{snapshot} {} = {}", call.at, found(row))),
-        (Access::GetKey, [row]) => Some(format!("    finds{snapshot} the key {}: {}", row.key, call.at)),
+        (Access::GetKey, [row]) => Some(format!("    resolves{snapshot} {} to {}", call.at, row.key)),
         (Access::GetRange, rows) => {
             let shared: Vec<&RowEntry> =
                 rows.iter().filter(|row| row.shared || is_witness(&row.key)).collect();

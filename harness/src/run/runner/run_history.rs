@@ -575,6 +575,47 @@ mod tests {
     }
 
     #[test]
+    fn calls_say_their_limits_and_leave_out_the_offsets_of_versionstamps() {
+        let mut story = Story::default();
+        let Call::GetRange { begin, end, isolation, answer, .. } = range("a", "c", &[]) else {
+            unreachable!()
+        };
+        let atomic = |key: &'static [u8], operand: &'static [u8], op| {
+            Call::Write(Mutation::Atomic(Bytes::from_static(key), Bytes::from_static(operand), op))
+        };
+        story.attempt(
+            1,
+            vec![
+                range("a", "c", &[]),
+                Call::GetRange { begin, end, limit: 2, reverse: true, isolation, answer },
+                atomic(b"key\x03\0\0\0", b"value", MutationType::SetVersionstampedKey),
+                atomic(b"key", b"value\x05\0\0\0", MutationType::SetVersionstampedValue),
+                atomic(b"key", b"val", MutationType::SetVersionstampedValue),
+                atomic(b"key", b"operand", MutationType::ByteMax),
+            ],
+        );
+        let machine = |_| String::new();
+        let recorded = Recorded { history: &story.history, events: &[], ended: 20, machine: &machine };
+        let told = of_entries(Vec::new(), &Named, &recorded);
+        let calls = told.transactions[0].calls.iter();
+        let shown = |call: &CallEntry| {
+            let value = call.rows.first().and_then(|row| row.value.clone()).unwrap_or_default();
+            format!("{} {value}", call.at)
+        };
+        assert_eq!(
+            calls.map(shown).collect::<Vec<_>>(),
+            [
+                "\"a\" to \"c\" ",
+                "\"a\" to \"c\", at most 2, reverse ",
+                "\"key\" \"value\"",
+                "\"key\" \"value\"",
+                "\"key\" \"val\"",
+                "\"key\" \"operand\"",
+            ]
+        );
+    }
+
+    #[test]
     fn what_became_of_a_transaction_is_told() {
         let told = told();
         let fates: Vec<_> = told.transactions.iter().map(|tx| (tx.client, tx.fate, tx.version)).collect();

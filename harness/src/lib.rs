@@ -13,8 +13,6 @@ mod tell;
 
 #[cfg(any(feature = "embedded", feature = "fdb-client"))]
 pub use describe::foundationdb;
-#[cfg(feature = "state-machine")]
-pub use describe::state_machine;
 pub use describe::{
     erased,
     invariants::{self, Guarded, Invariants},

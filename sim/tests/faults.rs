@@ -5,10 +5,11 @@ use shaketable_sim::{
     client::SimDatabase,
     cluster::Cluster,
     config::ClusterConfig,
-    faults::{self, Dosage, Family, FaultPlan, Strike, catalogue},
+    faults::{self, Dosage, Family, FaultPlan, Strike, Struck, catalogue},
     ids::ClientId,
     rt::{self, MILLISECOND, SECOND},
     seed::{Seed, Stream},
+    trace::Kind,
     world::{Class, World},
 };
 use shaketable_tx::{Database, Isolation, RangeOption, Result, Transaction, TransactionOption};
@@ -167,6 +168,33 @@ fn a_run_frees_its_world_though_a_strike_is_still_to_come() {
     assert!(world.upgrade().is_none());
 }
 
+/// A program opens databases, each with a machine of its own, while another one is paused.
+#[test]
+fn the_end_of_a_strike_concerns_the_machines_of_its_beginning() {
+    for target in 0..20 {
+        let mut plan = FaultPlan::default();
+        let (at, duration) = (MILLISECOND, 5 * MILLISECOND);
+        plan.strikes.push(Strike { at, family: Family::Pause, target, other: 1, duration, amount: 1.0 });
+        let events = rt::simulate(Seed(1), async move {
+            let world = World::new(Seed(1), config(), &plan, true);
+            let cluster = Cluster::start(world.clone()).await;
+            world.faults.switch(true);
+            faults::begin(&world, &plan);
+            world.clock.sleep(2 * MILLISECOND).await;
+            for _ in 0..3 {
+                world.add_machine(Class::Client, "client", |_, _| async {});
+            }
+            world.clock.sleep(10 * MILLISECOND).await;
+            let events = world.trace.take();
+            cluster.shutdown().await;
+            events
+        });
+        let of = |kind| events.iter().filter(move |e| e.kind == kind).map(|e| e.node).collect::<Vec<_>>();
+        assert_eq!(of(Kind::Pause).len(), 1);
+        assert_eq!(of(Kind::Resume), of(Kind::Pause), "target {target}");
+    }
+}
+
 #[test]
 fn a_strike_without_a_victim_is_not_counted() {
     let config = ClusterConfig { storage_servers: 2, ..config() };
@@ -175,6 +203,7 @@ fn a_strike_without_a_victim_is_not_counted() {
         for family in catalogue().filter(|f| !matches!(f.family(), Family::Locked | Family::ShortLifetime)) {
             let strike =
                 Strike { at: 0, family: family.family(), target: 0, other: 1, duration: 1, amount: 0.5 };
+            let strike = Struck::now(&world, strike);
             assert!(!family.strike(&world, &strike), "{} has nobody to strike", family.family().name());
         }
     });

@@ -34,6 +34,7 @@ pub mod points;
 pub mod read;
 pub mod real;
 mod run;
+pub mod show;
 mod turns;
 mod types;
 

@@ -108,7 +108,7 @@ pub fn clear(begin: &[u8], end: &[u8]) -> usize {
     MUTATION + RANGE + 2 * (begin.len() + end.len())
 }
 
-/// The first bytes of a key in printable form.
+/// The first bytes of a key in printable form, which event hashes contain: it is shorter than `show::raw`.
 fn preview(key: &[u8]) -> String {
     let cut = &key[..key.len().min(48)];
     format!("\"{}{}\"", cut.escape_ascii(), if cut.len() < key.len() { "…" } else { "" })

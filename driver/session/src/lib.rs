@@ -50,7 +50,6 @@ mod fault_windows;
 mod host;
 mod inbox;
 pub mod journal;
-mod keys;
 mod load;
 pub mod output;
 mod pending;

@@ -1,9 +1,6 @@
 //! The report of a run: what the cluster did, and which errors and unknown results the program received.
 
-use crate::{
-    keys,
-    settings::{Settings, profile_name},
-};
+use crate::settings::{Settings, profile_name};
 use shaketable_sim::{
     faults::Family,
     history::{Attempt, Call, History, Reported},
@@ -13,7 +10,7 @@ use shaketable_sim::{
     trace::Event,
     world::World,
 };
-use shaketable_tx::Error;
+use shaketable_tx::{Error, show};
 use std::{collections::BTreeMap, fmt};
 
 /// How many writes of an unknown result, and how many keys of conflicts, are listed.
@@ -152,7 +149,7 @@ impl Tally {
         let mut keys: Vec<_> = self.conflicts.iter().collect();
         keys.sort_by_key(|(_, times)| std::cmp::Reverse(**times));
         keys.truncate(LISTED);
-        keys.into_iter().map(|(range, times)| (keys::show_range(&range.begin, &range.end), *times)).collect()
+        keys.into_iter().map(|(range, times)| (show::range(&range.begin, &range.end), *times)).collect()
     }
 }
 
@@ -197,9 +194,9 @@ fn unknown(id: AttemptId, attempt: &Attempt, error: Error, is_committed: bool) -
 
 fn describe(mutation: &Mutation) -> String {
     match mutation {
-        Mutation::Set(key, _) => format!("set {}", keys::show(key)),
-        Mutation::ClearRange(range) => format!("clear {}", keys::show_range(&range.begin, &range.end)),
-        Mutation::Atomic(key, _, operation) => format!("{operation:?} {}", keys::show(key)),
+        Mutation::Set(key, _) => format!("set {}", show::key(key)),
+        Mutation::ClearRange(range) => format!("clear {}", show::range(&range.begin, &range.end)),
+        Mutation::Atomic(key, _, operation) => format!("{operation:?} {}", show::key(key)),
     }
 }
 

@@ -191,7 +191,7 @@ fn the_counter_of_the_examples_counts_twice_after_an_unknown_result_that_committ
         let committed = unknown.lines().filter(|line| line.ends_with(", and it is committed")).count();
         assert_eq!(count, 20 + committed, "{report}");
         wrong += usize::from(count > 20);
-        named += unknown.lines().filter(|line| *line == "    Add counter").count();
+        named += unknown.lines().filter(|line| *line == "    Add \"counter\"").count();
     }
     assert!(wrong > 2 && named >= wrong, "{wrong} runs count wrong, {named} unknown results are named");
 }

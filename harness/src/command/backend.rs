@@ -139,7 +139,7 @@ pub mod real {
     use crate::{
         judge::finding::{Finding, Kind},
         run::plan::Demands,
-        run::real::{Conditions, RunError, Site},
+        run::real::{self, Conditions, RunError, Site},
         run::runner::RunResult,
     };
     use futures::{
@@ -318,7 +318,8 @@ pub mod real {
             let bug = demands.bug.as_ref().map_or(String::new(), |bug| format!("{bug}/"));
             let site = self.site.below(&format!("{}/{bug}{}", entry.name(), seed.0));
             let open = || self.network.open(&self.file);
-            match entry.run_on(&open, &site, seed, demands, Conditions::new(self.keep, stop)) {
+            let performed = entry.run_on(&open, &site, seed, demands, Conditions::new(self.keep, stop));
+            match real::run(performed) {
                 Ok(result) => Some(result),
                 Err(RunError::Interrupted) => None,
                 Err(error) => {

@@ -7,9 +7,11 @@ use crate::{
     describe::workload::Bug,
     judge::finding::{Finding, Kind, Verdict},
     run::plan::{self, Demands, PlanError},
+    run::real,
     run::runner::{Observation, Observer, RunResult},
     search::shrink::{Progress, Shrunk, Size},
 };
+use futures::future::{LocalBoxFuture, ready};
 use serde::Deserialize;
 use serde_json::json;
 use shaketable_reports::Counters;
@@ -99,15 +101,15 @@ impl Entry for Fake {
         observer(&Observation { history: &History::default(), done: &[Vec::new()] });
         self.run(seed, demands, false)
     }
-    fn run_on(
+    fn run_on<'a>(
         &self,
-        _open: crate::run::real::Open<'_>,
-        _site: &crate::run::real::Site,
+        _open: real::Open<'a>,
+        _site: &'a real::Site,
         seed: Seed,
         demands: &Demands,
-        _conditions: crate::run::real::Conditions<'_>,
-    ) -> Result<RunResult, crate::run::real::RunError> {
-        Ok(self.run(seed, demands, false))
+        _conditions: real::Conditions<'a>,
+    ) -> LocalBoxFuture<'a, Result<RunResult, real::RunError>> {
+        Box::pin(ready(Ok(self.run(seed, demands, false))))
     }
     fn plan(&self, seed: Seed, demands: &Demands) -> String {
         json!({

@@ -33,6 +33,8 @@ pub fn replay(arguments: &ReplayArguments) -> Result<Conclusion, Refusal> {
         Some(seed) => from_seed(arguments, seed, &backend)?,
         None => from_file(arguments)?,
     };
+    let transcript = (arguments.trace == Some(Trace::Operations))
+        .then(|| result.history.as_deref().map_or_else(String::new, text::transcript));
     if outputs.has_page() {
         report.history = result.history.take();
         report.plan = serde_json::from_str(&plan).ok();
@@ -40,14 +42,12 @@ pub fn replay(arguments: &ReplayArguments) -> Result<Conclusion, Refusal> {
             outputs.advice = advise::for_page(&outputs, [entry.as_ref()], 1, &Interrupt::default());
         }
     }
-    match arguments.trace {
-        None => {}
-        Some(Trace::Operations) => output::print(&format!("{}\n", result.transcript))?,
-        Some(Trace::Cluster) => {
-            let events =
-                result.trace.iter().fold(String::new(), |events, event| events + &format!("{event}\n"));
-            output::print(&(events + "\n"))?;
-        }
+    if let Some(transcript) = transcript {
+        output::print(&format!("{transcript}\n"))?;
+    }
+    if arguments.trace == Some(Trace::Cluster) {
+        let events = result.trace.iter().fold(String::new(), |events, event| events + &format!("{event}\n"));
+        output::print(&(events + "\n"))?;
     }
     let outcome = report.verdict.outcome();
     let printed = text::replay(&report, program().commit);

@@ -12,7 +12,7 @@ use futures::{TryFutureExt, future::BoxFuture};
 use parking_lot::Mutex;
 use shaketable_tx::{
     AnyTransaction, ConflictRangeType, Error, Isolation, KeySelector, MappedBatch, MutationType, RangeBatch,
-    RangeOption, Result, RetryError, Transaction, TransactionOption, Turns, always, key_after,
+    RangeOption, Result, RetryError, Transaction, TransactionOption, Turns, always, key_after, show,
 };
 use std::{
     fmt::{Debug, Display},
@@ -111,8 +111,8 @@ impl<T: Transaction> Checked<T> {
         let wrote = self.wrote.get();
         always!(
             wrote.is_none(),
-            "{what:?} is refused ({refusal}), and has written \"{}\"",
-            wrote.map(|key| key.escape_ascii().to_string()).unwrap_or_default()
+            "{what:?} is refused ({refusal}), and has written {}",
+            wrote.map(|key| show::key(key)).unwrap_or_default()
         );
     }
 
@@ -171,8 +171,7 @@ fn key(key: &[u8]) -> Span {
 }
 
 fn show_span(span: Option<&Span>) -> String {
-    span.map(|(begin, end)| format!("\"{}\" to \"{}\"", begin.escape_ascii(), end.escape_ascii()))
-        .unwrap_or_default()
+    span.map(|(begin, end)| show::range(begin, end)).unwrap_or_default()
 }
 
 impl<T: Transaction> Transaction for Checked<T> {

@@ -13,8 +13,6 @@ pub mod models;
 pub(crate) mod pass_on;
 pub mod sessions;
 pub mod specimen;
-#[cfg(feature = "state-machine")]
-pub mod state_machine;
 pub mod strategies;
 pub(crate) mod strict;
 pub mod waiting;

@@ -4,7 +4,7 @@
 //! the attempts of such operations with the writes of other clients' transactions, regardless of when they
 //! happened.
 
-use super::{Judgement, Truth, show};
+use super::{Judgement, Truth};
 use crate::{
     describe::erased::{AnyValue, AnyWorkload},
     judge::finding::{Objection, Witness},
@@ -15,7 +15,7 @@ use shaketable_sim::{
     ids::AttemptId,
     proto::{KeyRange, Mutation},
 };
-use shaketable_tx::key_after;
+use shaketable_tx::{key_after, show};
 use std::collections::BTreeMap;
 
 /// Judges the attempts of the operations that the workload calls conflict-free.
@@ -72,12 +72,11 @@ fn conflicts(
                 .find(|(range, other, ..)| *other != client && range.intersects(read));
             if let Some((range, other, theirs, by)) = met {
                 let message = format!(
-                    "{} reads {} to {} serializably, and {} writes {}: they can conflict, and promise not to",
+                    "{} reads {} serializably, and {} writes {}: they can conflict, and promise not to",
                     describe(client, operation),
-                    show(&read.begin),
-                    show(&read.end),
+                    show::range(&read.begin, &read.end),
                     describe(*other, *theirs),
-                    show(&range.begin),
+                    show::key(&range.begin),
                 );
                 let witness = Witness {
                     operations: vec![(client, operation), (*other, *theirs)],

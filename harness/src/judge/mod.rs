@@ -22,7 +22,7 @@ mod witnesses;
 pub(crate) use shaketable_sim::judges::writes;
 pub use shaketable_sim::judges::{
     Evidence, Judge, Judgement, Keyspace, KnownCommit, Replica, Timeline, Truth, convergent, durable,
-    real_time, serializable, show,
+    real_time, serializable,
 };
 pub use snapshot::Snapshot;
 pub(crate) use witness::observed;

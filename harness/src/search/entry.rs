@@ -10,6 +10,7 @@ use crate::{
     search::foreign::{Foreign, Memory, Wrong},
     search::shrink::{Progress, Shrunk, shrink_plan},
 };
+use futures::future::LocalBoxFuture;
 use shaketable_sim::{config::ClusterBug, seed::Seed};
 use std::{marker::PhantomData, ops::Range};
 
@@ -31,15 +32,15 @@ pub trait Entry: Send + Sync {
     fn run(&self, seed: Seed, demands: &Demands, keep_trace: bool) -> RunResult;
     /// Draws the plan of a seed and performs it. `observer` sees the run at its end.
     fn observe(&self, seed: Seed, demands: &Demands, observer: Observer<'_>) -> RunResult;
-    /// Draws the plan of a seed and performs it on a real cluster.
-    fn run_on(
+    /// Draws the plan of a seed. The future performs it on a real cluster; [`real::run`] takes it.
+    fn run_on<'a>(
         &self,
-        open: real::Open<'_>,
-        site: &real::Site,
+        open: real::Open<'a>,
+        site: &'a real::Site,
         seed: Seed,
         demands: &Demands,
-        conditions: real::Conditions<'_>,
-    ) -> Result<RunResult, real::RunError>;
+        conditions: real::Conditions<'a>,
+    ) -> LocalBoxFuture<'a, Result<RunResult, real::RunError>>;
     /// The plan of a seed as a repro file.
     fn plan(&self, seed: Seed, demands: &Demands) -> String;
     /// A summary of the plan of a seed, in a few lines.
@@ -102,15 +103,16 @@ impl<W: Workload> Entry for Of<W> {
     fn observe(&self, seed: Seed, demands: &Demands, observer: Observer<'_>) -> RunResult {
         runner::observe(&Plan::draw::<W>(seed, demands), observer)
     }
-    fn run_on(
+    fn run_on<'a>(
         &self,
-        open: real::Open<'_>,
-        site: &real::Site,
+        open: real::Open<'a>,
+        site: &'a real::Site,
         seed: Seed,
         demands: &Demands,
-        conditions: real::Conditions<'_>,
-    ) -> Result<RunResult, real::RunError> {
-        real::run(&site.drawn(|| Plan::draw::<W>(seed, demands)), open, site, conditions)
+        conditions: real::Conditions<'a>,
+    ) -> LocalBoxFuture<'a, Result<RunResult, real::RunError>> {
+        let plan = site.drawn(|| Plan::draw::<W>(seed, demands));
+        Box::pin(async move { real::perform(&plan, open, site, conditions).await })
     }
     fn plan(&self, seed: Seed, demands: &Demands) -> String {
         Plan::draw::<W>(seed, demands).to_json()

@@ -340,7 +340,9 @@ impl<W: Workload> Shake<W> {
             }
         }
         if self.trace {
-            text += &format!("transcript: {}\n", write("trace", runner::run(&plan, true).transcript));
+            let history = runner::run(&plan, true).history;
+            let transcript = history.as_deref().map_or_else(String::new, text::transcript);
+            text += &format!("transcript: {}\n", write("trace", transcript));
         }
         text + &replay_line_now(seed)
     }

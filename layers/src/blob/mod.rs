@@ -1,4 +1,5 @@
-//! Blobs: byte strings of any length, stored in chunks, which can be read and changed in part or as a whole.
+//! Blobs: byte strings of any length, read and changed in part or as a whole; uploads beyond the 10 MB and 5
+//! seconds of a transaction, by parts and one switch.
 //!
 //! # Promise
 //!

@@ -1,4 +1,5 @@
-//! Counters: numbers that many clients change concurrently.
+//! Counters that many clients change concurrently: single, or split over many keys, with changes that keep a
+//! bound.
 //!
 //! # Promise
 //!

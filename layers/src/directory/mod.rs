@@ -1,4 +1,5 @@
-//! Directories: paths of names that are mapped to short prefixes, to keep keys short.
+//! Directories: paths of names that are mapped to short prefixes, byte-compatible with the official directory
+//! layer, with its moves, its partitions and its high-contention allocator.
 //!
 //! The format is that of the official directory layer, version 1.0.0: each can read what the other writes.
 //!

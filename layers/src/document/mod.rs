@@ -1,5 +1,5 @@
-//! JSON documents with ids: each leaf is a separate key-value pair, so that any part of a document is one
-//! range read.
+//! JSON documents with ids, read, replaced, merged and patched as a whole or by path: each leaf is a separate
+//! key-value pair, so that any part of a document is one range read.
 //!
 //! # Promise
 //!

@@ -1,4 +1,5 @@
-//! Keys in a custom order: encodings that the tuple layer does not have, and a map that uses them.
+//! Keys in a custom order: fixed-length integers and collated text, which the tuple layer does not have, and
+//! a map that uses them.
 //!
 //! # Promise
 //!

@@ -1,4 +1,4 @@
-//! Entities with attributes, and relationships between them.
+//! Entities with attributes, and relationships between them whose cardinalities are enforced.
 //!
 //! # Promise
 //!

@@ -1,4 +1,5 @@
-//! A nested keyspace: one value made of objects, lists and leaves, with one key for each leaf.
+//! A nested keyspace: one value made of objects, lists and leaves, with one key for each leaf, so that any
+//! subtree is one range read.
 //!
 //! # Promise
 //!

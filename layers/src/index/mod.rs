@@ -1,5 +1,5 @@
-//! A table of records with secondary indexes, including covering indexes that answer lookups without reading
-//! the records.
+//! A table of records with secondary indexes, read by key and by range of keys, including covering indexes
+//! that answer lookups without reading the records.
 //!
 //! # Promise
 //!

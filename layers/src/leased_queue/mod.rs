@@ -1,5 +1,5 @@
-//! A first-in, first-out queue whose items are processed under a lease and removed when they are
-//! acknowledged.
+//! A first-in, first-out queue whose items are processed under a lease: claimed at least once, acknowledged
+//! at most once.
 //!
 //! A worker [claims](LeasedQueue::claim) the first item, works, [renews](LeasedQueue::renew) the lease if the
 //! work takes long, and [acknowledges](LeasedQueue::acknowledge) the item. If the worker dies, the lease

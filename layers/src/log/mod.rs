@@ -1,4 +1,5 @@
-//! A log: entries in the order in which their transactions committed.
+//! A log: entries in the order in which their transactions committed, scanned from a stamp, and followed with
+//! a watch.
 //!
 //! # Promise
 //!

@@ -1,4 +1,4 @@
-//! A double-ended queue of byte strings with integer priorities.
+//! A double-ended queue of byte strings with integer priorities, first in, first out within a priority.
 //!
 //! # Promise
 //!

@@ -1,4 +1,4 @@
-//! A first-in, first-out queue of byte strings, in either of two orders.
+//! A first-in, first-out queue of byte strings, by index or in commit order.
 //!
 //! # Promise
 //!

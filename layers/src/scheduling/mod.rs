@@ -1,8 +1,9 @@
-//! Class scheduling: students, and classes with a limited number of seats, at most five classes per student.
+//! Class scheduling, the application of FoundationDB's tutorial: students, and classes with a limited number
+//! of seats, at most five classes per student.
 //!
-//! The application of FoundationDB's class scheduling tutorial. The functions of [`Scheduling`] run within a
-//! transaction and can be combined ([`switch`](Scheduling::switch) is a drop and a sign-up in one step).
-//! Through a session of [`once`](crate::once) they take effect exactly once.
+//! The functions of [`Scheduling`] run within a transaction and can be combined
+//! ([`switch`](Scheduling::switch) is a drop and a sign-up in one step). Through a session of
+//! [`once`](crate::once) they take effect exactly once.
 //!
 //! # Promise
 //!

@@ -1,4 +1,5 @@
-//! A first-in, first-out queue for a large number of concurrent dequeues.
+//! A first-in, first-out queue for a large number of concurrent dequeues, which do not conflict on the first
+//! item.
 //!
 //! All dequeues of a plain [`queue`](crate::queue) compete for the same first item, so that about one
 //! succeeds per round trip. In this queue, a dequeue that conflicts with others does not retry: it registers

@@ -1,5 +1,5 @@
 //! Vectors: elements at consecutive indexes, with a size; elements can be appended, popped, scanned and
-//! truncated.
+//! truncated, and holes have a default.
 //!
 //! # Promise
 //!

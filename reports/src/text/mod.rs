@@ -22,7 +22,7 @@ pub use self::{
     explore::explore,
     regressions::regressions,
     run::{failure, replay},
-    story::story,
+    story::{story, transcript},
     sweep::sweep,
     table::{Align, Table},
 };

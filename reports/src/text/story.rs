@@ -8,7 +8,8 @@
 
 use super::plural;
 use crate::history::{
-    Access, CallEntry, EventKind, Fate, OperationEntry, RowEntry, RunHistory, TransactionEntry, WitnessEntry,
+    Access, CallEntry, EventEntry, EventKind, Fate, OperationEntry, RowEntry, RunHistory, TransactionEntry,
+    WitnessEntry,
 };
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -53,6 +54,61 @@ pub fn story(history: &RunHistory) -> String {
     }
     text += &difference(&history.witness);
     text
+}
+
+/// Tells everything that happened in a run, by time: operations, every read and write of their transactions
+/// and of the setup's, how they ended, and the events of the cluster.
+pub fn transcript(history: &RunHistory) -> String {
+    let writers = Writers::of(history);
+    let who = |client: Option<u16>| client.map_or_else(|| "setup".to_owned(), |n| format!("client {n}"));
+    let mut entries: Vec<(u64, String, Vec<String>)> = Vec::new();
+    for event in &history.events {
+        let who = if event.kind == EventKind::Fault { "fault" } else { "cluster" };
+        let client = event.client.filter(|_| event.kind == EventKind::Fault);
+        let place = client.map_or_else(String::new, |client| format!(" at client {client}"));
+        entries.push((event.at, who.to_owned(), vec![of_event(event) + &place]));
+    }
+    for OperationEntry { client, index, call, called, .. } in &history.operations {
+        entries.push((*called, who(Some(*client)), vec![format!("operation {index} begins: {call}")]));
+    }
+    for tx in &history.transactions {
+        let operation = tx.operation.map_or_else(String::new, |index| format!(" of operation {index}"));
+        let mut lines = vec![format!("  attempt {}{operation}, {}", tx.id, version(tx))];
+        lines.extend(tx.calls.iter().flat_map(|call| every_row(call, tx.id, &writers)));
+        lines.push(format!("    => {}{}", tx.end, later(tx)));
+        entries.push((tx.ended, who(tx.client), lines));
+    }
+    for OperationEntry { client, index, returned, outcome, .. } in &history.operations {
+        let at = returned.unwrap_or(history.ended);
+        entries.push((at, who(Some(*client)), vec![format!("operation {index} {outcome}")]));
+    }
+    // A stable sort: at equal times an operation begins, then its attempts end, then it returns.
+    entries.sort_by_key(|(at, ..)| *at);
+    let mut text = String::new();
+    for (at, who, lines) in entries {
+        for (number, line) in lines.iter().enumerate() {
+            text += &match number {
+                0 => format!("{:>11.6} s  {who:<10}  {line}\n", at as f64 / 1e9),
+                _ => format!("{:27}{line}\n", ""),
+            };
+        }
+    }
+    text
+}
+
+/// A call with all rows that are known of it.
+fn every_row(call: &CallEntry, id: u32, writers: &Writers<'_>) -> Vec<String> {
+    if call.access != Access::GetRange || call.rows.is_empty() {
+        return of_call(call, id, writers).into_iter().collect();
+    }
+    let rows = plural(call.rows.len() as u64 + call.more, "row", "rows");
+    let snapshot = if call.snapshot { " (snapshot)" } else { "" };
+    let mut lines = vec![format!("    reads{snapshot} {}: {rows}", call.at)];
+    lines.extend(call.rows.iter().map(|row| format!("        {} = {}", row.key, found(row, id, writers))));
+    if call.more > 0 {
+        lines.push(format!("        … {}", plural(call.more, "more row", "more rows")));
+    }
+    lines
 }
 
 /// What the judge expected and what it found, one below the other.
@@ -153,7 +209,7 @@ fn brief(text: &str) -> String {
         if !is_kept {
             shown.push('…');
             // It was cut before.
-            rest = ["...", "…"].iter().find_map(|cut| rest.strip_prefix(cut)).unwrap_or(rest);
+            rest = rest.strip_prefix('…').unwrap_or(rest);
         }
     }
     shown
@@ -202,17 +258,25 @@ fn cells(history: &RunHistory, shows: impl Fn(&TransactionEntry) -> bool) -> Vec
         if event.client.is_some_and(|client| !clients.contains(&client)) {
             continue;
         }
-        let lasted = event.until.map_or_else(String::new, |until| {
-            format!(", for {} ms", milliseconds(until.saturating_sub(event.at)))
-        });
-        let place = match (&event.machine, event.kind, event.client) {
-            (Some(machine), EventKind::Fault, None) => format!(" at {machine}"),
-            _ => String::new(),
-        };
-        let lines = vec![format!("! {}{place}{lasted}", event.text)];
+        let lines = vec![format!("! {}", of_event(event))];
         cells.push(Cell { at: event.at, client: event.client, lines });
     }
     cells
+}
+
+/// An event, with the machine where a fault struck unless it is a client's, and how long it lasted.
+fn of_event(event: &EventEntry) -> String {
+    if event.kind == EventKind::Act {
+        return format!("-- {} --", event.text);
+    }
+    let lasted = event.until.map_or_else(String::new, |until| {
+        format!(", for {} ms", milliseconds(until.saturating_sub(event.at)))
+    });
+    let place = match (&event.machine, event.kind, event.client) {
+        (Some(machine), EventKind::Fault, None) => format!(" at {machine}"),
+        _ => String::new(),
+    };
+    format!("{}{place}{lasted}", event.text)
 }
 
 /// Who wrote, in words, by transaction, and the keys that the judge points at.
@@ -251,18 +315,25 @@ impl Writers<'_> {
 }
 
 fn transaction(tx: &TransactionEntry, is_witness: bool, writers: &Writers<'_>) -> Vec<String> {
-    let at = tx.read_version.map_or_else(|| "no read version".to_owned(), |at| format!("at version {at}"));
     let mark = if is_witness { "* " } else { "  " };
-    let mut lines = vec![format!("{mark}attempt {}, {at}", tx.id)];
+    let mut lines = vec![format!("{mark}attempt {}, {}", tx.id, version(tx))];
     lines.extend(calls(tx, is_witness, writers));
-    let late = match (tx.fate, tx.durable) {
+    lines.push(format!("  => {}{}", tx.end, later(tx)));
+    lines
+}
+
+fn version(tx: &TransactionEntry) -> String {
+    tx.read_version.map_or_else(|| "no read version".to_owned(), |at| format!("at version {at}"))
+}
+
+/// How long after its client gave it up a commit became durable.
+fn later(tx: &TransactionEntry) -> String {
+    match (tx.fate, tx.durable) {
         (Fate::UnknownCommitted | Fate::DroppedCommitted, Some(durable)) if durable > tx.ended => {
             format!(" {} ms later", milliseconds(durable - tx.ended))
         }
         _ => String::new(),
-    };
-    lines.push(format!("  => {}{late}", tx.end));
-    lines
+    }
 }
 
 /// The reads and writes of a transaction that matter, and all writes of a witness as far as there is room.
@@ -318,20 +389,22 @@ impl LeftOut {
     }
 }
 
+/// The value of a row, and who had written it.
+fn found(row: &RowEntry, id: u32, writers: &Writers<'_>) -> String {
+    row.value.as_deref().unwrap_or("nothing").to_owned() + &writers.named(row, id)
+}
+
 /// A read or a write; `None` for a read of a range of which no row matters.
 fn of_call(call: &CallEntry, id: u32, writers: &Writers<'_>) -> Option<String> {
     let is_witness = |key: &String| writers.witness.contains(key.as_str());
     let snapshot = if call.snapshot { " (snapshot)" } else { "" };
-    let found = |row: &RowEntry| match &row.value {
-        Some(value) => value.clone() + &writers.named(row, id),
-        None => "nothing".to_owned() + &writers.named(row, id),
-    };
+    let found = |row: &RowEntry| found(row, id, writers);
     match (call.access, &call.rows[..]) {
         (access, _) if access.is_read() && !call.answered => {
             Some(format!("    reads{snapshot} {}: no reply", call.at))
         }
         (Access::Get, [row]) => Some(format!("    reads{snapshot} {} = {}", call.at, found(row))),
-        (Access::GetKey, [row]) => Some(format!("    finds{snapshot} the key {}", row.key)),
+        (Access::GetKey, [row]) => Some(format!("    resolves{snapshot} {} to {}", call.at, row.key)),
         (Access::GetRange, rows) => {
             let shared: Vec<&RowEntry> =
                 rows.iter().filter(|row| row.shared || is_witness(&row.key)).collect();
@@ -367,7 +440,7 @@ mod tests {
         assert_eq!(brief(&format!("\"{}b\"    1", "a".repeat(7))), "\"aaa…b\"    1");
         assert_eq!(brief("ääääää"), "ääääää");
         assert_eq!(brief(&format!("a{}b", "😀".repeat(7))), "a😀😀😀…b");
-        assert_eq!(brief("1000000000 xxxxxxx... (7 bytes)"), "1000000000 xxx… (7 bytes)");
+        assert_eq!(brief("1000000000 xxxxxxx… (7 bytes)"), "1000000000 xxx… (7 bytes)");
     }
 
     /// A transaction that reads a key, and writes a shared one between two that nobody else touches.

@@ -1,8 +1,13 @@
 //! Texts on single runs: replays and stories.
 
-use crate::samples::small::{COMMIT, document, history, run, shrunk, violated};
+use crate::samples::{
+    pages,
+    small::{COMMIT, document, history, run, shrunk, violated},
+};
 use insta::assert_snapshot;
-use shaketable_reports::{Access, Body, CallEntry, Fate, OperationEntry, RunReport, Verdict, json, text};
+use shaketable_reports::{
+    Access, Body, CallEntry, Fate, OperationEntry, RowEntry, RunReport, Verdict, json, text,
+};
 
 #[test]
 fn a_replay_that_passed() {
@@ -33,6 +38,41 @@ fn a_story_of_many_clients_has_no_columns() {
         many.operations.push(operation);
     }
     assert_snapshot!(text::story(&many));
+}
+
+#[test]
+fn a_transcript_shows_operations_all_calls_of_their_attempts_and_faults_by_time() {
+    let mut whole = pages::history();
+    let row = |key: &str, value: Option<&str>, writer| RowEntry {
+        key: format!("(\"{key}\",)"),
+        value: value.map(str::to_owned),
+        writer,
+        shared: false,
+    };
+    let call = |access, at: &str, rows| CallEntry {
+        access,
+        at: at.into(),
+        rows,
+        answered: true,
+        ..CallEntry::default()
+    };
+    let pair = || vec![row("a", Some("1"), Some(0)), row("b", Some("2"), Some(6))];
+    whole.transactions[4].calls.extend([
+        CallEntry { answered: false, ..call(Access::Get, "(\"a\",)", Vec::new()) },
+        call(Access::Get, "(\"c\",)", vec![row("c", None, Some(3))]),
+        call(Access::GetKey, "after (\"a\",)", vec![row("b", None, None)]),
+        call(Access::GetRange, "(\"a\",) to (\"c\",)", Vec::new()),
+        CallEntry { snapshot: true, ..call(Access::GetRange, "(\"a\",) to (\"c\",)", pair()) },
+        CallEntry { more: 3, ..call(Access::GetRange, "(\"a\",) to (\"z\",), reverse", pair()) },
+        call(Access::Set, "(\"a\",)", vec![row("a", Some("2"), None)]),
+        call(Access::Clear, "(\"a\",) to (\"c\",)", Vec::new()),
+        CallEntry {
+            atomic: "Add".into(),
+            ..call(Access::Atomic, "(\"a\",)", vec![row("a", Some("1"), None)])
+        },
+        call(Access::Watch, "(\"a\",)", Vec::new()),
+    ]);
+    assert_snapshot!(text::transcript(&whole));
 }
 
 #[test]

@@ -358,7 +358,9 @@ impl Connection {
             match call.await {
                 Ok(Ok(answer)) => return Ok(answer),
                 Ok(Err(WRONG_SHARD_SERVER)) => return Err(ReadFailure::WrongShard),
-                Ok(Err(e @ (Error::PROCESS_BEHIND | Error::FUTURE_VERSION))) => failed = Some(e),
+                // Only this error is a reason to ask another one (`checkAndProcessResult` of FoundationDB's
+                // load balancing): for a version of the future each of them would make the caller wait.
+                Ok(Err(e @ Error::PROCESS_BEHIND)) => failed = Some(e),
                 Ok(Err(e)) => return Err(ReadFailure::Failed(e)),
                 Err(Broken) => {}
             }

@@ -1,6 +1,9 @@
 //! A client dies during an operation, and is followed by another incarnation.
 
-use super::{Dosage, Family, FaultFamily, Strike, victims};
+use super::{
+    Dosage, Family, FaultFamily,
+    victims::{self, Struck},
+};
 use crate::world::{Class, World};
 use std::sync::Arc;
 
@@ -21,8 +24,8 @@ impl FaultFamily for ClientDeath {
     fn dosage(&self) -> Dosage {
         Dosage::Timed { strikes: 1..6, lasts: 1..500, amount: 0.0..1.0 }
     }
-    fn strike(&self, world: &Arc<World>, strike: &Strike) -> bool {
-        match victims::one(world, &[Class::Client], strike) {
+    fn strike(&self, world: &Arc<World>, strike: &Struck) -> bool {
+        match victims::one(&[Class::Client], strike) {
             Some(victim) if world.is_up(victim) => {
                 world.kill(victim);
                 true
@@ -30,8 +33,8 @@ impl FaultFamily for ClientDeath {
             _ => false,
         }
     }
-    fn end(&self, world: &Arc<World>, strike: &Strike) {
-        if let Some(victim) = victims::one(world, &[Class::Client], strike) {
+    fn end(&self, world: &Arc<World>, strike: &Struck) {
+        if let Some(victim) = victims::one(&[Class::Client], strike) {
             world.start(victim);
         }
     }

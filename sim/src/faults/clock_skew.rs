@@ -1,15 +1,18 @@
 //! A machine's clock is inaccurate: it jumps forward, or runs slowly. It never runs backwards, like a
 //! monotonic clock.
 
-use super::{Dosage, Family, FaultFamily, Strike, victims};
+use super::{
+    Dosage, Family, FaultFamily,
+    victims::{self, Struck},
+};
 use crate::{rt::MILLISECOND, world::World};
 use std::sync::Arc;
 
 /// The family. The amount is the number of seconds ahead, negative for late.
 pub struct ClockSkew;
 
-fn set(world: &World, strike: &Strike, seconds: f64) -> bool {
-    let Some(victim) = victims::one(world, victims::ALL_MACHINES, strike) else { return false };
+fn set(world: &World, strike: &Struck, seconds: f64) -> bool {
+    let Some(victim) = victims::one(victims::ALL_MACHINES, strike) else { return false };
     world.set_skew(victim, (seconds * 1e3) as i64 * MILLISECOND as i64);
     true
 }
@@ -27,10 +30,10 @@ impl FaultFamily for ClockSkew {
     fn dosage(&self) -> Dosage {
         Dosage::Timed { strikes: 1..4, lasts: 100..3_000, amount: -60.0..60.0 }
     }
-    fn strike(&self, world: &Arc<World>, strike: &Strike) -> bool {
+    fn strike(&self, world: &Arc<World>, strike: &Struck) -> bool {
         set(world, strike, strike.amount)
     }
-    fn end(&self, world: &Arc<World>, strike: &Strike) {
+    fn end(&self, world: &Arc<World>, strike: &Struck) {
         set(world, strike, 0.0);
     }
 }

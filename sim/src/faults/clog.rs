@@ -1,6 +1,9 @@
 //! Messages between two machines are delayed, in one direction or both.
 
-use super::{Dosage, Family, FaultFamily, Strike, victims};
+use super::{
+    Dosage, Family, FaultFamily,
+    victims::{self, Struck},
+};
 use crate::world::World;
 use std::sync::Arc;
 
@@ -20,8 +23,8 @@ impl FaultFamily for Clog {
     fn dosage(&self) -> Dosage {
         Dosage::Timed { strikes: 1..6, lasts: 5..1_500, amount: 0.0..1.0 }
     }
-    fn strike(&self, world: &Arc<World>, strike: &Strike) -> bool {
-        let Some((from, to)) = victims::two(world, victims::ALL_MACHINES, strike) else { return false };
+    fn strike(&self, world: &Arc<World>, strike: &Struck) -> bool {
+        let Some((from, to)) = victims::two(victims::ALL_MACHINES, strike) else { return false };
         let until = world.clock.now() + strike.duration;
         world.net.clog(from, to, until);
         if strike.amount > 0.5 {

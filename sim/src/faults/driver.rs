@@ -1,13 +1,13 @@
 //! Applies a plan's faults at their times, and ends all faults.
 
-use super::{FaultPlan, Strike, catalogue, order};
+use super::{FaultPlan, Strike, catalogue, order, victims::Struck};
 use crate::{
     ids::NodeId,
     rt::Nanos,
     trace::Kind,
     world::{Class, World},
 };
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
 /// Starts applying faults: the plan's times count from now, and no fault occurs once faults are switched off.
 pub fn begin(world: &Arc<World>, plan: &FaultPlan) {
@@ -19,28 +19,39 @@ pub fn begin(world: &Arc<World>, plan: &FaultPlan) {
     }
     let from = world.clock.now();
     // Starts and ends in time order; at the same instant, ends come first.
-    let mut moments: Vec<(Nanos, bool, Strike)> = Vec::new();
-    for strike in &plan.strikes {
-        moments.push((from + strike.at, true, strike.clone()));
-        moments.push((from + strike.at + strike.duration, false, strike.clone()));
+    let mut moments: Vec<(Nanos, bool, usize)> = Vec::new();
+    for (number, strike) in plan.strikes.iter().enumerate() {
+        moments.push((from + strike.at, true, number));
+        moments.push((from + strike.at + strike.duration, false, number));
     }
-    moments.sort_by_key(|(at, begins, strike)| (*at, *begins, strike.family));
-    world.spawn(drive(world.clone(), moments));
+    moments.sort_by_key(|(at, begins, number)| (*at, *begins, plan.strikes[*number].family));
+    world.spawn(drive(world.clone(), plan.strikes.clone(), moments));
 }
 
-async fn drive(world: Arc<World>, moments: Vec<(Nanos, bool, Strike)>) {
-    for (at, begins, strike) in moments {
+async fn drive(world: Arc<World>, strikes: Vec<Strike>, moments: Vec<(Nanos, bool, usize)>) {
+    let mut begun: BTreeMap<usize, Struck> = BTreeMap::new();
+    for (at, begins, number) in moments {
         world.clock.sleep_until(at).await;
         if !world.faults.are_on() {
             return;
         }
+        let strike = match begins {
+            true => Struck::now(&world, strikes[number].clone()),
+            false => match begun.remove(&number) {
+                Some(struck) => struck,
+                None => continue,
+            },
+        };
         let Some(family) = catalogue().find(|f| f.family() == strike.family) else { continue };
         if !begins {
             family.end(&world, &strike);
-        } else if family.strike(&world, &strike) {
+            continue;
+        }
+        if family.strike(&world, &strike) {
             world.faults.count(strike.family);
             world.event(NodeId(0), Kind::Fault, strike.family as u64, u64::from(strike.target));
         }
+        begun.insert(number, strike);
     }
 }
 

@@ -1,6 +1,6 @@
 //! Families of faults, and how a seed determines their dosage.
 
-use super::{Family, Profile, Strike};
+use super::{Family, Profile, Strike, victims::Struck};
 use crate::{
     rt::{MILLISECOND, Nanos},
     seed::Stream,
@@ -29,13 +29,13 @@ pub trait FaultFamily: Sync {
 
     /// Applies the fault. Returns whether it changed anything; only then is it counted. A family with a rate
     /// is evaluated at each opportunity instead and does nothing here.
-    fn strike(&self, world: &Arc<World>, strike: &Strike) -> bool {
+    fn strike(&self, world: &Arc<World>, strike: &Struck) -> bool {
         let _ = (world, strike);
         false
     }
 
     /// Ends the effect of [`strike`](FaultFamily::strike) after its duration.
-    fn end(&self, world: &Arc<World>, strike: &Strike) {
+    fn end(&self, world: &Arc<World>, strike: &Struck) {
         let _ = (world, strike);
     }
 }

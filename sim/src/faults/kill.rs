@@ -1,6 +1,9 @@
 //! A machine of the cluster is killed in its current state and comes back.
 
-use super::{Dosage, Family, FaultFamily, Strike, victims};
+use super::{
+    Dosage, Family, FaultFamily,
+    victims::{self, Struck},
+};
 use crate::world::World;
 use std::sync::Arc;
 
@@ -25,12 +28,12 @@ impl FaultFamily for Kill {
     fn dosage(&self) -> Dosage {
         Dosage::Timed { strikes: 1..4, lasts: 50..2_000, amount: 0.0..1.0 }
     }
-    fn strike(&self, world: &Arc<World>, strike: &Strike) -> bool {
-        let machines = victims::machines(world, victims::CLUSTER);
+    fn strike(&self, world: &Arc<World>, strike: &Struck) -> bool {
+        let machines = strike.machines(victims::CLUSTER);
         if machines.iter().filter(|n| !world.is_up(**n)).count() >= MOST_DOWN {
             return false;
         }
-        match victims::one(world, victims::CLUSTER, strike) {
+        match victims::one(victims::CLUSTER, strike) {
             Some(victim) if world.is_up(victim) => {
                 world.kill(victim);
                 true
@@ -38,8 +41,8 @@ impl FaultFamily for Kill {
             _ => false,
         }
     }
-    fn end(&self, world: &Arc<World>, strike: &Strike) {
-        if let Some(victim) = victims::one(world, victims::CLUSTER, strike) {
+    fn end(&self, world: &Arc<World>, strike: &Struck) {
+        if let Some(victim) = victims::one(victims::CLUSTER, strike) {
             world.start(victim);
         }
     }

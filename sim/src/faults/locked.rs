@@ -1,6 +1,6 @@
 //! An operator locks the database for a while.
 
-use super::{Dosage, Family, FaultFamily, Strike};
+use super::{Dosage, Family, FaultFamily, victims::Struck};
 use crate::world::World;
 use std::sync::Arc;
 
@@ -20,11 +20,11 @@ impl FaultFamily for Locked {
     fn dosage(&self) -> Dosage {
         Dosage::Timed { strikes: 1..3, lasts: 10..800, amount: 0.0..1.0 }
     }
-    fn strike(&self, world: &Arc<World>, _: &Strike) -> bool {
+    fn strike(&self, world: &Arc<World>, _: &Struck) -> bool {
         world.tunables.set_locked(true);
         true
     }
-    fn end(&self, world: &Arc<World>, _: &Strike) {
+    fn end(&self, world: &Arc<World>, _: &Struck) {
         world.tunables.set_locked(false);
     }
 }

@@ -40,6 +40,7 @@ pub use dropped_operation::Cut;
 pub use family::{Dosage, FaultFamily};
 pub(crate) use order::Turn;
 pub use order::{COMEBACK, Death, LONGEST_HOLD, Request, Requests, Step};
+pub use victims::Struck;
 
 use crate::{
     ids::ClientId,

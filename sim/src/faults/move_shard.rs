@@ -1,6 +1,6 @@
 //! A shard moves to another team of storage servers.
 
-use super::{Dosage, Family, FaultFamily, Strike};
+use super::{Dosage, Family, FaultFamily, victims::Struck};
 use crate::{seed::Seed, world::World};
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ impl FaultFamily for MoveShard {
     fn dosage(&self) -> Dosage {
         Dosage::Timed { strikes: 1..6, lasts: 1..2, amount: 0.0..1.0 }
     }
-    fn strike(&self, world: &Arc<World>, strike: &Strike) -> bool {
+    fn strike(&self, world: &Arc<World>, strike: &Struck) -> bool {
         let mut servers: Vec<u16> = (0..world.config.storage_servers).collect();
         Seed(u64::from(strike.other)).stream("team").shuffle(&mut servers);
         servers.truncate(usize::from(world.config.replicas.max(1)));

@@ -1,6 +1,9 @@
 //! Some machines cannot reach the others.
 
-use super::{Dosage, Family, FaultFamily, Strike, victims};
+use super::{
+    Dosage, Family, FaultFamily,
+    victims::{self, Struck},
+};
 use crate::{ids::NodeId, seed::Seed, world::World};
 use std::sync::Arc;
 
@@ -8,16 +11,16 @@ use std::sync::Arc;
 pub struct Partition;
 
 /// The two sides: drawn only from the strike, so that its end restores the same links.
-fn side(world: &World, strike: &Strike) -> (Vec<NodeId>, Vec<NodeId>) {
-    let mut nodes = victims::machines(world, victims::ALL_MACHINES);
+fn sides(strike: &Struck) -> (Vec<NodeId>, Vec<NodeId>) {
+    let mut nodes = strike.machines(victims::ALL_MACHINES);
     Seed(u64::from(strike.target)).stream("partition").shuffle(&mut nodes);
     let few = ((nodes.len() as f64 * strike.amount) as usize).clamp(1, nodes.len().max(1));
     let many = nodes.split_off(few.min(nodes.len()));
     (nodes, many)
 }
 
-fn set(world: &World, strike: &Strike, cut: bool) -> bool {
-    let (few, many) = side(world, strike);
+fn set(world: &World, strike: &Struck, cut: bool) -> bool {
+    let (few, many) = sides(strike);
     for a in &few {
         for b in &many {
             world.net.cut(*a, *b, cut);
@@ -41,10 +44,10 @@ impl FaultFamily for Partition {
     fn dosage(&self) -> Dosage {
         Dosage::Timed { strikes: 1..3, lasts: 20..1_500, amount: 0.05..0.5 }
     }
-    fn strike(&self, world: &Arc<World>, strike: &Strike) -> bool {
+    fn strike(&self, world: &Arc<World>, strike: &Struck) -> bool {
         set(world, strike, true)
     }
-    fn end(&self, world: &Arc<World>, strike: &Strike) {
+    fn end(&self, world: &Arc<World>, strike: &Struck) {
         set(world, strike, false);
     }
 }

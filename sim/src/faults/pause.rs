@@ -1,6 +1,9 @@
 //! A machine stops for a while, like a process that is paging or being debugged.
 
-use super::{Dosage, Family, FaultFamily, Strike, victims};
+use super::{
+    Dosage, Family, FaultFamily,
+    victims::{self, Struck},
+};
 use crate::world::World;
 use std::sync::Arc;
 
@@ -21,8 +24,8 @@ impl FaultFamily for Pause {
     fn dosage(&self) -> Dosage {
         Dosage::Timed { strikes: 1..4, lasts: 5..1_500, amount: 0.0..1.0 }
     }
-    fn strike(&self, world: &Arc<World>, strike: &Strike) -> bool {
-        match victims::one(world, victims::ALL_MACHINES, strike) {
+    fn strike(&self, world: &Arc<World>, strike: &Struck) -> bool {
+        match victims::one(victims::ALL_MACHINES, strike) {
             Some(victim) if world.is_up(victim) => {
                 world.pause(victim);
                 true
@@ -30,8 +33,8 @@ impl FaultFamily for Pause {
             _ => false,
         }
     }
-    fn end(&self, world: &Arc<World>, strike: &Strike) {
-        if let Some(victim) = victims::one(world, victims::ALL_MACHINES, strike) {
+    fn end(&self, world: &Arc<World>, strike: &Struck) {
+        if let Some(victim) = victims::one(victims::ALL_MACHINES, strike) {
             world.resume(victim);
         }
     }

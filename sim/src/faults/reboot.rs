@@ -1,6 +1,9 @@
 //! Every machine of the cluster restarts at once.
 
-use super::{Dosage, Family, FaultFamily, Strike, victims};
+use super::{
+    Dosage, Family, FaultFamily,
+    victims::{self, Struck},
+};
 use crate::world::World;
 use std::sync::Arc;
 
@@ -21,12 +24,12 @@ impl FaultFamily for Reboot {
     fn dosage(&self) -> Dosage {
         Dosage::Timed { strikes: 1..2, lasts: 1..500, amount: 0.0..1.0 }
     }
-    fn strike(&self, world: &Arc<World>, _: &Strike) -> bool {
-        let machines = victims::machines(world, victims::CLUSTER);
+    fn strike(&self, world: &Arc<World>, strike: &Struck) -> bool {
+        let machines = strike.machines(victims::CLUSTER);
         machines.iter().for_each(|node| world.kill(*node));
         !machines.is_empty()
     }
-    fn end(&self, world: &Arc<World>, _: &Strike) {
-        victims::machines(world, victims::CLUSTER).iter().for_each(|node| world.start(*node));
+    fn end(&self, world: &Arc<World>, strike: &Struck) {
+        strike.machines(victims::CLUSTER).iter().for_each(|node| world.start(*node));
     }
 }

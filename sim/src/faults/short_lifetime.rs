@@ -1,6 +1,6 @@
 //! Read versions live for a fraction of five seconds.
 
-use super::{Dosage, Family, FaultFamily, Strike};
+use super::{Dosage, Family, FaultFamily, victims::Struck};
 use crate::{proto::Version, world::World};
 use std::sync::Arc;
 
@@ -20,11 +20,11 @@ impl FaultFamily for ShortLifetime {
     fn dosage(&self) -> Dosage {
         Dosage::Timed { strikes: 1..3, lasts: 200..3_000, amount: 0.02..0.2 }
     }
-    fn strike(&self, world: &Arc<World>, strike: &Strike) -> bool {
+    fn strike(&self, world: &Arc<World>, strike: &Struck) -> bool {
         world.tunables.set_window((world.config.window as f64 * strike.amount) as Version);
         true
     }
-    fn end(&self, world: &Arc<World>, _: &Strike) {
+    fn end(&self, world: &Arc<World>, _: &Struck) {
         world.tunables.set_window(world.config.window);
     }
 }

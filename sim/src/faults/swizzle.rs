@@ -1,6 +1,9 @@
 //! Many machines are clogged one after another and unclogged in a different order.
 
-use super::{Dosage, Family, FaultFamily, Strike, victims};
+use super::{
+    Dosage, Family, FaultFamily,
+    victims::{self, Struck},
+};
 use crate::{seed::Seed, world::World};
 use std::sync::Arc;
 
@@ -20,12 +23,12 @@ impl FaultFamily for Swizzle {
     fn dosage(&self) -> Dosage {
         Dosage::Timed { strikes: 1..3, lasts: 50..1_000, amount: 0.1..0.66 }
     }
-    fn strike(&self, world: &Arc<World>, strike: &Strike) -> bool {
-        let mut nodes = victims::machines(world, victims::CLUSTER);
+    fn strike(&self, world: &Arc<World>, strike: &Struck) -> bool {
+        let mut nodes = strike.machines(victims::CLUSTER);
         let mut rng = Seed(u64::from(strike.target)).stream("swizzle");
         rng.shuffle(&mut nodes);
         nodes.truncate(((nodes.len() as f64 * strike.amount) as usize).max(1));
-        let everybody = victims::machines(world, victims::ALL_MACHINES);
+        let everybody = strike.machines(victims::ALL_MACHINES);
         let any = !nodes.is_empty();
         let step = strike.duration / (2 * nodes.len() as u64).max(1);
         let mut opening: Vec<u64> = (0..nodes.len() as u64).collect();

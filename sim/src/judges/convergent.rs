@@ -1,8 +1,9 @@
 //! Convergent: all replicas of a shard are identical.
 
-use super::{Evidence, Judgement, Replica, show};
+use super::{Evidence, Judgement, Replica};
 use super::{Objection, Witness};
 use bytes::Bytes;
+use shaketable_tx::show;
 
 /// Claims that all replicas of a shard are identical.
 pub fn judge(evidence: &Evidence<'_>) -> Judgement {
@@ -22,8 +23,8 @@ pub fn judge(evidence: &Evidence<'_>) -> Judgement {
                 "{} and {} differ at {} in the shard that begins at {}",
                 one.server,
                 other.server,
-                key.map_or_else(String::new, |key| show(key)),
-                show(&one.range.begin)
+                key.map_or_else(String::new, |key| show::key(key)),
+                show::key(&one.range.begin)
             );
             let witness = Witness {
                 keys: key.into_iter().cloned().collect(),
@@ -39,6 +40,6 @@ pub fn judge(evidence: &Evidence<'_>) -> Judgement {
 
 /// What a server has at a key.
 fn held(replica: &Replica, key: &Bytes) -> String {
-    let value = replica.rows.iter().find(|(one, _)| one == key).map(|(_, value)| show(value));
+    let value = replica.rows.iter().find(|(one, _)| one == key).map(|(_, value)| show::value(value));
     format!("{} has {}", replica.server, value.unwrap_or_else(|| "nothing".to_owned()))
 }

@@ -2,12 +2,13 @@
 //! was reported as not committed is, and the final keyspace is the replay of the log.
 
 use super::{
-    Evidence, Judgement, Keyspace, Replica, show,
+    Evidence, Judgement, Keyspace, Replica,
     writes::{END, Writes, written},
 };
 use super::{Objection, Witness};
 use crate::{history::Reported, proto::Version};
 use bytes::Bytes;
+use shaketable_tx::show;
 use std::collections::BTreeMap;
 
 /// Claims that every acknowledged commit is in the log, and that the final keyspace is the replay of the log.
@@ -146,7 +147,9 @@ fn differs(
     found: Option<Row<'_>>,
 ) -> Box<Objection> {
     let row = |row: Option<Row<'_>>| {
-        row.map_or("nothing".to_owned(), |(key, value)| format!("{} = {}", show(key), show(value)))
+        row.map_or("nothing".to_owned(), |(key, value)| {
+            format!("{} = {}", show::key(key), show::value(value))
+        })
     };
     let message =
         format!("{} has {} where the replay of the log has {}", replica.server, row(found), row(expected));

@@ -77,22 +77,3 @@ impl Judge {
         }
     }
 }
-
-/// A key or value in readable form: printable ASCII unchanged, other bytes escaped, truncated after 64 bytes.
-pub fn show(bytes: &[u8]) -> String {
-    let cut = &bytes[..bytes.len().min(64)];
-    let rest = if cut.len() < bytes.len() { format!("… ({} bytes)", bytes.len()) } else { String::new() };
-    format!("\"{}{rest}\"", cut.escape_ascii())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::show;
-
-    #[test]
-    fn bytes_are_shown_up_to_the_sixty_fourth() {
-        assert_eq!(show(b"a\xff"), r#""a\xff""#);
-        assert_eq!(show(&[b'x'; 64]), format!("\"{}\"", "x".repeat(64)));
-        assert_eq!(show(&[b'x'; 65]), format!("\"{}… (65 bytes)\"", "x".repeat(64)));
-    }
-}

@@ -6,7 +6,6 @@
 use super::{
     Evidence, Judgement,
     keyspace::{Keyspace, Undo},
-    show,
     writes::{LAST, Place, Writes},
 };
 use super::{Objection, Witness};
@@ -16,7 +15,7 @@ use crate::{
     proto::{KeyRange, LogEntry, LoggedTransaction, Mutation, Version},
 };
 use bytes::Bytes;
-use shaketable_tx::{Isolation, KeySelector, MutationType, key_after};
+use shaketable_tx::{Isolation, KeySelector, MutationType, key_after, show};
 
 /// Claims that every attempt read the state at its read version, and that the serializable reads of each
 /// committed transaction are valid in the state just before its commit.
@@ -280,16 +279,17 @@ fn compare(call: &Call, state: &Keyspace) -> Result<(), Box<Wrong>> {
         Call::Get { key, answer: Some(answer), .. } if !is_system(key) => {
             let holds = state.get(key);
             if holds != answer.as_ref() {
-                let value = |v: Option<&Bytes>| v.map_or("nothing".to_owned(), |v| show(v));
+                let value = |v: Option<&Bytes>| v.map_or("nothing".to_owned(), |v| show::value(v));
                 let (found, expected) = (value(answer.as_ref()), value(holds));
-                let message = format!("get {} returned {found}, but the state has {expected}", show(key));
+                let message =
+                    format!("get {} returned {found}, but the state has {expected}", show::key(key));
                 return Err(Wrong::new(message, &[key], expected, found));
             }
         }
         Call::GetKey { selector, answer: Some(answer), .. } if !is_system(&selector.key) => {
             let key = state.resolve(selector);
             if key != answer {
-                let (found, expected) = (show(answer), show(&key));
+                let (found, expected) = (show::key(answer), show::key(&key));
                 let message =
                     format!("get_key {selector:?} returned {found}, but the state resolves it to {expected}");
                 return Err(Wrong::new(message, &[&key, answer], expected, found));
@@ -298,8 +298,8 @@ fn compare(call: &Call, state: &Keyspace) -> Result<(), Box<Wrong>> {
         Call::GetRange { begin, end, limit, reverse, answer: Some((rows, more)), .. }
             if !is_system(&begin.key) && !is_system(&end.key) =>
         {
-            let range = || format!("{} to {}", show(&begin.key), show(&end.key));
-            let shown = |key: &Bytes, value: &Bytes| format!("{} = {}", show(key), show(value));
+            let range = || format!("{} to {}", show::key(&begin.key), show::key(&end.key));
+            let shown = |key: &Bytes, value: &Bytes| format!("{} = {}", show::key(key), show::value(value));
             let mut expected = state.range(begin, end, *reverse);
             for row in rows.iter() {
                 match expected.next() {
@@ -324,8 +324,12 @@ fn compare(call: &Call, state: &Keyspace) -> Result<(), Box<Wrong>> {
                 && (*limit == 0 || rows.len() < *limit)
                 && let Some((key, value)) = expected.next()
             {
-                let message =
-                    format!("range {} ended after {} rows and missed {}", range(), rows.len(), show(key));
+                let message = format!(
+                    "range {} ended after {} rows and missed {}",
+                    range(),
+                    rows.len(),
+                    show::key(key)
+                );
                 return Err(Wrong::new(message, &[key], shown(key, value), "no further row".to_owned()));
             }
         }

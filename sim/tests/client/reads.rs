@@ -62,6 +62,20 @@ fn reads_fail_as_the_contract_allows_and_the_commit_with_them() {
     }
 }
 
+/// The servers are not asked one after the other: each of them would wait for the version.
+#[test]
+fn a_version_of_the_future_fails_once_one_server_has_waited_for_it() {
+    let config = ClusterConfig { storage_servers: 3, replicas: 3, ..ClusterConfig::smallest() };
+    with_cluster(Seed(3), config, &[], |world, db| async move {
+        let tx = db.create_transaction().expect("a transaction");
+        tx.set_read_version(1 << 60);
+        let before = world.clock.now();
+        assert_eq!(tx.get(b"k", Isolation::Serializable).await, Err(Error::FUTURE_VERSION));
+        let waited = world.clock.now() - before;
+        assert!((SECOND..3 * SECOND / 2).contains(&waited), "{waited} ns");
+    });
+}
+
 #[test]
 fn one_row_batches_lose_no_row() {
     with(&[Family::OneRowBatches], |world, db| async move {

@@ -1,5 +1,4 @@
-//! Workloads over values, sequences and large objects: arrays, lists, vectors, counters, logs, blobs and
-//! their uploads, and the encoding of values.
+//! Workloads over values, sequences and large objects.
 
 pub mod array;
 pub mod blob;

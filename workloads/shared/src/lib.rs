@@ -1,6 +1,8 @@
 //! What several workloads of the catalogue share.
 
 pub mod beside;
+pub mod bounds;
+pub mod cluster;
 
 use bytes::Bytes;
 use foundationdb_tuple::{Subspace, Versionstamp};

@@ -7,61 +7,58 @@ pub mod api;
 pub mod contract;
 pub mod cycle;
 
-pub use shaketable_workloads_containers::{array, blob, counter, encoding, list, log, upload, vector};
-pub use shaketable_workloads_queues::{
-    bulk, leased_queue, priority_queue, queue, scheduling, session, staged_queue,
-};
-pub use shaketable_workloads_records::{
-    record, record_build, record_evolve, record_feed, record_query, record_rank,
-};
-pub use shaketable_workloads_tables::{
-    directory, document, entity, graph, hierarchy, index, multimap, table,
-};
+use shaketable_workloads_containers as containers;
+use shaketable_workloads_queues as queues;
+use shaketable_workloads_records as records;
+use shaketable_workloads_tables as tables;
 
-/// Every workload, in the order of `shaketable list`.
-#[cfg(not(test))]
-pub fn catalogue() -> Vec<Box<dyn Entry>> {
-    vec![
-        cycle::entry(),
-        api::entry(),
-        contract::entry(),
-        queue::entry(),
-        scheduling::entry(),
-        index::entry(),
-        array::entry(),
-        list::entry(),
-        vector::entry(),
-        graph::entry(),
-        entity::entry(),
-        blob::entry(),
-        upload::entry(),
-        multimap::entry(),
-        table::entry(),
-        directory::entry(),
-        hierarchy::entry(),
-        document::entry(),
-        priority_queue::entry(),
-        session::entry(),
-        staged_queue::entry(),
-        leased_queue::entry(),
-        bulk::entry(),
-        counter::entry(),
-        log::entry(),
-        encoding::entry(),
-        record::entry(),
-        record_rank::entry(),
-        record_feed::entry(),
-        record_query::entry(),
-        record_build::entry(),
-        record_evolve::entry(),
-    ]
+/// Names the workloads of the other crates here, and lists all, after those of this one.
+macro_rules! workloads {
+    ($($group:ident::$name:ident,)+) => {
+        $(pub use $group::$name;)+
+
+        /// Every workload, in the order of `shaketable list`.
+        ///
+        /// Unit tests run none: their build would generate the code of every workload once more.
+        pub fn catalogue() -> Vec<Box<dyn Entry>> {
+            #[cfg(test)]
+            return Vec::new();
+            #[cfg(not(test))]
+            vec![cycle::entry(), api::entry(), contract::entry(), $($name::entry()),+]
+        }
+    };
 }
 
-/// The workloads of the unit tests, which run none: their build would generate the code of every workload
-/// once more.
-#[cfg(test)]
-pub fn catalogue() -> Vec<Box<dyn Entry>> {
-    Vec::new()
+workloads! {
+    queues::queue,
+    queues::scheduling,
+    tables::index,
+    containers::array,
+    containers::list,
+    containers::vector,
+    tables::graph,
+    tables::entity,
+    containers::blob,
+    containers::upload,
+    tables::multimap,
+    tables::table,
+    tables::directory,
+    tables::hierarchy,
+    tables::document,
+    queues::priority_queue,
+    queues::session,
+    queues::staged_queue,
+    queues::leased_queue,
+    queues::bulk,
+    containers::counter,
+    containers::log,
+    containers::encoding,
+    records::record,
+    records::record_rank,
+    records::record_feed,
+    records::record_query,
+    records::record_build,
+    records::record_evolve,
 }
 
 /// The entry with this name.

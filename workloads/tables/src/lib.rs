@@ -1,4 +1,4 @@
-//! Workloads over indexes, multimaps, tables, graphs, entities, documents, hierarchies and directories.
+//! Workloads over indexes, tables, documents and directories.
 
 pub mod directory;
 pub mod document;

@@ -3,8 +3,6 @@
 
 mod advise;
 mod bugs;
-#[path = "../cluster/mod.rs"]
-mod cluster;
 mod conformance;
 mod explore;
 mod list;

@@ -205,22 +205,52 @@ fn append_help(reference: &mut String, path: &[&str]) {
     }
 }
 
+/// Fails unless this is what a page of the book contains. Writes it first if `UPDATE_BOOK` is set.
+fn assert_written(page: &str, text: &str) {
+    let path = root().join("docs/src").join(page);
+    if env::var_os("UPDATE_BOOK").is_some() {
+        fs::write(&path, text).expect("written");
+    }
+    let written = read(&path);
+    // Not as one comparison, which would print both.
+    let differs = text.lines().zip(written.lines()).find(|(one, other)| one != other);
+    assert!(
+        text == written,
+        "docs/src/{page} is not what the sources say, from {differs:?} on: run\n\
+         UPDATE_BOOK=1 cargo test -p shaketable-workloads --test command book::"
+    );
+}
+
 #[test]
 fn the_reference_is_what_the_command_says_of_itself() {
-    let page = root().join("docs/src/reference.md");
-    let written = read(&page);
+    let written = read(&root().join("docs/src/reference.md"));
     let (beginning, _) = written.split_once("\n## ").expect("a heading");
     let mut reference = beginning.to_owned();
     append_help(&mut reference, &[]);
     assert!(reference.lines().count() > 500, "{reference}");
-    if env::var_os("UPDATE_BOOK").is_some() {
-        fs::write(&page, &reference).expect("written");
+    assert_written("reference.md", &reference);
+}
+
+/// The first paragraph of a module's documentation.
+fn opening(source: &Path) -> String {
+    let text = read(source);
+    let lines = text.lines().map_while(|line| line.strip_prefix("//! "));
+    lines.collect::<Vec<_>>().join(" ")
+}
+
+#[test]
+fn the_table_of_layers_is_what_their_modules_say_first() {
+    let folders = fs::read_dir(root().join("layers/src")).expect("the layers");
+    let folders = folders.map(|entry| entry.expect("an entry").path()).filter(|path| path.is_dir());
+    let module = |path: PathBuf| (path.file_name().expect("a name").to_owned(), path.join("mod.rs"));
+    let record = ("record".into(), root().join("layers/record/src/lib.rs"));
+    let mut layers: Vec<_> = folders.map(module).chain([record]).collect();
+    layers.sort();
+    let written = read(&root().join("docs/src/layers.md"));
+    let (mut page, _) =
+        written.split_once("| `").map(|(text, rest)| (text.to_owned(), rest)).expect("a table");
+    for (name, source) in &layers {
+        page += &format!("| `{}` | {} |\n", name.display(), opening(source));
     }
-    // Not as one comparison, which would print both.
-    let differs = reference.lines().zip(written.lines()).find(|(one, other)| one != other);
-    assert!(
-        reference == read(&page),
-        "docs/src/reference.md is not what --help prints, from {differs:?} on: run\n\
-         UPDATE_BOOK=1 cargo test -p shaketable-workloads --test command book::"
-    );
+    assert_written("layers.md", &page);
 }

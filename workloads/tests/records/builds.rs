@@ -24,11 +24,10 @@ use shaketable_record::{
     value::Tuple,
 };
 use shaketable_sim::{
-    client::SimDatabase,
     faults::{Family, FaultPlan},
     seed::Seed,
 };
-use shaketable_tx::{Database, Error as FdbError, Isolation::Serializable, Transaction};
+use shaketable_tx::{AnyDatabase, Database, Error as FdbError, Isolation::Serializable, Transaction};
 use std::{collections::BTreeMap, pin::pin, time::Duration};
 
 const SALES: &str = r#"
@@ -80,7 +79,7 @@ async fn save(store: &Store, id: i64, shop: &str, price: i64) -> Result<StoredRe
 
 /// A store with this many records, and how it is opened with indexes.
 async fn filled(
-    db: &SimDatabase,
+    db: &AnyDatabase,
     records: i64,
     added: impl IntoIterator<Item = Index>,
 ) -> RecordStoreBuilder<Tx> {
@@ -94,7 +93,7 @@ async fn filled(
 }
 
 /// The entries of all indexes are those of the records.
-async fn check(stores: &RecordStoreBuilder<Tx>, db: &SimDatabase) -> usize {
+async fn check(stores: &RecordStoreBuilder<Tx>, db: &AnyDatabase) -> usize {
     let store = open(stores, db).await;
     let spent = Spent::new(Limits::default());
     let records = store.scan_records(TupleRange::all(), false, Continuation::Start, &spent).expect("a scan");
@@ -140,7 +139,7 @@ async fn check(stores: &RecordStoreBuilder<Tx>, db: &SimDatabase) -> usize {
 }
 
 /// Saves and deletes records until the indexes are readable, and some more. Returns how many before.
-async fn use_store(stores: &RecordStoreBuilder<Tx>, db: &SimDatabase, seed: u64) -> usize {
+async fn use_store(stores: &RecordStoreBuilder<Tx>, db: &AnyDatabase, seed: u64) -> usize {
     let mut rng = Seed(seed).stream("saves");
     let (mut during, mut after) = (0, 0);
     while after < 10 {
@@ -166,11 +165,11 @@ async fn use_store(stores: &RecordStoreBuilder<Tx>, db: &SimDatabase, seed: u64)
 
 /// A cluster on which one commit in five has an unknown result.
 fn on_unsure_cluster<F: Future<Output = ()> + 'static>(
-    body: impl Fn(SimDatabase) -> F + Send + Sync + Clone + 'static,
+    body: impl Fn(AnyDatabase) -> F + Send + Sync + Clone + 'static,
 ) {
     let rates = [(Family::UnknownCommitted, 0.15), (Family::UnknownNotCommitted, 0.05)];
     let plan = FaultPlan { rates: BTreeMap::from(rates), ..FaultPlan::default() };
-    cluster::under(plan, move |machine| body(machine.open()));
+    cluster::under(plan, move |machine| body(AnyDatabase::new(machine.open())));
 }
 
 #[test]
@@ -192,7 +191,7 @@ fn several_builders_build_while_records_are_saved_and_results_are_unknown() {
 }
 
 /// As [`filled`], on a cluster whose commits may have unknown results.
-async fn filled_again(db: &SimDatabase) -> RecordStoreBuilder<Tx> {
+async fn filled_again(db: &AnyDatabase) -> RecordStoreBuilder<Tx> {
     let [before, after] = with(indexes());
     let before = &stores("sales", before);
     let fill = db.run(|tx, _| async move {
@@ -379,7 +378,7 @@ fn extremes_are_built_like_any_other_index() {
 
 /// Records of which a batch of many has more entries than fit into a transaction, and how they are opened
 /// with indexes.
-async fn large(db: &SimDatabase, policy: RebuildPolicy) -> (RecordStoreBuilder<Tx>, Vec<String>) {
+async fn large(db: &AnyDatabase, policy: RebuildPolicy) -> (RecordStoreBuilder<Tx>, Vec<String>) {
     let before = meta_data(
         r#"
         syntax = "proto2";

@@ -9,11 +9,9 @@ use shaketable_record::{
     store::{RecordContext, RecordStore, RecordStoreBuilder},
     value::Tuple,
 };
-pub use shaketable_sim::client::SimDatabase as Db;
-use shaketable_tx::Database;
+pub use shaketable_tx::{AnyDatabase as Db, AnyTransaction as Tx};
 use std::{future::Future, sync::Arc};
 
-pub type Tx = <Db as Database>::Transaction;
 pub type Store = RecordStore<Tx>;
 
 /// How a store is opened.

@@ -26,21 +26,4 @@ mod storing;
 mod uniques;
 mod versions;
 
-#[path = "../cluster/mod.rs"]
-mod cluster;
-
-use shaketable_sim::{client::SimDatabase, faults::FaultPlan};
-use shaketable_tx::Database;
-use std::future::Future;
-
-/// Runs `body` as a client of a calm, initially empty cluster.
-pub fn on_cluster<F: Future<Output = ()> + 'static>(
-    body: impl Fn(SimDatabase) -> F + Send + Sync + Clone + 'static,
-) {
-    cluster::under(FaultPlan::default(), move |machine| body(machine.open()));
-}
-
-/// A transaction that the test commits itself.
-pub fn begin(db: &SimDatabase) -> <SimDatabase as Database>::Transaction {
-    db.create_transaction().expect("a transaction")
-}
+use shaketable_workloads_shared::cluster::{self, begin, on_cluster};

@@ -16,8 +16,7 @@ use shaketable_record::{
     store::{KeySpacePath, PreviousVersions, RebuildPolicy, RecordContext, RecordStore},
     value::Tuple,
 };
-use shaketable_sim::client::SimDatabase;
-use shaketable_tx::{self as tx, Transaction};
+use shaketable_tx::{self as tx, AnyDatabase, Transaction};
 use std::sync::Arc;
 
 const ADDED: &str = "by number";
@@ -140,7 +139,7 @@ fn older_meta_data_and_applications_are_refused() {
 }
 
 /// What becomes of an index that is added to a store with these records.
-async fn upgrade(db: &SimDatabase, policy: RebuildPolicy, filled: bool) -> IndexState {
+async fn upgrade(db: &AnyDatabase, policy: RebuildPolicy, filled: bool) -> IndexState {
     let (old, new) = (meta_data(), with_index(added()));
     let records = records(&old);
     let tx = begin(db);

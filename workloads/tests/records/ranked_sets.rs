@@ -3,8 +3,8 @@
 use super::{begin, on_cluster};
 use foundationdb_tuple::Subspace;
 use shaketable_record::index::ranked_set::{Config, Hash, RankedSet};
-use shaketable_sim::{client::SimDatabase, seed::Seed};
-use shaketable_tx::Error;
+use shaketable_sim::seed::Seed;
+use shaketable_tx::{AnyDatabase, Error};
 use shaketable_tx::{Isolation::Serializable, Transaction};
 
 fn set(config: Config) -> RankedSet {
@@ -39,7 +39,7 @@ async fn compare<T: Transaction>(tx: &T, set: &RankedSet, model: &[u64], counts:
 }
 
 /// Random additions and removals, several in a transaction; with few levels, so that all of them are used.
-async fn shake(db: SimDatabase, config: Config, steps: usize) {
+async fn shake(db: AnyDatabase, config: Config, steps: usize) {
     const ELEMENTS: u64 = 200;
     let (set, mut rng, mut model) = (set(config), Seed(7).stream("ranks"), Vec::new());
     for _ in 0..steps {

@@ -20,8 +20,8 @@ use shaketable_record::{
     store::{RecordStoreBuilder, StoredRecord},
     value::Tuple,
 };
-use shaketable_sim::{client::SimDatabase, seed::Seed};
-use shaketable_tx::Isolation::Serializable;
+use shaketable_sim::seed::Seed;
+use shaketable_tx::{AnyDatabase, Isolation::Serializable};
 use std::collections::{BTreeMap, BTreeSet};
 
 const RANKED: &str = r#"
@@ -239,7 +239,7 @@ async fn two_by_rank(
 }
 
 /// How many of concurrent saves of unrelated records conflict: each begins before the first one commits.
-async fn conflicts(db: &SimDatabase, subspace: &str, index: Option<Index>) -> usize {
+async fn conflicts(db: &AnyDatabase, subspace: &str, index: Option<Index>) -> usize {
     const SAVES: i32 = 40;
     let schema = RANKED.replace("[(com.apple.foundationdb.record.field).index = { type: \"rank\" }]", "");
     let meta_data = meta_data(&schema, |builder| {

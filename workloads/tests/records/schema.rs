@@ -10,8 +10,7 @@ use shaketable_record::{
     metadata::{Index, RecordMetaData, RecordMetaDataBuilder, compile, index_types},
     store::{RecordStoreBuilder, StoredRecord},
 };
-use shaketable_sim::client::SimDatabase;
-use shaketable_tx::{Isolation::Serializable, KeyValue, RangeOption, Transaction};
+use shaketable_tx::{AnyDatabase, Isolation::Serializable, KeyValue, RangeOption, Transaction};
 use std::{collections::BTreeSet, sync::Arc};
 
 const RECORDS: &str = r#"
@@ -90,7 +89,7 @@ pub fn text(text: &str) -> Value {
 /// Runs `body` on the store in a transaction, which then commits.
 pub async fn with<R>(
     stores: &RecordStoreBuilder<Tx>,
-    db: &SimDatabase,
+    db: &AnyDatabase,
     body: impl AsyncFnOnce(&Store) -> R,
 ) -> R {
     let store = open(stores, db).await;
@@ -100,7 +99,7 @@ pub async fn with<R>(
 }
 
 /// Saves records, in one transaction.
-pub async fn save(stores: &RecordStoreBuilder<Tx>, db: &SimDatabase, records: &[DynamicMessage]) {
+pub async fn save(stores: &RecordStoreBuilder<Tx>, db: &AnyDatabase, records: &[DynamicMessage]) {
     with(stores, db, async |store| {
         for record in records {
             store.save_record(record).await.expect("a valid record");
@@ -110,7 +109,7 @@ pub async fn save(stores: &RecordStoreBuilder<Tx>, db: &SimDatabase, records: &[
 }
 
 /// All rows of the database.
-pub async fn rows(db: &SimDatabase) -> Vec<KeyValue> {
+pub async fn rows(db: &AnyDatabase) -> Vec<KeyValue> {
     begin(db).get_range_all(RangeOption::new("", "\u{7f}"), Serializable).await.expect("a look")
 }
 

@@ -1,7 +1,7 @@
 //! Exactly once: what a session does on a store happens once, whatever happens to the commits.
 
 use crate::{
-    cluster,
+    cluster::{self, session},
     fixture::{commit, open, stores},
     on_cluster,
     schema::{assert_indexes, meta_data, rows, simple, with},
@@ -15,21 +15,16 @@ use shaketable_record::{
     value::Tuple,
 };
 use shaketable_sim::{
-    client::SimDatabase,
     faults::{FaultPlan, Profile},
     rt::SECOND,
     seed::Seed,
 };
 use shaketable_tx::{
-    self as tx, Database,
+    self as tx, AnyDatabase, Database,
     Isolation::Serializable,
     Transaction,
     once::{self, Outcome, Session, Slots},
 };
-
-async fn session(db: &SimDatabase) -> Session<SimDatabase> {
-    Session::open(db, &Slots::new(Subspace::from("sessions")), 0).await.expect("the cluster answers")
-}
 
 fn number(number: i32) -> [(&'static str, Value); 1] {
     [("num_value_2", Value::I32(number))]
@@ -123,7 +118,7 @@ fn a_record_and_an_item_of_a_queue_are_one_transaction() {
                 true => assert_eq!(outcome, Outcome::Refused(Error::NotFound(Tuple::from(2)).into())),
             }
         }
-        assert_eq!(queue.len(&crate::begin(&db), Serializable).await, Ok(1));
+        assert_eq!(queue.len(&cluster::begin(&db), Serializable).await, Ok(1));
         let store = open(&stores, &db).await;
         assert!(store.load_record(&Tuple::from(1)).await.unwrap().is_some());
         assert!(store.load_record(&Tuple::from(2)).await.unwrap().is_none());
@@ -136,7 +131,7 @@ fn changes_are_made_once_under_faults() {
     // Commits whose result is unknown, among others.
     let plan = FaultPlan::draw(Seed(5), Profile::Storm, 5 * SECOND, &[]);
     cluster::under(plan, |machine| async move {
-        let db = machine.open();
+        let db = AnyDatabase::new(machine.open());
         let meta_data = meta_data();
         let stores = stores("s", meta_data.clone());
         let mut session = loop {

@@ -17,8 +17,10 @@ use shaketable_record::{
     value::Tuple,
     version::RecordVersion,
 };
-use shaketable_sim::{client::SimDatabase, seed::Seed};
-use shaketable_tx::{Database, Error as FdbError, Isolation::Serializable, RangeOption, Transaction};
+use shaketable_sim::seed::Seed;
+use shaketable_tx::{
+    AnyDatabase, Database, Error as FdbError, Isolation::Serializable, RangeOption, Transaction,
+};
 use std::collections::BTreeMap;
 
 const RECORDS: &str = r#"
@@ -107,7 +109,7 @@ fn records_are_in_the_order_of_their_last_updates() {
 
 /// Each live record has one entry, with the version that it has, and there are no others.
 async fn check(
-    db: &SimDatabase,
+    db: &AnyDatabase,
     stores: &shaketable_record::store::RecordStoreBuilder<crate::fixture::Tx>,
     model: &BTreeMap<i64, i32>,
 ) {

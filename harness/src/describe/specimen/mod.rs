@@ -24,10 +24,7 @@ use crate::{
     describe::workload::{Bug, Outcome},
 };
 use bytes::Bytes;
-use proptest::{
-    collection::vec,
-    strategy::{BoxedStrategy, Strategy},
-};
+use proptest::strategy::BoxedStrategy;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use shaketable_sim::{
     proto::{Mutation, Version},
@@ -105,18 +102,6 @@ pub trait Specimen: Clone + Debug + Serialize + DeserializeOwned + Send + Sync +
 
     /// The strategy of one call by client number `client`.
     fn operation(&self, client: usize) -> BoxedStrategy<Self::Op>;
-
-    /// The strategy of the calls of client number `client`, transaction by transaction. `transactions` is the
-    /// number of transactions, `together` the number of calls in each. Implement it if calls depend on those
-    /// drawn before them; by default each call is an [`operation`](Specimen::operation).
-    fn transactions(
-        &self,
-        client: usize,
-        transactions: Range<usize>,
-        together: Range<usize>,
-    ) -> BoxedStrategy<Vec<Vec<Self::Op>>> {
-        vec(vec(self.operation(client), together), transactions).boxed()
-    }
 
     /// Stores in a drawn call what identifies it within the run: its client, and its number among the
     /// client's calls.

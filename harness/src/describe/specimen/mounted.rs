@@ -11,7 +11,10 @@ use crate::{
     describe::workload::{Bug, Outcome, Step, Workload},
 };
 use bytes::Bytes;
-use proptest::strategy::{BoxedStrategy, Strategy};
+use proptest::{
+    collection::vec,
+    strategy::{BoxedStrategy, Strategy},
+};
 use serde::{Deserialize, Serialize};
 use shaketable_sim::{proto::Mutation, seed::Stream};
 use shaketable_tx::{self as tx, Database, once::Session};
@@ -102,7 +105,8 @@ impl<S: Specimen> Workload for Mounted<S> {
     }
 
     fn operations(&self, client: usize) -> BoxedStrategy<Vec<Vec<S::Op>>> {
-        let drawn = self.specimen.transactions(client, self.transactions.clone(), self.together.clone());
+        let one = vec(self.specimen.operation(client), self.together.clone());
+        let drawn = vec(one, self.transactions.clone());
         let numbered = move |mut list: Vec<Vec<S::Op>>| {
             for (number, op) in list.iter_mut().flatten().enumerate() {
                 S::number(op, client, number);

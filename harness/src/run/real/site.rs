@@ -4,7 +4,9 @@
 use super::{prefixed::Space, recorded::Log, room::Below};
 use bytes::Bytes;
 use shaketable_sim::ids::AttemptId;
-use shaketable_tx::{Database, Error, Isolation, KeyValue, RetryError, RunError, StreamingMode, Transaction};
+use shaketable_tx::{
+    Database, Error, Isolation, KeyValue, RetryError, RunError, StreamingMode, Transaction, show,
+};
 
 /// The prefix of a run.
 #[derive(Clone, Debug)]
@@ -59,7 +61,7 @@ impl Site {
 
     /// The prefix in readable form.
     pub fn name(&self) -> String {
-        show(self.0.prefix())
+        show::key(self.0.prefix())
     }
 
     /// The prefix.
@@ -85,7 +87,7 @@ impl Site {
     /// The first key of the prefix, if there is one, escaped.
     pub async fn first_key<D: Database>(&self, db: &D) -> Result<Option<String>, Error> {
         let found = db.run(|tx, _| async move { self.first(&tx).await }).await;
-        Ok(found.map_err(|e: RunError<Error>| e.error)?.map(|row| show(&row.key)))
+        Ok(found.map_err(|e: RunError<Error>| e.error)?.map(|row| show::key(&row.key)))
     }
 
     async fn first<T: Transaction>(&self, tx: &T) -> Result<Option<KeyValue>, Error> {
@@ -101,7 +103,7 @@ impl Site {
                 // An earlier attempt with an unknown result committed.
                 Some(row) if row.key == owner && row.value == token[..] => {}
                 Some(row) => {
-                    return Err(ClaimError::NotEmpty { prefix: self.name(), key: show(&row.key) });
+                    return Err(ClaimError::NotEmpty { prefix: self.name(), key: show::key(&row.key) });
                 }
                 None => tx.set(owner, token),
             }
@@ -137,10 +139,6 @@ impl Site {
         let entries = logged.iter().filter_map(|row| log.entry(&row.key)).collect();
         Ok((entries, rows.into_iter().map(|row| (data.seen(row.key), row.value)).collect()))
     }
-}
-
-fn show(key: &[u8]) -> String {
-    format!("\"{}\"", key.escape_ascii())
 }
 
 #[cfg(test)]

@@ -439,12 +439,7 @@ impl<'a> Testbed for Real<'a> {
     }
 }
 
-/// Performs a plan on this thread, and records the claims of layers and workloads.
-pub fn run(
-    plan: &Plan,
-    open: Open<'_>,
-    site: &Site,
-    conditions: Conditions<'_>,
-) -> Result<RunResult, RunError> {
-    crate::run::runner::supervised(|| futures::executor::block_on(perform(plan, open, site, conditions)))
+/// Ends a run of [`perform`] on this thread, and records the claims of layers and workloads.
+pub fn run(performed: impl Future<Output = Result<RunResult, RunError>>) -> Result<RunResult, RunError> {
+    crate::run::runner::supervised(|| futures::executor::block_on(performed))
 }

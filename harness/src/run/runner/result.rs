@@ -38,8 +38,6 @@ pub struct RunResult {
     pub points: BTreeMap<&'static str, Seen>,
     /// The events, if they were kept.
     pub trace: Vec<Event>,
-    /// The operations, transactions and faults as text, if events were kept.
-    pub transcript: String,
     /// What happened, as plain data with decoded keys, if events were kept.
     pub history: Option<Box<RunHistory>>,
 }

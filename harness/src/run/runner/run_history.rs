@@ -3,8 +3,8 @@
 //! verdict.
 
 use super::{
+    ends::{end, outcome, refusal},
     testbed::{AUDITOR, CHECKER, SETTER},
-    transcript::{end, key, outcome, range, refusal, selector, stamped, value},
 };
 use crate::{
     describe::erased::{AnyValue, AnyWorkload},
@@ -27,7 +27,7 @@ use shaketable_sim::{
     rt::Nanos,
     trace::{Event, Kind},
 };
-use shaketable_tx::{Error, Isolation};
+use shaketable_tx::{Error, Isolation, MutationType, show};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The most rows of one read that are kept.
@@ -96,7 +96,7 @@ fn of_entries(operations: Vec<OperationEntry>, words: &dyn Words, recorded: &Rec
 /// The witness of the finding that decides the verdict.
 pub(super) fn witness(findings: &[Finding], words: &dyn Words) -> WitnessEntry {
     let Some(Finding { witness, .. }) = deciding(findings) else { return WitnessEntry::default() };
-    let keys = witness.keys.iter().map(|at| words.key(at).unwrap_or_else(|| key(at)));
+    let keys = witness.keys.iter().map(|at| words.key(at).unwrap_or_else(|| show::key(at)));
     WitnessEntry {
         operations: witness.operations.iter().map(|(c, index)| (*c as u16, *index as u32)).collect(),
         transactions: witness.attempts.iter().map(|id| id.0).collect(),
@@ -149,11 +149,11 @@ impl<'a> Known<'a> {
     }
 
     fn key(&self, at: &[u8]) -> String {
-        self.words.key(at).unwrap_or_else(|| key(at))
+        self.words.key(at).unwrap_or_else(|| show::key(at))
     }
 
     fn row(&self, at: &Bytes, of: Option<&[u8]>, writer: Option<u32>) -> RowEntry {
-        let shown = |of: &[u8]| self.words.value(at, of).unwrap_or_else(|| value(of));
+        let shown = |of: &[u8]| self.words.value(at, of).unwrap_or_else(|| show::value(of));
         RowEntry { key: self.key(at), value: of.map(shown), writer, shared: self.shared.contains(at) }
     }
 
@@ -329,14 +329,14 @@ fn of_call(
         Call::GetKey { selector: of, isolation, answer } => CallEntry {
             access: Access::GetKey,
             snapshot: is_snapshot(isolation),
-            at: selector(of),
+            at: show::selector(of),
             rows: answer.iter().map(|found| known.row(found, None, writer(found, *isolation))).collect(),
             answered: answer.is_some(),
             shared: answer.as_ref().is_some_and(|found| known.shared.contains(found)),
             bookkeeping: sessions::has(&of.key),
             ..CallEntry::default()
         },
-        Call::GetRange { begin, end, isolation, answer, .. } => {
+        Call::GetRange { begin, end, limit, reverse, isolation, answer } => {
             let rows = answer.as_ref().map_or(&[][..], |(rows, _)| rows);
             let of = |row: &shaketable_tx::KeyValue| {
                 known.row(&row.key, Some(&row.value), writer(&row.key, *isolation))
@@ -345,7 +345,13 @@ fn of_call(
             CallEntry {
                 access: Access::GetRange,
                 snapshot: is_snapshot(isolation),
-                at: format!("{} to {}", selector(begin), selector(end)),
+                at: format!(
+                    "{} to {}{}{}",
+                    show::selector(begin),
+                    show::selector(end),
+                    if *limit > 0 { format!(", at most {limit}") } else { String::new() },
+                    if *reverse { ", reverse" } else { "" }
+                ),
                 rows: rows.iter().take(MOST_ROWS).map(of).collect(),
                 more: rows.len().saturating_sub(MOST_ROWS) as u64,
                 answered: answer.is_some(),
@@ -358,7 +364,7 @@ fn of_call(
             access: Access::Clear,
             at: match cleared.end.strip_suffix(b"\0") == Some(&cleared.begin) {
                 true => known.key(&cleared.begin),
-                false => range(cleared),
+                false => show::range(&cleared.begin, &cleared.end),
             },
             answered: true,
             shared: known.is_shared(cleared),
@@ -382,7 +388,7 @@ fn of_call(
                 at: known.key(shown),
                 rows: vec![RowEntry {
                     key: known.key(shown),
-                    value: Some(value(of)),
+                    value: Some(show::value(of)),
                     writer: None,
                     shared: known.shared.contains(at),
                 }],
@@ -392,6 +398,17 @@ fn of_call(
                 ..CallEntry::default()
             }
         }
+    }
+}
+
+/// The key and the operand of an atomic operation, without the offset of a versionstamp in their last four
+/// bytes.
+fn stamped<'a>(at: &'a [u8], operand: &'a [u8], op: MutationType) -> (&'a [u8], &'a [u8]) {
+    let without_offset = |bytes: &'a [u8]| bytes.len().checked_sub(4).map_or(bytes, |end| &bytes[..end]);
+    match op {
+        MutationType::SetVersionstampedKey => (without_offset(at), operand),
+        MutationType::SetVersionstampedValue => (at, without_offset(operand)),
+        _ => (at, operand),
     }
 }
 
@@ -555,6 +572,47 @@ mod tests {
         let b = |value: Option<&str>, writer| ("\"b\"".to_owned(), value.map(str::to_owned), writer);
         assert_eq!(writers(2), [counter("2", Some(1)), b(Some("\"1\""), Some(0))]);
         assert_eq!(writers(3), [b(None, Some(2))], "who cleared it");
+    }
+
+    #[test]
+    fn calls_say_their_limits_and_leave_out_the_offsets_of_versionstamps() {
+        let mut story = Story::default();
+        let Call::GetRange { begin, end, isolation, answer, .. } = range("a", "c", &[]) else {
+            unreachable!()
+        };
+        let atomic = |key: &'static [u8], operand: &'static [u8], op| {
+            Call::Write(Mutation::Atomic(Bytes::from_static(key), Bytes::from_static(operand), op))
+        };
+        story.attempt(
+            1,
+            vec![
+                range("a", "c", &[]),
+                Call::GetRange { begin, end, limit: 2, reverse: true, isolation, answer },
+                atomic(b"key\x03\0\0\0", b"value", MutationType::SetVersionstampedKey),
+                atomic(b"key", b"value\x05\0\0\0", MutationType::SetVersionstampedValue),
+                atomic(b"key", b"val", MutationType::SetVersionstampedValue),
+                atomic(b"key", b"operand", MutationType::ByteMax),
+            ],
+        );
+        let machine = |_| String::new();
+        let recorded = Recorded { history: &story.history, events: &[], ended: 20, machine: &machine };
+        let told = of_entries(Vec::new(), &Named, &recorded);
+        let calls = told.transactions[0].calls.iter();
+        let shown = |call: &CallEntry| {
+            let value = call.rows.first().and_then(|row| row.value.clone()).unwrap_or_default();
+            format!("{} {value}", call.at)
+        };
+        assert_eq!(
+            calls.map(shown).collect::<Vec<_>>(),
+            [
+                "\"a\" to \"c\" ",
+                "\"a\" to \"c\", at most 2, reverse ",
+                "\"key\" \"value\"",
+                "\"key\" \"value\"",
+                "\"key\" \"val\"",
+                "\"key\" \"operand\"",
+            ]
+        );
     }
 
     #[test]

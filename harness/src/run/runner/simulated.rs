@@ -10,7 +10,6 @@ use super::{
     run_history::{Recorded, run_history, witness},
     supervise::supervised,
     testbed::{AUDITOR, Act, Job, Testbed},
-    transcript::transcript,
     watchdog,
 };
 use crate::{
@@ -47,13 +46,13 @@ const SUPERVISOR: NodeId = NodeId(0);
 #[derive(Clone, Copy)]
 enum Keep<'a> {
     Nothing,
-    /// The transcript, the story and every event.
+    /// The history and every event.
     Trace,
     /// Nothing, but somebody observes it.
     Observed(Observer<'a>),
 }
 
-/// Performs a plan on a simulated cluster. With `keep_trace` the result has the transcript and every event.
+/// Performs a plan on a simulated cluster. With `keep_trace` the result has the history and every event.
 /// Never panics: a panic of the simulated cluster is a finding.
 pub fn run(plan: &Plan, keep_trace: bool) -> RunResult {
     run_and_keep(plan, if keep_trace { Keep::Trace } else { Keep::Nothing })
@@ -268,7 +267,6 @@ impl Testbed for Simulated<'_> {
             Keep::Nothing => {}
             Keep::Trace => {
                 let history = world.history.lock();
-                result.transcript = transcript(plan, operations, &history, &result.trace, &machine);
                 let recorded = Recorded {
                     history: &history,
                     events: &result.trace,

@@ -1,10 +1,9 @@
 //! Keys and ranges in readable form: decoded as tuples, with `*` for the elements in which otherwise equal
 //! keys differ.
 
-use crate::run::runner::element;
 use foundationdb_tuple::Element;
 use shaketable_sim::proto::KeyRange;
-use shaketable_tx::nesting;
+use shaketable_tx::{nesting, show};
 use std::collections::BTreeMap;
 
 /// The most different texts, and the most different numbers before further elements, that are names rather
@@ -12,8 +11,6 @@ use std::collections::BTreeMap;
 const NAMES: usize = 4;
 /// The most different first elements that are names: a layer has few subspaces.
 const FIRST_NAMES: usize = 16;
-/// The most bytes of a key that is no tuple that are shown.
-const MOST_BYTES: usize = 24;
 /// The most characters of an element that are shown.
 const MOST_CHARACTERS: usize = 24;
 
@@ -35,8 +32,8 @@ impl KeyElement {
         match of {
             Element::String(text) => KeyElement::Text(text.to_string()),
             Element::Int(number) => KeyElement::Number(*number),
-            Element::Nil | Element::Bool(_) => KeyElement::Word(element(of)),
-            other => KeyElement::Other(element(other)),
+            Element::Nil | Element::Bool(_) => KeyElement::Word(show::element(of)),
+            other => KeyElement::Other(show::element(other)),
         }
     }
 
@@ -45,7 +42,7 @@ impl KeyElement {
             KeyElement::Text(text) => format!("{text:?}"),
             KeyElement::Number(number) => number.to_string(),
             KeyElement::Word(text) | KeyElement::Other(text) => text.clone(),
-            KeyElement::Bytes(bytes) => raw(bytes),
+            KeyElement::Bytes(bytes) => show::raw(bytes),
         };
         match shown.chars().count() > MOST_CHARACTERS {
             true => shown.chars().take(MOST_CHARACTERS - 1).chain(['…']).collect(),
@@ -65,17 +62,12 @@ impl KeyElement {
     }
 }
 
-fn raw(bytes: &[u8]) -> String {
-    let rest = if bytes.len() > MOST_BYTES { "…" } else { "" };
-    format!("\"{}{rest}\"", bytes[..bytes.len().min(MOST_BYTES)].escape_ascii())
-}
-
 /// The elements of a packed tuple as far as it has whole ones, and the bytes that remain.
 fn parts(key: &[u8]) -> (Vec<KeyElement>, &[u8]) {
     let (mut parts, mut rest) = (Vec::new(), key);
     // The directory layer's nodes are tuples below this byte.
     if let Some(node) = rest.strip_prefix(b"\xfe") {
-        parts.push(KeyElement::Word(raw(b"\xfe")));
+        parts.push(KeyElement::Word(show::raw(b"\xfe")));
         rest = node;
     }
     while !rest.is_empty() {

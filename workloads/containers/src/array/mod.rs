@@ -4,6 +4,10 @@
 //! needs another byte. Values have lengths from zero to the limit, and one byte more. A few indexes are
 //! invalid for every array.
 
+#[cfg(test)]
+mod bounds;
+#[cfg(test)]
+mod documents;
 mod planted;
 
 use crate::shared;

@@ -8,7 +8,11 @@
 //! are as long as a key allows, or longer. A slice must read no chunk that it does not need, and a look at
 //! snapshot must not conflict.
 
+#[cfg(test)]
+mod bounds;
 mod client;
+#[cfg(test)]
+mod documents;
 mod model;
 mod operations;
 mod planted;

@@ -6,6 +6,10 @@
 //! that changes are refused. In some seeds parts are drawn by the layer; then numbers are small and only the
 //! sum is compared.
 
+#[cfg(test)]
+mod bounds;
+#[cfg(test)]
+mod documents;
 mod planted;
 
 use crate::{

@@ -9,7 +9,11 @@
 //! fit, a few parts have the wrong type for their column, a few columns have an impossible width, and a few
 //! keys and values are too large.
 
+#[cfg(test)]
+mod bounds;
 mod columns;
+#[cfg(test)]
+mod documents;
 mod model;
 mod operations;
 mod planted;

@@ -5,6 +5,10 @@
 //! key allows, and one is longer. Some nodes are in the list already, and some are not any more. Some
 //! attributes have names similar to that of the link. Some removals specify which node they expect.
 
+#[cfg(test)]
+mod bounds;
+#[cfg(test)]
+mod documents;
 mod model;
 mod operations;
 mod planted;

@@ -11,7 +11,11 @@
 //! and a watch, and no third client's entry makes up for a lost wake-up. A few of these waits are so long
 //! that a late answer cannot be caused by a fault.
 
+#[cfg(test)]
+mod bounds;
 mod client;
+#[cfg(test)]
+mod documents;
 mod model;
 mod operations;
 mod planted;

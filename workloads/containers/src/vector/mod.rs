@@ -5,6 +5,10 @@
 //! some seeds an element has so high an index that nothing can be pushed after it, and no scan can return
 //! everything.
 
+#[cfg(test)]
+mod bounds;
+#[cfg(test)]
+mod documents;
 mod model;
 mod operations;
 mod planted;

@@ -11,8 +11,12 @@
 //! was given up although its builder was active, also after a recovery, in which versions jump. Some builds
 //! are begun, written, observed, published or given up, and cleared in one transaction.
 
+#[cfg(test)]
+mod bounds;
 mod client;
 mod composed;
+#[cfg(test)]
+mod documents;
 mod layout;
 mod model;
 mod operations;

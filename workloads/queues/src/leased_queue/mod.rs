@@ -8,6 +8,8 @@
 //! incarnation of themselves. Several calls are composed in one transaction, and must return what the model
 //! returns for the same calls in sequence.
 
+#[cfg(test)]
+mod bounds;
 mod client;
 mod composed;
 mod model;

@@ -5,7 +5,11 @@
 //! transaction read, and the item ids are drawn with the operations. The sequential model therefore knows
 //! every place exactly.
 
+#[cfg(test)]
+mod bounds;
 mod client;
+#[cfg(test)]
+mod documents;
 mod model;
 mod operations;
 mod planted;

@@ -6,7 +6,11 @@
 //! that the sequential model knows every place exactly: the last index follows from what the transaction
 //! read. In commit order the model learns the stamp from the transaction's commit.
 
+#[cfg(test)]
+mod bounds;
 mod client;
+#[cfg(test)]
+mod documents;
 mod model;
 mod operations;
 mod planted;

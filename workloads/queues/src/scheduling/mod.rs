@@ -9,7 +9,11 @@
 //! sequential model returns in commit order. At every version seats and sign-ups add up, and no student takes
 //! more than five classes.
 
+#[cfg(test)]
+mod bounds;
 mod client;
+#[cfg(test)]
+mod documents;
 mod model;
 mod operations;
 mod planted;

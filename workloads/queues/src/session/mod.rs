@@ -9,6 +9,8 @@
 //! that was returned about an operation's fate is compared with what happened.
 
 mod client;
+#[cfg(test)]
+mod documents;
 mod model;
 mod operations;
 mod planted;

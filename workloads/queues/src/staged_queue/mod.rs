@@ -8,8 +8,12 @@
 //! dequeue. A request is also read, served, collected and left in one transaction, which sees what it has
 //! done itself.
 
+#[cfg(test)]
+mod bounds;
 mod client;
 mod composed;
+#[cfg(test)]
+mod documents;
 mod model;
 mod operations;
 mod planted;

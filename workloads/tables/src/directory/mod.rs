@@ -8,7 +8,11 @@
 //! is stored is read from the raw rows: every prefix belongs to one path, no prefix begins with another, and
 //! every key belongs to a directory.
 
+#[cfg(test)]
+mod bounds;
 mod client;
+#[cfg(test)]
+mod documents;
 mod model;
 mod operations;
 mod planted;

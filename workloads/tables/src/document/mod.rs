@@ -5,7 +5,11 @@
 //! is an index on a path that all kinds of edits change. A few documents contain the id of another document,
 //! a few ids are too long, and a few values are nested too deep.
 
+#[cfg(test)]
+mod bounds;
 mod client;
+#[cfg(test)]
+mod documents;
 mod model;
 mod operations;
 mod planted;

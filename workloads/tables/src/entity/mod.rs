@@ -4,6 +4,10 @@
 //! declared. There are few entities. One of them has the name of a relationship, and some have names so long
 //! that not every call is possible with them.
 
+#[cfg(test)]
+mod bounds;
+#[cfg(test)]
+mod documents;
 mod model;
 mod operations;
 mod planted;

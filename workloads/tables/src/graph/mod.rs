@@ -5,6 +5,10 @@
 //! edges with some of the others are refused. In some seeds a user has many friends from the beginning, more
 //! than the number whose friends are read concurrently.
 
+#[cfg(test)]
+mod bounds;
+#[cfg(test)]
+mod documents;
 mod model;
 mod operations;
 mod planted;

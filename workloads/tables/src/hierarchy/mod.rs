@@ -5,6 +5,10 @@
 //! again. One name continues another after a zero byte. Leaves are of every kind of JSON value, including the
 //! integers that serve as markers elsewhere. A few values are too long for a key, or nested too deep.
 
+#[cfg(test)]
+mod bounds;
+#[cfg(test)]
+mod documents;
 pub(super) mod planted;
 
 use crate::models::json::{self, Assembly, Item, Json, Leaves, Shown};

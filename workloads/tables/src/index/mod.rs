@@ -9,7 +9,11 @@
 //! key in the index, and no other entry.
 
 mod as_printed;
+#[cfg(test)]
+mod bounds;
 mod client;
+#[cfg(test)]
+mod documents;
 mod model;
 mod operations;
 mod planted;

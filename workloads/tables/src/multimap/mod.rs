@@ -6,7 +6,11 @@
 //! make a key as long as a key may be, or one byte longer, and a few labels fit into no key. Copies are added
 //! by the billion, and sometimes more copies are removed than there are. Lists are read in pages of any size.
 
+#[cfg(test)]
+mod bounds;
 mod client;
+#[cfg(test)]
+mod documents;
 mod model;
 mod operations;
 mod planted;

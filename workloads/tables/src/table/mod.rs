@@ -6,7 +6,11 @@
 //! more. A few cells have the wrong number of dimensions, a few labels fit into no key, a few requests have
 //! no order or name an axis twice, and a few orders share keys. Looks at snapshot must not conflict.
 
+#[cfg(test)]
+mod bounds;
 mod client;
+#[cfg(test)]
+mod documents;
 mod model;
 mod operations;
 mod planted;

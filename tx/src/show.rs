@@ -1,0 +1,168 @@
+//! Keys, values and ranges in readable form, the same wherever a report or a message shows them: decoded as
+//! tuples where they are tuples, otherwise as printable ASCII with other bytes escaped, and of what is
+//! long only the first bytes.
+
+use crate::{KeySelector, nesting};
+use bytes::Buf;
+use foundationdb_tuple::Element;
+
+/// The maximum number of bytes of a key or value that are shown.
+const MOST_BYTES: usize = 64;
+
+/// A key, decoded if it is a packed tuple, or a packed tuple and one more byte.
+pub fn key(bytes: &[u8]) -> String {
+    tuple(bytes)
+        .or_else(|| {
+            // The end of a tuple's range, or the key after a tuple.
+            let (last, head) = bytes.split_last()?;
+            tuple(head).map(|tuple| format!("{tuple}\\x{last:02x}"))
+        })
+        .unwrap_or_else(|| raw(bytes))
+}
+
+/// A value. It is decoded as a tuple only if its first element is text or bytes and it contains no null,
+/// because other encodings can look like tuples of numbers.
+pub fn value(bytes: &[u8]) -> String {
+    let text = || std::str::from_utf8(bytes).ok().filter(|text| !text.chars().any(char::is_control));
+    let as_tuple = || match bytes {
+        [1 | 2, ..] => tuple(bytes).filter(|tuple| !tuple.contains("null")),
+        _ => None,
+    };
+    let number = || {
+        let number = i64::from_le_bytes(bytes.try_into().ok()?);
+        Some(format!("{} ({number})", raw(bytes)))
+    };
+    text().map(|_| raw(bytes)).or_else(as_tuple).or_else(number).unwrap_or_else(|| raw(bytes))
+}
+
+/// The range `[begin, end)`: a single key, or its two ends.
+pub fn range(begin: &[u8], end: &[u8]) -> String {
+    match end.strip_suffix(b"\0") == Some(begin) {
+        true => key(begin),
+        false => format!("{} to {}", key(begin), key(end)),
+    }
+}
+
+/// A key selector: the key of the usual ones, otherwise its formula.
+pub fn selector(selector: &KeySelector) -> String {
+    match (selector.or_equal, selector.offset) {
+        (false, 1) => key(&selector.key),
+        (true, 1) => format!("after {}", key(&selector.key)),
+        (or_equal, offset) => {
+            let of = if or_equal { "last <=" } else { "last <" };
+            format!("({of} {} + {offset})", key(&selector.key))
+        }
+    }
+}
+
+/// An element of a tuple.
+pub fn element(element: &Element<'_>) -> String {
+    match element {
+        Element::Nil => "null".to_owned(),
+        Element::Bytes(bytes) => format!("b{}", raw(bytes)),
+        Element::String(text) => format!("{text:?}"),
+        Element::Tuple(elements) => listed(elements),
+        Element::Int(number) => number.to_string(),
+        Element::BigInt(number) => number.to_string(),
+        Element::Float(number) => format!("{number:?}"),
+        Element::Double(number) => format!("{number:?}"),
+        Element::Bool(value) => value.to_string(),
+        Element::Uuid(uuid) => uuid.to_string(),
+        Element::Versionstamp(stamp) if !stamp.is_complete() => {
+            format!("incomplete versionstamp/{}", stamp.user_version())
+        }
+        Element::Versionstamp(stamp) => {
+            let mut bytes = stamp.transaction_version();
+            let (version, batch) = (bytes.get_u64(), bytes.get_u16());
+            format!("versionstamp {version}.{batch}/{}", stamp.user_version())
+        }
+    }
+}
+
+/// Bytes as they are: `"a\xff"`, and of more than 64 the first: `"aaa… (65 bytes)"`.
+pub fn raw(bytes: &[u8]) -> String {
+    let shown = &bytes[..bytes.len().min(MOST_BYTES)];
+    let rest = if shown.len() < bytes.len() { format!("… ({} bytes)", bytes.len()) } else { String::new() };
+    format!("\"{}{rest}\"", shown.escape_ascii())
+}
+
+fn tuple(bytes: &[u8]) -> Option<String> {
+    let elements: Vec<Element<'_>> = nesting::unpack(bytes).ok().filter(|_| !bytes.is_empty())?;
+    Some(listed(&elements))
+}
+
+fn listed(elements: &[Element<'_>]) -> String {
+    let each: Vec<String> = elements.iter().map(element).collect();
+    match &each[..] {
+        [one] => format!("({one},)"),
+        many => format!("({})", many.join(", ")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use foundationdb_tuple::{Versionstamp, pack};
+
+    #[test]
+    fn keys_are_shown_as_tuples_where_they_are_tuples() {
+        assert_eq!(key(&pack(&("queue", 5))), r#"("queue", 5)"#);
+        assert_eq!(key(&pack(&("queue",))), r#"("queue",)"#);
+        assert_eq!(key(&[pack(&("queue", -300)), vec![0xff]].concat()), r#"("queue", -300)\xff"#);
+        let stamp = Versionstamp::complete([0, 0, 0, 0, 0, 0, 1, 2, 0, 3], 4);
+        assert_eq!(key(&pack(&(stamp, (true, 2.5)))), "(versionstamp 258.3/4, (true, 2.5))");
+        let stamp = Versionstamp::complete([0, 0, 0, 0, 0, 0, 0, 9, 1, 2], 0);
+        assert_eq!(key(&pack(&(stamp,))), "(versionstamp 9.258/0,)");
+        assert_eq!(key(b"plain \x80"), r#""plain \x80""#);
+        assert_eq!(key(b""), r#""""#);
+        // Nested too deeply to be decoded on the stack.
+        assert!(key(&[5; 9_000]).ends_with("… (9000 bytes)\""));
+    }
+
+    #[test]
+    fn every_kind_of_tuple_element_is_shown() {
+        let stamp = Versionstamp::incomplete(7);
+        let own = foundationdb_tuple::Bytes::from(&b"\xff"[..]);
+        let elements = (None::<i64>, own, "a", (), (1, 2), -3, 1.5_f32, -2.5, false, stamp);
+        let shown = r#"(null, b"\xff", "a", (), (1, 2), -3, 1.5, -2.5, false, incomplete versionstamp/7)"#;
+        assert_eq!(key(&pack(&elements)), shown);
+        let eleven = [&[0x1d, 9][..], &[1; 9], &[0x30], &[0x11; 16]].concat();
+        assert_eq!(key(&eleven), "(18519084246547628289, 11111111-1111-1111-1111-111111111111)");
+    }
+
+    #[test]
+    fn only_the_first_bytes_are_shown() {
+        assert_eq!(raw(&[b'x'; 64]), format!("\"{}\"", "x".repeat(64)));
+        assert_eq!(raw(&[b'x'; 65]), format!("\"{}… (65 bytes)\"", "x".repeat(64)));
+    }
+
+    #[test]
+    fn values_are_shown_as_text_number_tuple_or_bytes() {
+        assert_eq!(value(b""), r#""""#);
+        assert_eq!(value(b"paid"), r#""paid""#);
+        assert_eq!(value(b"8 bytes!"), r#""8 bytes!""#);
+        assert_eq!(value(&7_i64.to_le_bytes()), r#""\x07\x00\x00\x00\x00\x00\x00\x00" (7)"#);
+        assert_eq!(value(&1_i64.to_le_bytes()), r#""\x01\x00\x00\x00\x00\x00\x00\x00" (1)"#);
+        assert_eq!(value(&258_i64.to_le_bytes()), r#""\x02\x01\x00\x00\x00\x00\x00\x00" (258)"#);
+        assert_eq!(value(&pack(&("a", 1_000))), r#"("a", 1000)"#);
+        assert_eq!(value(&pack(&("a", None::<i64>))), r#""\x02a\x00\x00""#);
+        assert_eq!(value(b"\xff\x00"), r#""\xff\x00""#);
+        assert_eq!(value(&[1, 0, 0, 0]), r#""\x01\x00\x00\x00""#);
+    }
+
+    #[test]
+    fn selectors_are_shown_by_what_they_select() {
+        let shown = |or_equal, offset| selector(&KeySelector::new("a", or_equal, offset));
+        assert_eq!(shown(false, 1), "\"a\"");
+        assert_eq!(shown(true, 1), "after \"a\"");
+        assert_eq!(shown(true, 0), "(last <= \"a\" + 0)");
+        assert_eq!(shown(false, -2), "(last < \"a\" + -2)");
+    }
+
+    #[test]
+    fn ranges_are_shown_as_two_ends_or_one_key() {
+        assert_eq!(range(b"", b"b"), "\"\" to \"b\"");
+        assert_eq!(range(&pack(&("a",)), &[&pack(&("a",))[..], b"\0"].concat()), r#"("a",)"#);
+        assert_eq!(range(&pack(&("a",)), &pack(&("b",))), r#"("a",) to ("b",)"#);
+    }
+}

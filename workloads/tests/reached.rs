@@ -53,7 +53,8 @@ const INNER: &[(&str, &str)] = &[
 ];
 
 /// The files of a workload that its operations do not run: models, judges and planted bugs.
-const NOT_OPERATIONS: [&str; 7] = ["model", "planted", "stored", "judge", "faulty", "as_printed", "tests"];
+const NOT_OPERATIONS: [&str; 9] =
+    ["model", "planted", "stored", "judge", "faulty", "as_printed", "tests", "documents", "bounds"];
 
 /// The code of the sources of a folder, without comments and tests.
 fn code(folder: &Path) -> String {

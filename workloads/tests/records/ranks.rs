@@ -5,6 +5,7 @@ use crate::{
     on_cluster,
     schema::{message, text},
 };
+use foundationdb_tuple::pack;
 use prost_reflect::Value;
 use shaketable_record::{
     cursor::{Continuation, CursorExt, Endpoint, Limits, Spent, TupleRange},
@@ -17,11 +18,11 @@ use shaketable_record::{
         rank::{COUNT_DUPLICATES, count_below, count_scores, rank_of, score_at},
     },
     metadata::{Index, RecordMetaData, index_types},
-    store::{RecordStoreBuilder, StoredRecord},
+    store::{Part, RecordStoreBuilder, StoredRecord},
     value::Tuple,
 };
 use shaketable_sim::seed::Seed;
-use shaketable_tx::{AnyDatabase, Isolation::Serializable};
+use shaketable_tx::{AnyDatabase, Isolation::Serializable, Transaction};
 use std::collections::{BTreeMap, BTreeSet};
 
 const RANKED: &str = r#"
@@ -211,9 +212,9 @@ fn a_scan_by_rank_continues_in_another_transaction() {
         let (mut rows, mut from) = (Vec::new(), Continuation::Start);
         while from != Continuation::End {
             let store = open(&stores, &db).await;
-            let other = two_by_rank(&store, between(2, 8), from.clone()).await;
+            let other = page_by_rank(&store, between(2, 8), true, 2, from.clone()).await;
             assert!(from == Continuation::Start || matches!(other, Err(Error::Continuation(_))), "{other:?}");
-            let (page, after) = two_by_rank(&store, between(2, 7), from).await.expect("a page");
+            let (page, after) = page_by_rank(&store, between(2, 7), true, 2, from).await.expect("a page");
             rows.extend(page);
             from = after;
             if rows.len() == 2 {
@@ -226,16 +227,52 @@ fn a_scan_by_rank_continues_in_another_transaction() {
     });
 }
 
-/// The next two records of a range of ranks, from the last rank down.
-async fn two_by_rank(
+/// The next few records of a range of ranks.
+async fn page_by_rank(
     store: &Store,
     range: TupleRange,
+    reverse: bool,
+    rows: usize,
     from: Continuation,
 ) -> Result<(Vec<String>, Continuation), Error> {
-    let spent = Spent::new(Limits { scanned: Some(2), ..Limits::default() });
-    let entries = store.scan_index("MyRankedRecord$score", IndexScan::ByRank, range, true, from, &spent)?;
+    let spent = Spent::new(Limits { scanned: Some(rows), ..Limits::default() });
+    let entries =
+        store.scan_index("MyRankedRecord$score", IndexScan::ByRank, range, reverse, from, &spent)?;
     let page = entries.to_list().await?;
     Ok((page.rows.iter().map(|entry| entry.primary_key.to_string()).collect(), page.continuation))
+}
+
+/// A score in a longer encoding is stored behind the place from which a scan continues, and would be found
+/// again and again.
+#[test]
+fn a_scan_by_rank_ends_at_an_entry_in_another_encoding() {
+    on_cluster(|db| async move {
+        let ten = (10, &[0x15, 10][..], &[0x16, 0, 10][..]);
+        let minus_ten = (-10, &[0x13, 0xf5][..], &[0x12, 0xff, 0xf5][..]);
+        for (reverse, (score, short, long)) in [(false, ten), (true, minus_ten)] {
+            let stores = stores(&format!("ranks {reverse}"), ranked([]));
+            let store = open(&stores, &db).await;
+            save(&store, "other", Some(0), "go").await;
+            save(&store, "ten", Some(score), "go").await;
+            let space = at(&store, "MyRankedRecord$score").space(Part::Indexes);
+            let entry = |score: &[u8]| [space.bytes(), score, &pack(&"ten")].concat();
+            let tx = store.context().transaction().expect("a transaction");
+            assert!(tx.get(&entry(short), Serializable).await.expect("read").is_some());
+            tx.clear(&entry(short));
+            tx.set(&entry(long), b"");
+            let (mut from, mut pages) = (Continuation::Start, Vec::new());
+            let refused = loop {
+                match page_by_rank(&store, TupleRange::all(), reverse, 1, from).await {
+                    Ok((page, after)) => (from, pages) = (after, [pages, page].concat()),
+                    Err(e) => break e,
+                }
+                assert!(pages.len() <= 2, "it is found again: {pages:?}");
+                assert_ne!(from, Continuation::End, "{pages:?}");
+            };
+            assert!(matches!(refused, Error::Foreign { .. }), "{refused:?}");
+            assert_eq!(pages, names(&["other", "ten"]));
+        }
+    });
 }
 
 /// How many of concurrent saves of unrelated records conflict: each begins before the first one commits.

@@ -1,14 +1,18 @@
 //! The test data: rows that a workload stored, damaged, and bytes that it would never write.
 //!
-//! Three of four cases iterate over the elements that are stored, in keys and in values, and replace them
+//! Every second case iterates over the elements that are stored, in keys and in values, and replaces them
 //! with each of a list of others: numbers at the limits, numbers in other encodings, tuples nested as deeply
-//! as a key allows. The other cases are random.
+//! as a key allows. The other cases are random. Among them are links: an element that also stands in keys
+//! mostly names a row, and one that names another row makes a cycle of what must not have one.
 
 use bytes::Bytes;
 use foundationdb_tuple::pack;
 use shaketable_sim::seed::Stream;
 use shaketable_tx::{KEY_SIZE_LIMIT, KeyValue, VALUE_SIZE_LIMIT, nesting::first_length};
-use std::{collections::BTreeMap, fmt};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+};
 
 /// A key and its value; `None` if the key is cleared.
 #[derive(Clone)]
@@ -84,6 +88,18 @@ pub(super) struct Damages {
     /// The replacements: the kind of the row, whether the element is in the key, its index, and the new
     /// element.
     places: Vec<(usize, bool, usize, Vec<u8>)>,
+    links: Vec<Link>,
+}
+
+/// A place of rows whose elements name rows.
+struct Link {
+    rows: Vec<Row>,
+    /// Whether it is in the key.
+    is_key: bool,
+    /// Its index.
+    at: usize,
+    /// The names: elements of keys.
+    names: Vec<Vec<u8>>,
 }
 
 /// How many elements of a key or a value are replaced: a long value is no reason to leave others alone.
@@ -108,21 +124,25 @@ impl Damages {
                 }
             }
         }
-        Damages { spaces: spaces.into_values().collect(), kinds, places }
+        let links = links(&kinds.iter().flatten().collect::<Vec<_>>());
+        Damages { spaces: spaces.into_values().collect(), kinds, places, links }
     }
 
     /// The writes of a case.
     pub(super) fn of(&self, case: u64, draws: &mut Stream) -> Vec<Write> {
         // A prime: consecutive cases are far apart, and all places are used in turn.
         const STEP: u64 = 7_919;
-        let mut writes = match case % 3 {
+        let mut writes = match case % 4 {
             0 => self.any(draws),
-            part => self.replaced(((case / 3 * 2 + part) * STEP) as usize % self.places.len().max(1), draws),
+            1 => self.link(draws),
+            part => self.replaced(((case / 2 + part) * STEP) as usize % self.places.len().max(1), draws),
         };
-        for _ in 0..draws.below(3) {
-            writes.extend(match draws.chance(0.3) {
-                true => self.replaced(draws.index(self.places.len()), draws),
-                false => self.any(draws),
+        // A second damage may hide the first one.
+        for _ in 0..if draws.chance(0.5) { 0 } else { draws.range(1..4) } {
+            writes.extend(match draws.below(4) {
+                0 => self.replaced(draws.index(self.places.len()), draws),
+                1 => self.link(draws),
+                _ => self.any(draws),
             });
         }
         // The system's keys must not be written.
@@ -151,28 +171,39 @@ impl Damages {
         }
     }
 
+    /// Leads a row to another one, or to itself.
+    fn link(&self, draws: &mut Stream) -> Vec<Write> {
+        let (keys, values): (Vec<&Link>, Vec<&Link>) = self.links.iter().partition(|link| link.is_key);
+        match draws.chance(0.7) {
+            true if !values.is_empty() => draws.pick(&values).led_elsewhere(draws),
+            _ if !keys.is_empty() => draws.pick(&keys).led_elsewhere(draws),
+            _ => self.any(draws),
+        }
+    }
+
     /// Any damage: to one row, to two rows, or a new row.
     fn any(&self, draws: &mut Stream) -> Vec<Write> {
         let kind: &Vec<Row> = draws.pick(&self.kinds);
         let row = draws.pick(kind);
         match draws.below(12) {
             0 => vec![row.clear()],
-            // A row that leads to another one then leads elsewhere, or to itself.
-            1..6 => {
+            1..5 => {
                 let kind = if draws.chance(0.7) { kind } else { draws.pick::<Vec<Row>>(&self.kinds) };
                 let other = draws.pick(kind);
                 let copied = row.set(other.value.to_vec());
                 if draws.chance(0.5) { vec![copied, other.set(row.value.to_vec())] } else { vec![copied] }
             }
-            6..8 => vec![row.set(changed(&row.value, draws))],
-            8 => vec![row.set(mostly_invalid(draws))],
+            5..7 => vec![row.set(changed(&row.value, draws))],
+            7..9 => vec![row.set(mostly_invalid(draws))],
             9 => row.elsewhere(changed(&row.tuple, draws), draws),
             10 if !row.tuple.is_empty() => {
                 let mut parts = parts(&row.tuple);
                 let at = draws.index(parts.len());
-                match draws.below(3) {
+                match draws.below(5) {
                     0 => drop(parts.splice(at..=at, [])),
                     1 => parts.insert(at, parts[at].clone()),
+                    // The same row, at another key.
+                    2 | 3 => parts[at] = padded(&parts[at]),
                     _ => parts.insert(at, element(draws)),
                 }
                 row.elsewhere(parts.concat(), draws)
@@ -184,6 +215,65 @@ impl Damages {
             }
         }
     }
+}
+
+impl Link {
+    /// A row that names another one, or itself.
+    fn led_elsewhere(&self, draws: &mut Stream) -> Vec<Write> {
+        let row = draws.pick(&self.rows);
+        let own: Vec<_> = parts(&row.tuple).into_iter().filter(|part| self.names.contains(part)).collect();
+        let name =
+            if !own.is_empty() && draws.chance(0.3) { draws.pick(&own) } else { draws.pick(&self.names) };
+        let mut parts = if self.is_key { parts(&row.tuple) } else { row.values() };
+        match parts.get_mut(self.at) {
+            Some(part) => part.clone_from(name),
+            // It names none, as the last row of a chain.
+            None => parts.push(name.clone()),
+        }
+        match self.is_key {
+            true => row.elsewhere(parts.concat(), draws),
+            false => vec![row.set(parts.concat())],
+        }
+    }
+}
+
+/// The places of which an element also stands in a place of keys that distinguishes rows.
+fn links(rows: &[&Row]) -> Vec<Link> {
+    // Rows with names of other types are alike here, and so are those that end with a text of their own.
+    let alike = rows.iter().map(|row| {
+        let (space, first, codes, last) = kind(row);
+        ((space, first, codes.len()), last)
+    });
+    let mut columns: BTreeMap<_, Vec<&Row>> = BTreeMap::new();
+    for (column, row) in alike.zip(rows) {
+        columns.entry(column).or_default().push(row);
+    }
+    let mut merged: BTreeMap<_, Vec<&Row>> = BTreeMap::new();
+    for ((alike, last), rows) in columns {
+        let last = if rows.len() > 1 { last } else { Vec::new() };
+        merged.entry((alike, last)).or_default().extend(rows);
+    }
+    let columns: Vec<Vec<&Row>> = merged.into_values().collect();
+    let mut places: BTreeMap<_, BTreeSet<Vec<u8>>> = BTreeMap::new();
+    for (column, rows) in columns.iter().enumerate() {
+        for row in rows {
+            for (is_key, parts) in [(true, parts(&row.tuple)), (false, row.values())] {
+                for (at, part) in parts.into_iter().enumerate().take(MOST_PARTS) {
+                    places.entry((column, is_key, at)).or_default().insert(part);
+                }
+            }
+        }
+    }
+    let naming = |((_, is_key, _), names): &(&(usize, bool, usize), &BTreeSet<_>)| *is_key && names.len() > 1;
+    let naming: Vec<_> = places.iter().filter(naming).collect();
+    let link = |(place, elements): (&(usize, bool, usize), &BTreeSet<Vec<u8>>)| {
+        let named = naming.iter().filter(|(other, names)| *other != place && !names.is_disjoint(elements));
+        let names: BTreeSet<Vec<u8>> = named.flat_map(|(_, names)| *names).cloned().collect();
+        let (column, is_key, at) = *place;
+        let rows = columns[column].iter().copied().cloned().collect();
+        (!names.is_empty()).then(|| Link { rows, is_key, at, names: names.into_iter().collect() })
+    };
+    places.iter().filter_map(link).collect()
 }
 
 /// What the keys of a space have in common: the first element of a tuple. All other keys are one group.
@@ -365,6 +455,7 @@ fn mostly_invalid(draws: &mut Stream) -> Vec<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use shaketable_sim::seed::Seed;
 
     #[test]
     fn spaces_are_what_keys_begin_with() {
@@ -380,5 +471,27 @@ mod tests {
         let found = spaces(&keys.iter().map(|key| row(key)).collect::<Vec<_>>());
         let found: Vec<&[u8]> = found.values().map(|space| &space[..]).collect();
         assert_eq!(found, [b"rows/", &pack(&("a", 1))[..], &pack(&("b",)), b""]);
+    }
+
+    #[test]
+    fn rows_that_name_rows_come_to_name_themselves() {
+        let row = |key: Vec<u8>, value: Vec<u8>| KeyValue { key: key.into(), value: value.into() };
+        let mut rows = vec![row(pack(&("list", "head")), pack(&"a"))];
+        for (id, next) in [("a", pack(&"b")), ("b", pack(&"c")), ("c", Vec::new())] {
+            rows.push(row(pack(&("list", "node", id)), b"value".to_vec()));
+            rows.push(row(pack(&("list", "node", id, "next")), next));
+        }
+        let damages = Damages::new(&rows);
+        let places: Vec<_> =
+            damages.links.iter().map(|link| (link.is_key, link.at, link.rows.len())).collect();
+        assert!(places.contains(&(false, 0, 1)) && places.contains(&(false, 0, 3)), "{places:?}");
+        let mut draws = Seed(1).stream("links");
+        let cycle = |(id, next): (&str, &str)| (pack(&("list", "node", id, "next")), pack(&next));
+        let mut missing: BTreeSet<_> = [("a", "a"), ("b", "a"), ("c", "a"), ("c", "c")].map(cycle).into();
+        for link in (0..100).flat_map(|case| damages.of(3 * case, &mut draws)) {
+            let value = link.value.unwrap_or_default();
+            missing.remove(&(link.key.to_vec(), value.to_vec()));
+        }
+        assert!(missing.is_empty(), "{missing:?}");
     }
 }

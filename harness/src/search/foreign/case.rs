@@ -27,7 +27,7 @@ use std::{
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// The number of operations of a case.
-const OPERATIONS: usize = 12;
+const OPERATIONS: usize = 20;
 
 /// The stack size of a case, bytes: that of a thread of a program that says nothing else.
 const STACK: usize = 2 << 20;

@@ -94,8 +94,7 @@ impl<W: Workload> Foreign<W> {
         Foreign { cases: 0..300, memory: None, workload: PhantomData }
     }
 
-    /// Sets the cases. Their damages differ in each: with all that are there by default, most elements of
-    /// keys and values are replaced by most of what may stand in their place.
+    /// Sets the cases. Half of them replace elements of keys and values in turn, by all that may stand there.
     pub fn cases(mut self, cases: Range<u64>) -> Self {
         self.cases = cases;
         self

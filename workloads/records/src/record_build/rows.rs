@@ -6,7 +6,7 @@ use bytes::Bytes;
 use foundationdb_tuple::{Element, Subspace, unpack};
 use prost::Message;
 use shaketable_sim::proto::Mutation;
-use shaketable_tx::{self as tx, KeyValue, Transaction};
+use shaketable_tx::{self as tx, KeyValue, Transaction, nesting};
 use std::collections::BTreeMap;
 
 /// Rows of an index in one part, by the rest of their keys.
@@ -56,7 +56,7 @@ impl Stored {
         key: &[u8],
         value: Bytes,
     ) -> Option<()> {
-        let elements: Vec<Element<'_>> = store.unpack(key).ok()?;
+        let elements: Vec<Element<'_>> = nesting::unpack_below(store, key).ok()?;
         match elements[..] {
             [Element::Int(part::HEADER)] => self.header = Some(Header::decode(value).ok()?),
             [Element::Int(part::RECORDS), Element::Int(id), Element::Int(suffix::WHOLE)] => {

@@ -253,6 +253,24 @@ fn an_index_is_not_used_before_it_is_built() {
     });
 }
 
+/// A range that begins or ends at what is no key of a record, with all records on its other side.
+#[test]
+fn a_build_refuses_a_range_that_its_records_are_not_in() {
+    on_cluster(|db| async move {
+        let stores = filled(&db, 5, indexes()).await;
+        // Integers that are cut off: one is before all records and one after them.
+        let done = [(0, &b"\x00"[..], &b"\x16"[..]), (1, b"\x13", b"\xff")];
+        for (choice, begin, end) in done {
+            let store = open(&stores, &db).await;
+            store.begin_index_builds(&[VALUE]).await.expect("write-only");
+            let row = at(&store, VALUE).space(Part::Ranges).pack(&(begin,));
+            store.context().transaction().expect("open").set(&row, end);
+            let built = store.build_indexes(&[VALUE], Batch { records: 2, choice }).await;
+            assert!(matches!(built, Err(Error::Foreign { .. })), "{built:?}");
+        }
+    });
+}
+
 /// Before a build comes to a record, saving it changes no count; afterwards it does, once.
 #[test]
 fn a_save_counts_what_the_build_has_passed() {

@@ -141,6 +141,10 @@ impl<T: Transaction> RecordStore<T> {
             Some(last) if !done => (begin, after(&last.primary_key)),
             _ => (begin, end),
         };
+        // A bound that is no key of a record: the records that were read are on its other side.
+        if begin > end {
+            return Err(Error::foreign("a range of an index build", if reverse { &end } else { &begin }));
+        }
         // Reading the records conflicts with changes to them. A save between the last row that was read and
         // the end of the range must conflict as well.
         let rows = self.keyspace().part(Part::Records);

@@ -66,7 +66,7 @@ fn code(folder: &Path) -> String {
     };
     let text = |path: PathBuf| {
         let text = fs::read_to_string(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
-        let text = text.split("\n#[cfg(test)]\nmod ").next().unwrap_or(&text);
+        let text = text.split("\n#[cfg(test)]\nmod tests {").next().unwrap_or(&text);
         text.lines().filter(|line| !line.trim_start().starts_with("//")).collect::<Vec<_>>().join("\n")
     };
     files.filter(runs).map(text).collect()

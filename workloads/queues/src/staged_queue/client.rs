@@ -31,7 +31,7 @@ use std::time::Duration;
 
 /// How often a dequeue is called again after an unknown result. A session whose slot is unreadable, or taken
 /// by another one, never has another.
-const MOST_UNKNOWN: usize = 10_000;
+const MOST_UNKNOWN: usize = 1_000;
 
 /// The state of a client.
 pub struct Client<D: Database> {

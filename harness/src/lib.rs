@@ -35,7 +35,10 @@ pub use tell::advice;
 /// What this crate's macros name.
 #[doc(hidden)]
 pub mod __private {
+    pub use crate::describe::{sessions::set_up, specimen::stored};
+    pub use bytes::Bytes;
     pub use proptest::strategy::{BoxedStrategy, Just, Strategy, Union};
     pub use serde;
-    pub use shaketable_tx::Transaction;
+    pub use shaketable_sim::seed::Stream;
+    pub use shaketable_tx::{self as tx, Database, Env, Isolation, RunError, Transaction};
 }

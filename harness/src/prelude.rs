@@ -18,6 +18,7 @@ pub use bytes::Bytes;
 pub use proptest::{
     collection::vec,
     prelude::{BoxedStrategy, Just, Strategy, any, prop_oneof},
+    sample::select,
 };
 pub use serde::{Deserialize, Serialize};
 pub use shaketable_sim::{

@@ -495,13 +495,19 @@ fn said(shake: &Shake<Register>) -> String {
 fn a_failed_test_tells_what_remains_of_its_run() {
     let shake = Shake::<Register>::new().seeds(0..50).bug(&format!("{:?}", Behavior::FromMemory));
     let message = said(&shake);
-    let (whole, shrunk) = message.split_once("\nshrunk to ").expect(&message);
-    assert!(whole.contains("repro file: "), "{message}");
-    assert!(
-        shrunk.contains("shaketable/register-FromMemory-") && shrunk.contains(".shrunk.json\n"),
-        "{message}"
-    );
-    assert!(shrunk.contains(" attempt ") && shrunk.contains("client "), "a story: {message}");
+    let parts = [
+        "\n  model: operation ",
+        "\n  shrunk from ",
+        "\n  to ",
+        " attempt ",
+        "\nrepro file: ",
+        "shaketable/register-FromMemory-",
+        "\nshrunk to: ",
+        ".shrunk.json\n",
+    ];
+    let places: Vec<_> = parts.iter().map(|part| message.find(part).expect(&message)).collect();
+    assert!(places.is_sorted(), "{message}");
+    assert_eq!(message.matches("model: ").count(), 1, "the finding is told once: {message}");
     assert!(message.lines().last().is_some_and(|line| line.starts_with("SHAKETABLE_SEEDS=")), "{message}");
     let whole = said(&shake.shrink_budget(std::time::Duration::ZERO));
     assert!(!whole.contains("shrunk"), "{whole}");

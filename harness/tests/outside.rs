@@ -141,11 +141,11 @@ fn the_ledgers_tests_pass_and_its_command_lists_runs_and_catches() {
     let ledger = example("ledger");
     printed(&ledger, &["test", "--locked"]);
     let listed = command(&ledger, &["list", "workloads"]);
-    assert!(listed.contains("  Sums\n") && listed.contains("  accounts\n"), "{listed}");
+    assert!(listed.contains("  Sums\n") && listed.contains("  Accounts\n"), "{listed}");
     let swept = command(&ledger, &["run", "--seeds", "20", "--check-determinism", "3"]);
     assert!(swept.contains("PASSED"), "{swept}");
     let caught = command(&ledger, &["bugs"]);
-    assert!(caught.contains("the planted bug was caught"), "{caught}");
+    assert!(caught.contains("all 4 planted bugs were caught"), "{caught}");
 }
 
 #[test]
@@ -296,5 +296,5 @@ fn lines(file: &str) -> usize {
 #[test]
 fn a_workload_is_short() {
     assert!(lines("guarded.rs") <= 40, "{}", lines("guarded.rs"));
-    assert!(lines("modelled.rs") <= 80, "{}", lines("modelled.rs"));
+    assert!(lines("modelled.rs") <= 40, "{}", lines("modelled.rs"));
 }

@@ -112,7 +112,9 @@ fn whole(ending: Ending, workload: &WorkloadReport) -> TestCaseStatus {
 fn regression(workload: &str, one: &RegressionReport, commit: &str) -> TestCase {
     let status = match &one.replayed {
         Replayed::Passed { .. } => TestCaseStatus::success(),
-        Replayed::Failed { run } => objection_to(run, &text::regressions::failure(one, run, commit)),
+        Replayed::Failed { run } => {
+            objection_to(run, &text::regressions::failure(one, run, commit, text::Details::All))
+        }
         Replayed::Unreadable { why, fails: true } => {
             objection(NonSuccessKind::Failure, "unreadable", why, &format!("{}: {why}", one.file))
         }
@@ -131,7 +133,7 @@ fn regression(workload: &str, one: &RegressionReport, commit: &str) -> TestCase 
 /// everything known about the run.
 fn finding(run: &RunReport, commit: &str) -> TestCaseStatus {
     let story = text::run::shrunk(run).map_or(String::new(), |story| format!("{story}\n"));
-    objection_to(run, &(story + &text::failure(run, commit)))
+    objection_to(run, &(story + &text::failure(run, commit, text::Details::All)))
 }
 
 /// The status of a run that did not pass.

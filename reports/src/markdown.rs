@@ -46,7 +46,7 @@ fn of_sweep(report: &SweepReport, commit: &str) -> String {
     }
     let again = report.regressions().into_iter().filter_map(|one| Some((one, one.failure()?)));
     for (one, run) in again.take(FAILURES_IN_FULL) {
-        let block = text::regressions::failure(one, run, commit);
+        let block = text::regressions::failure(one, run, commit, text::Details::All);
         out.push_str(&folded(&text::regressions::headline(one), &block, &run.replay));
     }
     for w in report.workloads.iter().filter(|w| w.failing_seeds.len() > 1) {
@@ -61,7 +61,7 @@ fn of_sweep(report: &SweepReport, commit: &str) -> String {
 /// A failure: what remained of it when it was shrunk, and everything known about it.
 fn failure(run: &RunReport, commit: &str) -> String {
     let story = text::run::shrunk(run).map_or(String::new(), |story| format!("\n{}", fenced(&story)));
-    story + &folded(&text::run::headline(run), &text::failure(run, commit), &run.replay)
+    story + &folded(&text::run::headline(run), &text::failure(run, commit, text::Details::All), &run.replay)
 }
 
 /// A block, folded, with the line that replays the run outside of the fold.

@@ -5,7 +5,7 @@ use futures::future::{BoxFuture, FutureExt};
 use std::{
     fmt,
     future::Future,
-    sync::{Mutex, MutexGuard, PoisonError},
+    sync::{Mutex, PoisonError},
 };
 
 /// The number of an attempt of a retry loop, and whether earlier attempts may have committed.
@@ -70,27 +70,39 @@ where
     T: Send,
     E: RetryError + Send,
 {
-    let value = Mutex::new(None);
+    let value = Kept::default();
     let kept = |tx, attempt| {
-        *lock(&value) = None;
+        value.keep(None);
         let ran = body(tx, attempt);
         let value = &value;
         async move {
-            let answer = ran.await?;
-            *lock(value) = Some(answer);
+            value.keep(Some(ran.await?));
             Ok(())
         }
         .boxed()
     };
     repeat(db, &kept).await?;
-    Ok(value
-        .into_inner()
-        .unwrap_or_else(PoisonError::into_inner)
-        .expect("the body of a committed attempt has ended"))
+    Ok(value.into_inner().expect("the body of a committed attempt has ended"))
 }
 
-fn lock<T>(value: &Mutex<T>) -> MutexGuard<'_, T> {
-    value.lock().unwrap_or_else(PoisonError::into_inner)
+/// A value that is kept beside code that is compiled without its type.
+pub(crate) struct Kept<T>(Mutex<Option<T>>);
+
+impl<T> Default for Kept<T> {
+    fn default() -> Kept<T> {
+        Kept(Mutex::new(None))
+    }
+}
+
+impl<T> Kept<T> {
+    pub(crate) fn keep(&self, value: Option<T>) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = value;
+    }
+
+    /// The last value.
+    pub(crate) fn into_inner(self) -> Option<T> {
+        self.0.into_inner().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 async fn repeat<D, E>(db: &D, body: &Body<'_, D::Transaction, E>) -> Result<(), RunError<E>>

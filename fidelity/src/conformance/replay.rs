@@ -126,8 +126,7 @@ async fn set_up<D: Database>(db: &D, case: &Case) -> Result<()> {
     let none = BTreeMap::new();
     let rows: Option<Vec<_>> =
         case.setup.iter().map(|(key, value)| Some((key.decode(&none)?, value.decode(&none)?))).collect();
-    debug_assert!(rows.is_some());
-    set_keyspace(db, &rows.unwrap_or_default()).await
+    set_keyspace(db, &rows.expect("the rows before a case have no versionstamps")).await
 }
 
 /// Makes these rows the whole content of the user keyspace.

@@ -255,6 +255,9 @@ pub struct ReplayArguments {
     /// every event of the simulated cluster instead
     #[arg(long, value_name = "WHAT", num_args = 0..=1, require_equals = true, hide_possible_values = true, default_missing_value = "operations")]
     pub trace: Option<Trace>,
+    /// Print also what was drawn, what happened, and which faults struck
+    #[arg(long, short)]
+    pub verbose: bool,
     /// Write the plan to a repro file, which can be edited and replayed
     #[arg(long, short, value_name = "REPRO-FILE")]
     pub output: Option<PathBuf>,
@@ -287,6 +290,9 @@ pub struct ShrinkArguments {
     /// End with the smallest plan so far after this many runs
     #[arg(long, value_name = "N", value_parser = choose::at_least_one, default_value_t = REPLAYS)]
     pub replays: u64,
+    /// Print also what was drawn, what happened, and which faults struck
+    #[arg(long, short)]
+    pub verbose: bool,
     /// Write the shrunk plan to this file [default: in target/shaketable]
     #[arg(long, short, value_name = "REPRO-FILE")]
     pub output: Option<PathBuf>,

@@ -17,7 +17,10 @@ use crate::{
     run::runner::RunResult,
     search::entry::Entry,
 };
-use shaketable_reports::{Body, Conclusion, RunReport, text};
+use shaketable_reports::{
+    Body, Conclusion, RunReport,
+    text::{self, Details},
+};
 use shaketable_sim::seed::Seed;
 
 /// Performs the run, and prints and writes the report.
@@ -50,7 +53,7 @@ pub fn replay(arguments: &ReplayArguments) -> Result<Conclusion, Refusal> {
         output::print(&(events + "\n"))?;
     }
     let outcome = report.verdict.outcome();
-    let printed = text::replay(&report, program().commit);
+    let printed = text::replay(&report, program().commit, Details::of(arguments.verbose));
     let saved = match &repro {
         Some(repro) => repro.write(&plan),
         None => Ok(()),

@@ -19,7 +19,10 @@ use super::{
 use crate::{
     describe::strict::PlanError, judge::finding::deciding, search::entry::Entry, search::shrink::Shrunk,
 };
-use shaketable_reports::{Body, Conclusion, ShrunkRun, text};
+use shaketable_reports::{
+    Body, Conclusion, ShrunkRun,
+    text::{self, Details},
+};
 use shaketable_sim::seed::Seed;
 use std::{
     cell::Cell,
@@ -124,7 +127,7 @@ pub fn shrink(arguments: &ShrinkArguments) -> Result<Conclusion, Refusal> {
     let interrupted =
         interrupt.is_set().then(|| interrupt.refusal("before nothing more could be taken away"));
     outputs.advice = advise::for_page(&outputs, [entry.as_ref()], 1, &interrupt);
-    let printed = text::replay(&report, program().commit);
+    let printed = text::replay(&report, program().commit, Details::of(arguments.verbose));
     let written = outputs.publish(&printed, program().commit, Body::Replay(Box::new(report)));
     let written = plan_written.and(written);
     settle(outcome, written, interrupted)

@@ -9,7 +9,7 @@
 use crate::{
     describe::misfit::Misfit,
     describe::sessions::{self, slots},
-    describe::specimen::UNRECORDED,
+    describe::specimen::{UNRECORDED, UNRECORDED_BUG},
     describe::workload::{Bug, Outcome, Step, Workload},
 };
 use bytes::Bytes;
@@ -20,7 +20,7 @@ use proptest::{
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use shaketable_sim::seed::Stream;
 use shaketable_tx::{
-    self as tx, Database, RetryError, Transaction,
+    self as tx, Database, Env, RetryError, Transaction,
     once::{self, Session},
 };
 use std::{
@@ -54,9 +54,12 @@ pub trait Invariants: Clone + Debug + Send + Sync + 'static {
         async { Ok(()) }
     }
 
-    /// Does an operation in a transaction.
-    fn perform<T: Transaction>(tx: &T, op: &Self::Op)
-    -> impl Future<Output = Result<(), Self::Error>> + Send;
+    /// Does an operation in a transaction. `env` is the client's clock and randomness.
+    fn perform<T: Transaction>(
+        tx: &T,
+        env: &Env,
+        op: &Self::Op,
+    ) -> impl Future<Output = Result<(), Self::Error>> + Send;
 
     /// Checks the invariants, which must hold at every version. The inner error describes the one that does
     /// not.
@@ -134,11 +137,7 @@ impl<I: Invariants> Workload for Guarded<I> {
     const ABOUT: &'static str = I::ABOUT;
 
     fn bugs() -> &'static [Bug] {
-        &[Bug {
-            name: UNRECORDED,
-            about: "operations are retried after an unknown result without a record of the first attempt",
-            source: "the retry loop of every binding",
-        }]
+        &[UNRECORDED_BUG]
     }
 
     fn draw(rng: &mut Stream, bug: Option<&str>) -> Self {
@@ -185,7 +184,9 @@ impl<I: Invariants> Workload for Guarded<I> {
         if !self.unrecorded {
             return None;
         }
-        let ran = session.database().run(|tx, _| async move { I::perform(&tx, op).await }).await;
+        let db = session.database();
+        let env = db.env();
+        let ran = db.run(|tx, _| async move { I::perform(&tx, env, op).await }).await;
         Some(match ran {
             Ok(()) => Outcome::Answered(Answer::Done),
             Err(e) => match e.error.fdb() {
@@ -196,7 +197,9 @@ impl<I: Invariants> Workload for Guarded<I> {
     }
 
     async fn apply<D: Database>(&self, session: &mut Session<D>, op: &I::Op) -> Outcome<Answer> {
-        match session.apply(|tx| async move { I::perform(&tx, op).await }).await {
+        let db = session.database().clone();
+        let env = db.env();
+        match session.apply(|tx| async move { I::perform(&tx, env, op).await }).await {
             once::Outcome::Applied(()) => Outcome::Answered(Answer::Done),
             once::Outcome::Refused(e) => refused(&e),
             once::Outcome::Unknown(_) => Outcome::Unknown(tx::Error::COMMIT_UNKNOWN_RESULT),
@@ -241,8 +244,9 @@ impl<I: Invariants> Workload for Guarded<I> {
 ///
 /// The parts are the name of its type and the error of the layer; an optional `setup` of the empty database;
 /// the operations with their arguments, each drawn by a proptest strategy (a range of numbers needs a type,
-/// as in `0..5u32`); and the invariants, whose bodies evaluate to `Ok` of a `bool`, or of a
-/// `Result<(), String>` whose error describes what is wrong. All bodies are `async` and may use `?`.
+/// as in `0..5u32`), and after a semicolon a name for the [`Env`] (clock and randomness) if they need it, as
+/// in `fn step(tx, by: i64 = 1..10i64; env)`; and the invariants, whose bodies evaluate to `Ok` of a `bool`,
+/// or of a `Result<(), String>` whose error describes what is wrong. All bodies are `async` and may use `?`.
 ///
 /// ```
 /// use shaketable::prelude::*;
@@ -256,8 +260,8 @@ impl<I: Invariants> Workload for Guarded<I> {
 ///     /// Two counters that move together.
 ///     Twins: Refusal;
 ///
-///     fn step(tx, by: i64 = 1..10i64) {
-///         if by == 9 {
+///     fn step(tx, by: i64 = 1..10i64; env) {
+///         if env.random_u64() % 9 == 0 {
 ///             return Err(Refusal::TooMuch);
 ///         }
 ///         for twin in [b"a", b"b"] {
@@ -279,7 +283,9 @@ macro_rules! invariants {
         $(#[doc = $about:literal])+
         $vis:vis $layer:ident: $error:ty;
         $(setup($setup_tx:ident) $setup:block)?
-        $(fn $op:ident($tx:ident $(, $arg:ident: $type:ty = $strategy:expr)* $(,)?) $body:block)+
+        $(fn $op:ident(
+            $tx:ident $(, $arg:ident: $type:ty = $strategy:expr)* $(,)? $(; $env:ident)?
+        ) $body:block)+
         $(invariant $name:literal ($audit_tx:ident) $audit:block)+
     ) => {
         $(#[doc = $about])+
@@ -287,49 +293,64 @@ macro_rules! invariants {
         $vis struct $layer;
 
         const _: () = {
-            use $crate::__private::{BoxedStrategy, Just, Strategy, Transaction, Union, serde};
+            use $crate::__private as __with;
+            use __with::Strategy as _;
 
             #[allow(non_camel_case_types)]
-            #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
-            #[serde(crate = "serde")]
-            pub enum Op {
+            #[derive(Clone, Debug, __with::serde::Serialize, __with::serde::Deserialize)]
+            #[serde(crate = "__with::serde")]
+            pub enum __Op {
                 $($op { $($arg: $type),* }),+
             }
 
-            $(async fn $op<T: Transaction>($tx: &T $(, $arg: $type)*) -> ::std::result::Result<(), $error> $body)+
-
             impl $crate::Invariants for $layer {
-                type Op = Op;
+                type Op = __Op;
                 type Error = $error;
 
                 const NAME: &'static str = stringify!($layer);
                 const ABOUT: &'static str = [$($about),+][0].trim_ascii();
 
-                fn operation() -> BoxedStrategy<Op> {
-                    Union::new([$(
-                        (Just(()), $($strategy),*)
-                            .prop_map(|((), $($arg),*)| Op::$op { $($arg),* })
+                fn operation() -> __with::BoxedStrategy<__Op> {
+                    __with::Union::new([$(
+                        (__with::Just(()), $($strategy),*)
+                            .prop_map(|((), $($arg),*)| __Op::$op { $($arg),* })
                             .boxed()
                     ),+])
                     .boxed()
                 }
 
-                $(async fn setup<T: Transaction>($setup_tx: &T) -> ::std::result::Result<(), $error> $setup)?
+                $(async fn setup<T: __with::Transaction>(
+                    $setup_tx: &T,
+                ) -> ::std::result::Result<(), $error> $setup)?
 
-                async fn perform<T: Transaction>(tx: &T, op: &Op) -> ::std::result::Result<(), $error> {
+                async fn perform<T: __with::Transaction>(
+                    tx: &T,
+                    env: &__with::Env,
+                    op: &__Op,
+                ) -> ::std::result::Result<(), $error> {
                     match op.clone() {
-                        $(Op::$op { $($arg),* } => $op(tx $(, $arg)*).await),+
+                        $(__Op::$op { $($arg),* } => {
+                            async fn __perform<T: __with::Transaction>(
+                                $tx: &T,
+                                env: &__with::Env,
+                                $($arg: $type),*
+                            ) -> ::std::result::Result<(), $error> {
+                                $(let $env = env;)?
+                                $body
+                            }
+                            __perform(tx, env, $($arg),*).await
+                        })+
                     }
                 }
 
-                async fn holds<T: Transaction>(
+                async fn holds<T: __with::Transaction>(
                     tx: &T,
                 ) -> ::std::result::Result<::std::result::Result<(), String>, $error> {
                     $({
-                        async fn holds<T: Transaction>(
+                        async fn __holds<T: __with::Transaction>(
                             $audit_tx: &T,
                         ) -> ::std::result::Result<impl $crate::invariants::Verdict, $error> $audit
-                        if let Err(broken) = $crate::invariants::Verdict::on(holds(tx).await?, $name) {
+                        if let Err(broken) = $crate::invariants::Verdict::on(__holds(tx).await?, $name) {
                             return Ok(Err(broken));
                         }
                     })+

@@ -23,7 +23,8 @@ pub(crate) fn has(key: &[u8]) -> bool {
 
 /// The result of a setup in a retry loop. Panics if the layer refuses it: the panic is a finding of the run
 /// and has the refusal's message, which an error of the database cannot have.
-pub(crate) fn set_up<E: RetryError + Display>(filled: Result<(), RunError<E>>) -> tx::Result<()> {
+#[doc(hidden)]
+pub fn set_up<E: RetryError + Display>(filled: Result<(), RunError<E>>) -> tx::Result<()> {
     filled.map_err(|e| match e.error.fdb() {
         Some(error) => error,
         None => panic!("the layer refuses: {}", e.error),

@@ -308,10 +308,8 @@ impl<W: Workload> Shake<W> {
     /// The description of a failed run for its user. Its last line is the command that replays the run.
     fn describe(&self, seed: u64, result: &RunResult) -> String {
         let plan = Plan::draw::<W>(Seed(seed), &self.demands);
-        let mut text =
-            format!("{} failed with seed {seed}, {:?}\n{}", W::NAME, result.verdict(), findings(result));
-        text += &plan.summary();
-        text += &format!("event hash {:016x}\n", result.event_hash);
+        let mut text = format!("{} failed with seed {seed}, {:?}\n", W::NAME, result.verdict());
+        let mut differs = String::new();
         let again = runner::run(&plan, false);
         if !determinism::same(result, &again) && result.findings.iter().all(|f| f.kind != Kind::Determinism) {
             let how = match again.verdict() {
@@ -319,9 +317,12 @@ impl<W: Workload> Shake<W> {
                 _ => "failed in another way",
             };
             let why = determinism::explained(|| runner::run(&plan, true));
-            text += &format!("it {how}: not deterministic: {why}\n");
+            differs = format!("it {how}: not deterministic: {why}\n");
         }
-        let shrunk = self.shrunk(&plan);
+        let shrunk = self.shrunk(&plan).and_then(|shrunk| {
+            let plan = Plan::from_json::<W>(&shrunk.repro).ok()?;
+            Some((runner::run(&plan, true), shrunk))
+        });
         let planted = self.demands.bug.as_ref().map_or(String::new(), |bug| format!("-{bug}"));
         let write = |extension: &str, content: String| match write_file(
             &format!("{}{planted}-{seed}.{extension}", W::NAME),
@@ -330,14 +331,23 @@ impl<W: Workload> Shake<W> {
             Ok(path) => path.display().to_string(),
             Err(error) => format!("could not be written: {error}"),
         };
-        text += &format!("repro file: {}\n", write("json", plan.to_json()));
-        if let Some(shrunk) = shrunk {
-            text += &format!("shrunk to {}: {}\n", shrunk.after, write("shrunk.json", shrunk.repro.clone()));
-            if let Ok(plan) = Plan::from_json::<W>(&shrunk.repro) {
-                let replayed = runner::run(&plan, true);
-                text += &findings(&replayed);
-                text += &replayed.history.as_deref().map_or_else(String::new, text::story);
+        // A finding that remained is told once, with the operations that the story shows.
+        let first = |result: &RunResult| result.findings.first().map(|finding| finding.kind);
+        let remains =
+            shrunk.as_ref().filter(|(shown, _)| differs.is_empty() && first(shown) == first(result));
+        text += &findings(remains.map_or(result, |(shown, _)| shown));
+        text += &differs;
+        if let Some((shown, shrunk)) = &shrunk {
+            text += &format!("\n  shrunk from {}\n  to {}\n", shrunk.before, shrunk.after);
+            if remains.is_none() {
+                text += &findings(shown);
             }
+            let story = shown.history.as_deref().map_or_else(String::new, text::story);
+            text += &format!("\n{story}\n");
+        }
+        text += &format!("repro file: {}\n", write("json", plan.to_json()));
+        if let Some((_, shrunk)) = shrunk {
+            text += &format!("shrunk to: {}\n", write("shrunk.json", shrunk.repro));
         }
         if self.trace {
             let history = runner::run(&plan, true).history;

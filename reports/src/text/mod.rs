@@ -21,7 +21,7 @@ pub use self::{
     contract::contract,
     explore::explore,
     regressions::regressions,
-    run::{failure, replay},
+    run::{Details, failure, replay},
     story::{story, transcript},
     sweep::sweep,
     table::{Align, Table},

@@ -1,6 +1,6 @@
 //! The text of regressions: a check of them, and their part of a sweep's report.
 
-use super::{COLUMNS, fill, plural, run};
+use super::{COLUMNS, Details, fill, plural, run};
 use crate::{
     regressions::{RegressionReport, RegressionsReport, Replayed},
     run::Conclusion,
@@ -77,7 +77,8 @@ fn line(one: &RegressionReport) -> Option<String> {
 /// The first failures in full.
 pub(crate) fn failures(all: &[&RegressionReport], commit: &str) -> String {
     let failed = all.iter().filter_map(|one| Some((one, one.failure()?)));
-    let block = |(one, run): (&&RegressionReport, _)| format!("\n{}", failure(one, run, commit));
+    let block =
+        |(one, run): (&&RegressionReport, _)| format!("\n{}", failure(one, run, commit, Details::Brief));
     failed.take(FAILURES_IN_FULL).map(block).collect()
 }
 
@@ -88,10 +89,15 @@ pub(crate) fn headline(one: &RegressionReport) -> String {
 }
 
 /// The block of a regression that failed again. The replay line comes last.
-pub(crate) fn failure(one: &RegressionReport, run: &crate::RunReport, commit: &str) -> String {
+pub(crate) fn failure(
+    one: &RegressionReport,
+    run: &crate::RunReport,
+    commit: &str,
+    details: Details,
+) -> String {
     let once = one
         .regression
         .as_ref()
         .map(|once| fill(&format!("it once broke: {}", once.what()), COLUMNS - 2, "  "));
-    format!("REGRESSION {}\n{}{}", one.file, once.unwrap_or_default(), super::failure(run, commit))
+    format!("REGRESSION {}\n{}{}", one.file, once.unwrap_or_default(), super::failure(run, commit, details))
 }

@@ -10,8 +10,24 @@ use std::fmt::Write;
 /// The maximum number of further findings that are printed.
 const ALSO_PRINTED: usize = 4;
 
-/// A failure's block: what failed, what the judge found, what was drawn, and the replay line at the end.
-pub fn failure(run: &RunReport, commit: &str) -> String {
+/// How much of a run is printed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Details {
+    /// What fits on a screen: of a failure the finding, the story, and what names the run.
+    Brief,
+    /// Also what was drawn, what happened, and which faults struck.
+    All,
+}
+
+impl Details {
+    /// All, if a user asks for more.
+    pub fn of(verbose: bool) -> Details {
+        if verbose { Details::All } else { Details::Brief }
+    }
+}
+
+/// A failure's block: what failed, what the judge found, and the replay line at the end.
+pub fn failure(run: &RunReport, commit: &str, details: Details) -> String {
     let mut out = format!("{}\n", headline(run));
     if let Some(message) = run.verdict.message() {
         out.push_str(&indent(message, "  "));
@@ -26,7 +42,7 @@ pub fn failure(run: &RunReport, commit: &str) -> String {
         out.push_str(&of_shrunk(shrunk, run.verdict.message()));
     }
     out.push('\n');
-    out.push_str(&facts(run, commit));
+    out.push_str(&facts(run, commit, details));
     let _ = write!(out, "\nreplay with\n{}\n", run.replay);
     out
 }
@@ -47,12 +63,11 @@ pub(crate) fn of_shrunk(shrunk: &ShrunkRun, message: Option<&str>) -> String {
     format!("{out}\n{}", story(&shrunk.history))
 }
 
-/// The output of a replay: its verdict and everything known about the run; a failure ends with its replay
-/// line.
-pub fn replay(run: &RunReport, commit: &str) -> String {
+/// The output of a replay: its verdict and what is known about the run; a failure ends with its replay line.
+pub fn replay(run: &RunReport, commit: &str, details: Details) -> String {
     match run.verdict {
-        Verdict::Passed => format!("{}\n\n{}", headline(run), facts(run, commit)),
-        _ => failure(run, commit),
+        Verdict::Passed => format!("{}\n\n{}", headline(run), facts(run, commit, details)),
+        _ => failure(run, commit, details),
     }
 }
 
@@ -83,7 +98,7 @@ pub(crate) fn headline(run: &RunReport) -> String {
 /// The width available for values after the names of facts.
 const WIDTH: usize = COLUMNS - 16;
 
-fn facts(run: &RunReport, commit: &str) -> String {
+fn facts(run: &RunReport, commit: &str, details: Details) -> String {
     let mut rows = vec![("commit", commit.to_owned()), ("faults", faults(&run.faults, &run.without))];
     if let Some(bug) = &run.bug {
         rows.push(("planted bug", bug.clone()));
@@ -92,18 +107,12 @@ fn facts(run: &RunReport, commit: &str) -> String {
         rows.push(("repro file", repro.clone()));
     }
     rows.push(("event hash", format!("{} over {} events", run.event_hash, count(run.events))));
-    rows.push(("virtual time", format!("{} s", seconds(run.virtual_ns))));
-    let happened: Vec<String> = run
-        .counters
-        .named()
-        .into_iter()
-        .filter(|(_, n)| *n > 0)
-        .map(|(name, n)| format!("{name} {}", count(n)))
-        .collect();
-    rows.push(("happened", listed(happened)));
-    let struck = run.faults_delivered.iter().map(|(family, n)| format!("{family} {}", count(*n))).collect();
-    rows.push(("struck", listed(struck)));
-    rows.push(("drawn", run.configuration.clone()));
+    if details == Details::All || matches!(run.verdict, Verdict::Passed) {
+        rows.extend(circumstances(run));
+    }
+    if details == Details::All {
+        rows.push(("drawn", run.configuration.clone()));
+    }
 
     let mut out = String::new();
     for (name, text) in rows {
@@ -114,6 +123,23 @@ fn facts(run: &RunReport, commit: &str) -> String {
         }
     }
     out
+}
+
+/// What happened in a run, and which faults struck.
+fn circumstances(run: &RunReport) -> [(&'static str, String); 3] {
+    let happened: Vec<String> = run
+        .counters
+        .named()
+        .into_iter()
+        .filter(|(_, n)| *n > 0)
+        .map(|(name, n)| format!("{name} {}", count(n)))
+        .collect();
+    let struck = run.faults_delivered.iter().map(|(family, n)| format!("{family} {}", count(*n))).collect();
+    [
+        ("virtual time", format!("{} s", seconds(run.virtual_ns))),
+        ("happened", listed(happened)),
+        ("struck", listed(struck)),
+    ]
 }
 
 fn listed(items: Vec<String>) -> String {

@@ -2,7 +2,7 @@
 //! replay lines at the end.
 
 use super::{
-    COLUMNS, count, failure, faults, fill, indent, plural, regressions,
+    COLUMNS, Details, count, failure, faults, fill, indent, plural, regressions,
     run::wrap,
     seconds,
     table::{Align, Table},
@@ -224,7 +224,7 @@ fn failures(report: &SweepReport, commit: &str) -> String {
         out.push_str(&fill(&format!("{} fails with seeds {}", w.workload, seeds(w)), COLUMNS - 2, "  "));
     }
     for run in report.failures().take(FAILURES_IN_FULL) {
-        let _ = write!(out, "\n{}", failure(run, commit));
+        let _ = write!(out, "\n{}", failure(run, commit, Details::Brief));
     }
     out
 }

@@ -6,7 +6,8 @@ use crate::samples::{
 };
 use insta::assert_snapshot;
 use shaketable_reports::{
-    Access, Body, CallEntry, Fate, OperationEntry, RowEntry, RunReport, Verdict, json, text,
+    Access, Body, CallEntry, Fate, OperationEntry, RowEntry, RunReport, Verdict, json,
+    text::{self, Details},
 };
 
 #[test]
@@ -14,18 +15,18 @@ fn a_replay_that_passed() {
     let mut run = run(7, Verdict::Passed);
     run.bug = None;
     run.repro = Some("small.json".into());
-    assert_snapshot!(text::replay(&run, COMMIT));
+    assert_snapshot!(text::replay(&run, COMMIT, Details::Brief));
 }
 
 #[test]
 fn a_replay_that_failed() {
-    assert_snapshot!(text::replay(&run(7, violated()), COMMIT));
+    assert_snapshot!(text::replay(&run(7, violated()), COMMIT, Details::Brief));
 }
 
 #[test]
 fn a_failure_that_was_shrunk() {
     let failed = RunReport { shrunk: Some(Box::new(shrunk())), ..run(7, violated()) };
-    assert_snapshot!(text::replay(&failed, COMMIT));
+    assert_snapshot!(text::replay(&failed, COMMIT, Details::All));
     let document = document(Body::Replay(Box::new(failed)));
     assert_eq!(json::parse(&json::render(&document)).as_ref(), Ok(&document));
 }

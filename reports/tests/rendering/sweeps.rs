@@ -73,5 +73,8 @@ fn a_sweep_whose_cluster_was_lost() {
     let report = SweepReport { ending: Ending::Lost, ..failing() };
     assert!(text::sweep(&report, COMMIT).contains("\nThe cluster was lost; no further seed was run.\n"));
     let verdict = Verdict::Harness { judge: LOST.into(), message: "no answer within 30 s".into() };
-    assert!(text::replay(&run(7, verdict), COMMIT).starts_with("CLUSTER LOST queue, seed 7\n  no answer"));
+    assert!(
+        text::replay(&run(7, verdict), COMMIT, text::Details::Brief)
+            .starts_with("CLUSTER LOST queue, seed 7\n  no answer")
+    );
 }

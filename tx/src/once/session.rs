@@ -6,13 +6,10 @@ use super::{
     ops::{Draft, Stamped, draft, look, read, write},
     resolve,
 };
-use crate::{Attempt, Database, RetryError, RunError, reachable, sometimes};
+use crate::{Attempt, Database, RetryError, RunError, reachable, run::Kept, sometimes};
 use bytes::Bytes;
 use futures::future::{BoxFuture, FutureExt};
-use std::{
-    future::Future,
-    sync::{Mutex, PoisonError},
-};
+use std::future::Future;
 
 /// The outcome of a mutating operation.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -514,26 +511,12 @@ where
     }
 }
 
-/// The answer of an operation, kept beside what is compiled without its type.
-struct Kept<A>(Mutex<Option<A>>);
-
-impl<A> Default for Kept<A> {
-    fn default() -> Kept<A> {
-        Kept(Mutex::new(None))
-    }
-}
-
 impl<A> Kept<A> {
-    fn keep(&self, answer: Option<A>) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = answer;
-    }
-
     /// The outcome with the answer.
     fn of<E>(self, outcome: Outcome<(), E>) -> Outcome<A, E> {
         match outcome {
             Outcome::Applied(()) => {
-                let answer = self.0.into_inner().unwrap_or_else(PoisonError::into_inner);
-                Outcome::Applied(answer.expect("what was applied has answered"))
+                Outcome::Applied(self.into_inner().expect("what was applied has answered"))
             }
             Outcome::Refused(e) => Outcome::Refused(e),
             Outcome::Unknown(op) => Outcome::Unknown(op),

@@ -136,9 +136,13 @@ fn a_trace_shows_operations_reads_writes_and_faults() {
     let ended =
         trace.lines().filter(|line| line.contains(" operation ") && line.contains(" returns ")).count();
     assert!(begun > 50 && ended > 40, "{begun} operations, {ended} returns");
-    for expected in
-        ["-- hurt --", " reads ", " sets ", "=> committed at version ", "=> failed: not_committed (1020)"]
-    {
+    for expected in [
+        "-- hurt --",
+        " sets node 40 = 0\n",
+        " reads node 4 = 5 [setup]\n",
+        "=> committed at version ",
+        "=> failed: not_committed (1020)",
+    ] {
         assert!(trace.contains(expected), "no {expected} in\n{trace}");
     }
     assert!(!trace.contains(" s  node "), "events of the cluster are for --trace=cluster");

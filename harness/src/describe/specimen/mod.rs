@@ -7,6 +7,7 @@
 //! messages, unknown outcomes resolved, the model's judge, the audit and the check.
 
 mod content;
+mod modelled;
 mod mounted;
 mod perform;
 mod planted;
@@ -15,7 +16,8 @@ pub use content::Content;
 pub use mounted::{Client, Mounted};
 pub use perform::{Recorded, join, ran, refused, told};
 pub use planted::{
-    DEFERRED, INTERLEAVED, KEPT_VERSION, NOT_AWAITED, REMEMBERED, RISKY_READ, UNRECORDED, UNWRITTEN,
+    DEFERRED, INTERLEAVED, KEPT_VERSION, NOT_AWAITED, REMEMBERED, RISKY_READ, UNRECORDED, UNRECORDED_BUG,
+    UNWRITTEN,
 };
 
 use crate::{
@@ -233,6 +235,16 @@ pub trait Specimen: Clone + Debug + Serialize + DeserializeOwned + Send + Sync +
         &self,
         tx: &T,
     ) -> impl Future<Output = Result<Result<Self::Model, String>, tx::Error>> + Send;
+}
+
+/// What [`modelled!`](crate::modelled) reads back, as [`Specimen::read_model`] returns it: a refusal of the
+/// layer describes what is wrong with the stored data.
+#[doc(hidden)]
+pub fn stored<M, E: RetryError + Display>(read: Result<M, E>) -> tx::Result<Result<M, String>> {
+    match read {
+        Ok(model) => Ok(Ok(model)),
+        Err(e) => e.fdb().map_or_else(|| Ok(Err(e.to_string())), Err),
+    }
 }
 
 /// The answer of the calls of one transaction.

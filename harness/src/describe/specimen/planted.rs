@@ -8,7 +8,10 @@ use super::{
         without_commit,
     },
 };
-use crate::{describe::specimen::Recorded, describe::workload::Outcome};
+use crate::{
+    describe::specimen::Recorded,
+    describe::workload::{Bug, Outcome},
+};
 use futures::future::select;
 use serde::{Deserialize, Serialize};
 use shaketable_tx::{Database, Transaction};
@@ -17,6 +20,12 @@ use std::{collections::BTreeMap, pin::pin, time::Duration};
 /// The name of a planted bug that every specimen can list: operations are retried without recording earlier
 /// attempts.
 pub const UNRECORDED: &str = "unrecorded";
+/// [`UNRECORDED`], as the workloads of this crate's macros list it.
+pub const UNRECORDED_BUG: Bug = Bug {
+    name: UNRECORDED,
+    about: "operations are retried after an unknown result without a record of the first attempt",
+    source: "the retry loop of every binding",
+};
 /// The name of a planted bug that every specimen can list: a write is acknowledged and never committed.
 pub const UNWRITTEN: &str = "unwritten";
 /// The name of a planted bug that every specimen can list: a write is acknowledged immediately and committed

@@ -6,7 +6,8 @@
 ///
 /// The parts, in this order:
 ///
-/// * the name of its type, and the error of the layer;
+/// * the name of its type, which is also its name on the command line unless it has another one there
+///   (`Stock as "stock"`), and the error of the layer;
 /// * any constants of [`Specimen`](crate::specimen::Specimen), such as `const JOINS: bool = false;`;
 /// * `model TYPE = VALUE;`: the model, and its state after the setup;
 /// * an optional `keys = LIST;`: samples of the layer's keys, at which shards and resolvers may be split;
@@ -35,7 +36,7 @@
 ///
 /// shaketable::modelled! {
 ///     /// A number that never falls below zero.
-///     Stock: Refusal;
+///     Stock as "stock": Refusal;
 ///
 ///     model u64 = 0;
 ///
@@ -73,6 +74,7 @@
 ///     stored(tx) { Ok(number(tx.get(b"stock", Serializable).await?)) }
 /// }
 ///
+/// assert_eq!(Stock::NAME, "stock");
 /// Shake::<Mounted<Stock>>::new().seeds(0..10).assert();
 /// Shake::<Mounted<Stock>>::new().bug("at-snapshot").assert_caught();
 /// ```
@@ -80,7 +82,7 @@
 macro_rules! modelled {
     (
         $(#[doc = $about:literal])+
-        $vis:vis $layer:ident: $error:ty;
+        $vis:vis $layer:ident $(as $name:literal)?: $error:ty;
         $(const $constant:ident: $constant_type:ty = $constant_value:expr;)*
         model $model:ty = $initial:expr;
         $(keys = $keys:expr;)?
@@ -98,7 +100,7 @@ macro_rules! modelled {
         stored($stored_tx:ident) $stored:block
     ) => {
         $crate::__modelled! {
-            [$($about)+] ($vis) $layer ($error) ($model) ($initial)
+            [$($about)+] ($vis) $layer [$($name)?] ($error) ($model) ($initial)
             [$($constant: $constant_type = $constant_value;)*] [$($keys)?] [$(($setup_tx) $setup)?]
             ($stored_tx) $stored
             $(
@@ -122,7 +124,7 @@ macro_rules! modelled {
 #[macro_export]
 macro_rules! __modelled {
     (
-        [$($about:literal)+] ($vis:vis) $layer:ident ($error:ty) ($model:ty) ($initial:expr)
+        [$($about:literal)+] ($vis:vis) $layer:ident $name:tt ($error:ty) ($model:ty) ($initial:expr)
         [$($constant:ident: $constant_type:ty = $constant_value:expr;)*]
         [$($keys:expr)?] [$(($setup_tx:ident) $setup:block)?]
         ($stored_tx:ident) $stored:block
@@ -167,7 +169,7 @@ macro_rules! __modelled {
                 type Error = $error;
                 type Model = $model;
 
-                const NAME: &'static str = stringify!($layer);
+                const NAME: &'static str = $crate::__modelled!(@name $layer $name);
                 const ABOUT: &'static str = [$($about),+][0].trim_ascii();
                 $(const $constant: $constant_type = $constant_value;)*
 
@@ -277,6 +279,9 @@ macro_rules! __modelled {
             }
         };
     };
+
+    (@name $layer:ident []) => { stringify!($layer) };
+    (@name $layer:ident [$name:literal]) => { $name };
 
     // One body of an operation, done with what the operation takes.
     (

@@ -1,11 +1,12 @@
 //! How a query is asked: by its plan, by a scan of all records, and by its plan in pages.
 
 use super::{
+    model::bytes_of,
     operations::{Answer, End, Found, Page, Pages, Row, Shape, Size, Way},
     planted::{self, Planted},
 };
 use foundationdb_tuple::Element;
-use prost_reflect::{DynamicMessage, prost::Message};
+use prost_reflect::DynamicMessage;
 use shaketable_record::{
     cursor::{Continuation, CursorExt, Limits, Stop},
     error::Error,
@@ -286,7 +287,7 @@ fn row(meta_data: &RecordMetaData, required: &[KeyExpression], found: &QueriedRe
     }
     let record = &found.record;
     let whole = (!found.partial)
-        .then(|| (&*record.record_type.name, record.message.encode_to_vec(), record.version.as_ref()));
+        .then(|| (&*record.record_type.name, bytes_of(&record.message), record.version.as_ref()));
     Ok(Row { id: *id, partial: found.partial, content: content(&columns, whole) })
 }
 

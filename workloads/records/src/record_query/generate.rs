@@ -14,7 +14,7 @@ use shaketable_record::{
 use shaketable_sim::seed::Stream;
 
 /// Fields that have an index of their own.
-const ALONE: [&str; 7] = ["num", "big", "name", "score", "ratio", "tags", "nums"];
+const ALONE: [&str; 8] = ["num", "big", "name", "score", "ratio", "tags", "nums", "token"];
 
 /// What queries are made of.
 #[derive(Clone, Copy, Debug)]
@@ -110,7 +110,7 @@ impl Maker<'_> {
             1 => self.primary_key(),
             2 if rng.chance(0.5) => {
                 let scalars: Vec<_> =
-                    fields.iter().filter(|one| !one.repeated && one.kind != Kind::Part).collect();
+                    fields.iter().filter(|one| !one.repeated && one.kind.fields().is_none()).collect();
                 concat([rng.pick(&scalars).name, rng.pick(&scalars).name])
             }
             _ => rng.pick(&indexes).expression.clone(),
@@ -141,6 +141,9 @@ impl Maker<'_> {
             field("ratio").into(),
             field("kind").into(),
             field("inner").nest("a"),
+            field("token").into(),
+            field("price").into(),
+            field("alias").into(),
             KeyExpression::Version,
         ];
         (0..1 + rng.below(2)).map(|_| rng.pick(&some).clone()).collect()
@@ -154,7 +157,7 @@ impl Maker<'_> {
             6 => Query::not(inner(rng)),
             7 => {
                 // Two conditions on one field, which are easily taken for one.
-                let field = [*rng.pick(fields)];
+                let field = [pick(fields, rng)];
                 let two = [one_field(&field, rng), one_field(&field, rng)];
                 if rng.chance(0.6) { Query::and(two) } else { Query::or(two) }
             }
@@ -224,7 +227,7 @@ fn is_plain(column: &KeyExpression) -> bool {
 /// any other.
 fn bound_to(column: &KeyExpression, one: bool, rng: &mut Stream) -> Option<QueryComponent> {
     let KeyExpression::Field(named) = column else { return None };
-    let kind = ITEM.iter().find(|field| field.name == named.name)?;
+    let kind = ITEM.iter().find(|field| field.name == named.name && field.kind.fields().is_none())?;
     let mut value = || value(kind.kind, rng);
     let values = [value(), value(), value()];
     let comparison = match if one { 0 } else { rng.below(5) } {
@@ -239,9 +242,15 @@ fn bound_to(column: &KeyExpression, one: bool, rng: &mut Stream) -> Option<Query
     Some(QueryComponent::Compare { operand, comparison })
 }
 
+/// One of the fields that a condition can be on: not a map.
+fn pick(fields: &[FieldOf], rng: &mut Stream) -> FieldOf {
+    let fields: Vec<_> = fields.iter().filter(|one| one.kind != Kind::Entry).collect();
+    **rng.pick(&fields)
+}
+
 /// A condition on one field.
 fn one_field(fields: &[FieldOf], rng: &mut Stream) -> QueryComponent {
-    let one = *rng.pick(fields);
+    let one = pick(fields, rng);
     let empty = if rng.chance(0.5) { EmptyList::Unknown } else { EmptyList::NoMatches };
     match (one.kind, one.repeated) {
         (Kind::Part, false) => Query::field(one.name).matches(of_part(rng)),
@@ -283,7 +292,7 @@ fn comparison(kind: Kind, rng: &mut Stream) -> Comparison {
         9 => Comparison::GreaterOrEqual(first),
         10 => Comparison::IsNull,
         11 => Comparison::NotNull,
-        12 if matches!(kind, Kind::Text | Kind::Bytes) => Comparison::StartsWith(first),
+        12 if matches!(kind, Kind::Text | Kind::WrappedText | Kind::Bytes) => Comparison::StartsWith(first),
         _ => Comparison::In(vec![first, second, value(kind, rng)]),
     }
 }

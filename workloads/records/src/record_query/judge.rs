@@ -3,10 +3,9 @@
 use super::{
     check::Expected,
     client::{content, ranks, ranks_by},
-    model::{Model, Record},
+    model::{Model, Record, bytes_of},
     operations::{End, Found, Page, Row},
 };
-use prost_reflect::prost::Message;
 use shaketable_record::{
     expression::KeyExpression,
     query::{QueryComponent, RecordQuery},
@@ -142,7 +141,7 @@ fn contents(query: &RecordQuery, rows: &[Row], model: Model<'_>) -> Result<(), S
             keys.into_iter().map(|key| key.into_iter().collect()).collect()
         };
         let columns: Vec<Vec<Tuple>> = query.required_results.iter().flatten().map(keys).collect();
-        let whole = (!row.partial).then(|| model.message(record).encode_to_vec());
+        let whole = (!row.partial).then(|| bytes_of(&model.message(record)));
         let whole = whole.map(|bytes| (record.record_type, bytes, record.version.as_ref()));
         if row.partial && query.required_results.is_none() {
             return Err(format!("record {} has some of its fields only", row.id));
@@ -213,8 +212,8 @@ mod tests {
         let model = |version: i64| Model { records: &records[version as usize - 1], schema: &schemas()[0] };
         let row = |version: i64, id: i64| {
             let record = records[version as usize - 1].iter().find(|record| record.id == id);
-            let whole = record
-                .map(|record| (record.record_type, model(version).message(record).encode_to_vec(), None));
+            let whole =
+                record.map(|record| (record.record_type, bytes_of(&model(version).message(record)), None));
             Row { id, partial: false, content: content(&[], whole) }
         };
         let page = |(version, ids): &(i64, &[i64])| {

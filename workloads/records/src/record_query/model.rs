@@ -1,8 +1,10 @@
 //! A model of records: what conditions and key expressions are, written without the layer's own evaluation.
 
-use super::schema::{Kind, PART, Schema, fields_of};
+use super::schema::{FieldOf, Kind, Schema, fields_of};
 use foundationdb_tuple::Element;
-use prost_reflect::{DynamicMessage, MessageDescriptor, Value as ProtoValue};
+use prost_reflect::{
+    DynamicMessage, FieldDescriptor, MapKey, MessageDescriptor, Value as ProtoValue, prost::Message,
+};
 use shaketable_record::{
     expression::{FanType, KeyExpression, NullStandin},
     query::{Comparison, EmptyList, Operand, QueryComponent},
@@ -264,27 +266,24 @@ impl Model<'_> {
 impl Record {
     /// As a message of its type.
     pub fn message(&self, descriptor: &MessageDescriptor) -> DynamicMessage {
-        let mut message = part(descriptor, &self.fields, self.record_type);
+        let mut message = part(descriptor, &self.fields, fields_of(self.record_type));
         message.set_field_by_name("id", ProtoValue::I64(self.id));
         message
     }
 }
 
-fn part(descriptor: &MessageDescriptor, fields: &Fields, of: &str) -> DynamicMessage {
+fn part(descriptor: &MessageDescriptor, fields: &Fields, of: &[FieldOf]) -> DynamicMessage {
     let mut message = DynamicMessage::new(descriptor.clone());
     for (name, slot) in fields {
         let field = descriptor.get_field_by_name(name).expect("a field of the schema");
-        let kind = |name: &str| match of {
-            "Part" => PART.iter().find(|field| field.name == name),
-            of => fields_of(of).iter().find(|field| field.name == name),
-        };
-        let kind = kind(name).expect("a field of the model").kind;
+        let kind = of.iter().find(|field| field.name == *name).expect("a field of the model").kind;
         let scalar = |value: &Value| proto_value(value, kind, &field);
         let inner = |fields: &Fields| {
             let of = field.kind().as_message().expect("a message").clone();
-            ProtoValue::Message(part(&of, fields, "Part"))
+            ProtoValue::Message(part(&of, fields, kind.fields().expect("a message with fields")))
         };
         let value = match slot {
+            Slot::Parts(all) if kind == Kind::Entry => ProtoValue::Map(all.iter().map(map_entry).collect()),
             Slot::One(value) => scalar(value),
             Slot::Many(values) => ProtoValue::List(values.iter().map(scalar).collect()),
             Slot::Part(fields) => inner(fields),
@@ -295,8 +294,41 @@ fn part(descriptor: &MessageDescriptor, fields: &Fields, of: &str) -> DynamicMes
     message
 }
 
-fn proto_value(value: &Value, kind: Kind, field: &prost_reflect::FieldDescriptor) -> ProtoValue {
+/// The bytes of a record's message, with the entries of its map in order: a map has none of its own.
+pub fn bytes_of(message: &DynamicMessage) -> Vec<u8> {
+    let mut rest = message.clone();
+    let map = rest.get_field_by_name("extra").and_then(|map| map.as_map().cloned()).unwrap_or_default();
+    rest.clear_field_by_name("extra");
+    let map: BTreeMap<MapKey, ProtoValue> = map.into_iter().collect();
+    [rest.encode_to_vec(), format!("{map:?}").into_bytes()].concat()
+}
+
+/// The key and the value of an entry.
+fn map_entry(entry: &Fields) -> (MapKey, ProtoValue) {
+    match (entry.get("key"), entry.get("value")) {
+        (Some(Slot::One(Element::String(key))), Some(Slot::One(Element::Int(value)))) => {
+            (MapKey::String(key.clone().into_owned()), ProtoValue::I32(*value as i32))
+        }
+        _ => panic!("{entry:?} is no entry"),
+    }
+}
+
+fn proto_value(value: &Value, kind: Kind, field: &FieldDescriptor) -> ProtoValue {
+    let of = |fields: &[(&str, ProtoValue)]| {
+        let mut message = DynamicMessage::new(field.kind().as_message().expect("a message").clone());
+        fields.iter().for_each(|(name, value)| message.set_field_by_name(name, value.clone()));
+        ProtoValue::Message(message)
+    };
     match (value, kind) {
+        (Element::Uuid(id), _) => {
+            let (high, low) = id.as_u64_pair();
+            let half = |half: u64| ProtoValue::I64(half.cast_signed());
+            of(&[("most_significant_bits", half(high)), ("least_significant_bits", half(low))])
+        }
+        (Element::Int(number), Kind::WrappedInt) => of(&[("value", ProtoValue::I32(*number as i32))]),
+        (Element::String(text), Kind::WrappedText) => {
+            of(&[("value", ProtoValue::String(text.clone().into_owned()))])
+        }
         (Element::Int(number), Kind::Enum) => ProtoValue::EnumNumber(*number as i32),
         (Element::Int(number), _) if field.name() == "big" => ProtoValue::I64(*number),
         (Element::Int(number), _) => ProtoValue::I32(*number as i32),

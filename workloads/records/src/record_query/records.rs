@@ -6,22 +6,29 @@ use super::{
 };
 use shaketable_record::value::{IntoValue, Value};
 use shaketable_sim::seed::Stream;
+use std::collections::BTreeMap;
+use uuid::Uuid;
 
 const TEXTS: [&str; 10] = ["", "a", "A", "ab", "aB", "a\u{10ffff}", "b", "ba", "b\u{10000}", "\u{10ffff}b"];
 const BYTES: [&[u8]; 6] = [&[], &[0], &[1], &[1, 255], &[255], &[255, 255]];
+const UUIDS: [(u64, u64); 4] = [(0, 0), (0, u64::MAX), (1 << 63, 0), (u64::MAX, 1)];
 const INTS: [i64; 7] = [-300, -1, 0, 1, 2, 3, 255];
 
 /// A value of a field of this type.
 pub fn value(kind: Kind, rng: &mut Stream) -> Value {
     match kind {
-        Kind::Int => (*rng.pick(&INTS)).into_value(),
+        Kind::Int | Kind::WrappedInt => (*rng.pick(&INTS)).into_value(),
         Kind::Enum => (rng.below(3) as i64).into_value(),
         Kind::Bool => rng.chance(0.5).into_value(),
-        Kind::Text => (*rng.pick(&TEXTS)).into_value(),
+        Kind::Text | Kind::WrappedText => (*rng.pick(&TEXTS)).into_value(),
         Kind::Bytes => (*rng.pick(&BYTES)).into_value(),
         Kind::Double => (*rng.pick(&[-1.5, 0.0, 0.5, 2.0])).into_value(),
         Kind::Float => (*rng.pick(&[-1.5f32, 0.0, 0.5, 2.0])).into_value(),
-        Kind::Part => panic!("a message is no value"),
+        Kind::Uuid => {
+            let (high, low) = *rng.pick(&UUIDS);
+            Uuid::from_u64_pair(high, low).into_value()
+        }
+        Kind::Part | Kind::Entry => panic!("a message is no value"),
     }
 }
 
@@ -50,9 +57,10 @@ fn fields(of: &[FieldOf], presence: bool, rng: &mut Stream) -> Fields {
             (Kind::Part, true) => {
                 Slot::Parts((0..count).map(|_| self::fields(PART, presence, rng)).collect())
             }
+            (Kind::Entry, _) => Slot::Parts(entries(count, rng)),
             (kind, true) => Slot::Many((0..count).map(|_| value(*kind, rng)).collect()),
             (kind, false) => match value(*kind, rng) {
-                value if !presence && is_default(&value) => continue,
+                value if !presence && !kind.is_message() && is_default(&value) => continue,
                 value => Slot::One(value),
             },
         };
@@ -67,6 +75,18 @@ fn fields(of: &[FieldOf], presence: bool, rng: &mut Stream) -> Fields {
         }
     }
     fields
+}
+
+/// The entries of a map, by their keys.
+fn entries(count: u64, rng: &mut Stream) -> Vec<Fields> {
+    let pair = |_| (*rng.pick(&TEXTS), *rng.pick(&INTS));
+    let map: BTreeMap<&str, i64> = (0..count).map(pair).collect();
+    map.into_iter().map(|(key, value)| entry(key.into_value(), value.into_value())).collect()
+}
+
+/// An entry of a map as the message that it is in keys. Both of its fields are always present.
+pub(super) fn entry(key: Value, value: Value) -> Fields {
+    [("key", Slot::One(key)), ("value", Slot::One(value))].into()
 }
 
 /// A record with this number. What its primary key has follows from the number: a number names a record.

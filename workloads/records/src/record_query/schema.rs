@@ -4,7 +4,7 @@
 use crate::record_shared::meta_data;
 use foundationdb_tuple::Element;
 use shaketable_record::{
-    expression::{KeyExpression, NullStandin, concat, field, function},
+    expression::{KeyExpression, NullStandin, concat, field, function, literal},
     metadata::{Index, RecordMetaData, index_types},
     value::Value,
 };
@@ -27,8 +27,32 @@ pub enum Kind {
     Double,
     /// A float of 32 bits.
     Float,
+    /// A UUID, as a message of `tuple_fields.proto`.
+    Uuid,
+    /// A number in a message of `tuple_fields.proto`.
+    WrappedInt,
+    /// A string in a message of `tuple_fields.proto`.
+    WrappedText,
     /// A message `Part`.
     Part,
+    /// An entry of a map.
+    Entry,
+}
+
+impl Kind {
+    /// Whether a field of this type that is not repeated is a message, whose presence is stored.
+    pub fn is_message(self) -> bool {
+        matches!(self, Kind::Uuid | Kind::WrappedInt | Kind::WrappedText | Kind::Part | Kind::Entry)
+    }
+
+    /// The fields of a message that has some: of a part, or of an entry.
+    pub fn fields(self) -> Option<&'static [FieldOf]> {
+        match self {
+            Kind::Part => Some(PART),
+            Kind::Entry => Some(ENTRY),
+            _ => None,
+        }
+    }
 }
 
 /// A field of a record, or of a part of one.
@@ -64,6 +88,10 @@ pub const ITEM: &[FieldOf] = &[
     many("nums", Kind::Int),
     one("inner", Kind::Part),
     many("parts", Kind::Part),
+    one("token", Kind::Uuid),
+    one("price", Kind::WrappedInt),
+    one("alias", Kind::WrappedText),
+    many("extra", Kind::Entry),
 ];
 
 /// The types of records.
@@ -74,6 +102,9 @@ pub const OTHER: &[FieldOf] = &[one("num", Kind::Int), one("name", Kind::Text)];
 
 /// The fields of a `Part`.
 pub const PART: &[FieldOf] = &[one("a", Kind::Int), one("s", Kind::Text), many("reps", Kind::Int)];
+
+/// The fields of an entry of the map `extra`.
+const ENTRY: &[FieldOf] = &[one("key", Kind::Text), one("value", Kind::Int)];
 
 /// The fields of all types.
 pub const COMMON: &[FieldOf] = OTHER;
@@ -145,6 +176,7 @@ fn schema(syntax: &str, keyed_by: KeyedBy) -> Schema {
     let text = format!(
         r#"
         syntax = "{syntax}";
+        import "tuple_fields.proto";
         enum Color {{ RED = 0; GREEN = 1; BLUE = 2; }}
         message Part {{ {optional}int32 a = 1; {optional}string s = 2; repeated int32 reps = 3; }}
         message Item {{
@@ -161,6 +193,10 @@ fn schema(syntax: &str, keyed_by: KeyedBy) -> Schema {
             repeated sfixed32 nums = 11;
             optional Part inner = 12;
             repeated Part parts = 13;
+            optional com.apple.foundationdb.record.UUID token = 14;
+            optional com.apple.foundationdb.record.NullableInt32 price = 15;
+            optional com.apple.foundationdb.record.NullableString alias = 16;
+            map<string, int32> extra = 17;
         }}
         message Other {{ {optional}int64 id = 1; {optional}int32 num = 2; {optional}string name = 3; }}
         message More {{ {optional}int64 id = 1; {optional}int32 num = 2; {optional}string name = 3; }}
@@ -187,6 +223,7 @@ fn indexes() -> Vec<(Option<&'static [&'static str]>, Index)> {
     let one = |name: &str| KeyExpression::from(field(name));
     let tags = || KeyExpression::from(field("tags").fan_out());
     let parts = || field("parts").fan_out();
+    let entries = |child: KeyExpression| field("extra").fan_out().nest(child);
     let inner = |child: KeyExpression| field("inner").nest(child);
     let ranked = |name: &str, expression: KeyExpression| Index::new(name, expression).kind(index_types::RANK);
     let versioned = |name: &str, columns: Vec<KeyExpression>| {
@@ -212,6 +249,13 @@ fn indexes() -> Vec<(Option<&'static [&'static str]>, Index)> {
         (ITEM, Index::new("parts", parts().nest(concat(["a", "s"])))),
         (ITEM, Index::new("parts_apart", concat([parts().nest("a"), parts().nest("s")]))),
         (ITEM, Index::new("parts_reps", parts().nest(field("reps").fan_out()))),
+        (ITEM, Index::new("token", one("token"))),
+        (ITEM, Index::new("price_alias", concat(["price", "alias"]))),
+        (ITEM, Index::new("alias_token", concat(["alias", "token"]))),
+        (ITEM, Index::new("extra", entries(concat(["key", "value"])))),
+        (ITEM, Index::new("extra_values", entries(field("value").into()))),
+        (ITEM, Index::new("literal_num", concat([literal("n"), one("num")]))),
+        (ITEM, Index::new("num_literal_name", concat([one("num"), literal(7), one("name")]))),
         (ITEM, Index::new("lower_name", function("lower", "name"))),
         (BOTH, Index::new("name_num", concat(["name", "num"]))),
         (None, Index::new("num_of_all", one("num"))),

@@ -5,7 +5,7 @@
 use super::{
     Queries, State, beside,
     model::{Fields, Model, Record, Slot},
-    records::is_default,
+    records::{entry, is_default},
     schema::{FieldOf, Kind, PART, TYPES, fields_of},
     space,
 };
@@ -14,7 +14,7 @@ use crate::{
     shared,
 };
 use foundationdb_tuple::{Element, Subspace};
-use prost_reflect::{DynamicMessage, ReflectMessage, Value as ProtoValue};
+use prost_reflect::{DynamicMessage, MapKey, ReflectMessage, Value as ProtoValue};
 use shaketable_record::{
     index::IndexState,
     value::{IntoValue, Tuple, Value},
@@ -22,6 +22,7 @@ use shaketable_record::{
 };
 use shaketable_tx::{self as tx, KeyValue, Transaction};
 use std::collections::{BTreeMap, BTreeSet};
+use uuid::Uuid;
 
 impl Queries {
     /// Reads everything that is stored. The inner error describes a broken invariant.
@@ -127,6 +128,13 @@ impl Queries {
             }
             let part = |value: &ProtoValue| self.fields(value.as_message()?, PART);
             let slot = match (&*message.get_field_by_name(name)?, kind) {
+                (ProtoValue::Map(all), _) => {
+                    let by_key: BTreeMap<_, _> = all.iter().collect();
+                    let entry = |(key, one): (&MapKey, &ProtoValue)| {
+                        Some(entry(key.as_str()?.into_value(), value(one)?))
+                    };
+                    Slot::Parts(by_key.into_iter().map(entry).collect::<Option<_>>()?)
+                }
                 (ProtoValue::List(all), Kind::Part) => {
                     Slot::Parts(all.iter().map(part).collect::<Option<_>>()?)
                 }
@@ -134,12 +142,14 @@ impl Queries {
                 (one, Kind::Part) => Slot::Part(part(one)?),
                 (one, _) => Slot::One(value(one)?),
             };
+            // What has the default value of its type is not present without presence.
+            let is_absent = matches!(&slot, Slot::One(value) if !kind.is_message() && is_default(value));
+            if is_absent && !self.schema().presence {
+                return None;
+            }
             fields.insert(name, slot);
         }
-        // What has the default value of its type is not present without presence.
-        let absent = |slot: &Slot| matches!(slot, Slot::One(value) if is_default(value));
-        let present = self.schema().presence || !fields.values().any(absent);
-        present.then_some(fields)
+        Some(fields)
     }
 }
 
@@ -170,6 +180,14 @@ fn value(value: &ProtoValue) -> Option<Value> {
         ProtoValue::F64(number) => (*number).into_value(),
         ProtoValue::String(text) => text.clone().into_value(),
         ProtoValue::Bytes(bytes) => bytes.to_vec().into_value(),
+        ProtoValue::Message(message) => match message.get_field_by_name("value") {
+            Some(inner) => self::value(&inner)?,
+            None => {
+                let half = |name| Some(message.get_field_by_name(name)?.as_i64()?.cast_unsigned());
+                let (high, low) = (half("most_significant_bits")?, half("least_significant_bits")?);
+                Uuid::from_u64_pair(high, low).into_value()
+            }
+        },
         _ => return None,
     })
 }

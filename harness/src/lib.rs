@@ -1,6 +1,8 @@
 //! Shakes FoundationDB layers on a simulated cluster, reproducibly from a seed.
 //!
 #![doc = include_str!("guide.md")]
+// What is public can be named from outside.
+#![cfg_attr(feature = "command", warn(unreachable_pub))]
 
 #[cfg(feature = "command")]
 pub mod command;

@@ -24,7 +24,7 @@ use std::ops::Range;
 const SEEDS: Range<u64> = 0..20;
 
 /// Runs the workloads, and prints and writes the report. Advice is no verdict: the exit code is 0.
-pub fn advise(arguments: &AdviseArguments) -> Result<Conclusion, Refusal> {
+pub(super) fn advise(arguments: &AdviseArguments) -> Result<Conclusion, Refusal> {
     let entries = choose::workloads(&arguments.workloads)?;
     let pieces = pieces(&entries, arguments)?;
     let json = Target::check_named(arguments.json.as_deref())?;
@@ -43,7 +43,7 @@ pub fn advise(arguments: &AdviseArguments) -> Result<Conclusion, Refusal> {
 const SEEDS_OF_PAGE: Range<u64> = 0..5;
 
 /// The advice for an HTML page on these workloads; none if there is no page.
-pub fn for_page<'a>(
+pub(super) fn for_page<'a>(
     outputs: &Outputs,
     entries: impl IntoIterator<Item = &'a dyn Entry>,
     jobs: usize,

@@ -10,7 +10,7 @@ use super::{
 };
 mod regressions;
 
-pub use regressions::*;
+pub(super) use regressions::*;
 
 use crate::{run::plan::Demands, search::seeds};
 use clap::{Args, Parser, Subcommand, ValueEnum, error::ErrorKind};
@@ -20,14 +20,14 @@ use shaketable_sim::faults::Profile;
 use std::{ffi::OsString, ops::Range, path::PathBuf, time::Duration};
 
 /// The exit codes, for the end of the help page.
-pub const SERVE_EXIT_CODES: &str = "\
+pub(super) const SERVE_EXIT_CODES: &str = "\
 Exit codes:
   0  it served until Ctrl-C, SIGTERM or SIGHUP
   2  bad usage, an address in use, a file that cannot be written (one line on stderr)
   3  the simulated cluster failed, or its judges object to what it did";
 
 /// The exit codes, for the end of the help page.
-pub const WITH_EXIT_CODES: &str = "\
+pub(super) const WITH_EXIT_CODES: &str = "\
 Exit codes:
   0  the command succeeded with every seed
   1  the command failed with a seed: its exit code was not 0, a signal ended it, or it took
@@ -40,7 +40,7 @@ Exit codes:
      interrupted (Ctrl-C, SIGTERM, SIGHUP); the command is ended as well";
 
 /// The runs and the CPU time after which a search ends, unless told otherwise.
-pub const REPLAYS: u64 = 1_000;
+pub(super) const REPLAYS: u64 = 1_000;
 
 /// The exit codes, for the end of a help page.
 pub const EXIT_CODES: &str = "\
@@ -124,7 +124,7 @@ pub(super) enum Command<Extra: Subcommand> {
 
 /// The options of a run in addition to its workload and seed.
 #[derive(Clone, Debug, Default, Args)]
-pub struct Shaking {
+pub(super) struct Shaking {
     /// The fault profile: calm, standard or storm [default: standard]
     #[arg(long, value_name = "PROFILE", value_parser = choose::profile)]
     pub faults: Option<Profile>,
@@ -135,28 +135,28 @@ pub struct Shaking {
 
 impl Shaking {
     /// The demands on each run.
-    pub fn demands(&self) -> Result<Demands, Refusal> {
+    pub(super) fn demands(&self) -> Result<Demands, Refusal> {
         let without = choose::families(&self.without)?;
         Ok(Demands { profile: self.faults.unwrap_or_default(), without, ..Demands::default() })
     }
 }
 
 #[derive(Clone, Debug, Args)]
-pub struct CompletionsArguments {
+pub(super) struct CompletionsArguments {
     /// The shell
     #[arg(value_name = "SHELL")]
     pub shell: clap_complete::Shell,
 }
 
 #[derive(Clone, Debug, Args)]
-pub struct ManArguments {
+pub(super) struct ManArguments {
     /// The folder for the pages, which exists
     #[arg(value_name = "FOLDER")]
     pub folder: PathBuf,
 }
 
 #[derive(Clone, Debug, Args)]
-pub struct RunArguments {
+pub(super) struct RunArguments {
     /// The workloads [default: all]
     #[arg(value_name = "WORKLOAD")]
     pub workloads: Vec<String>,
@@ -231,7 +231,7 @@ pub struct RunArguments {
 
 /// What `--trace` prints.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Trace {
+pub(super) enum Trace {
     /// Operations, their transactions' reads and writes, conflicts and faults
     Operations,
     /// Every event of the simulated cluster
@@ -239,7 +239,7 @@ pub enum Trace {
 }
 
 #[derive(Clone, Debug, Args)]
-pub struct ReplayArguments {
+pub(super) struct ReplayArguments {
     /// The workload, or a repro file
     #[arg(value_name = "WORKLOAD|REPRO-FILE")]
     pub what: String,
@@ -272,7 +272,7 @@ pub struct ReplayArguments {
 }
 
 #[derive(Clone, Debug, Args)]
-pub struct ShrinkArguments {
+pub(super) struct ShrinkArguments {
     /// The workload, or a repro file
     #[arg(value_name = "WORKLOAD|REPRO-FILE")]
     pub what: String,
@@ -305,7 +305,7 @@ pub struct ShrinkArguments {
 }
 
 #[derive(Clone, Debug, Args)]
-pub struct ExploreArguments {
+pub(super) struct ExploreArguments {
     /// The workloads [default: all]
     #[arg(value_name = "WORKLOAD")]
     pub workloads: Vec<String>,
@@ -332,7 +332,7 @@ pub struct ExploreArguments {
 }
 
 #[derive(Clone, Debug, Args)]
-pub struct AdviseArguments {
+pub(super) struct AdviseArguments {
     /// The workloads [default: all]
     #[arg(value_name = "WORKLOAD")]
     pub workloads: Vec<String>,
@@ -355,7 +355,7 @@ pub struct AdviseArguments {
 }
 
 #[derive(Clone, Debug, Args)]
-pub struct BugsArguments {
+pub(super) struct BugsArguments {
     /// The workloads with the planted bugs; `cluster` for those of the simulated cluster [default: all
     /// of this program]
     #[arg(value_name = "WORKLOAD")]
@@ -397,7 +397,7 @@ pub struct BugsArguments {
 }
 
 #[derive(Clone, Debug, Subcommand)]
-pub enum ReportCommand {
+pub(super) enum ReportCommand {
     /// Merge the reports of all shards of a sweep into the report of the whole sweep
     #[command(after_help = EXIT_CODES)]
     Merge(MergeArguments),
@@ -407,7 +407,7 @@ pub enum ReportCommand {
 }
 
 #[derive(Clone, Debug, Args)]
-pub struct MergeArguments {
+pub(super) struct MergeArguments {
     /// The JSON reports of the shards, each shard once, in any order
     #[arg(value_name = "REPORT", required = true)]
     pub reports: Vec<PathBuf>,
@@ -434,7 +434,7 @@ macro_rules! files {
     ($($arguments:ident),*) => {
         $(impl $arguments {
             /// The files of the report.
-            pub fn files(&self) -> Files<'_> {
+            pub(crate) fn files(&self) -> Files<'_> {
                 let [json, junit, html] = [&self.json, &self.junit, &self.html].map(Option::as_deref);
                 Files { json, junit, html, ..Files::default() }
             }
@@ -445,7 +445,7 @@ files!(BugsArguments, MergeArguments);
 
 impl RunArguments {
     /// The files of the report, and that of the list of failures.
-    pub fn files(&self) -> Files<'_> {
+    pub(super) fn files(&self) -> Files<'_> {
         let [json, junit, html, failures] =
             [&self.json, &self.junit, &self.html, &self.failures].map(Option::as_deref);
         Files { json, junit, html, failures, ..Files::default() }
@@ -454,12 +454,12 @@ impl RunArguments {
 
 impl ReplayArguments {
     /// Whether the events of the run are needed.
-    pub fn keeps_trace(&self) -> bool {
+    pub(super) fn keeps_trace(&self) -> bool {
         self.trace.is_some() || self.html.is_some()
     }
 
     /// The files of the report, and that of the plan.
-    pub fn files(&self) -> Files<'_> {
+    pub(super) fn files(&self) -> Files<'_> {
         let [json, html, plan] = [&self.json, &self.html, &self.output].map(Option::as_deref);
         Files { json, html, plan, ..Files::default() }
     }
@@ -467,14 +467,14 @@ impl ReplayArguments {
 
 /// The things that can be listed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Listing {
+pub(super) enum Listing {
     Workloads,
     Faults,
     Bugs,
 }
 
 #[derive(Clone, Debug, Args)]
-pub struct ListArguments {
+pub(super) struct ListArguments {
     /// What to list [default: everything]
     pub what: Option<Listing>,
     /// The workloads with the planted bugs; `cluster` for those of the simulated cluster [default: all]
@@ -490,7 +490,7 @@ pub struct BenchArguments {
 }
 
 #[derive(Clone, Debug, Args)]
-pub struct NewArguments {
+pub(super) struct NewArguments {
     /// The name of the crate and of its folder
     #[arg(value_name = "NAME")]
     pub name: String,
@@ -503,7 +503,7 @@ pub struct NewArguments {
 }
 
 #[derive(Clone, Debug, Args)]
-pub struct ServeArguments {
+pub(super) struct ServeArguments {
     /// The seed of the cluster
     #[arg(long, value_name = "SEED", allow_negative_numbers = true, value_parser = seeds::seed)]
     #[arg(default_value_t = 0)]
@@ -535,7 +535,7 @@ pub struct ServeArguments {
 }
 
 #[derive(Clone, Debug, Args)]
-pub struct WithArguments {
+pub(super) struct WithArguments {
     /// The number of seeds from 0, or a range that excludes B [default: 50]
     #[arg(long, value_name = "N|A..B", allow_negative_numbers = true, value_parser = seeds::range)]
     pub seeds: Option<Range<u64>>,

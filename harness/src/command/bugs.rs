@@ -40,7 +40,7 @@ pub(super) struct Planted {
 }
 
 /// Runs the planted bugs, and prints and writes the report.
-pub fn bugs(arguments: &BugsArguments) -> Result<Conclusion, Refusal> {
+pub(super) fn bugs(arguments: &BugsArguments) -> Result<Conclusion, Refusal> {
     let demands = arguments.shaking.demands()?;
     let entries = (program().workloads)();
     let mut planted = planted(&entries, &arguments.workloads, &demands)?;

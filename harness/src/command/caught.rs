@@ -17,7 +17,7 @@ use shaketable_reports::{Catch, Shrunk};
 use shaketable_sim::seed::Seed;
 
 /// The run that caught a bug.
-pub fn catch(origin: &Origin<'_>, result: &RunResult) -> Catch {
+pub(super) fn catch(origin: &Origin<'_>, result: &RunResult) -> Catch {
     let verdict = report::verdict(result);
     Catch {
         workload: origin.workload.to_owned(),
@@ -31,7 +31,7 @@ pub fn catch(origin: &Origin<'_>, result: &RunResult) -> Catch {
 }
 
 /// Shrinks the run that caught a bug, and runs what remains again from its repro file.
-pub fn shrunk(
+pub(super) fn shrunk(
     entries: &[Box<dyn Entry>],
     demands: &Demands,
     catch: &Catch,

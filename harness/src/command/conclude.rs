@@ -4,7 +4,7 @@ use super::{Refusal, output, program};
 use shaketable_reports::Conclusion;
 
 /// The folder of the report of the command without a subcommand.
-pub const FOLDER: &str = "target/shaketable";
+pub(super) const FOLDER: &str = "target/shaketable";
 
 /// How a command ends. An interrupt takes precedence over the outcome; a failure takes precedence over a
 /// report that could not be written, which is then only printed as an error.
@@ -28,7 +28,7 @@ pub fn settle(
 }
 
 /// The number of logical processors of the machine.
-pub fn processors() -> usize {
+pub(super) fn processors() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
 

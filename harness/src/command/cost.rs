@@ -8,22 +8,22 @@ use shaketable_reports::Cost;
 use std::time::Duration;
 
 /// Real time since an arbitrary start, nanoseconds.
-pub fn wall() -> u64 {
+pub(super) fn wall() -> u64 {
     nanoseconds(ClockId::Monotonic)
 }
 
 /// The time, as returned by [`wall`], at which a budget that starts now is used up.
-pub fn deadline(budget: Duration) -> u64 {
+pub(super) fn deadline(budget: Duration) -> u64 {
     wall().saturating_add(u64::try_from(budget.as_nanos()).unwrap_or(u64::MAX))
 }
 
 /// Whether a deadline has passed.
-pub fn is_past(deadline: u64) -> bool {
+pub(super) fn is_past(deadline: u64) -> bool {
     wall() >= deadline
 }
 
 /// The peak resident size of the process, bytes; 0 if the system does not report it.
-pub fn peak_memory() -> u64 {
+pub(super) fn peak_memory() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|l| l.strip_prefix("VmHWM:"));
     let kilobytes = line.and_then(|l| l.trim().strip_suffix("kB")).and_then(|n| n.trim().parse::<u64>().ok());
@@ -31,19 +31,19 @@ pub fn peak_memory() -> u64 {
 }
 
 /// The start of a measurement.
-pub struct Meter {
+pub(super) struct Meter {
     cpu: u64,
     wall: u64,
 }
 
 impl Meter {
     /// Starts a measurement of the whole process.
-    pub fn start() -> Meter {
+    pub(super) fn start() -> Meter {
         Meter { cpu: nanoseconds(ClockId::ProcessCPUTime), wall: wall() }
     }
 
     /// The cost since the start.
-    pub fn cost(&self) -> Cost {
+    pub(super) fn cost(&self) -> Cost {
         Cost {
             cpu_ns: nanoseconds(ClockId::ProcessCPUTime) - self.cpu,
             wall_ns: wall() - self.wall,

@@ -43,7 +43,7 @@ struct Piece<'a> {
 }
 
 /// Explores, and prints and writes the report.
-pub fn explore(arguments: &ExploreArguments) -> Result<Conclusion, Refusal> {
+pub(super) fn explore(arguments: &ExploreArguments) -> Result<Conclusion, Refusal> {
     let entries = choose::workloads(&arguments.workloads)?;
     let pieces = pieces(&entries, arguments)?;
     if !arguments.bugs

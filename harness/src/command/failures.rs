@@ -16,14 +16,14 @@ use std::{
 };
 
 /// The end of the help page.
-pub const HELP: &str = "\
+pub(super) const HELP: &str = "\
 An entry has the seed, the plan (shrunk, if it was), the judge and its finding, and when and with
 which commit it was seen first and last. Of each workload, a report has the first ten failures in
 full, and only these are added. The date is today's, or that of the environment variable
 SOURCE_DATE_EPOCH.";
 
 #[derive(Clone, Debug, Args)]
-pub struct FailuresArguments {
+pub(super) struct FailuresArguments {
     /// The list, a JSON file, which is made if it does not exist
     #[arg(value_name = "FILE")]
     pub list: PathBuf,
@@ -33,7 +33,7 @@ pub struct FailuresArguments {
 }
 
 /// Adds the failures of the reports to the list.
-pub fn failures(arguments: &FailuresArguments) -> Result<Conclusion, Refusal> {
+pub(super) fn failures(arguments: &FailuresArguments) -> Result<Conclusion, Refusal> {
     let list = List::check(&arguments.list)?;
     let saved = arguments.reports.iter().map(|path| Saved::read(path)).collect::<Result<Vec<_>, _>>()?;
     list.add_all(saved.iter().map(|saved| (&saved.report, saved.commit.as_str())))?;
@@ -41,7 +41,7 @@ pub fn failures(arguments: &FailuresArguments) -> Result<Conclusion, Refusal> {
 }
 
 /// A list that can be read, or does not exist, and can be written.
-pub struct List {
+pub(super) struct List {
     path: PathBuf,
     target: Target,
     date: String,
@@ -49,7 +49,7 @@ pub struct List {
 
 impl List {
     /// Checks the list.
-    pub fn check(path: &Path) -> Result<List, Refusal> {
+    pub(super) fn check(path: &Path) -> Result<List, Refusal> {
         let target = match Target::check(path)? {
             target @ Target::File { special: false, .. } => target,
             _ => refuse!("{} is not a file in which a list of failures can be kept", path.display()),
@@ -59,7 +59,7 @@ impl List {
     }
 
     /// Adds the failures of one sweep.
-    pub fn add(&self, report: &SweepReport, commit: &str) -> Result<(), Refusal> {
+    pub(super) fn add(&self, report: &SweepReport, commit: &str) -> Result<(), Refusal> {
         self.add_all(std::iter::once((report, commit)))
     }
 

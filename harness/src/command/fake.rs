@@ -28,10 +28,10 @@ use std::{
 };
 
 /// How a run of a seed ends.
-pub type Ends = fn(u64, &Demands) -> Verdict;
+pub(super) type Ends = fn(u64, &Demands) -> Verdict;
 
 /// The workload.
-pub struct Fake {
+pub(super) struct Fake {
     name: &'static str,
     ends: Ends,
     /// The interval, in runs, at which a run has a different event hash; 0 for never.
@@ -40,12 +40,12 @@ pub struct Fake {
 }
 
 /// A workload with this name, whose runs end as `ends` determines.
-pub fn fake(name: &'static str, ends: Ends) -> Box<dyn Entry> {
+pub(super) fn fake(name: &'static str, ends: Ends) -> Box<dyn Entry> {
     Box::new(Fake { name, ends, differs_every: 0, runs: AtomicU64::new(0) })
 }
 
 /// A workload that is not deterministic: one in `differs_every` runs has a different event hash.
-pub fn nondeterministic(name: &'static str, differs_every: u64) -> Box<dyn Entry> {
+pub(super) fn nondeterministic(name: &'static str, differs_every: u64) -> Box<dyn Entry> {
     Box::new(Fake { name, ends: |_, _| Verdict::Passed, differs_every, runs: AtomicU64::new(0) })
 }
 

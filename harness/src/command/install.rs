@@ -8,7 +8,7 @@ use super::{
 use shaketable_reports::Conclusion;
 
 /// Prints the completions of a shell.
-pub fn completions(
+pub(super) fn completions(
     arguments: &CompletionsArguments,
     mut command: clap::Command,
 ) -> Result<Conclusion, Refusal> {
@@ -19,7 +19,7 @@ pub fn completions(
 }
 
 /// Writes a page for the command and one for each subcommand.
-pub fn man(arguments: &ManArguments, command: clap::Command) -> Result<Conclusion, Refusal> {
+pub(super) fn man(arguments: &ManArguments, command: clap::Command) -> Result<Conclusion, Refusal> {
     match clap_mangen::generate_to(command, &arguments.folder) {
         Ok(()) => Ok(Conclusion::Passed),
         Err(error) => refuse!("cannot write manual pages to {}: {error}", arguments.folder.display()),

@@ -11,7 +11,7 @@ use shaketable_reports::{Conclusion, text};
 use shaketable_sim::{config::ClusterBug, faults};
 
 /// Prints the selected lists.
-pub fn list(arguments: &ListArguments) -> Result<Conclusion, Refusal> {
+pub(super) fn list(arguments: &ListArguments) -> Result<Conclusion, Refusal> {
     let entries = choose::workloads(&[])?;
     if !arguments.workloads.is_empty() && arguments.what != Some(Listing::Bugs) {
         refuse!(

@@ -21,7 +21,7 @@ use std::collections::{BTreeMap, BTreeSet};
 const MISSING_LISTED: usize = 10;
 
 /// Merges the reports, and prints and writes the result.
-pub fn merge(arguments: &MergeArguments) -> Result<Conclusion, Refusal> {
+pub(super) fn merge(arguments: &MergeArguments) -> Result<Conclusion, Refusal> {
     let outputs = Outputs::check(arguments.files())?;
     let saved = arguments.reports.iter().map(|path| Saved::read(path)).collect::<Result<Vec<_>, _>>()?;
     let shards = by_number(saved)?;

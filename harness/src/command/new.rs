@@ -115,7 +115,7 @@ fn dependency(crate_: &Path, sources: Option<&Path>, package: &str) -> Result<St
 }
 
 /// Writes the crate.
-pub fn new(arguments: &NewArguments) -> Result<Conclusion, Refusal> {
+pub(super) fn new(arguments: &NewArguments) -> Result<Conclusion, Refusal> {
     let name = &arguments.name;
     if let Some(why) = why_not(name) {
         refuse!("{name:?} is no name for a crate: {why}");

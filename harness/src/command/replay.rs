@@ -24,7 +24,7 @@ use shaketable_reports::{
 use shaketable_sim::seed::Seed;
 
 /// Performs the run, and prints and writes the report.
-pub fn replay(arguments: &ReplayArguments) -> Result<Conclusion, Refusal> {
+pub(super) fn replay(arguments: &ReplayArguments) -> Result<Conclusion, Refusal> {
     print_panics();
     let mut outputs = Outputs::check(arguments.files())?;
     let repro = Target::check_named(arguments.output.as_deref())?;

@@ -10,7 +10,7 @@ use shaketable_reports::{FindingReport, RunReport, Verdict, run};
 use std::{borrow::Cow, collections::BTreeMap};
 
 /// The origin of a run.
-pub struct Origin<'a> {
+pub(super) struct Origin<'a> {
     /// The name of the workload.
     pub workload: &'a str,
     /// The seed.
@@ -25,12 +25,12 @@ pub struct Origin<'a> {
 
 impl<'a> Origin<'a> {
     /// The origin of a run of a seed.
-    pub fn of(workload: &'a str, seed: u64, demands: &'a Demands, backend: &Backend) -> Origin<'a> {
+    pub(super) fn of(workload: &'a str, seed: u64, demands: &'a Demands, backend: &Backend) -> Origin<'a> {
         Origin { workload, seed, demands, repro: None, backend: backend.options() }
     }
 
     /// The command line that replays the run.
-    pub fn replay_line(&self) -> String {
+    pub(super) fn replay_line(&self) -> String {
         if let Some(repro) = self.repro {
             return format!("{} replay {}", invocation(), quoted(repro));
         }
@@ -47,7 +47,7 @@ impl<'a> Origin<'a> {
     }
 
     /// The report of the run. `drawn` is the summary of its plan.
-    pub fn report(&self, result: &RunResult, drawn: String) -> RunReport {
+    pub(super) fn report(&self, result: &RunResult, drawn: String) -> RunReport {
         RunReport {
             workload: self.workload.to_owned(),
             seed: self.seed,
@@ -89,18 +89,18 @@ fn invocation_of(by_cargo: bool, is_release: bool, name: &str) -> String {
 }
 
 /// Quotes a word for a shell, if necessary.
-pub fn quoted(word: &str) -> String {
+pub(super) fn quoted(word: &str) -> String {
     // Only NUL cannot be quoted, and no argument of a program contains it.
     shlex::try_quote(word).map_or_else(|_| word.to_owned(), Cow::into_owned)
 }
 
 /// The event hash in hexadecimal.
-pub fn hash(result: &RunResult) -> String {
+pub(super) fn hash(result: &RunResult) -> String {
     format!("{:016x}", result.event_hash)
 }
 
 /// The verdict of a report. The most severe finding decides.
-pub fn verdict(result: &RunResult) -> Verdict {
+pub(super) fn verdict(result: &RunResult) -> Verdict {
     let first = deciding(&result.findings);
     let judge = first.map_or(String::new(), |f| f.kind.name().to_owned());
     let message = first.map_or(String::new(), |f| f.message.clone());
@@ -120,7 +120,10 @@ fn other_findings(result: &RunResult) -> Vec<FindingReport> {
 }
 
 /// The points that were expected or passed, with how often they were passed and held.
-pub fn points(expected: &[&'static str], seen: &BTreeMap<String, (u64, u64)>) -> Vec<run::PointReport> {
+pub(super) fn points(
+    expected: &[&'static str],
+    seen: &BTreeMap<String, (u64, u64)>,
+) -> Vec<run::PointReport> {
     let mut names: Vec<&str> = expected.iter().copied().chain(seen.keys().map(String::as_str)).collect();
     names.sort_unstable();
     names.dedup();
@@ -132,7 +135,7 @@ pub fn points(expected: &[&'static str], seen: &BTreeMap<String, (u64, u64)>) ->
 }
 
 /// The names of the points that were never reached.
-pub fn unreached(points: &[run::PointReport]) -> Vec<String> {
+pub(super) fn unreached(points: &[run::PointReport]) -> Vec<String> {
     points.iter().filter(|point| !point.was_reached()).map(|point| point.name.clone()).collect()
 }
 

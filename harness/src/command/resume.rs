@@ -7,7 +7,7 @@ use std::{collections::BTreeMap, ops::Range, path::Path};
 
 /// The seeds of a shard: `len` seeds from `first` on, at intervals of `of`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Share {
+pub(super) struct Share {
     first: u64,
     of: u64,
     len: u64,
@@ -15,19 +15,19 @@ pub struct Share {
 
 impl Share {
     /// The share of a shard, whose number starts at 1; all seeds if there is no shard.
-    pub fn new(seeds: &Range<u64>, shard: Option<(u64, u64)>) -> Share {
+    pub(super) fn new(seeds: &Range<u64>, shard: Option<(u64, u64)>) -> Share {
         let (number, of) = shard.unwrap_or((1, 1));
         let len = (seeds.end - seeds.start).saturating_sub(number - 1).div_ceil(of);
         Share { first: seeds.start.saturating_add(number - 1), of, len }
     }
 
     /// The number of seeds.
-    pub fn len(&self) -> u64 {
+    pub(super) fn len(&self) -> u64 {
         self.len
     }
 
     /// The seed at an index less than [`len`](Self::len).
-    pub fn seed(&self, place: u64) -> u64 {
+    pub(super) fn seed(&self, place: u64) -> u64 {
         self.first + place * self.of
     }
 
@@ -44,11 +44,11 @@ impl Share {
 
 /// The indices of a share that were run, as separate ranges: the begin and the end of each.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Ran(BTreeMap<u64, u64>);
+pub(super) struct Ran(BTreeMap<u64, u64>);
 
 impl Ran {
     /// The indices that were run according to a report; `None` if the report contradicts itself.
-    pub fn of(report: &WorkloadReport, share: &Share) -> Option<Ran> {
+    pub(super) fn of(report: &WorkloadReport, share: &Share) -> Option<Ran> {
         let mut ran = Ran::default();
         let mut runs = 0;
         for seeds in &report.ran {
@@ -64,7 +64,7 @@ impl Ran {
 
     /// What the shards of a sweep ran, as indices of all its seeds. Each shard is given with its number;
     /// shards that are not given ran nothing.
-    pub fn merged<'a>(shards: impl Iterator<Item = (u64, &'a Ran)> + Clone, of: u64) -> Ran {
+    pub(super) fn merged<'a>(shards: impl Iterator<Item = (u64, &'a Ran)> + Clone, of: u64) -> Ran {
         // Shards that ran all their seeds have no gaps; only what follows the first gap is merged seed by
         // seed.
         let begun = |(_, ran): (u64, &Ran)| ran.0.get(&0).copied().unwrap_or(0);
@@ -82,12 +82,12 @@ impl Ran {
     }
 
     /// Whether this index was run.
-    pub fn contains(&self, place: u64) -> bool {
+    pub(super) fn contains(&self, place: u64) -> bool {
         self.0.range(..=place).next_back().is_some_and(|(_, end)| place < *end)
     }
 
     /// Adds an index that was not run before.
-    pub fn insert(&mut self, place: u64) {
+    pub(super) fn insert(&mut self, place: u64) {
         let end = self.0.remove(&(place + 1)).unwrap_or(place + 1);
         match self.0.range_mut(..=place).next_back() {
             Some((_, before)) if *before == place => *before = end,
@@ -97,14 +97,14 @@ impl Ran {
 
     /// The ranges of seeds of these indices. With several shards, each range also contains seeds of the other
     /// shards.
-    pub fn seeds(&self, share: &Share) -> Vec<Range<u64>> {
+    pub(super) fn seeds(&self, share: &Share) -> Vec<Range<u64>> {
         let seeds = |(begin, end): (&u64, &u64)| share.seed(*begin)..share.seed(*end - 1) + 1;
         self.0.iter().map(seeds).collect()
     }
 }
 
 /// The earlier part of a sweep.
-pub struct Earlier {
+pub(super) struct Earlier {
     /// Its report.
     pub report: SweepReport,
     /// What was run, by workload, in the order of the report.
@@ -113,7 +113,7 @@ pub struct Earlier {
 
 impl Earlier {
     /// Reads the report of a sweep, which must have been written by the same build of this program.
-    pub fn read(path: &Path) -> Result<Earlier, Refusal> {
+    pub(super) fn read(path: &Path) -> Result<Earlier, Refusal> {
         let saved = Saved::read(path)?;
         if saved.commit != program().commit {
             refuse!(
@@ -127,7 +127,7 @@ impl Earlier {
     }
 
     /// The demands on each of its runs.
-    pub fn demands(
+    pub(super) fn demands(
         &self,
         plant: impl Fn(&mut Demands, &str) -> Result<(), Refusal>,
     ) -> Result<Demands, Refusal> {

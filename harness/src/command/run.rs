@@ -23,9 +23,9 @@ use shaketable_reports::{Body, Conclusion, Ending, text};
 use std::{path::PathBuf, time::Duration};
 
 /// The default number of seeds.
-pub const SEEDS: u64 = 200;
+pub(super) const SEEDS: u64 = 200;
 /// Sweeps every workload with the default options, and writes the report into the build folder.
-pub fn main_job() -> Result<Conclusion, Refusal> {
+pub(super) fn main_job() -> Result<Conclusion, Refusal> {
     if let Err(error) = std::fs::create_dir_all(FOLDER) {
         refuse!("cannot write {FOLDER}: {error}");
     }
@@ -60,7 +60,7 @@ fn plant(demands: &mut Demands, entries: &[Box<dyn Entry>], bug: &str) -> Result
 }
 
 /// Performs the sweep, and prints and writes the report.
-pub fn run(arguments: &RunArguments) -> Result<Conclusion, Refusal> {
+pub(super) fn run(arguments: &RunArguments) -> Result<Conclusion, Refusal> {
     let mut sweep = match &arguments.resume {
         Some(path) => Sweep::resumed(arguments, Earlier::read(path)?)?,
         None => Sweep::new(arguments)?,

@@ -9,7 +9,7 @@ use shaketable_sim::faults::Family;
 use std::path::Path;
 
 /// A report that was read.
-pub struct Saved {
+pub(super) struct Saved {
     /// The path, for messages.
     pub shown: String,
     /// The version of the program that wrote it.
@@ -22,7 +22,7 @@ pub struct Saved {
 
 impl Saved {
     /// Reads the report of a sweep.
-    pub fn read(path: &Path) -> Result<Saved, Refusal> {
+    pub(super) fn read(path: &Path) -> Result<Saved, Refusal> {
         let shown = path.display().to_string();
         let text = match std::fs::read_to_string(path) {
             Ok(text) => text,
@@ -37,7 +37,7 @@ impl Saved {
     }
 
     /// What was run, by workload, in the order of the report.
-    pub fn ran(&self) -> Result<Vec<Ran>, Refusal> {
+    pub(super) fn ran(&self) -> Result<Vec<Ran>, Refusal> {
         let share = Share::new(&self.report.seeds, self.report.shard);
         let ran = |workload: &WorkloadReport| {
             let known = workload.faults_delivered.keys().all(|name| Family::named(name).is_some());

@@ -38,7 +38,7 @@ const LONGEST_END: Duration = Duration::from_secs(5);
 type Cluster = JoinHandle<Result<Option<Report>, String>>;
 
 /// Serves until a signal, and prints the report of the run.
-pub fn serve(arguments: &ServeArguments) -> Result<Conclusion, Refusal> {
+pub(super) fn serve(arguments: &ServeArguments) -> Result<Conclusion, Refusal> {
     let settings = settings(arguments)?;
     let report = Target::check_named(arguments.report.as_deref())?;
     let cluster_file = Target::check_named(arguments.cluster_file.as_deref())?;

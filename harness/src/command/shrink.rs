@@ -30,10 +30,10 @@ use std::{
     time::Duration,
 };
 
-pub const BUDGET: Duration = Duration::from_secs(10);
+pub(super) const BUDGET: Duration = Duration::from_secs(10);
 
 /// When a search ends although more could be taken away.
-pub struct Limits<'a> {
+pub(super) struct Limits<'a> {
     replays: u64,
     began: u64,
     pace: Cell<Pace>,
@@ -61,7 +61,7 @@ impl Pace {
 
 impl Limits<'_> {
     /// The limits of a search that begins now, on this thread.
-    pub fn new(replays: u64, budget: Duration, interrupt: &Interrupt) -> Limits<'_> {
+    pub(super) fn new(replays: u64, budget: Duration, interrupt: &Interrupt) -> Limits<'_> {
         let budget = u64::try_from(budget.as_nanos()).unwrap_or(u64::MAX);
         let pace = Cell::new(Pace { budget, last: 0, longest: 0 });
         Limits { replays, began: cost::thread_cpu(), pace, interrupt }
@@ -69,7 +69,7 @@ impl Limits<'_> {
 
     /// Whether the search may go on after this many runs: a search ends before a run that could exceed its
     /// budget.
-    pub fn allow(&self, replays: u64) -> bool {
+    pub(super) fn allow(&self, replays: u64) -> bool {
         let (pace, fits) = self.pace.get().after(cost::thread_cpu() - self.began);
         self.pace.set(pace);
         replays < self.replays && fits && !self.interrupt.is_set()
@@ -77,7 +77,7 @@ impl Limits<'_> {
 }
 
 /// Shrinks the run, and prints and writes what remains.
-pub fn shrink(arguments: &ShrinkArguments) -> Result<Conclusion, Refusal> {
+pub(super) fn shrink(arguments: &ShrinkArguments) -> Result<Conclusion, Refusal> {
     let (entry, repro, named) = match arguments.seed {
         Some(seed) => {
             let entry = choose::workload(&arguments.what)?;
@@ -144,7 +144,7 @@ fn write_plan(given: Option<Target>, path: &Path, plan: &str) -> Result<(), Refu
 }
 
 /// Shrinks the plan of a failure for its report. `None` if it does not fail again: it is not deterministic.
-pub fn shrunk_plan(entry: &dyn Entry, plan: &str, limits: &Limits<'_>) -> Option<ShrunkRun> {
+pub(super) fn shrunk_plan(entry: &dyn Entry, plan: &str, limits: &Limits<'_>) -> Option<ShrunkRun> {
     let shrunk = entry.shrink(plan, &mut |so_far| limits.allow(so_far.replays)).ok().flatten()?;
     told(entry, &shrunk)
 }

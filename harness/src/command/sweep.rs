@@ -34,10 +34,10 @@ use std::{
 };
 
 /// The number of failures per workload that are kept in full.
-pub const FAILURES_KEPT: usize = 10;
+pub(super) const FAILURES_KEPT: usize = 10;
 
 /// A sweep.
-pub struct Sweep {
+pub(super) struct Sweep {
     /// The workloads.
     pub entries: Vec<Box<dyn Entry>>,
     /// The demands on each run.
@@ -81,7 +81,7 @@ struct OneRun {
 impl Sweep {
     /// A sweep of these seeds on simulated clusters, on one thread, without anything that a user can ask for
     /// beyond that.
-    pub fn plain(entries: Vec<Box<dyn Entry>>, seeds: Range<u64>) -> Sweep {
+    pub(super) fn plain(entries: Vec<Box<dyn Entry>>, seeds: Range<u64>) -> Sweep {
         Sweep {
             entries,
             demands: Demands::default(),
@@ -101,12 +101,12 @@ impl Sweep {
     }
 
     /// The sweep as the remaining part of an earlier one.
-    pub fn continuing(self, earlier: Earlier) -> Sweep {
+    pub(super) fn continuing(self, earlier: Earlier) -> Sweep {
         Sweep { earlier: Some(earlier), ..self }
     }
 
     /// The seeds of this shard.
-    pub fn share(&self) -> Share {
+    pub(super) fn share(&self) -> Share {
         Share::new(&self.seeds, self.shard)
     }
 
@@ -124,7 +124,7 @@ impl Sweep {
     }
 
     /// Runs the seeds and adds up their results.
-    pub fn perform(&self, interrupt: &Interrupt) -> SweepReport {
+    pub(super) fn perform(&self, interrupt: &Interrupt) -> SweepReport {
         let meter = cost::Meter::start();
         let deadline = self.budget.map(cost::deadline);
         let over_budget = || deadline.is_some_and(cost::is_past);

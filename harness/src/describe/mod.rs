@@ -8,7 +8,7 @@ pub mod invariants;
 pub mod isolation;
 pub(crate) mod kinds;
 mod macros;
-pub mod misfit;
+pub(crate) mod misfit;
 pub mod models;
 pub(crate) mod pass_on;
 pub mod sessions;

@@ -19,7 +19,7 @@ const STACK: usize = 16 << 20;
 const TICK: Duration = Duration::from_millis(200);
 
 /// A progress report to the caller.
-pub enum Update<T> {
+pub(crate) enum Update<T> {
     /// A piece is done: its number and its result.
     Done(u64, T),
     /// Some time has passed.
@@ -29,7 +29,7 @@ pub enum Update<T> {
 /// Does the pieces 0 to `pieces` - 1 on `jobs` threads, and starts no further piece once `stop` returns true.
 /// Returns the number of pieces done, which are always the first ones. `update` is called with the results in
 /// the order in which the pieces end.
-pub fn run<T: Send>(
+pub(crate) fn run<T: Send>(
     pieces: u64,
     jobs: usize,
     stop: impl Fn() -> bool + Sync,
@@ -74,13 +74,13 @@ pub fn run<T: Send>(
 
 /// Does a run's work on a thread of its own. A layer may use values of its thread, such as random numbers and
 /// the keys of hash maps: none is left from the run before, so that a run is the same alone and in a sweep.
-pub fn alone<T: Send>(work: impl FnOnce() -> T + Send) -> T {
+pub(crate) fn alone<T: Send>(work: impl FnOnce() -> T + Send) -> T {
     apart("run".to_owned(), STACK, work)
 }
 
 /// Like [`alone`], on a thread with this name, which a stack overflow is reported with, and with a stack of
 /// this many bytes.
-pub fn apart<T: Send>(name: String, stack: usize, work: impl FnOnce() -> T + Send) -> T {
+pub(crate) fn apart<T: Send>(name: String, stack: usize, work: impl FnOnce() -> T + Send) -> T {
     let done = thread::scope(|scope| {
         let builder = thread::Builder::new().name(name).stack_size(stack);
         let counted = || (work(), cpu());
@@ -103,7 +103,7 @@ pub fn cpu() -> u64 {
 }
 
 /// What a clock shows, nanoseconds.
-pub fn nanoseconds(clock: ClockId) -> u64 {
+pub(crate) fn nanoseconds(clock: ClockId) -> u64 {
     let time = clock_gettime(clock);
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }

@@ -6,7 +6,7 @@ use clap::{Args, Subcommand};
 use std::{path::PathBuf, time::Duration};
 
 #[derive(Clone, Debug, Subcommand)]
-pub enum RegressionsCommand {
+pub(crate) enum RegressionsCommand {
     /// Add plans that fail: repro files, the failures of a report, or a seed, which is shrunk first
     Add(RegressionsAddArguments),
     /// List the regressions: how large they are, and what they broke
@@ -17,7 +17,7 @@ pub enum RegressionsCommand {
 }
 
 #[derive(Clone, Debug, Args)]
-pub struct RegressionsAddArguments {
+pub(crate) struct RegressionsAddArguments {
     /// Repro files and JSON reports of sweeps, or a workload and a seed
     #[arg(value_name = "FILE|REPORT|WORKLOAD SEED", required = true)]
     pub what: Vec<String>,
@@ -47,7 +47,7 @@ pub struct RegressionsAddArguments {
 }
 
 #[derive(Clone, Debug, Args)]
-pub struct RegressionsListArguments {
+pub(crate) struct RegressionsListArguments {
     /// The workloads [default: all]
     #[arg(value_name = "WORKLOAD")]
     pub workloads: Vec<String>,
@@ -57,7 +57,7 @@ pub struct RegressionsListArguments {
 }
 
 #[derive(Clone, Debug, Args)]
-pub struct RegressionsCheckArguments {
+pub(crate) struct RegressionsCheckArguments {
     /// The workloads [default: all]
     #[arg(value_name = "WORKLOAD")]
     pub workloads: Vec<String>,

@@ -47,7 +47,7 @@ struct Plan {
 }
 
 /// Checks the plans, and then writes all of them or none.
-pub fn add(arguments: &RegressionsAddArguments) -> Result<Conclusion, Refusal> {
+pub(super) fn add(arguments: &RegressionsAddArguments) -> Result<Conclusion, Refusal> {
     let candidates = candidates(arguments)?;
     let interrupt = Interrupt::listen()?;
     let plans = candidates

@@ -12,7 +12,7 @@ use crate::command::{
 use shaketable_reports::{Body, Conclusion, RegressionsReport, WorkloadRegressions, text};
 
 /// Replays the regressions, and prints and writes the report.
-pub fn check(arguments: &RegressionsCheckArguments) -> Result<Conclusion, Refusal> {
+pub(super) fn check(arguments: &RegressionsCheckArguments) -> Result<Conclusion, Refusal> {
     let json = Target::check_named(arguments.json.as_deref())?;
     let (folder, entries, files) = select(arguments.regressions.as_deref(), &arguments.workloads)?;
     let shown = folder.map_or(FOLDER.to_owned(), |folder| folder.shown());

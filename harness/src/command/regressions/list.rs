@@ -16,7 +16,7 @@ use std::path::Path;
 const HEAD: usize = 3;
 
 /// Prints the regressions.
-pub fn list(arguments: &RegressionsListArguments) -> Result<Conclusion, Refusal> {
+pub(super) fn list(arguments: &RegressionsListArguments) -> Result<Conclusion, Refusal> {
     let (folder, _, files) = select(arguments.regressions.as_deref(), &arguments.workloads)?;
     let shown = folder.as_ref().map_or(FOLDER.to_owned(), |folder| folder.shown());
     let files: Vec<&Path> = files.iter().flatten().map(|path| path.as_path()).collect();

@@ -25,10 +25,10 @@ use std::{
     io,
     path::{Path, PathBuf},
 };
-pub use swept::Regressions;
+pub(super) use swept::Regressions;
 
 /// Runs the subcommand.
-pub fn regressions(command: &RegressionsCommand) -> Result<Conclusion, Refusal> {
+pub(super) fn regressions(command: &RegressionsCommand) -> Result<Conclusion, Refusal> {
     match command {
         RegressionsCommand::Add(arguments) => add::add(arguments),
         RegressionsCommand::List(arguments) => list::list(arguments),
@@ -38,13 +38,13 @@ pub fn regressions(command: &RegressionsCommand) -> Result<Conclusion, Refusal> 
 
 /// A folder with a folder of regressions for each workload.
 #[derive(Clone, Debug)]
-pub struct Folder {
+pub(super) struct Folder {
     path: PathBuf,
 }
 
 impl Folder {
     /// The folder that the user named, which must exist, or else the usual one, if it exists.
-    pub fn choose(named: Option<&Path>) -> Result<Option<Folder>, Refusal> {
+    pub(super) fn choose(named: Option<&Path>) -> Result<Option<Folder>, Refusal> {
         let path = named.unwrap_or(Path::new(FOLDER)).to_owned();
         match std::fs::metadata(&path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound && named.is_none() => Ok(None),
@@ -55,13 +55,13 @@ impl Folder {
     }
 
     /// The folder, as the user named it.
-    pub fn shown(&self) -> String {
+    pub(super) fn shown(&self) -> String {
         self.path.display().to_string()
     }
 
     /// The files of each of these workloads, in the order of their names. Whatever else is there is named on
     /// stderr.
-    pub fn files(&self, entries: &[Box<dyn Entry>]) -> Result<Vec<Vec<PathBuf>>, Refusal> {
+    pub(super) fn files(&self, entries: &[Box<dyn Entry>]) -> Result<Vec<Vec<PathBuf>>, Refusal> {
         let unreadable = |path: &Path, error: io::Error| {
             Refusal::Usage(format!("cannot read {}: {error}", path.display()))
         };
@@ -98,7 +98,7 @@ fn name_foreign(paths: &[PathBuf], why: &str) {
 
 /// Replays the files of each workload, on several threads, and starts no further one once `stop` returns
 /// true. The reports are in the order of the files.
-pub fn replay(
+pub(super) fn replay(
     entries: &[Box<dyn Entry>],
     files: &[Vec<PathBuf>],
     strict: bool,

@@ -10,7 +10,7 @@ use std::path::PathBuf;
 
 /// The regressions of a sweep.
 #[derive(Default)]
-pub struct Regressions {
+pub(crate) struct Regressions {
     /// The folder, as the user named it.
     pub folder: Option<String>,
     /// Whether a regression that cannot be replayed fails the sweep.
@@ -22,7 +22,7 @@ pub struct Regressions {
 impl Regressions {
     /// Finds the regressions: in the first shard those of the folder, and in a sweep that is continued those
     /// that the earlier part did not replay. A sweep with a planted bug, or on a real cluster, has none.
-    pub fn choose(sweep: &Sweep, arguments: &RunArguments) -> Result<Regressions, Refusal> {
+    pub(crate) fn choose(sweep: &Sweep, arguments: &RunArguments) -> Result<Regressions, Refusal> {
         let real = arguments.backend.is_real()?;
         if real && arguments.regressions.is_some() {
             refuse!("regressions are plans for simulated clusters: omit --regressions or --backend fdb");
@@ -55,7 +55,7 @@ impl Regressions {
     }
 
     /// Replays them, and starts no further one once `stop` returns true.
-    pub fn replay(
+    pub(crate) fn replay(
         &self,
         entries: &[Box<dyn Entry>],
         jobs: usize,

@@ -35,7 +35,7 @@ fn handle_interrupts() -> std::io::Result<()> {
 
 /// How a run ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ending {
+pub(super) enum Ending {
     /// By itself.
     Exited(ExitStatus),
     /// Its time was up.
@@ -44,7 +44,7 @@ pub enum Ending {
 
 impl Ending {
     /// Whether it ended by itself with the exit code 0.
-    pub fn is_success(self) -> bool {
+    pub(super) fn is_success(self) -> bool {
         matches!(self, Ending::Exited(status) if status.success())
     }
 }
@@ -63,7 +63,7 @@ impl fmt::Display for Ending {
 }
 
 /// A process that runs.
-pub struct Child {
+pub(super) struct Child {
     group: Pid,
     ended: Receiver<std::io::Result<ExitStatus>>,
 }
@@ -71,7 +71,7 @@ pub struct Child {
 impl Child {
     /// Starts a process, without standard input: it would read from a terminal that is not its own. It ends
     /// at an interrupt, also if this process ignores them.
-    pub fn start(mut command: Command) -> std::io::Result<Child> {
+    pub(super) fn start(mut command: Command) -> std::io::Result<Child> {
         handle_interrupts()?;
         let mut child = command.stdin(Stdio::null()).process_group(0).spawn()?;
         let group = Pid::from_child(&child);
@@ -82,7 +82,7 @@ impl Child {
 
     /// Waits for its end, calling `tick` meanwhile; `None` if it was interrupted. When its time is up, and at
     /// an interrupt, it gets SIGINT, with which most programs end in order, and SIGKILL if it goes on.
-    pub fn wait(
+    pub(super) fn wait(
         self,
         timeout: Option<Duration>,
         interrupt: &Interrupt,

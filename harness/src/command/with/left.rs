@@ -18,7 +18,7 @@ const TICK: Duration = Duration::from_millis(20);
 /// Ends the processes of a run whose folder is `mark`, once the command has ended: they may end by
 /// themselves, are asked to, and are killed. Returns the names of those that did not end by themselves, in
 /// order.
-pub fn end(mark: &Path, interrupt: &Interrupt) -> Vec<String> {
+pub(super) fn end(mark: &Path, interrupt: &Interrupt) -> Vec<String> {
     let mark = mark.as_os_str().as_encoded_bytes();
     if gone(mark, PATIENCE, || !interrupt.is_set()) {
         return Vec::new();

@@ -51,7 +51,7 @@ const LIBRARY: (&str, &str) = if cfg!(target_os = "macos") {
 };
 
 /// Runs the command with each seed until it fails, and prints what the failing run shows.
-pub fn with(arguments: &WithArguments) -> Result<Conclusion, Refusal> {
+pub(super) fn with(arguments: &WithArguments) -> Result<Conclusion, Refusal> {
     let shake = Shake::of(arguments)?;
     let shaken = shake.run(&Interrupt::listen()?)?;
     output::print(&shake.text(&shaken))?;

@@ -17,7 +17,7 @@ use std::{
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// Keeps the end of what a command prints.
-pub struct Printed {
+pub(super) struct Printed {
     kept: Arc<Mutex<Kept>>,
     ended: Receiver<()>,
 }
@@ -40,7 +40,7 @@ impl Kept {
 
 impl Printed {
     /// Takes what a command will print to standard output and standard error, in one order.
-    pub fn by(command: &mut Command) -> std::io::Result<Printed> {
+    pub(super) fn by(command: &mut Command) -> std::io::Result<Printed> {
         let (reader, writer): (PipeReader, PipeWriter) = std::io::pipe()?;
         command.stderr(writer.try_clone()?).stdout(writer);
         let (sender, ended) = channel();
@@ -54,7 +54,7 @@ impl Printed {
     }
 
     /// What was printed: the end, and before it how much is left out.
-    pub fn end(self) -> Vec<u8> {
+    pub(super) fn end(self) -> Vec<u8> {
         let _ = self.ended.recv_timeout(PATIENCE);
         let Kept { bytes, left_out } = std::mem::take(&mut *self.kept.lock());
         let mut text = match left_out {

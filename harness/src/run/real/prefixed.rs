@@ -39,14 +39,14 @@ pub struct Space {
 
 /// A database within a prefix of another database.
 #[derive(Clone)]
-pub struct Prefixed<D> {
+pub(super) struct Prefixed<D> {
     inner: D,
     space: Space,
 }
 
 /// A transaction of a [`Prefixed`] database.
 #[derive(Clone)]
-pub struct PrefixedTransaction<T> {
+pub(super) struct PrefixedTransaction<T> {
     inner: T,
     space: Space,
 }
@@ -140,14 +140,14 @@ impl Space {
 
 impl<D: Database> Prefixed<D> {
     /// The keys of `inner` in `space` as a database.
-    pub fn new(inner: D, space: Space) -> Prefixed<D> {
+    pub(super) fn new(inner: D, space: Space) -> Prefixed<D> {
         Prefixed { inner, space }
     }
 }
 
 impl<T> PrefixedTransaction<T> {
     /// The underlying transaction, which uses stored keys.
-    pub fn stored(&self) -> &T {
+    pub(super) fn stored(&self) -> &T {
         &self.inner
     }
 }

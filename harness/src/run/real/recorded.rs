@@ -28,13 +28,13 @@ use std::{collections::BTreeMap, future::Future, sync::Arc, time::Duration};
 
 /// The history recorded by all clients of a run.
 #[derive(Default)]
-pub struct SharedHistory(Mutex<History>);
+pub(super) struct SharedHistory(Mutex<History>);
 
 impl SharedHistory {
     /// A version that includes everything that was acknowledged: the highest one of an acknowledged commit,
     /// or of a transaction that only read. A retry may find that the commit with an unknown result before it
     /// took effect.
-    pub fn latest_commit(&self) -> Version {
+    pub(super) fn latest_commit(&self) -> Version {
         let version = |attempt: &Attempt| match attempt.reported {
             Reported::Committed { version, .. } => version,
             Reported::ReadOnly => attempt.read_version.unwrap_or(0),
@@ -44,12 +44,12 @@ impl SharedHistory {
     }
 
     /// Whether a commit may still take effect: see [`History::commits_may_land`].
-    pub fn commits_may_land(&self) -> bool {
+    pub(super) fn commits_may_land(&self) -> bool {
         self.0.lock().commits_may_land()
     }
 
     /// The history. `log` shows what committed: it has the versionstamp and the attempt of each entry.
-    pub fn history(&self, log: &[([u8; 10], AttemptId)]) -> History {
+    pub(super) fn history(&self, log: &[([u8; 10], AttemptId)]) -> History {
         let mut seen = self.0.lock();
         // A real cluster may be slow at any time.
         let faulty = Some((0, Nanos::MAX));
@@ -87,16 +87,16 @@ fn place(stamp: &[u8; 10]) -> (Version, u16) {
 
 /// The log in which a run's transactions record that they committed.
 #[derive(Clone, Debug)]
-pub struct Log(Space);
+pub(super) struct Log(Space);
 
 impl Log {
     /// Creates a log in a space that is not used for anything else.
-    pub fn new(space: Space) -> Log {
+    pub(super) fn new(space: Space) -> Log {
         Log(space)
     }
 
     /// The keys of its entries.
-    pub fn space(&self) -> &Space {
+    pub(super) fn space(&self) -> &Space {
         &self.0
     }
 
@@ -112,7 +112,7 @@ impl Log {
     }
 
     /// The versionstamp and the attempt of an entry; `None` if the key is not an entry of this log.
-    pub fn entry(&self, key: &[u8]) -> Option<([u8; 10], AttemptId)> {
+    pub(super) fn entry(&self, key: &[u8]) -> Option<([u8; 10], AttemptId)> {
         let (stamp, attempt) = key.strip_prefix(&self.0.prefix()[..])?.split_first_chunk()?;
         Some((*stamp, AttemptId(u32::from_be_bytes(attempt.try_into().ok()?))))
     }
@@ -120,7 +120,7 @@ impl Log {
 
 /// The database of a client, which records its calls.
 #[derive(Clone)]
-pub struct Recorded<D>(Arc<Shared<D>>);
+pub(super) struct Recorded<D>(Arc<Shared<D>>);
 
 struct Shared<D> {
     inner: Prefixed<D>,
@@ -132,7 +132,7 @@ struct Shared<D> {
 
 impl<D: Database> Recorded<D> {
     /// The database of one client of a run.
-    pub fn new(
+    pub(super) fn new(
         inner: D,
         space: Space,
         log: Log,
@@ -144,7 +144,7 @@ impl<D: Database> Recorded<D> {
     }
 
     /// Sets the operation to which transactions created from now on belong.
-    pub fn set_operation(&self, operation: Option<u32>) {
+    pub(super) fn set_operation(&self, operation: Option<u32>) {
         *self.0.operation.lock() = operation;
     }
 }
@@ -278,7 +278,7 @@ impl Drop for AttemptRecord {
 }
 
 /// A transaction that records its calls.
-pub struct RecordedTransaction<D: Database> {
+pub(super) struct RecordedTransaction<D: Database> {
     inner: PrefixedTransaction<D::Transaction>,
     shared: Arc<Shared<D>>,
     record: Arc<Mutex<AttemptRecord>>,

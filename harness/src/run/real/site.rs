@@ -14,7 +14,7 @@ pub struct Site(Space);
 
 /// Why a prefix cannot be claimed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum ClaimError {
+pub(super) enum ClaimError {
     /// There are keys with this prefix.
     #[error("the prefix {prefix} is not empty: it holds {key}")]
     NotEmpty {

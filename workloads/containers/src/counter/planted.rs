@@ -2,11 +2,13 @@
 
 use super::{Answer, Op, Which, get, perform as right};
 use crate::shared;
+use bytes::Bytes;
 use shaketable::{
     specimen::{
         self, DEFERRED, INTERLEAVED, KEPT_VERSION, NOT_AWAITED, REMEMBERED, Recorded, UNRECORDED, UNWRITTEN,
         ran, told,
     },
+    weakened::{everything, weakened},
     workload::Outcome,
 };
 use shaketable_layers::counter::{Error, Part};
@@ -50,8 +52,7 @@ pub async fn perform<T: Transaction>(planted: Planted, tx: &T, op: &Op) -> Resul
     match (planted, op) {
         (Planted::ReadAddWrite, Op::Add(which, part, by)) => {
             let key = which.key(*part);
-            let value = tx.get(&key, Snapshot).await?;
-            let value = value.and_then(|value| value[..].try_into().ok()).map_or(0, i64::from_le_bytes);
+            let value = number(tx.get(&key, Snapshot).await?);
             tx.set(&key, &value.wrapping_add(*by).to_le_bytes());
             Ok(Answer::Written)
         }
@@ -59,13 +60,9 @@ pub async fn perform<T: Transaction>(planted: Planted, tx: &T, op: &Op) -> Resul
             tx.get(&which.key(*part), Serializable).await?;
             right(tx, op).await
         }
-        (Planted::SnapshotDecision, Op::Within(which, part, by, least, most)) => {
-            let value = get(tx, *which, Snapshot).await?;
-            change(tx, *which, *part, (value, *by), (*least, *most))
-        }
+        (Planted::SnapshotDecision, Op::Within(..)) => right(&weakened(tx.clone(), everything()), op).await,
         (Planted::OnePartDecides, Op::Within(which, part, by, least, most)) => {
-            let value = tx.get(&which.key(*part), Serializable).await?;
-            let value = value.and_then(|value| value[..].try_into().ok()).map_or(0, i64::from_le_bytes);
+            let value = number(tx.get(&which.key(*part), Serializable).await?);
             change(tx, *which, *part, (value, *by), (*least, *most))
         }
         (Planted::KnownParts, Op::Set(which, value)) if which.split => {
@@ -89,11 +86,11 @@ pub async fn perform<T: Transaction>(planted: Planted, tx: &T, op: &Op) -> Resul
             i64::try_from(sum).map(Answer::Value).map_err(|_| Error::Overflow(sum))
         }
         (Planted::GetAtSnapshot, Op::Get(which, false)) => right(tx, &Op::Get(*which, true)).await,
-        (Planted::BoundsExclude, Op::Within(which, part, by, least, most)) => {
+        (Planted::BoundsExclude, Op::Within(which, _, by, least, most)) => {
             let value = get(tx, *which, Serializable).await?;
             match value.checked_add(*by) == Some(*most) {
                 true => Err(Error::OutOfBounds { value, by: *by, least: *least, most: *most }),
-                false => change(tx, *which, *part, (value, *by), (*least, *most)),
+                false => right(tx, op).await,
             }
         }
         (Planted::WrappingDecision, Op::Within(which, part, by, least, most)) => {
@@ -142,6 +139,10 @@ pub async fn perform<T: Transaction>(planted: Planted, tx: &T, op: &Op) -> Resul
         }
         _ => right(tx, op).await,
     }
+}
+
+fn number(value: Option<Bytes>) -> i64 {
+    value.and_then(|value| value[..].try_into().ok()).map_or(0, i64::from_le_bytes)
 }
 
 /// Writes a change that was computed from what was read.
@@ -194,10 +195,7 @@ pub async fn torn_sum<D: Database>(
     for key in &keys {
         let read = db.run(|tx, _| async move { Ok::<_, Error>(tx.get(key, Serializable).await?) });
         match read.await {
-            Ok(value) => {
-                let value = value.and_then(|value| value[..].try_into().ok());
-                sum += i128::from(value.map_or(0, i64::from_le_bytes));
-            }
+            Ok(value) => sum += i128::from(number(value)),
             Err(e) => return ran(Err(e)),
         }
     }

@@ -5,23 +5,23 @@ use super::{
     composed::{count, perform as right},
     leased,
 };
-use crate::shared::in_turns;
-use bytes::BytesMut;
+use crate::shared::{in_turns, key_below};
 use foundationdb_tuple::Subspace;
 use futures::FutureExt;
 use shaketable::{
     isolation,
     specimen::{INTERLEAVED, Recorded},
+    weakened::{Flaw, everything, flawed, weakened},
 };
 use shaketable_layers::{
     leased_queue::{Claim, Error, Hold, Lease, Row},
-    queue::{Item, ItemId, Position},
+    queue::{ItemId, Position},
 };
 use shaketable_tx::{
     Database,
-    Isolation::{self, Serializable, Snapshot},
-    KeyValue, RangeOption, RetryError, RunError, Transaction,
-    once::{Answer as _, Outcome, Session},
+    Isolation::{Serializable, Snapshot},
+    KeyValue, RetryError, RunError, Transaction,
+    once::{Outcome, Session},
 };
 use std::{collections::BTreeSet, time::Duration};
 
@@ -45,23 +45,14 @@ shaketable::planted_bugs! {
     Interleaved = INTERLEAVED, "two claims that run side by side in one transaction claim one item", "two futures in one transaction";
 }
 
-fn part(part: i64) -> Subspace {
-    leased().subspace().subspace(&part)
-}
-
 /// The key of the row at this position.
 fn key(of: i64, position: &Position) -> Vec<u8> {
-    let mut key = BytesMut::from(part(of).bytes());
-    // A position is encoded as its key below the subspace, and its stamp is complete.
-    let _ = position.encode(&mut key);
-    key.to_vec()
+    key_below(&leased().subspace().subspace(&of), position)
 }
 
 /// Where the bug stores deadlines.
 fn deadline(position: &Position) -> Vec<u8> {
-    let mut key = BytesMut::from(Subspace::from("deadlines").bytes());
-    let _ = position.encode(&mut key);
-    key.to_vec()
+    key_below(&Subspace::from("deadlines"), position)
 }
 
 fn put<T: Transaction>(tx: &T, hold: Hold, revision: i64, held: bool) {
@@ -69,13 +60,9 @@ fn put<T: Transaction>(tx: &T, hold: Hold, revision: i64, held: bool) {
 }
 
 /// The item's lease, and whether it is held.
-async fn lease<T: Transaction>(
-    tx: &T,
-    position: &Position,
-    isolation: Isolation,
-) -> Result<Option<(Lease, bool)>, Error> {
+async fn lease<T: Transaction>(tx: &T, position: &Position) -> Result<Option<(Lease, bool)>, Error> {
     let key = key(2, position);
-    let Some(value) = tx.get(&key, isolation).await? else { return Ok(None) };
+    let Some(value) = tx.get(&key, Serializable).await? else { return Ok(None) };
     match leased().row(&KeyValue::new(key, value))? {
         Row::Lease(lease, held) => Ok(Some((lease, held))),
         _ => Ok(None),
@@ -95,7 +82,9 @@ pub async fn claim<D: Database>(
 ) -> Outcome<Option<Claim>, Error> {
     let ends = ends(workload, session.database());
     match planted {
-        Planted::ClaimsAtSnapshot => session.apply(|tx| async move { claim_at_snapshot(&tx).await }).await,
+        Planted::ClaimsAtSnapshot => {
+            session.apply(|tx| async move { leased().claim(&weakened(tx, everything())).await }).await
+        }
         Planted::StoredDeadline => {
             let claimed = session.apply(|tx| async move {
                 let claim = leased().claim(&tx).await?;
@@ -110,18 +99,6 @@ pub async fn claim<D: Database>(
     }
 }
 
-async fn claim_at_snapshot<T: Transaction>(tx: &T) -> Result<Option<Claim>, Error> {
-    let range = RangeOption::from(part(0).range()).limit(1);
-    let Some(row) = tx.get_range_all(range, Snapshot).await?.pop() else { return Ok(None) };
-    let Row::Waiting(Item { position, value }) = leased().row(&row)? else { return Ok(None) };
-    let before = lease(tx, &position, Snapshot).await?.map_or(0, |(lease, _)| lease.hold.token);
-    let hold = Hold { position, token: before + 1 };
-    tx.clear(&row.key);
-    tx.set(&key(1, &position), &value);
-    put(tx, hold, 0, true);
-    Ok(Some(Claim { hold, value }))
-}
-
 /// Renews a lease.
 pub async fn renew<D: Database>(
     planted: Planted,
@@ -133,7 +110,7 @@ pub async fn renew<D: Database>(
     match planted {
         Planted::RenewsUnfenced => {
             let renewed = session.apply(|tx| async move {
-                match lease(&tx, &hold.position, Serializable).await? {
+                match lease(&tx, &hold.position).await? {
                     Some((lease, true)) => {
                         put(&tx, hold, lease.revision + 1, true);
                         Ok(lease.revision + 1)
@@ -152,10 +129,7 @@ pub async fn renew<D: Database>(
         }
         Planted::RenewsUnseen => {
             let renewed = session.apply(|tx| async move {
-                match lease(&tx, &hold.position, Serializable).await? {
-                    Some((lease, true)) if lease.hold == hold => Ok(lease.revision + 1),
-                    _ => Err(Error::Lost(hold)),
-                }
+                leased().renew(&flawed(&tx, Flaw::Unwritten, everything()), hold).await
             });
             renewed.await
         }
@@ -194,15 +168,8 @@ pub async fn acknowledge<D: Database>(
             }
         }
         Planted::AcknowledgesAtSnapshot => {
-            let acknowledged = session.apply(|tx| async move {
-                match lease(&tx, &hold.position, Snapshot).await? {
-                    Some((lease, true)) if lease.hold == hold => {}
-                    _ => return Err(Error::Lost(hold)),
-                }
-                tx.clear(&key(1, &hold.position));
-                tx.clear(&key(2, &hold.position));
-                Ok::<_, Error>(())
-            });
+            let acknowledged = session
+                .apply(|tx| async move { leased().acknowledge(&weakened(tx, everything()), hold).await });
             acknowledged.await
         }
         _ => session.apply(|tx| async move { leased().acknowledge(&tx, hold).await }).await,
@@ -282,7 +249,7 @@ pub async fn expire<D: Database>(
                 let expired = db.run(|tx, _| async move {
                     let ends = tx.get(&deadline(&lease.hold.position), Serializable).await?;
                     let ends = ends.and_then(|ends| foundationdb_tuple::unpack::<i64>(&ends).ok());
-                    match self::lease(&tx, &lease.hold.position, Serializable).await? {
+                    match self::lease(&tx, &lease.hold.position).await? {
                         Some((current, true)) if ends.is_none_or(|ends| ends <= now) => {
                             leased().expire(&tx, current).await
                         }
@@ -297,8 +264,8 @@ pub async fn expire<D: Database>(
         | Planted::ExpiresBlindly
         | Planted::TokenBeginsAgain
         | Planted::ComesBackLast => {
-            let before: BTreeSet<Hold> = held().await?.into_iter().map(|lease| lease.hold).collect();
             let seen: BTreeSet<Lease> = held().await?.into_iter().collect();
+            let before: BTreeSet<Hold> = seen.iter().map(|lease| lease.hold).collect();
             if before.is_empty() {
                 return Ok(0);
             }
@@ -359,7 +326,7 @@ async fn back<T: Transaction>(
             }
         }
         Planted::ComesBackLast => {
-            if lease(tx, &hold.position, Serializable).await? == Some((observed, true)) {
+            if lease(tx, &hold.position).await? == Some((observed, true)) {
                 tx.clear(&key(1, &hold.position));
                 tx.clear(&key(2, &hold.position));
                 leased().enqueue(tx, id, value).await?;

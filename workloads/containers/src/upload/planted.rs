@@ -18,7 +18,7 @@ use shaketable_layers::blob::{Error, Expect, Generation, UploadId};
 use shaketable_tx::{
     Database,
     Isolation::{Serializable, Snapshot},
-    RangeOption, RetryError, RunError, Transaction,
+    RetryError, RunError, Transaction,
     once::{self, converging},
 };
 
@@ -219,50 +219,22 @@ async fn upload<D: Database>(
             .await?;
             outcome
         }
-        Planted::OldKept => {
-            workload.put(db, upload, &parts).await?;
-            let content = &[blob::places(name).1.range(), blob::space().subspace(&2).range()];
-            let ended = session.apply(|tx| async move {
-                let kept = flawed(&tx, Flaw::Uncleared, content.clone());
-                blobs.finish_upload(&kept, upload, expect).await
-            });
-            told(ended.await)
-        }
-        Planted::PartUnchecked => {
-            let chunk = workload.chunk();
-            for (number, part) in &parts {
-                converging(db, |tx| async move {
-                    let first = number * (chunk * workload.chunks()) as u64;
-                    for (at, bytes) in (first..).step_by(chunk).zip(part.chunks(chunk)) {
-                        tx.set(&part_of(2, upload).pack(&(at,)), bytes);
-                    }
-                    tx.set(&part_of(4, upload).pack(&(*number,)), &pack(&(part.len() as u64,)));
-                    Ok::<_, Error>(())
-                })
-                .await?;
-            }
-            told(session.apply(|tx| async move { blobs.finish_upload(&tx, upload, expect).await }).await)
-        }
-        Planted::PartsCounted => {
-            for (_, part) in &parts {
-                converging(db, |tx| async move {
-                    let number = blobs.parts(&tx, upload, Serializable).await?.len() as u64;
-                    blobs.put_part(&tx, upload, number, part).await
-                })
-                .await?;
-            }
-            told(session.apply(|tx| async move { blobs.finish_upload(&tx, upload, expect).await }).await)
-        }
-        Planted::NotCompared => {
-            workload.put(db, upload, &parts).await?;
-            let ended =
-                session.apply(|tx| async move { blobs.finish_upload(&tx, upload, Expect::Anything).await });
-            told(ended.await)
-        }
-        // The other bugs only omit the record.
         _ => {
-            workload.put(db, upload, &parts).await?;
-            match db.run(|tx, _| async move { blobs.finish_upload(&tx, upload, expect).await }).await {
+            match planted {
+                Planted::PartUnchecked => put_unchecked(workload, db, upload, &parts).await?,
+                Planted::PartsCounted => put_counted(workload, db, upload, &parts).await?,
+                _ => workload.put(db, upload, &parts).await?,
+            }
+            let condition = if planted == Planted::NotCompared { Expect::Anything } else { expect };
+            let content = &[blob::places(name).1.range(), blob::space().subspace(&2).range()];
+            let kept = if planted == Planted::OldKept { &content[..] } else { &[] };
+            let finish = |tx: D::Transaction| async move {
+                blobs.finish_upload(&flawed(&tx, Flaw::Uncleared, kept), upload, condition).await
+            };
+            if planted != Planted::Unrecorded {
+                return Ok(told(session.apply(finish).await));
+            }
+            match db.run(|tx, _| finish(tx)).await {
                 Ok(generation) => Outcome::Answered(uploaded(generation)),
                 Err(e) => match e.error.fdb() {
                     Some(error) if e.maybe_committed => Outcome::Unknown(error),
@@ -271,6 +243,46 @@ async fn upload<D: Database>(
             }
         }
     })
+}
+
+/// Writes parts without a check that the upload is in progress.
+async fn put_unchecked<D: Database>(
+    workload: &Upload,
+    db: &D,
+    upload: UploadId,
+    parts: &[(u64, Bytes)],
+) -> Result<(), RunError<Error>> {
+    let chunk = workload.chunk();
+    for (number, part) in parts {
+        converging(db, |tx| async move {
+            let first = number * (chunk * workload.chunks()) as u64;
+            for (at, bytes) in (first..).step_by(chunk).zip(part.chunks(chunk)) {
+                tx.set(&part_of(2, upload).pack(&(at,)), bytes);
+            }
+            tx.set(&part_of(4, upload).pack(&(*number,)), &pack(&(part.len() as u64,)));
+            Ok::<_, Error>(())
+        })
+        .await?;
+    }
+    Ok(())
+}
+
+/// Puts each part with the number of parts before it as its number.
+async fn put_counted<D: Database>(
+    workload: &Upload,
+    db: &D,
+    upload: UploadId,
+    parts: &[(u64, Bytes)],
+) -> Result<(), RunError<Error>> {
+    let blobs = &workload.blobs();
+    for (_, part) in parts {
+        converging(db, |tx| async move {
+            let number = blobs.parts(&tx, upload, Serializable).await?.len() as u64;
+            blobs.put_part(&tx, upload, number, part).await
+        })
+        .await?;
+    }
+    Ok(())
 }
 
 /// Names the upload in the blob's manifest, whatever its state.
@@ -318,42 +330,28 @@ async fn pages<D: Database>(workload: &Upload, db: &D, name: &[u8]) -> Outcome<A
 /// Collects by the age of uploads, or what existed before the wait, or without a check that uploads are still
 /// in progress.
 async fn collect<D: Database>(planted: Planted, workload: &Upload, db: &D) -> Result<(), RunError<Error>> {
-    let blobs = &workload.blobs();
-    let records = &blob::space().subspace(&(3,));
-    let rows = || {
-        db.run(|tx, _| async move {
-            let rows = tx.get_range_all(RangeOption::from(records.range()), Snapshot).await?;
-            Ok::<_, Error>((tx.get_read_version().await?, rows))
-        })
-    };
+    let (blobs, patience) = (&workload.blobs(), workload.patience());
+    let seen = db.run(|tx, _| async move { blobs.uploads(&tx, None, usize::MAX, Snapshot).await }).await?;
     if planted != Planted::AgeInVersions {
-        let (_, seen) = rows().await?;
-        db.env().sleep(workload.patience()).await;
-        for row in seen {
-            let Ok((id,)) = records.unpack::<(TupleBytes<'_>,)>(&row.key) else { continue };
-            let Ok(id) = id[..].try_into() else { continue };
-            let upload = UploadId(id);
-            let cleared = db.run(|tx, _| async move {
-                if planted == Planted::SeenIsDead {
-                    return blobs.abandon_upload(&tx, upload).await.map(drop);
-                }
-                blobs.abandon_upload(&weakened(tx, everything()), upload).await.map(drop)
-            });
-            cleared.await?;
-        }
-        return Ok(());
+        db.env().sleep(patience).await;
     }
-    let (version, rows) = rows().await?;
-    let before = version.saturating_sub(workload.patience().as_micros() as i64);
-    for row in rows {
-        let id: Option<(TupleBytes<'_>,)> = records.unpack(&row.key).ok();
-        let begun: Option<(TupleBytes<'_>, u64, u64, i64)> = unpack(&row.value).ok();
-        if let (Some((id,)), Some((.., begun))) = (id, begun)
-            && let Ok(id) = id[..].try_into()
-            && begun < before
-        {
-            db.run(|tx, _| async move { blobs.abandon_upload(&tx, UploadId(id)).await }).await?;
-        }
+    for upload in seen {
+        let collected = db.run(|tx, _| async move {
+            match planted {
+                Planted::CollectAtSnapshot => blobs.abandon_upload(&weakened(tx, everything()), upload).await,
+                Planted::SeenIsDead => blobs.abandon_upload(&tx, upload).await,
+                _ => {
+                    let record = tx.get(&record(upload), Serializable).await?.unwrap_or_default();
+                    let begun: Result<(TupleBytes<'_>, u64, u64, i64), _> = unpack(&record);
+                    let before = tx.get_read_version().await? - patience.as_micros() as i64;
+                    match begun {
+                        Ok((.., begun)) if begun < before => blobs.abandon_upload(&tx, upload).await,
+                        _ => Ok(false),
+                    }
+                }
+            }
+        });
+        collected.await?;
     }
     Ok(())
 }

@@ -3,17 +3,19 @@
 use super::{
     Answer, Directory, Op,
     client::{opened, path},
-    operations::BEYOND,
 };
 use bytes::Bytes;
 use foundationdb_tuple::{pack, unpack};
-use shaketable::specimen::{INTERLEAVED, UNRECORDED};
+use shaketable::{
+    specimen::{INTERLEAVED, UNRECORDED},
+    weakened::{only, weakened},
+};
 use shaketable_layers::directory::{
     self as layer, Allocator, CandidateSeed, Directories, Error, Node, VERSION,
 };
 use shaketable_tx::{
     Env,
-    Isolation::{self, Serializable, Snapshot},
+    Isolation::{Serializable, Snapshot},
     MutationType, RangeOption, RetryError, Transaction, TransactionOption, strinc,
 };
 
@@ -44,14 +46,6 @@ shaketable::planted_bugs! {
     NamesEnd = "names-end", "the names below a directory are listed up to U+FFFF", "a range that ends at a constant";
 }
 
-/// The isolation at which a look is performed that was requested at `asked`.
-pub fn isolation(planted: Option<Planted>, op: &Op, asked: Isolation) -> Isolation {
-    match (planted, op) {
-        (Some(Planted::ListAtSnapshot), Op::List(_)) => Isolation::Snapshot,
-        _ => asked,
-    }
-}
-
 /// Performs a call that the bug changes; `None` for every other call.
 pub async fn perform<T: Transaction>(
     planted: Planted,
@@ -59,52 +53,50 @@ pub async fn perform<T: Transaction>(
     tx: &T,
     env: &Env,
     op: &Op,
-) -> Option<Result<Answer, Error>> {
+) -> Result<Option<Answer>, Error> {
     let all = workload.directories();
     if planted == Planted::VersionIgnored {
-        return version_ignored(workload, &all, (tx, env), op).await.transpose();
+        return version_ignored(workload, &all, (tx, env), op).await;
     }
     // A later version is handled correctly.
-    match tx.get(&all.nodes().version(), Serializable).await {
-        Ok(version) if version.as_ref().is_none_or(|version| *version == current()) => {}
-        Ok(_) => return None,
-        Err(e) => return Some(Err(e.into())),
+    let version = tx.get(&all.nodes().version(), Serializable).await?;
+    if version.is_some_and(|version| version != current()) {
+        return Ok(None);
     }
-    match op {
-        Op::Create(names, tag, Some(prefix), chance) if planted == Planted::ParentsFirst => {
-            let names = path(names);
-            let created = all.create_with_prefix(tx, &names, tag, prefix, *chance).await;
-            if let (Err(e), [above @ .., _]) = (&created, &names[..])
+    Ok(match op {
+        Op::List(_) if planted == Planted::ListAtSnapshot => {
+            Some(workload.perform_right(tx, env, op, Snapshot).await?)
+        }
+        Op::Create(names, _, Some(_), chance) if planted == Planted::ParentsFirst => {
+            let created = workload.perform_right(tx, env, op, Serializable).await;
+            if let (Err(e), [above @ .., _]) = (&created, &path(names)[..])
                 && e.fdb().is_none()
                 && !above.is_empty()
                 && let Err(e) = all.create_or_open(tx, above, b"", *chance).await
                 && e.fdb().is_some()
             {
-                return Some(Err(e));
+                return Err(e);
             }
-            Some(created.map(|directory| opened(&directory)))
+            Some(created?)
         }
         Op::List(names) if planted == Planted::NamesEnd => {
-            let names = all.list(tx, &path(names), Serializable).await;
-            Some(names.map(|all| Answer::Names(all.into_iter().filter(|n| &n[..] < "a\u{ffff}").collect())))
+            let names = all.list(tx, &path(names), Serializable).await?;
+            Some(Answer::Names(names.into_iter().filter(|name| &name[..] < "a\u{ffff}").collect()))
         }
         Op::Create(names, tag, prefix, chance) => {
             let wish = Wish { tag, prefix: prefix.as_deref(), chance: *chance };
-            create(planted, &all, tx, &path(names), wish).await.transpose()
+            create(planted, &all, tx, &path(names), wish).await?
         }
         Op::CreateOrOpen(names, _, chance) if planted == Planted::TagIgnored => {
             let names = path(names);
-            match all.exists(tx, &names, Serializable).await {
-                Ok(true) if !names.is_empty() => {
-                    let any = all.create_or_open(tx, &names, b"", *chance).await;
-                    Some(any.map(|directory| opened(&directory)))
-                }
-                _ => None,
+            match !names.is_empty() && all.exists(tx, &names, Serializable).await? {
+                true => Some(opened(&all.create_or_open(tx, &names, b"", *chance).await?)),
+                false => None,
             }
         }
         Op::CreateOrOpen(names, tag, chance) => {
             let wish = Wish { tag, prefix: None, chance: *chance };
-            create(planted, &all, tx, &path(names), wish).await.transpose()
+            create(planted, &all, tx, &path(names), wish).await?
         }
         Op::Both([one, other], chances) if planted == Planted::ParallelCreate => {
             let wish = |i: usize| Wish { tag: b"", prefix: None, chance: chances[i] };
@@ -113,22 +105,19 @@ pub async fn perform<T: Transaction>(
                 create_or_open(planted, &all, tx, &one, wish(0)),
                 create_or_open(planted, &all, tx, &other, wish(1)),
             );
-            Some(first.and(second).map(|_| Answer::Done))
+            first.and(second)?;
+            Some(Answer::Done)
         }
         Op::Open(names, _) if planted == Planted::TagIgnored => {
-            Some(all.open(tx, &path(names), b"").await.map(|directory| opened(&directory)))
+            Some(opened(&all.open(tx, &path(names), b"").await?))
         }
-        Op::Rename(from, to) => rename(planted, &all, tx, &path(from), &path(to)).await.transpose(),
-        Op::Remove(names) => {
-            let removed = remove(planted, &all, tx, &path(names)).await.transpose();
-            removed.map(|removed| removed.map(|()| Answer::Done))
-        }
+        Op::Rename(from, to) => rename(planted, &all, tx, &path(from), &path(to)).await?,
+        Op::Remove(names) => remove(planted, &all, tx, &path(names)).await?.map(|()| Answer::Done),
         Op::RemoveIfExists(names) => {
-            let removed = remove(planted, &all, tx, &path(names)).await.transpose();
-            removed.map(|removed| removed.map(|()| Answer::Is(true)))
+            remove(planted, &all, tx, &path(names)).await?.map(|()| Answer::Is(true))
         }
         _ => None,
-    }
+    })
 }
 
 fn current() -> Vec<u8> {
@@ -211,8 +200,20 @@ async fn create<T: Transaction>(
         return Ok(None);
     }
     let Some(prefix) = wish.prefix else {
-        let prefix = make(planted, all, tx, names, wish).await?;
-        return Ok(Some(Answer::Opened(wish.tag.to_vec(), Some(prefix.to_vec()))));
+        let (place, node) = parent(all, tx, names, wish.chance).await?;
+        let allocator = place.nodes().allocator();
+        let (mark, end) = (allocator.mark(0), allocator.mark(i64::MAX));
+        let at_snapshot = match (planted, names) {
+            (Planted::CandidateAtSnapshot, _) => vec![(mark, end)],
+            (Planted::PathAtSnapshot, [.., name]) => vec![only(node.child(name))],
+            (Planted::ClashAtSnapshot, _) => vec![(Vec::new(), mark), (end, b"\xff".to_vec())],
+            _ => {
+                let prefix = make(planted, all, tx, names, wish).await?;
+                return Ok(Some(Answer::Opened(wish.tag.to_vec(), Some(prefix.to_vec()))));
+            }
+        };
+        let created = all.create(&weakened(tx.clone(), at_snapshot), names, wish.tag, wish.chance).await?;
+        return Ok(Some(opened(&created)));
     };
     // Only what is refused because of another directory is let through.
     match all.create_with_prefix(tx, names, wish.tag, prefix, wish.chance).await {
@@ -253,7 +254,7 @@ async fn make<T: Transaction>(
     let allocator = place.nodes().allocator();
     let allocated = match (planted, wish.prefix) {
         (_, Some(prefix)) => Bytes::copy_from_slice(prefix),
-        (Planted::CandidateAtSnapshot | Planted::SilentCandidate | Planted::OneCandidate, None) => {
+        (Planted::SilentCandidate | Planted::OneCandidate, None) => {
             let candidate = candidate(planted, &allocator, tx, wish.chance).await?;
             [&place.content()[..], &pack(&(candidate,))].concat().into()
         }
@@ -262,9 +263,6 @@ async fn make<T: Transaction>(
             [&place.content()[..], &allocated].concat().into()
         }
     };
-    if planted == Planted::ClashAtSnapshot && wish.prefix.is_none() {
-        clash(tx, place.nodes(), names, &allocated).await?;
-    }
     let version = place.nodes().version();
     if tx.get(&version, Snapshot).await?.is_none() {
         tx.set(&version, &current());
@@ -276,27 +274,6 @@ async fn make<T: Transaction>(
     Ok(allocated)
 }
 
-/// Refuses a prefix that clashes with a manual one, as far as a snapshot shows.
-async fn clash<T: Transaction>(
-    tx: &T,
-    nodes: &layer::Nodes,
-    names: &[&str],
-    allocated: &Bytes,
-) -> Result<(), Error> {
-    let (path, prefix) = (layer::Path::from(names), allocated.clone());
-    let range = (allocated.to_vec(), strinc(allocated).unwrap_or_default().to_vec());
-    if !tx.get_range_all(range.into(), Snapshot).await?.is_empty() {
-        return Err(Error::PrefixNotEmpty { path, prefix });
-    }
-    let longer = BEYOND.iter().map(|rest| [allocated, *rest].concat());
-    for given in longer.chain([allocated[..allocated.len() - 1].to_vec()]) {
-        if tx.get(&nodes.of(&given).tag(), Snapshot).await?.is_some() {
-            return Err(Error::PrefixClash { path, prefix });
-        }
-    }
-    Ok(())
-}
-
 /// A candidate of the current window, as the wrong allocator takes it.
 async fn candidate<T: Transaction>(
     planted: Planted,
@@ -304,7 +281,6 @@ async fn candidate<T: Transaction>(
     tx: &T,
     chance: CandidateSeed,
 ) -> Result<i64, Error> {
-    let isolation = if planted == Planted::CandidateAtSnapshot { Snapshot } else { Serializable };
     let range = RangeOption::new(allocator.counter(0), allocator.counter(i64::MAX));
     let windows = tx.get_range_all(range, Snapshot).await?;
     let skip = allocator.counter(0).len() - 1;
@@ -314,7 +290,7 @@ async fn candidate<T: Transaction>(
     for step in 0..64 {
         let candidate = start + (chance.0.wrapping_mul(25).wrapping_add(step) % 64) as i64;
         let mark = allocator.mark(candidate);
-        let marked = tx.get(&mark, isolation).await?;
+        let marked = tx.get(&mark, Serializable).await?;
         if marked.is_none() {
             if planted == Planted::SilentCandidate {
                 tx.set_option(TransactionOption::NextWriteNoWriteConflictRange)?;

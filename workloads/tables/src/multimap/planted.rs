@@ -54,7 +54,7 @@ pub async fn perform<T: Transaction>(
     op: &Op,
     isolation: Isolation,
 ) -> Result<Answer, Error> {
-    let stock = Multiset::new(copies_space());
+    let (set, stock) = (Multimap::new(set_space()), Multiset::new(copies_space()));
     match (planted, op) {
         (Planted::FirstBatch, Op::Get(_, None, usize::MAX)) => {
             right(&flawed(tx, Flaw::FirstBatch, everything()), op, isolation).await
@@ -70,21 +70,16 @@ pub async fn perform<T: Transaction>(
             let value = tx.get(&key(set_space(), *i, *v), Serializable).await?;
             Ok(Answer::Is(value.is_some_and(|value| !value.is_empty())))
         }
-        (Planted::TextLabels, Op::Add(i, v)) => {
+        (Planted::TextLabels, Op::Add(i, v) | Op::Remove(i, v) | Op::IsElement(i, v)) => {
             let (i, v) = text_pair(*i, *v);
-            Multimap::new(set_space()).add(tx, &i, &v).await.map(|()| Answer::Written)
-        }
-        (Planted::TextLabels, Op::Remove(i, v)) => {
-            let (i, v) = text_pair(*i, *v);
-            Multimap::new(set_space()).remove(tx, &i, &v).await.map(|()| Answer::Written)
-        }
-        (Planted::TextLabels, Op::IsElement(i, v)) => {
-            let (i, v) = text_pair(*i, *v);
-            Multimap::new(set_space()).is_element(tx, &i, &v, Serializable).await.map(Answer::Is)
+            match op {
+                Op::Add(..) => set.add(tx, &i, &v).await.map(|()| Answer::Written),
+                Op::Remove(..) => set.remove(tx, &i, &v).await.map(|()| Answer::Written),
+                _ => set.is_element(tx, &i, &v, isolation).await.map(Answer::Is),
+            }
         }
         (Planted::TextLabels, Op::Get(i, None, most)) => {
-            let found =
-                Multimap::new(set_space()).get(tx, &digits(&label(*i)), None, *most, Serializable).await?;
+            let found = set.get(tx, &digits(&label(*i)), None, *most, isolation).await?;
             Ok(Answer::Values(found.iter().map(content).collect()))
         }
         (Planted::Latest, Op::Add(i, _)) => {

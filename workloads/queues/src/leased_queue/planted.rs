@@ -81,22 +81,17 @@ pub async fn claim<D: Database>(
     session: &mut Session<D>,
 ) -> Outcome<Option<Claim>, Error> {
     let ends = ends(workload, session.database());
-    match planted {
-        Planted::ClaimsAtSnapshot => {
-            session.apply(|tx| async move { leased().claim(&weakened(tx, everything())).await }).await
+    let claimed = session.apply(|tx| async move {
+        if planted == Planted::ClaimsAtSnapshot {
+            return leased().claim(&weakened(tx, everything())).await;
         }
-        Planted::StoredDeadline => {
-            let claimed = session.apply(|tx| async move {
-                let claim = leased().claim(&tx).await?;
-                if let Some(claim) = &claim {
-                    tx.set(&deadline(&claim.hold.position), &foundationdb_tuple::pack(&ends));
-                }
-                Ok::<_, Error>(claim)
-            });
-            claimed.await
+        let claim = leased().claim(&tx).await?;
+        if let (Planted::StoredDeadline, Some(claim)) = (planted, &claim) {
+            tx.set(&deadline(&claim.hold.position), &foundationdb_tuple::pack(&ends));
         }
-        _ => session.apply(|tx| async move { leased().claim(&tx).await }).await,
-    }
+        Ok(claim)
+    });
+    claimed.await
 }
 
 /// Renews a lease.
@@ -107,34 +102,24 @@ pub async fn renew<D: Database>(
     hold: Hold,
 ) -> Outcome<i64, Error> {
     let ends = ends(workload, session.database());
-    match planted {
-        Planted::RenewsUnfenced => {
-            let renewed = session.apply(|tx| async move {
-                match lease(&tx, &hold.position).await? {
-                    Some((lease, true)) => {
-                        put(&tx, hold, lease.revision + 1, true);
-                        Ok(lease.revision + 1)
-                    }
-                    _ => Err(Error::Lost(hold)),
+    let renewed = session.apply(|tx| async move {
+        match planted {
+            Planted::RenewsUnfenced => match lease(&tx, &hold.position).await? {
+                Some((lease, true)) => {
+                    put(&tx, hold, lease.revision + 1, true);
+                    Ok(lease.revision + 1)
                 }
-            });
-            renewed.await
-        }
-        Planted::StoredDeadline => {
-            let renewed = session.apply(|tx| async move {
+                _ => Err(Error::Lost(hold)),
+            },
+            Planted::StoredDeadline => {
                 tx.set(&deadline(&hold.position), &foundationdb_tuple::pack(&ends));
                 leased().renew(&tx, hold).await
-            });
-            renewed.await
+            }
+            Planted::RenewsUnseen => leased().renew(&flawed(&tx, Flaw::Unwritten, everything()), hold).await,
+            _ => leased().renew(&tx, hold).await,
         }
-        Planted::RenewsUnseen => {
-            let renewed = session.apply(|tx| async move {
-                leased().renew(&flawed(&tx, Flaw::Unwritten, everything()), hold).await
-            });
-            renewed.await
-        }
-        _ => session.apply(|tx| async move { leased().renew(&tx, hold).await }).await,
-    }
+    });
+    renewed.await
 }
 
 /// Acknowledges an item.
@@ -144,36 +129,31 @@ pub async fn acknowledge<D: Database>(
     session: &mut Session<D>,
     hold: Hold,
 ) -> Outcome<(), Error> {
-    match planted {
-        Planted::AcknowledgesUnfenced => {
-            let acknowledged = session.apply(|tx| async move {
+    if planted == Planted::AcknowledgesUnrecorded {
+        let db = session.database().clone();
+        loop {
+            match db.run(|tx, _| async move { leased().acknowledge(&tx, hold).await }).await {
+                Ok(()) => return Outcome::Applied(()),
+                // It is repeated, whether the outcome is known or not.
+                Err(e) if e.error.fdb().is_some() => db.env().sleep(Duration::from_millis(5)).await,
+                Err(e) => return Outcome::Refused(e.error),
+            }
+        }
+    }
+    let acknowledged = session.apply(|tx| async move {
+        match planted {
+            Planted::AcknowledgesUnfenced => {
                 let claimed = key(1, &hold.position);
                 tx.get(&claimed, Serializable).await?.ok_or(Error::Lost(hold))?;
                 tx.clear(&claimed);
                 tx.clear(&key(2, &hold.position));
-                Ok::<_, Error>(())
-            });
-            acknowledged.await
-        }
-        Planted::AcknowledgesUnrecorded => {
-            let db = session.database().clone();
-            loop {
-                let ran = db.run(|tx, _| async move { leased().acknowledge(&tx, hold).await }).await;
-                match ran {
-                    Ok(()) => return Outcome::Applied(()),
-                    // It is repeated, whether the outcome is known or not.
-                    Err(e) if e.error.fdb().is_some() => db.env().sleep(Duration::from_millis(5)).await,
-                    Err(e) => return Outcome::Refused(e.error),
-                }
+                Ok(())
             }
+            Planted::AcknowledgesAtSnapshot => leased().acknowledge(&weakened(tx, everything()), hold).await,
+            _ => leased().acknowledge(&tx, hold).await,
         }
-        Planted::AcknowledgesAtSnapshot => {
-            let acknowledged = session
-                .apply(|tx| async move { leased().acknowledge(&weakened(tx, everything()), hold).await });
-            acknowledged.await
-        }
-        _ => session.apply(|tx| async move { leased().acknowledge(&tx, hold).await }).await,
-    }
+    });
+    acknowledged.await
 }
 
 /// Gives an item back.

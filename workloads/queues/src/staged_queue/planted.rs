@@ -10,7 +10,13 @@ use crate::shared::key_below;
 use bytes::{Bytes, BytesMut};
 use foundationdb_tuple::{Bytes as TupleBytes, Subspace};
 use futures::future::{Either, select};
-use shaketable::{isolation, sessions::known, specimen::INTERLEAVED, workload::Outcome};
+use shaketable::{
+    isolation,
+    sessions::known,
+    specimen::INTERLEAVED,
+    weakened::{Flaw, flawed},
+    workload::Outcome,
+};
 use shaketable_layers::{
     queue::{Item, ItemId},
     staged_queue::{Error, MAX_VALUE_BYTES, Request, RequestState, Row, Taken},
@@ -98,15 +104,14 @@ pub async fn apply<D: Database>(
         }
         Planted::AsksAgain => workload.patiently(&db, ask_again(session)).await,
         Planted::Overtakes => {
+            let (ticket, waiting) = (ItemId::draw(db.env()), &staged().subspace().subspace(&1).range());
             let took = session.apply(|tx| async move {
-                let first = rows(&tx, &items(), 1, Serializable).await?.pop();
-                first.iter().for_each(|row| tx.clear(&row.key));
-                first.map(|row| item(&row)).transpose()
+                staged().take(&flawed(&tx, Flaw::Unread, [waiting.clone()]), ticket).await
             });
             let took = took.await;
             let end = async {
                 match known(session, took).await {
-                    Ok(Some(item)) => taken(item),
+                    Ok(Some(Taken::Now(item))) => taken(item),
                     _ => register_and_wait(planted, session).await,
                 }
             };

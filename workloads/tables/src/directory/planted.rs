@@ -3,13 +3,11 @@
 use super::{
     Answer, Directory, Op,
     client::{opened, path},
+    operations::BEYOND,
 };
 use bytes::Bytes;
 use foundationdb_tuple::{pack, unpack};
-use shaketable::{
-    specimen::{INTERLEAVED, UNRECORDED},
-    weakened::{only, weakened},
-};
+use shaketable::specimen::{INTERLEAVED, UNRECORDED};
 use shaketable_layers::directory::{
     self as layer, Allocator, CandidateSeed, Directories, Error, Node, VERSION,
 };
@@ -58,15 +56,15 @@ pub async fn perform<T: Transaction>(
     if planted == Planted::VersionIgnored {
         return version_ignored(workload, &all, (tx, env), op).await;
     }
+    if let (Planted::ListAtSnapshot, Op::List(_)) = (planted, op) {
+        return workload.perform_right(tx, env, op, Snapshot).await.map(Some);
+    }
     // A later version is handled correctly.
     let version = tx.get(&all.nodes().version(), Serializable).await?;
     if version.is_some_and(|version| version != current()) {
         return Ok(None);
     }
     Ok(match op {
-        Op::List(_) if planted == Planted::ListAtSnapshot => {
-            Some(workload.perform_right(tx, env, op, Snapshot).await?)
-        }
         Op::Create(names, _, Some(_), chance) if planted == Planted::ParentsFirst => {
             let created = workload.perform_right(tx, env, op, Serializable).await;
             if let (Err(e), [above @ .., _]) = (&created, &path(names)[..])
@@ -200,20 +198,8 @@ async fn create<T: Transaction>(
         return Ok(None);
     }
     let Some(prefix) = wish.prefix else {
-        let (place, node) = parent(all, tx, names, wish.chance).await?;
-        let allocator = place.nodes().allocator();
-        let (mark, end) = (allocator.mark(0), allocator.mark(i64::MAX));
-        let at_snapshot = match (planted, names) {
-            (Planted::CandidateAtSnapshot, _) => vec![(mark, end)],
-            (Planted::PathAtSnapshot, [.., name]) => vec![only(node.child(name))],
-            (Planted::ClashAtSnapshot, _) => vec![(Vec::new(), mark), (end, b"\xff".to_vec())],
-            _ => {
-                let prefix = make(planted, all, tx, names, wish).await?;
-                return Ok(Some(Answer::Opened(wish.tag.to_vec(), Some(prefix.to_vec()))));
-            }
-        };
-        let created = all.create(&weakened(tx.clone(), at_snapshot), names, wish.tag, wish.chance).await?;
-        return Ok(Some(opened(&created)));
+        let prefix = make(planted, all, tx, names, wish).await?;
+        return Ok(Some(Answer::Opened(wish.tag.to_vec(), Some(prefix.to_vec()))));
     };
     // Only what is refused because of another directory is let through.
     match all.create_with_prefix(tx, names, wish.tag, prefix, wish.chance).await {
@@ -254,7 +240,7 @@ async fn make<T: Transaction>(
     let allocator = place.nodes().allocator();
     let allocated = match (planted, wish.prefix) {
         (_, Some(prefix)) => Bytes::copy_from_slice(prefix),
-        (Planted::SilentCandidate | Planted::OneCandidate, None) => {
+        (Planted::CandidateAtSnapshot | Planted::SilentCandidate | Planted::OneCandidate, None) => {
             let candidate = candidate(planted, &allocator, tx, wish.chance).await?;
             [&place.content()[..], &pack(&(candidate,))].concat().into()
         }
@@ -263,6 +249,9 @@ async fn make<T: Transaction>(
             [&place.content()[..], &allocated].concat().into()
         }
     };
+    if planted == Planted::ClashAtSnapshot && wish.prefix.is_none() {
+        clash(tx, place.nodes(), names, &allocated).await?;
+    }
     let version = place.nodes().version();
     if tx.get(&version, Snapshot).await?.is_none() {
         tx.set(&version, &current());
@@ -274,6 +263,27 @@ async fn make<T: Transaction>(
     Ok(allocated)
 }
 
+/// Refuses a prefix that clashes with a manual one, as far as a snapshot shows.
+async fn clash<T: Transaction>(
+    tx: &T,
+    nodes: &layer::Nodes,
+    names: &[&str],
+    allocated: &Bytes,
+) -> Result<(), Error> {
+    let (path, prefix) = (layer::Path::from(names), allocated.clone());
+    let range = (allocated.to_vec(), strinc(allocated).unwrap_or_default().to_vec());
+    if !tx.get_range_all(range.into(), Snapshot).await?.is_empty() {
+        return Err(Error::PrefixNotEmpty { path, prefix });
+    }
+    let longer = BEYOND.iter().map(|rest| [allocated, *rest].concat());
+    for given in longer.chain([allocated[..allocated.len() - 1].to_vec()]) {
+        if tx.get(&nodes.of(&given).tag(), Snapshot).await?.is_some() {
+            return Err(Error::PrefixClash { path, prefix });
+        }
+    }
+    Ok(())
+}
+
 /// A candidate of the current window, as the wrong allocator takes it.
 async fn candidate<T: Transaction>(
     planted: Planted,
@@ -281,6 +291,7 @@ async fn candidate<T: Transaction>(
     tx: &T,
     chance: CandidateSeed,
 ) -> Result<i64, Error> {
+    let isolation = if planted == Planted::CandidateAtSnapshot { Snapshot } else { Serializable };
     let range = RangeOption::new(allocator.counter(0), allocator.counter(i64::MAX));
     let windows = tx.get_range_all(range, Snapshot).await?;
     let skip = allocator.counter(0).len() - 1;
@@ -290,7 +301,7 @@ async fn candidate<T: Transaction>(
     for step in 0..64 {
         let candidate = start + (chance.0.wrapping_mul(25).wrapping_add(step) % 64) as i64;
         let mark = allocator.mark(candidate);
-        let marked = tx.get(&mark, Serializable).await?;
+        let marked = tx.get(&mark, isolation).await?;
         if marked.is_none() {
             if planted == Planted::SilentCandidate {
                 tx.set_option(TransactionOption::NextWriteNoWriteConflictRange)?;

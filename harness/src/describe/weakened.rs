@@ -216,8 +216,9 @@ mod tests {
                 let tx = db.create_transaction().expect("a transaction");
                 let read = weakened(tx.clone(), spans).get(b"b", Serializable).await;
                 read.expect("a calm cluster");
-                let set = db.run(|tx, _| async move { Ok::<_, Error>(tx.set(b"b", b"")) }).await;
-                set.expect("a calm cluster");
+                let set = db.create_transaction().expect("a transaction");
+                set.set(b"b", b"");
+                set.commit().await.expect("a calm cluster");
                 tx.set(b"a", b"");
                 tx.commit().await
             })

@@ -6,6 +6,7 @@ use super::{
     operations::{items, value},
     space,
 };
+use crate::shared::one_call;
 use foundationdb_tuple::Versionstamp;
 use futures::{
     FutureExt,
@@ -84,14 +85,16 @@ pub async fn perform<T: Transaction>(
             Op::Append(name, byte, length),
         ) => append(planted, tx, &value(*name, *byte, *length)).await,
         (Planted::TenBytes | Planted::Inclusive | Planted::FirstBatch, Op::Page(skipped, limit)) => {
-            let behind = skip(tx, *skipped, isolation).await?;
+            let tx = one_call(tx, true).await;
+            let behind = skip(&tx, *skipped, isolation).await?;
             let after = behind.map(|(last, _)| planted.taken_for(last));
             let batches = if planted == Planted::FirstBatch { &everything()[..] } else { &[] };
-            let tx = flawed(tx, Flaw::FirstBatch, batches);
+            let tx = flawed(&tx, Flaw::FirstBatch, batches);
             let entries = log.scan(&tx, after, *limit, isolation).await?;
             Ok(Answer::Behind(behind.map(|(_, name)| name), items(&entries)))
         }
         (Planted::TrimExclusive | Planted::TrimStamp, Op::Trim(entries)) => {
+            let tx = &one_call(tx, false).await;
             let trimmed = log.scan(tx, None, *entries, Serializable).await?;
             if let Some(last) = trimmed.last() {
                 log.trim(tx, planted.taken_for(last.position)).await?;

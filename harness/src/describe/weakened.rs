@@ -1,6 +1,6 @@
-//! Transactions that do some of what is asked of them wrongly, for planted bugs: the right function of a layer
-//! that is given one makes the mistake of a function that reads, writes or clears something else. The layer is
-//! not changed, and the bug is no copy of it.
+//! Transactions that do some of what is asked of them wrongly, for planted bugs: the right function of a
+//! layer that is given one makes the mistake of a function that reads, writes or clears something else. The
+//! layer is not changed, and the bug is no copy of it.
 
 use crate::describe::pass_on::pass_on;
 use bytes::Bytes;
@@ -41,8 +41,8 @@ pub enum Flaw {
     Uncleared,
 }
 
-/// A transaction that passes every call on, except for what the flaw changes in the spans. Another flaw may be
-/// added to it in the same way.
+/// A transaction that passes every call on, except for what the flaw changes in the spans. Another flaw may
+/// be added to it in the same way.
 pub fn flawed(tx: &impl Transaction, flaw: Flaw, spans: impl Into<Arc<[Span]>>) -> AnyTransaction {
     AnyTransaction::new(Flawed { inner: tx.clone(), flaw, spans: spans.into() })
 }
@@ -174,8 +174,8 @@ mod tests {
 
     const KEYS: [&[u8]; 3] = [b"a", b"b", b"c"];
 
-    /// The rows that are left, and those that the transaction finds from each key on, after it has set, cleared
-    /// and added with the flaw in what is done with `b`.
+    /// The rows that are left after sets, clears and an atomic operation, with the flaw in what is done with
+    /// `b`, and the number of rows that were found from each key on.
     fn done(flaw: Flaw) -> (Vec<u8>, [usize; 3]) {
         simulate(move |db| async move {
             let db = &db;

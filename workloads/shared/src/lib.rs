@@ -4,10 +4,16 @@ pub mod beside;
 pub mod bounds;
 pub mod cluster;
 
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use foundationdb_tuple::{Subspace, Versionstamp};
-use futures::{FutureExt, future::BoxFuture};
-use shaketable::{Misfit, judge::Keyspace, sessions::slots, specimen, workload::Outcome};
+use futures::{FutureExt, TryFutureExt, future::BoxFuture};
+use shaketable::{
+    Misfit,
+    judge::Keyspace,
+    sessions::slots,
+    specimen::{self, Recorded},
+    workload::Outcome,
+};
 use shaketable_layers::queue::{ItemId, Position};
 use shaketable_sim::{proto::Mutation, trace::hash_bytes};
 use shaketable_tx::{
@@ -155,6 +161,28 @@ pub async fn in_turns<'a, T: Transaction, A, E>(
     Ok(answers)
 }
 
+/// Looks in one transaction, and goes by what was seen there in another one, as planted bugs do.
+pub async fn seen_before<D, S, A, E, Looked, Acted>(
+    session: &mut once::Session<D>,
+    look: impl Fn(D::Transaction) -> Looked + Send + Sync,
+    act: impl Fn(D::Transaction, S) -> Acted + Send + Sync,
+) -> Outcome<specimen::Answer<A>>
+where
+    D: Database,
+    S: Clone + Send + Sync,
+    E: RetryError + Display + From<once::Error> + Send,
+    Looked: Future<Output = Result<S, E>> + Send,
+    Acted: Future<Output = Result<Vec<A>, E>> + Send,
+    Recorded<A>: once::Answer,
+{
+    let seen = match session.database().clone().run(|tx, _| look(tx)).await {
+        Ok(seen) => seen,
+        Err(e) => return specimen::refused(&e.error),
+    };
+    let acted = session.apply(|tx| act(tx, seen.clone()).map_ok(Recorded));
+    specimen::told(acted.await)
+}
+
 /// Claims that what FoundationDB refuses for its size was refused before it was written.
 pub async fn fits<T: Transaction>(tx: &T, what: &impl Debug) -> tx::Result<()> {
     let size = tx.get_approximate_size().await;
@@ -172,6 +200,14 @@ pub fn session_keys(clients: usize) -> impl Iterator<Item = Bytes> {
 /// A sample of the versionstamps that transactions of a run have; higher numbers are later.
 pub fn stamp(number: u8) -> Versionstamp {
     Versionstamp::complete([0, 0, 0, 0, number / 4, 64 * (number % 4), 0, 0, 0, 0], 0)
+}
+
+/// The key of the row at this position below a subspace, whose stamp is complete.
+pub fn key_below(space: &Subspace, position: &Position) -> Vec<u8> {
+    let mut key = BytesMut::from(space.bytes());
+    // A position is encoded as its key below the subspace.
+    let _ = once::Answer::encode(position, &mut key);
+    key.into()
 }
 
 /// The versionstamp of the transaction that appended the item at this position; `None` in index order.

@@ -112,6 +112,29 @@ impl Array {
         };
         rows.iter().map(cell).collect()
     }
+
+    /// Performs a call correctly.
+    async fn right<T: Transaction>(&self, tx: &T, op: &Op, isolation: Isolation) -> Result<Answer, Error> {
+        let array = array(self.dimensions);
+        Ok(match op {
+            Op::Set(index, byte, length) => {
+                array.set(tx, index, &vec![*byte; *length]).await?;
+                Answer::Written
+            }
+            Op::Clear(index) => {
+                array.clear(tx, index).await?;
+                Answer::Written
+            }
+            Op::Get(index) => {
+                Answer::Value(array.get(tx, index, isolation).await?.as_ref().map(Content::from))
+            }
+            Op::Cells(prefix) => Answer::Cells(contents(array.cells(tx, prefix, isolation).await?)),
+            Op::Page(prefix, after, limit) => {
+                let page = array.page(tx, prefix, after.as_deref(), *limit, isolation).await?;
+                Answer::Cells(contents(page))
+            }
+        })
+    }
 }
 
 fn not_negative(index: &[i64]) -> Result<(), Error> {
@@ -194,31 +217,10 @@ impl Specimen for Array {
         op: &Op,
         isolation: Isolation,
     ) -> Result<Answer, Error> {
-        if let Some(planted) = self.planted
-            && let Some(answer) = planted::perform(planted, self.dimensions, tx, op).await
-        {
-            return answer;
+        match self.planted {
+            Some(planted) => planted::perform(planted, self, tx, op, isolation).await,
+            None => self.right(tx, op, isolation).await,
         }
-        let isolation = planted::isolation(self.planted, op, isolation);
-        let array = array(self.dimensions);
-        Ok(match op {
-            Op::Set(index, byte, length) => {
-                array.set(tx, index, &vec![*byte; *length]).await?;
-                Answer::Written
-            }
-            Op::Clear(index) => {
-                array.clear(tx, index).await?;
-                Answer::Written
-            }
-            Op::Get(index) => {
-                Answer::Value(array.get(tx, index, isolation).await?.as_ref().map(Content::from))
-            }
-            Op::Cells(prefix) => Answer::Cells(contents(array.cells(tx, prefix, isolation).await?)),
-            Op::Page(prefix, after, limit) => {
-                let page = array.page(tx, prefix, after.as_deref(), *limit, isolation).await?;
-                Answer::Cells(contents(page))
-            }
-        })
     }
 
     fn model(&self) -> Self::Model {

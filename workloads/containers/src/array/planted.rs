@@ -1,16 +1,17 @@
 //! Planted bugs: a sparse array implemented or used wrongly.
 
-use super::{Answer, Cells, Op, array, contents, space};
+use super::{Answer, Array, Cells, Op, array, contents, space};
 use crate::shared;
 use foundationdb_tuple::Subspace;
-use shaketable::specimen::{
-    Content, DEFERRED, KEPT_VERSION, NOT_AWAITED, REMEMBERED, RISKY_READ, UNRECORDED, UNWRITTEN,
+use shaketable::{
+    specimen::{Content, DEFERRED, KEPT_VERSION, NOT_AWAITED, REMEMBERED, RISKY_READ, UNRECORDED, UNWRITTEN},
+    weakened::{Flaw, everything, flawed},
 };
 use shaketable_layers::array::Error;
 use shaketable_tx::{
     self as tx,
-    Isolation::{self, Serializable},
-    RangeOption, Transaction, VALUE_SIZE_LIMIT, key_after,
+    Isolation::{self, Serializable, Snapshot},
+    Transaction, VALUE_SIZE_LIMIT,
 };
 use std::collections::BTreeMap;
 
@@ -34,73 +35,75 @@ shaketable::planted_bugs! {
     LastCell = "last-cell", "of more than six cells the last one is not read", "a loop that ends one too early";
 }
 
-/// The isolation at which a look is performed that was requested at `asked`.
-pub fn isolation(planted: Option<Planted>, op: &Op, asked: Isolation) -> Isolation {
-    match (planted, op) {
-        (Some(Planted::CellsAtSnapshot), Op::Cells(_)) => Isolation::Snapshot,
-        _ => asked,
-    }
-}
-
-/// Performs a call that the bug changes; `None` for every other call.
+/// Performs a call with the bug, or correctly if the bug does not change this call.
 pub async fn perform<T: Transaction>(
     planted: Planted,
-    dimensions: usize,
+    workload: &Array,
     tx: &T,
     op: &Op,
-) -> Option<Result<Answer, Error>> {
+    isolation: Isolation,
+) -> Result<Answer, Error> {
     match (planted, op) {
-        (Planted::FirstBatch, Op::Cells(prefix)) => {
-            let range = RangeOption::from(space().subspace(prefix).range());
-            Some(tx.get_range(&range, 1, Serializable).await.map_err(Error::Fdb).map(|batch| {
-                let cell = |row: &tx::KeyValue| {
-                    let index: Vec<i64> = space().unpack(&row.key).unwrap_or_default();
-                    (index, Content::from(&row.value))
-                };
-                Answer::Cells(batch.rows.iter().map(cell).collect())
-            }))
+        (Planted::FirstBatch, Op::Cells(_)) => {
+            workload.right(&flawed(tx, Flaw::FirstBatch, everything()), op, isolation).await
         }
-        (Planted::EmptyIsAbsent, Op::Get(index)) => {
-            let value = array(dimensions).get(tx, index, Serializable).await;
-            Some(value.map(|value| {
-                Answer::Value(value.as_ref().filter(|value| !value.is_empty()).map(Content::from))
-            }))
-        }
-        (Planted::PageAgain | Planted::PageOutside, Op::Page(prefix, Some(after), limit))
-            if prefix.len() < dimensions
-                && after.len() == dimensions
-                && *limit > 0
-                && prefix.iter().chain(after).all(|i| *i >= 0) =>
-        {
-            Some(page(planted, tx, prefix, after, *limit).await.map(Answer::Cells).map_err(Error::Fdb))
+        (Planted::CellsAtSnapshot, Op::Cells(_)) => workload.right(tx, op, Snapshot).await,
+        (Planted::EmptyIsAbsent, Op::Get(_)) => Ok(match workload.right(tx, op, isolation).await? {
+            Answer::Value(value) => Answer::Value(value.filter(|value| value.length() > 0)),
+            other => other,
+        }),
+        (Planted::PageAgain | Planted::PageOutside, Op::Page(prefix, Some(after), limit)) => {
+            // For the refusal.
+            workload.right(tx, op, isolation).await?;
+            let (from, begins_with_last) = match planted {
+                Planted::PageAgain => (&prefix[..], true),
+                _ => (&[][..], false),
+            };
+            let mut cells = contents(array(workload.dimensions).cells(tx, from, isolation).await?);
+            cells.retain(|(index, _)| index[..prefix.len()] <= prefix[..]);
+            cells.retain(|(index, _)| index > after || begins_with_last && index == after);
+            cells.truncate(*limit);
+            Ok(Answer::Cells(cells))
         }
         (Planted::CutShort, Op::Set(index, byte, length)) => {
-            let value = vec![*byte; (*length).min(VALUE_SIZE_LIMIT)];
-            Some(array(dimensions).set(tx, index, &value).await.map(|()| Answer::Written))
+            let cut = Op::Set(index.clone(), *byte, (*length).min(VALUE_SIZE_LIMIT));
+            workload.right(tx, &cut, isolation).await
         }
         (Planted::NegativeZero, Op::Get(index)) => {
-            let clamped: Vec<i64> = index.iter().map(|i| *i.max(&0)).collect();
-            let value = array(dimensions).get(tx, &clamped, Serializable).await;
-            Some(value.map(|value| Answer::Value(value.as_ref().map(Content::from))))
+            let clamped = Op::Get(index.iter().map(|i| *i.max(&0)).collect());
+            workload.right(tx, &clamped, isolation).await
         }
-        (Planted::ClearedFirst, Op::Set(index, byte, length)) => {
-            let set = array(dimensions).set(tx, index, &vec![*byte; *length]).await;
+        (Planted::ClearedFirst, Op::Set(index, ..)) => {
+            let set = workload.right(tx, op, isolation).await;
             if let Err(Error::TooLarge(_)) = set {
                 tx.clear(&space().pack(index));
             }
-            Some(set.map(|()| Answer::Written))
+            set
         }
-        (Planted::LastCell, Op::Cells(prefix)) => {
-            let cells = array(dimensions).cells(tx, prefix, Serializable).await;
-            Some(cells.map(|mut cells| {
-                if cells.len() > 6 {
-                    cells.pop();
-                }
-                Answer::Cells(contents(cells))
-            }))
-        }
-        (Planted::TextIndex, op) => text_index(dimensions, tx, op).await,
-        _ => None,
+        (Planted::LastCell, Op::Cells(_)) => Ok(match workload.right(tx, op, isolation).await? {
+            Answer::Cells(mut cells) if cells.len() > 6 => {
+                cells.pop();
+                Answer::Cells(cells)
+            }
+            other => other,
+        }),
+        (Planted::TextIndex, op) if is_accepted(workload.dimensions, op) => match op {
+            Op::Set(index, byte, length) => {
+                tx.set(text(index).bytes(), &vec![*byte; *length]);
+                Ok(Answer::Written)
+            }
+            Op::Clear(index) => {
+                tx.clear(text(index).bytes());
+                Ok(Answer::Written)
+            }
+            Op::Get(index) => {
+                let value = tx.get(text(index).bytes(), Serializable).await?;
+                Ok(Answer::Value(value.as_ref().map(Content::from)))
+            }
+            Op::Cells(prefix) => Ok(Answer::Cells(cells_as_text(tx, text(prefix)).await?)),
+            Op::Page(..) => workload.right(tx, op, isolation).await,
+        },
+        _ => workload.right(tx, op, isolation).await,
     }
 }
 
@@ -108,57 +111,16 @@ fn text(index: &[i64]) -> Subspace {
     space().subspace(&index.iter().map(i64::to_string).collect::<Vec<_>>())
 }
 
-async fn page<T: Transaction>(
-    planted: Planted,
-    tx: &T,
-    prefix: &[i64],
-    after: &[i64],
-    limit: usize,
-) -> tx::Result<Cells> {
-    let (mut begin, end) = space().subspace(&prefix).range();
-    let last = space().pack(&after);
-    begin = match planted {
-        Planted::PageAgain => begin.max(last),
-        _ => key_after(&last).into(),
-    };
-    if begin >= end {
-        return Ok(Vec::new());
-    }
-    let rows = tx.get_range_all(RangeOption::new(begin, end).limit(limit), Serializable).await?;
-    let cell = |row: tx::KeyValue| (space().unpack(&row.key).unwrap_or_default(), row.value);
-    Ok(contents(rows.into_iter().map(cell).collect()))
-}
-
-/// Only calls that the array accepts.
-async fn text_index<T: Transaction>(dimensions: usize, tx: &T, op: &Op) -> Option<Result<Answer, Error>> {
+/// Whether the array accepts a call.
+fn is_accepted(dimensions: usize, op: &Op) -> bool {
+    let is_index = |index: &[i64]| index.len() == dimensions && index.iter().all(|i| *i >= 0);
     match op {
-        Op::Set(index, ..) | Op::Clear(index) | Op::Get(index) if !is_index(dimensions, index) => None,
-        Op::Set(_, _, length) if *length > VALUE_SIZE_LIMIT => None,
-        Op::Cells(prefix) if prefix.len() >= dimensions || prefix.iter().any(|i| *i < 0) => None,
-        Op::Set(index, byte, length) => {
-            tx.set(text(index).bytes(), &vec![*byte; *length]);
-            Some(Ok(Answer::Written))
+        Op::Set(index, _, length) => is_index(index) && *length <= VALUE_SIZE_LIMIT,
+        Op::Clear(index) | Op::Get(index) => is_index(index),
+        Op::Cells(prefix) | Op::Page(prefix, ..) => {
+            prefix.len() < dimensions && prefix.iter().all(|i| *i >= 0)
         }
-        Op::Clear(index) => {
-            tx.clear(text(index).bytes());
-            Some(Ok(Answer::Written))
-        }
-        Op::Get(index) => Some(
-            tx.get(text(index).bytes(), Serializable)
-                .await
-                .map(|v| Answer::Value(v.as_ref().map(Content::from)))
-                .map_err(Error::Fdb),
-        ),
-        Op::Cells(prefix) => {
-            let cells = cells_as_text(tx, text(prefix)).await;
-            Some(cells.map(Answer::Cells).map_err(Error::Fdb))
-        }
-        Op::Page(..) => None,
     }
-}
-
-fn is_index(dimensions: usize, index: &[i64]) -> bool {
-    index.len() == dimensions && index.iter().all(|i| *i >= 0)
 }
 
 async fn cells_as_text<T: Transaction>(tx: &T, under: Subspace) -> tx::Result<Cells> {

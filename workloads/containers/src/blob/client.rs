@@ -44,20 +44,23 @@ impl Blob {
         op: &Op,
         isolation: Isolation,
     ) -> Result<Answer, Error> {
-        let answer = self.call(tx, op, isolation).await?;
+        let answer = match self.planted {
+            Some(planted) => planted::perform(planted, self, tx, op, isolation).await?,
+            None => self.right(tx, op, isolation).await?,
+        };
         if !is_read_only(op) {
             fits(tx, op).await?;
         }
         Ok(answer)
     }
 
-    async fn call<T: Transaction>(&self, tx: &T, op: &Op, isolation: Isolation) -> Result<Answer, Error> {
-        if let Some(planted) = self.planted
-            && let Some(answer) =
-                planted::perform(planted, self.chunks, tx, op, isolation, |name| self.name(name)).await
-        {
-            return answer;
-        }
+    /// Performs a call correctly.
+    pub(super) async fn right<T: Transaction>(
+        &self,
+        tx: &T,
+        op: &Op,
+        isolation: Isolation,
+    ) -> Result<Answer, Error> {
         let of_kind = |kind: usize| of_kind(self.chunks, kind);
         let one = of_kind(0);
         Ok(match op {

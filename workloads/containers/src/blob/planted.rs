@@ -2,15 +2,17 @@
 //! mistake.
 
 use super::{
-    Answer, Op,
-    client::{blobs, of_kind},
+    Answer, Blob, Op,
+    client::blobs,
     operations::has_long_name,
     stored::{places, space},
 };
 use crate::shared;
-use bytes::Bytes;
 use foundationdb_tuple::{Bytes as TupleBytes, pack, unpack};
-use shaketable::specimen::{Content, INTERLEAVED, UNRECORDED};
+use shaketable::{
+    specimen::{Content, INTERLEAVED, UNRECORDED},
+    weakened::{Flaw, everything, flawed, weakened},
+};
 use shaketable_layers::blob::{Error, Generation};
 use shaketable_tx::{
     Isolation::{self, Serializable, Snapshot},
@@ -44,312 +46,172 @@ shaketable::planted_bugs! {
     LastChunkStays = "last-chunk-stays", "a deletion of more than two chunks leaves the last one", "a loop that ends one too early";
 }
 
-/// A manifest as it is stored, of a blob whose content is in place.
-#[derive(Clone, Copy)]
-struct Manifest {
-    size: u64,
-    chunk: u64,
-    generation: Generation,
-}
-
-async fn manifest<T: Transaction>(
-    tx: &T,
-    name: &[u8],
-    serializable: bool,
-) -> Result<Option<Manifest>, Error> {
-    let isolation = if serializable { Serializable } else { Snapshot };
-    let Some(value) = tx.get(&places(name).0, isolation).await? else { return Ok(None) };
-    let (size, chunk, version, step, _): (u64, u64, i64, i64, TupleBytes<'_>) =
-        unpack(&value).unwrap_or((0, 1, 0, 0, TupleBytes::from(&b""[..])));
-    Ok(Some(Manifest { size, chunk, generation: Generation { version, step } }))
-}
-
-fn set_manifest<T: Transaction>(tx: &T, name: &[u8], manifest: &Manifest) {
-    let Manifest { size, chunk, generation } = manifest;
-    let parts = (*size, *chunk, generation.version, generation.step, TupleBytes::from(&b""[..]));
-    tx.set(&places(name).0, &pack(&parts));
-}
-
-async fn next<T: Transaction>(tx: &T, old: Option<Manifest>) -> Result<Generation, Error> {
-    let version = tx.get_read_version().await?;
-    Ok(match old.map(|old| old.generation) {
-        Some(old) if old.version == version => Generation { version, step: old.step + 1 },
-        _ => Generation { version, step: 0 },
-    })
-}
-
-/// Every chunk that is stored, in order, which is how the recipe reads a blob.
-async fn chunks<T: Transaction>(tx: &T, name: &[u8]) -> Result<Vec<Bytes>, Error> {
-    let rows = shared::rows(tx, &places(name).1).await?;
-    Ok(rows.into_iter().map(|row| row.value).collect())
-}
-
-/// Performs a call that the bug changes; `None` for every other call.
+/// Performs a call with the bug, or correctly if the bug does not change this call.
 pub async fn perform<T: Transaction>(
     planted: Planted,
-    sizes: [usize; 2],
+    workload: &Blob,
     tx: &T,
     op: &Op,
     isolation: Isolation,
-    name_of: impl Fn(usize) -> &'static [u8],
-) -> Option<Result<Answer, Error>> {
+) -> Result<Answer, Error> {
     if has_long_name(op) && planted != Planted::LongNameWritten {
-        return None;
+        return workload.right(tx, op, isolation).await;
     }
-    let told = |content: Option<Vec<u8>>| Answer::Content(content.as_ref().map(Content::from));
-    Some(match (planted, op) {
-        (Planted::TailKept, Op::Write(kind, name, data)) => {
-            let (name, chunk, bytes) = (name_of(*name), sizes[kind % 3 % 2], data.bytes());
-            async {
-                let old = manifest(tx, name, true).await?;
-                for (at, part) in (0u64..).step_by(chunk).zip(bytes.chunks(chunk)) {
-                    tx.set(&places(name).1.pack(&(at,)), part);
-                }
-                let generation = next(tx, old).await?;
-                let size = bytes.len() as u64;
-                set_manifest(tx, name, &Manifest { size, chunk: chunk as u64, generation });
-                Ok(Answer::Written(generation))
-            }
-            .await
+    let one = blobs(workload.chunks[0]);
+    let told = |content: Option<&[u8]>| Answer::Content(content.map(Content::from));
+    match (planted, op) {
+        (Planted::TailKept, Op::Write(..)) => {
+            workload.right(&flawed(tx, Flaw::Uncleared, everything()), op, isolation).await
         }
         (Planted::TailKept, Op::Read(name)) => {
-            let name = name_of(*name);
-            async {
-                Ok(match manifest(tx, name, true).await? {
-                    None => told(None),
-                    Some(_) => told(Some(chunks(tx, name).await?.concat())),
-                })
-            }
-            .await
+            Ok(told(every_chunk(tx, workload.name(*name)).await?.as_deref()))
         }
         (Planted::EmptyIsMissing, Op::Read(name)) => {
-            chunks(tx, name_of(*name)).await.map(|chunks| told((!chunks.is_empty()).then(|| chunks.concat())))
+            let content = every_chunk(tx, workload.name(*name)).await?;
+            Ok(told(content.as_deref().filter(|content| !content.is_empty())))
         }
         (Planted::EmptyIsMissing, Op::Exists(name)) => {
-            chunks(tx, name_of(*name)).await.map(|chunks| Answer::Exists(!chunks.is_empty()))
+            let content = every_chunk(tx, workload.name(*name)).await?;
+            Ok(Answer::Exists(content.is_some_and(|content| !content.is_empty())))
         }
-        (Planted::EmptyKeeps, Op::Write(_, name, data)) if data.bytes().is_empty() => {
-            let old = manifest(tx, name_of(*name), true).await;
-            async { Ok(Answer::Written(next(tx, old?).await?)) }.await
+        (Planted::EmptyKeeps, Op::Write(_, _, data)) if data.bytes().is_empty() => {
+            let silent = flawed(tx, Flaw::Unwritten, everything());
+            workload.right(&flawed(&silent, Flaw::Uncleared, everything()), op, isolation).await
         }
-        (Planted::WholeRead, Op::ReadRange(name, start, length)) => {
-            let end = start.checked_add(*length)?;
-            let name = name_of(*name);
-            async {
-                if manifest(tx, name, true).await?.is_none() {
-                    return Ok(told(None));
-                }
-                let bytes = chunks(tx, name).await?.concat();
+        (Planted::WholeRead, Op::ReadRange(name, start, length)) if start.checked_add(*length).is_some() => {
+            let content = every_chunk(tx, workload.name(*name)).await?;
+            let slice = content.as_deref().map(|bytes| {
                 let within = |at: u64| at.min(bytes.len() as u64) as usize;
-                Ok(told(Some(bytes[within(*start)..within(end)].to_vec())))
-            }
-            .await
+                &bytes[within(*start)..within(start + length)]
+            });
+            Ok(told(slice))
         }
         (Planted::SizeReads, Op::Size(_, name)) => {
-            let name = name_of(*name);
-            async {
-                let there = manifest(tx, name, true).await?.is_some();
-                let sum = chunks(tx, name).await?.iter().map(|chunk| chunk.len() as u64).sum();
-                Ok(Answer::Size(there.then_some(sum)))
-            }
-            .await
+            let content = every_chunk(tx, workload.name(*name)).await?;
+            Ok(Answer::Size(content.map(|content| content.len() as u64)))
         }
         (Planted::FirstBatch, Op::Read(name)) => {
-            let name = name_of(*name);
-            async {
-                if manifest(tx, name, true).await?.is_none() {
-                    return Ok(told(None));
-                }
-                let range = RangeOption::from(places(name).1.range());
-                let batch = tx.get_range(&range, 1, Serializable).await?;
-                let chunks: Vec<Bytes> = batch.rows.into_iter().map(|row| row.value).collect();
-                Ok(told(Some(chunks.concat())))
-            }
-            .await
+            let first = flawed(tx, Flaw::FirstBatch, everything());
+            Ok(told(every_chunk(&first, workload.name(*name)).await?.as_deref()))
         }
-        (Planted::SnapshotAppend, Op::Append(kind, name, data)) => {
-            let (name, bytes) = (name_of(*name), data.bytes());
-            async {
-                let old = manifest(tx, name, false).await?;
-                let generation = next(tx, old).await?;
-                let chunk = sizes[kind % 3 % 2] as u64;
-                let mut new = old.unwrap_or(Manifest { size: 0, chunk, generation });
-                let content = places(name).1;
-                let first = new.size - new.size % new.chunk;
-                let mut end = match first < new.size {
-                    true => tx.get(&content.pack(&(first,)), Snapshot).await?.unwrap_or_default().to_vec(),
-                    false => Vec::new(),
-                };
-                end.extend_from_slice(&bytes);
-                for (at, part) in (first..).step_by(new.chunk as usize).zip(end.chunks(new.chunk as usize)) {
-                    tx.set(&content.pack(&(at,)), part);
-                }
-                (new.size, new.generation) = (new.size + bytes.len() as u64, generation);
-                set_manifest(tx, name, &new);
-                Ok(Answer::Written(generation))
-            }
-            .await
+        (Planted::SnapshotAppend, Op::Append(..)) => {
+            workload.right(&weakened(tx.clone(), everything()), op, isolation).await
         }
-        (Planted::ClearedFirst, Op::Truncate(name, size)) => {
-            let truncated = blobs(sizes[0]).truncate(tx, name_of(*name), *size).await;
+        (Planted::ClearedFirst, Op::Truncate(name, _)) => {
+            let truncated = workload.right(tx, op, isolation).await;
             if let Err(Error::BeyondEnd { .. }) = truncated {
-                let content = places(name_of(*name)).1;
-                tx.clear_range(&content.pack(&(0u64,)), &content.range().1);
+                let (begin, end) = places(workload.name(*name)).1.range();
+                tx.clear_range(&begin, &end);
             }
-            truncated.map(Answer::Written)
+            truncated
         }
         (Planted::LastChunkStays, Op::Delete(name)) => {
-            let name = name_of(*name);
-            async {
-                let range = RangeOption::from(places(name).1.range());
-                let rows = tx.get_range_all(range, Serializable).await?;
-                let deleted = blobs(sizes[0]).delete(tx, name).await?;
-                if let ([_, _, .., last], true) = (&rows[..], deleted) {
-                    tx.set(&last.key, &last.value);
-                }
-                Ok(Answer::Deleted(deleted))
+            let rows = shared::rows(tx, &places(workload.name(*name)).1).await?;
+            let deleted = workload.right(tx, op, isolation).await?;
+            if let ([_, _, .., last], Answer::Deleted(true)) = (&rows[..], &deleted) {
+                tx.set(&last.key, &last.value);
             }
-            .await
+            Ok(deleted)
         }
         (Planted::WrappingEnd, Op::ReadRange(name, start, length)) => {
             let length = start.wrapping_add(*length).saturating_sub(*start);
-            let slice = blobs(sizes[0]).read_range(tx, name_of(*name), *start, length, Serializable).await;
-            slice.map(|slice| told(slice.map(|slice| slice.to_vec())))
+            workload.right(tx, &Op::ReadRange(*name, *start, length), isolation).await
         }
         (Planted::LateStart, Op::ReadRange(name, start, length)) => {
-            let name = name_of(*name);
-            async {
-                let size = manifest(tx, name, true).await?.map_or(0, |manifest| manifest.size);
-                let start = if *start < size { *start } else { size.saturating_sub(*length) };
-                let slice = blobs(sizes[0]).read_range(tx, name, start, *length, Serializable).await?;
-                Ok(told(slice.map(|slice| slice.to_vec())))
-            }
-            .await
+            let size = one.size(tx, workload.name(*name), isolation).await?.unwrap_or(0);
+            let start = if *start < size { *start } else { size.saturating_sub(*length) };
+            workload.right(tx, &Op::ReadRange(*name, start, *length), isolation).await
         }
-        (Planted::OwnChunk, Op::ReadRange(name, start, length)) => {
-            let end = start.checked_add(*length)?;
-            let (name, chunk) = (name_of(*name), sizes[0] as u64);
-            async {
-                let Some(manifest) = manifest(tx, name, true).await? else { return Ok(told(None)) };
-                let end = end.min(manifest.size);
-                if *start >= end {
-                    return Ok(told(Some(Vec::new())));
-                }
-                let (content, first) = (places(name).1, start - start % chunk);
-                let range = RangeOption::new(content.pack(&(first,)), content.pack(&(end,)));
-                let rows = tx.get_range_all(range, Serializable).await?;
-                let chunks: Vec<Bytes> = rows.into_iter().map(|row| row.value).collect();
-                let bytes = chunks.concat();
-                let within = |at: u64| (at.saturating_sub(first)).min(bytes.len() as u64) as usize;
-                Ok(told(Some(bytes[within(*start)..within(end)].to_vec())))
+        (Planted::OwnChunk, Op::ReadRange(name, start, length)) if start.checked_add(*length).is_some() => {
+            let (name, chunk) = (workload.name(*name), workload.chunks[0] as u64);
+            let Some(size) = one.size(tx, name, isolation).await? else { return Ok(told(None)) };
+            let end = size.min(start + length);
+            if *start >= end {
+                return Ok(told(Some(&[])));
             }
-            .await
+            let (content, first) = (places(name).1, start - start % chunk);
+            let range = RangeOption::new(content.pack(&(first,)), content.pack(&(end,)));
+            let rows = tx.get_range_all(range, isolation).await?;
+            let bytes: Vec<u8> = rows.into_iter().flat_map(|row| row.value).collect();
+            let within = |at: u64| at.saturating_sub(first).min(bytes.len() as u64) as usize;
+            Ok(told(Some(&bytes[within(*start)..within(end)])))
         }
         (Planted::OneChunk, Op::WriteAt(name, start, data)) => {
-            let (name, mut bytes) = (name_of(*name), data.bytes());
-            async {
-                if let Some(manifest) = manifest(tx, name, true).await? {
-                    bytes.truncate((manifest.chunk - start % manifest.chunk) as usize);
-                }
-                blobs(sizes[0]).write_at(tx, name, *start, &bytes).await.map(Answer::Written)
+            let (name, mut bytes) = (workload.name(*name), data.bytes());
+            if let Some((_, chunk)) = workload.chunk(tx, name).await? {
+                bytes.truncate((chunk - start % chunk) as usize);
             }
-            .await
+            one.write_at(tx, name, *start, &bytes).await.map(Answer::Written)
         }
-        (Planted::LengthOnly, Op::Truncate(name, size)) => {
-            let name = name_of(*name);
-            let old = match manifest(tx, name, true).await {
-                Ok(Some(old)) if *size <= old.size => old,
-                // Calls that the layer refuses are left to the layer.
-                Ok(_) => return None,
-                Err(e) => return Some(Err(e)),
-            };
-            async {
-                let new = Manifest { size: *size, generation: next(tx, Some(old)).await?, ..old };
-                set_manifest(tx, name, &new);
-                Ok(Answer::Written(new.generation))
-            }
-            .await
+        (Planted::LengthOnly, Op::Truncate(name, _)) => {
+            let content = [places(workload.name(*name)).1.range()];
+            let unwritten = flawed(tx, Flaw::Unwritten, content.clone());
+            workload.right(&flawed(&unwritten, Flaw::Uncleared, content), op, isolation).await
         }
-        (Planted::GenerationKept, Op::WriteAt(name, start, data)) => {
-            let (name, bytes) = (name_of(*name), data.bytes());
-            async {
-                let old = manifest(tx, name, true).await?;
-                let written = blobs(sizes[0]).write_at(tx, name, *start, &bytes).await?;
-                if let (Some(old), Some(new)) = (old, manifest(tx, name, true).await?) {
-                    set_manifest(tx, name, &Manifest { generation: old.generation, ..new });
-                }
-                Ok(Answer::Written(old.map_or(written, |old| old.generation)))
-            }
-            .await
+        (Planted::GenerationKept, Op::WriteAt(name, ..)) => {
+            let (name, key) = (workload.name(*name), places(workload.name(*name)).0);
+            let old = one.stat(tx, name, Serializable).await?.map(|stat| stat.generation);
+            let written = workload.right(tx, op, isolation).await?;
+            let new = tx.get(&key, Serializable).await?.unwrap_or_default();
+            let new: Result<(u64, u64, i64, i64, TupleBytes<'_>), _> = unpack(&new);
+            let (Some(old), Ok((size, chunk, _, _, place))) = (old, new) else { return Ok(written) };
+            tx.set(&key, &pack(&(size, chunk, old.version, old.step, place)));
+            Ok(Answer::Written(old))
         }
         (Planted::EndIncluded, Op::ReadRange(name, start, length)) => {
-            let end = start.checked_add(*length)?;
-            let name = name_of(*name);
-            async {
-                let slice = blobs(sizes[0]).read_range(tx, name, *start, *length, isolation).await?;
-                if let (Some(manifest), true) = (manifest(tx, name, true).await?, *length > 0)
-                    && end < manifest.size
-                    && end % manifest.chunk == 0
-                {
-                    tx.get(&places(name).1.pack(&(end,)), isolation).await?;
-                }
-                Ok(told(slice.map(|slice| slice.to_vec())))
+            let (name, end) = (workload.name(*name), start.saturating_add(*length));
+            let slice = workload.right(tx, op, isolation).await?;
+            if let (Some((size, chunk)), 1..) = (workload.chunk(tx, name).await?, *length)
+                && end < size
+                && end % chunk == 0
+            {
+                tx.get(&places(name).1.pack(&(end,)), isolation).await?;
             }
-            .await
+            Ok(slice)
         }
         (Planted::EdgeKept, Op::Truncate(name, size)) => {
-            let name = name_of(*name);
-            async {
-                let kept = match manifest(tx, name, true).await? {
-                    Some(manifest) if *size < manifest.size && size % manifest.chunk == 0 => {
-                        tx.get(&places(name).1.pack(&(*size,)), Serializable).await?
-                    }
-                    _ => None,
-                };
-                let generation = blobs(sizes[0]).truncate(tx, name, *size).await?;
-                kept.into_iter().for_each(|kept| tx.set(&places(name).1.pack(&(*size,)), &kept));
-                Ok(Answer::Written(generation))
-            }
-            .await
+            let (name, key) = (workload.name(*name), places(workload.name(*name)).1.pack(&(*size,)));
+            let chunk = workload.chunk(tx, name).await?;
+            let is_edge = chunk.is_some_and(|(old, chunk)| *size < old && size % chunk == 0);
+            let kept = tx.get(&key, Serializable).await?.filter(|_| is_edge);
+            let truncated = workload.right(tx, op, isolation).await?;
+            kept.iter().for_each(|kept| tx.set(&key, kept));
+            Ok(truncated)
         }
-        (Planted::SliceAtSnapshot, Op::ReadRange(name, start, length)) => {
-            let slice = blobs(sizes[0]).read_range(tx, name_of(*name), *start, *length, Snapshot).await;
-            slice.map(|slice| told(slice.map(|slice| slice.to_vec())))
-        }
-        (Planted::SnapshotConflicts, Op::Size(kind, name)) => {
-            of_kind(sizes, *kind).size(tx, name_of(*name), Serializable).await.map(Answer::Size)
-        }
+        (Planted::SliceAtSnapshot, Op::ReadRange(..)) => workload.right(tx, op, Snapshot).await,
+        (Planted::SnapshotConflicts, Op::Size(..)) => workload.right(tx, op, Serializable).await,
         (Planted::AnyGeneration, Op::ReadRangeOf(name, _, start, length)) => {
-            let slice = blobs(sizes[0]).read_range(tx, name_of(*name), *start, *length, isolation).await;
-            slice.map(|slice| told(Some(slice.unwrap_or_default().to_vec())))
+            let slice = one.read_range(tx, workload.name(*name), *start, *length, isolation).await?;
+            Ok(told(Some(&slice.unwrap_or_default())))
         }
         (Planted::NameWithoutEnd, Op::Delete(name)) => {
-            let name = name_of(*name);
-            async {
-                let deleted = blobs(sizes[0]).delete(tx, name).await?;
-                if deleted {
-                    let all = space().pack(&(1, TupleBytes::from(name)));
-                    let begin = &all[..all.len() - 1];
-                    tx.clear_range(begin, &strinc(begin).unwrap_or_default());
-                }
-                Ok(Answer::Deleted(deleted))
+            let deleted = workload.right(tx, op, isolation).await?;
+            if deleted == Answer::Deleted(true) {
+                let all = space().pack(&(1, TupleBytes::from(workload.name(*name))));
+                let begin = &all[..all.len() - 1];
+                tx.clear_range(begin, &strinc(begin).unwrap_or_default());
             }
-            .await
+            Ok(deleted)
         }
         (Planted::LongNameWritten, Op::Write(_, name, data)) => {
-            let (name, bytes) = (name_of(*name), data.bytes());
-            match blobs(sizes[0]).write(tx, name, &bytes).await {
+            match workload.right(tx, op, isolation).await {
                 Err(Error::TooLarge(_)) => {
-                    async {
-                        let generation = next(tx, None).await?;
-                        tx.set(&places(name).1.pack(&(u64::MAX,)), &bytes);
-                        Ok(Answer::Written(generation))
-                    }
-                    .await
+                    let version = tx.get_read_version().await?;
+                    tx.set(&places(workload.name(*name)).1.pack(&(u64::MAX,)), &data.bytes());
+                    Ok(Answer::Written(Generation { version, step: 0 }))
                 }
-                written => written.map(Answer::Written),
+                written => written,
             }
         }
-        _ => return None,
-    })
+        _ => workload.right(tx, op, isolation).await,
+    }
+}
+
+/// Every chunk that is stored of a blob that exists, in order, which is how the recipe reads it.
+async fn every_chunk<T: Transaction>(tx: &T, name: &[u8]) -> Result<Option<Vec<u8>>, Error> {
+    if !blobs(1).exists(tx, name, Serializable).await? {
+        return Ok(None);
+    }
+    let rows = shared::rows(tx, &places(name).1).await?;
+    Ok(Some(rows.into_iter().flat_map(|row| row.value).collect()))
 }

@@ -1,12 +1,13 @@
 //! Planted bugs: counters implemented or used wrongly.
 
 use super::{Answer, Op, Which, get, perform as right};
-use crate::shared;
+use crate::shared::{self, seen_before};
+use bytes::Bytes;
 use shaketable::{
     specimen::{
-        self, DEFERRED, INTERLEAVED, KEPT_VERSION, NOT_AWAITED, REMEMBERED, Recorded, UNRECORDED, UNWRITTEN,
-        ran, told,
+        self, DEFERRED, INTERLEAVED, KEPT_VERSION, NOT_AWAITED, REMEMBERED, UNRECORDED, UNWRITTEN, ran,
     },
+    weakened::{everything, weakened},
     workload::Outcome,
 };
 use shaketable_layers::counter::{Error, Part};
@@ -50,8 +51,7 @@ pub async fn perform<T: Transaction>(planted: Planted, tx: &T, op: &Op) -> Resul
     match (planted, op) {
         (Planted::ReadAddWrite, Op::Add(which, part, by)) => {
             let key = which.key(*part);
-            let value = tx.get(&key, Snapshot).await?;
-            let value = value.and_then(|value| value[..].try_into().ok()).map_or(0, i64::from_le_bytes);
+            let value = number(tx.get(&key, Snapshot).await?);
             tx.set(&key, &value.wrapping_add(*by).to_le_bytes());
             Ok(Answer::Written)
         }
@@ -59,13 +59,9 @@ pub async fn perform<T: Transaction>(planted: Planted, tx: &T, op: &Op) -> Resul
             tx.get(&which.key(*part), Serializable).await?;
             right(tx, op).await
         }
-        (Planted::SnapshotDecision, Op::Within(which, part, by, least, most)) => {
-            let value = get(tx, *which, Snapshot).await?;
-            change(tx, *which, *part, (value, *by), (*least, *most))
-        }
+        (Planted::SnapshotDecision, Op::Within(..)) => right(&weakened(tx.clone(), everything()), op).await,
         (Planted::OnePartDecides, Op::Within(which, part, by, least, most)) => {
-            let value = tx.get(&which.key(*part), Serializable).await?;
-            let value = value.and_then(|value| value[..].try_into().ok()).map_or(0, i64::from_le_bytes);
+            let value = number(tx.get(&which.key(*part), Serializable).await?);
             change(tx, *which, *part, (value, *by), (*least, *most))
         }
         (Planted::KnownParts, Op::Set(which, value)) if which.split => {
@@ -82,18 +78,15 @@ pub async fn perform<T: Transaction>(planted: Planted, tx: &T, op: &Op) -> Resul
             Ok(Answer::Written)
         }
         (Planted::UnsignedParts, Op::Get(which, _)) if which.split => {
-            let mut sum = 0i128;
-            for row in shared::rows(tx, &which.space()).await? {
-                sum += i128::from(row.value[..].try_into().map_or(0, u64::from_le_bytes));
-            }
-            i64::try_from(sum).map(Answer::Value).map_err(|_| Error::Overflow(sum))
+            let rows = shared::rows(tx, &which.space()).await?;
+            sum(rows.iter().map(|row| row.value[..].try_into().map_or(0, u64::from_le_bytes)))
         }
         (Planted::GetAtSnapshot, Op::Get(which, false)) => right(tx, &Op::Get(*which, true)).await,
-        (Planted::BoundsExclude, Op::Within(which, part, by, least, most)) => {
+        (Planted::BoundsExclude, Op::Within(which, _, by, least, most)) => {
             let value = get(tx, *which, Serializable).await?;
             match value.checked_add(*by) == Some(*most) {
                 true => Err(Error::OutOfBounds { value, by: *by, least: *least, most: *most }),
-                false => change(tx, *which, *part, (value, *by), (*least, *most)),
+                false => right(tx, op).await,
             }
         }
         (Planted::WrappingDecision, Op::Within(which, part, by, least, most)) => {
@@ -109,21 +102,19 @@ pub async fn perform<T: Transaction>(planted: Planted, tx: &T, op: &Op) -> Resul
             Err(Error::Overflow(sum)) => Ok(Answer::Value(if sum > 0 { i64::MAX } else { i64::MIN })),
             other => other,
         },
-        (Planted::AddedFirst, Op::Within(which, part, by, least, most)) => {
-            let value = get(tx, *which, Serializable).await?;
-            tx.atomic_op(&which.key(*part), &by.to_le_bytes(), MutationType::Add);
-            let after = value.checked_add(*by).filter(|after| (*least..=*most).contains(after));
-            let refusal = Error::OutOfBounds { value, by: *by, least: *least, most: *most };
-            after.map(Answer::Value).ok_or(refusal)
+        (Planted::AddedFirst, Op::Within(which, part, by, ..)) => {
+            let changed = right(tx, op).await;
+            if let Err(Error::OutOfBounds { .. }) = changed {
+                tx.atomic_op(&which.key(*part), &by.to_le_bytes(), MutationType::Add);
+            }
+            changed
         }
         (Planted::LastPart, Op::Get(which, false)) if which.split => {
             let mut rows = shared::rows(tx, &which.space()).await?;
             if rows.len() > 2 {
                 rows.pop();
             }
-            let parts = rows.iter().map(|row| row.value[..].try_into().map_or(0, i64::from_le_bytes));
-            let sum = parts.map(i128::from).sum::<i128>();
-            i64::try_from(sum).map(Answer::Value).map_err(|_| Error::Overflow(sum))
+            sum(rows.into_iter().map(|row| number(Some(row.value))))
         }
         (Planted::WideClear, Op::Set(which, _)) if which.split => {
             let (begin, mut end) = which.space().range();
@@ -142,6 +133,16 @@ pub async fn perform<T: Transaction>(planted: Planted, tx: &T, op: &Op) -> Resul
         }
         _ => right(tx, op).await,
     }
+}
+
+fn number(value: Option<Bytes>) -> i64 {
+    value.and_then(|value| value[..].try_into().ok()).map_or(0, i64::from_le_bytes)
+}
+
+/// The sum of parts, if it fits.
+fn sum(parts: impl Iterator<Item = impl Into<i128>>) -> Result<Answer, Error> {
+    let sum = parts.map(Into::into).sum();
+    i64::try_from(sum).map(Answer::Value).map_err(|_| Error::Overflow(sum))
 }
 
 /// Writes a change that was computed from what was read.
@@ -164,15 +165,11 @@ pub async fn decided_before<D: Database>(
     op: &Op,
 ) -> Option<Outcome<specimen::Answer<Answer>>> {
     let Op::Within(which, part, by, least, most) = *op else { return None };
-    let db = session.database().clone();
-    let value = match db.run(|tx, _| async move { get(&tx, which, Serializable).await }).await {
-        Ok(value) => value,
-        Err(e) => return Some(ran(Err(e))),
+    let look = |tx| async move { get(&tx, which, Serializable).await };
+    let act = |tx, value| async move {
+        change(&tx, which, part, (value, by), (least, most)).map(|answer| vec![answer])
     };
-    let changed = session.apply(|tx| async move {
-        change(&tx, which, part, (value, by), (least, most)).map(|answer| Recorded(vec![answer]))
-    });
-    Some(told(changed.await))
+    Some(seen_before(session, look, act).await)
 }
 
 /// The sum of a counter's parts, each of which is read in a separate transaction.
@@ -190,19 +187,14 @@ pub async fn torn_sum<D: Database>(
         Ok(keys) => keys,
         Err(e) => return ran(Err(e)),
     };
-    let mut sum = 0i128;
+    let mut parts = Vec::new();
     for key in &keys {
         let read = db.run(|tx, _| async move { Ok::<_, Error>(tx.get(key, Serializable).await?) });
         match read.await {
-            Ok(value) => {
-                let value = value.and_then(|value| value[..].try_into().ok());
-                sum += i128::from(value.map_or(0, i64::from_le_bytes));
-            }
+            Ok(value) => parts.push(number(value)),
             Err(e) => return ran(Err(e)),
         }
     }
-    match i64::try_from(sum) {
-        Ok(sum) => Outcome::Answered(specimen::Answer::Done(vec![Answer::Value(sum)])),
-        Err(_) => Outcome::Answered(specimen::Answer::Refused(Error::Overflow(sum).to_string())),
-    }
+    sum(parts.into_iter())
+        .map_or_else(|e| specimen::refused(&e), |sum| Outcome::Answered(specimen::Answer::Done(vec![sum])))
 }

@@ -75,12 +75,12 @@ pub async fn perform<T: Transaction>(
     op: &Op,
     isolation: Isolation,
 ) -> Result<Answer, Error> {
+    let columns = workload.columns()?;
+    let map = Ordered::new(space(), columns.clone())?;
     match (planted, op) {
-        (Planted::Unrecorded, _) => return workload.call(tx, op, isolation).await,
         (Planted::Wraps, Op::Set(numbers, population)) => {
             let set = workload.call(tx, op, Serializable).await;
             let Err(Error::OutOfRange { .. }) = set else { return set };
-            let (map, columns) = (Ordered::new(space(), workload.columns()?)?, workload.columns()?);
             let narrow = |(column, part): (&Column, Part)| match (column, part) {
                 (Column::Unsigned(bytes), Part::Unsigned(n)) => {
                     Part::Unsigned(n & u64::MAX >> (64 - 8 * u32::from(*bytes)))
@@ -93,11 +93,10 @@ pub async fn perform<T: Transaction>(
             };
             let key: Vec<Part> = columns.iter().zip(workload.key(numbers)).map(narrow).collect();
             map.set(tx, &key, population.to_string().as_bytes()).await?;
-            return Ok(Answer::Written);
+            Ok(Answer::Written)
         }
         (Planted::LastAgain, Op::Page(prefix, Some(after), most)) if *most > 0 => {
             let mut rows = Vec::new();
-            let map = Ordered::new(space(), workload.columns()?)?;
             let (prefix, after) = (workload.key(prefix), workload.key(after));
             let page = map.page(tx, &prefix, Some(&after), *most, Serializable).await?;
             if after.starts_with(&prefix)
@@ -107,74 +106,67 @@ pub async fn perform<T: Transaction>(
             }
             rows.extend(page);
             rows.truncate(*most);
-            return Ok(answer(&rows));
+            Ok(answer(&rows))
         }
-        (Planted::PageAtSnapshot, Op::Page(..)) => return workload.call(tx, op, Snapshot).await,
+        (Planted::PageAtSnapshot, Op::Page(..)) => workload.call(tx, op, Snapshot).await,
         (Planted::Blunt, Op::Compare(a, b, tells)) => {
             tx.get(space().bytes(), Serializable).await?;
             let (collation, a, b) = (collation(*tells)?, text(*a), text(*b));
             let (a, b) = (collation.key(a), collation.key(b));
-            return Ok(Answer::Compared(a.cmp(&b) as i8, a == b));
+            Ok(Answer::Compared(a.cmp(&b) as i8, a == b))
         }
-        (Planted::Wraps | Planted::LastAgain | Planted::PageAtSnapshot | Planted::Blunt, _) => {
-            return workload.call(tx, op, isolation).await;
+        (Planted::RangeToFf, Op::Under(prefix)) => {
+            let right = map.under(tx, &workload.key(prefix), Serializable).await?;
+            let end = [&encode(planted, &columns, &workload.key(prefix))[..], b"\xff"].concat();
+            let to_ff = |(parts, _): &Row| encode(planted, &columns, parts) < end;
+            Ok(answer(&right.into_iter().filter(to_ff).collect::<Vec<_>>()))
         }
-        _ => {}
+        _ if planted.has_own_keys() => {
+            perform_with_keys(workload, tx, op, &map, |parts| encode(planted, &columns, parts)).await
+        }
+        _ => workload.call(tx, op, isolation).await,
     }
-    let columns = workload.columns()?;
-    let map = Ordered::new(space(), columns.clone())?;
-    let own = planted.has_own_keys();
-    let key = |numbers: &[u8]| encode(planted, &columns, &workload.key(numbers));
+}
+
+/// Performs a call with keys that `encode` makes. What must be refused is refused correctly.
+async fn perform_with_keys<T: Transaction>(
+    workload: &Encoding,
+    tx: &T,
+    op: &Op,
+    map: &Ordered,
+    encode: impl Fn(&[Part]) -> Vec<u8>,
+) -> Result<Answer, Error> {
+    let key = |numbers: &[u8]| encode(&workload.key(numbers));
     match op {
-        // What must be refused is refused correctly.
         Op::Set(numbers, population) => {
-            let value = population.to_string();
-            match map.get(tx, &workload.key(numbers), tx::Isolation::Snapshot).await {
-                Ok(_) if own => tx.set(&key(numbers), &with(numbers, &value)),
-                Ok(_) => map.set(tx, &workload.key(numbers), value.as_bytes()).await?,
-                Err(e) => return Err(e),
-            }
+            map.get(tx, &workload.key(numbers), Snapshot).await?;
+            tx.set(&key(numbers), &with(numbers, &population.to_string()));
             Ok(Answer::Written)
         }
         Op::Get(numbers) => {
-            let mut value = map.get(tx, &workload.key(numbers), Serializable).await?;
-            if own {
-                value = tx.get(&key(numbers), Serializable).await?.map(|value| without(&value).1);
-            }
+            map.get(tx, &workload.key(numbers), Serializable).await?;
+            let value = tx.get(&key(numbers), Serializable).await?.map(|value| without(&value).1);
             Ok(Answer::Population(value.as_ref().map(Content::from)))
         }
         Op::Delete(numbers) => {
             map.delete(tx, &workload.key(numbers)).await?;
-            if own {
-                tx.clear(&key(numbers));
-            }
+            tx.clear(&key(numbers));
             Ok(Answer::Written)
         }
         Op::Under(prefix) => {
-            let right = map.under(tx, &workload.key(prefix), Serializable).await?;
-            if planted == Planted::RangeToFf {
-                let begin = key(prefix);
-                let end = [&begin[..], b"\xff"].concat();
-                let to_ff = |(parts, _): &Row| encode(planted, &columns, parts) < end;
-                return Ok(answer(&right.into_iter().filter(to_ff).collect::<Vec<_>>()));
-            }
-            if !own {
-                return Ok(answer(&right));
-            }
+            map.under(tx, &workload.key(prefix), Serializable).await?;
             let begin = key(prefix);
             let end = strinc(&begin).unwrap_or_default();
             Ok(answer(&rows(workload, tx, RangeOption::new(begin, end)).await?))
         }
         Op::Between(from, to) => {
-            let right = map.between(tx, &workload.key(from), &workload.key(to), Serializable).await?;
-            let (begin, end) = (key(from), key(to));
-            match own {
-                false => Ok(answer(&right)),
-                true if begin >= end => Ok(answer(&[])),
-                true => Ok(answer(&rows(workload, tx, RangeOption::new(begin, end)).await?)),
+            map.between(tx, &workload.key(from), &workload.key(to), Serializable).await?;
+            match (key(from), key(to)) {
+                (begin, end) if begin >= end => Ok(answer(&[])),
+                (begin, end) => Ok(answer(&rows(workload, tx, RangeOption::new(begin, end)).await?)),
             }
         }
-        _ => workload.call(tx, op, isolation).await,
+        _ => workload.call(tx, op, Serializable).await,
     }
 }
 

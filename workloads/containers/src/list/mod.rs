@@ -56,6 +56,57 @@ pub fn entry() -> Box<dyn shaketable::entry::Entry> {
     shaketable::entry::entry::<shaketable::specimen::Mounted<List>>()
 }
 
+impl List {
+    /// Performs a call correctly.
+    async fn right<T: Transaction>(&self, tx: &T, op: &Op, isolation: Isolation) -> Result<Answer, Error> {
+        let list = Layer::new(space());
+        Ok(match op {
+            Op::PushFront(id, byte, length) => {
+                list.push_front(tx, id, &vec![*byte; *length]).await?;
+                Answer::Written
+            }
+            Op::InsertAfter(after, id, byte, length) => {
+                list.insert_after(tx, after, id, &vec![*byte; *length]).await?;
+                Answer::Written
+            }
+            Op::RemoveFirst => Answer::Node(list.remove_first(tx).await?),
+            Op::RemoveNext(id) => Answer::Node(list.remove_next_node(tx, id).await?),
+            Op::RemoveNextIf(id, expected) => {
+                list.remove_next_node_if(tx, id, expected.as_ref()).await?;
+                Answer::Written
+            }
+            Op::SetValue(id, byte, length) => {
+                list.set_value(tx, id, &vec![*byte; *length]).await?;
+                Answer::Written
+            }
+            Op::SetAttribute(id, name, byte, length) => {
+                list.set_attribute(tx, id, name, &vec![*byte; *length]).await?;
+                Answer::Written
+            }
+            Op::ClearAttribute(id, name) => {
+                list.clear_attribute(tx, id, name).await?;
+                Answer::Written
+            }
+            Op::First => Answer::Node(list.first(tx, isolation).await?),
+            Op::Contains(id) => Answer::Is(list.contains(tx, id, isolation).await?),
+            Op::Next(id) => Answer::Node(list.next(tx, id, isolation).await?),
+            Op::Value(id) => Answer::Value(Some(Content::from(&list.value(tx, id, isolation).await?))),
+            Op::Attribute(id, name) => {
+                let value = list.attribute(tx, id, name, isolation).await?;
+                Answer::Value(value.as_ref().map(Content::from))
+            }
+            Op::Attributes(id) => {
+                let all = list.attributes(tx, id, isolation).await?;
+                Answer::Attributes(all.into_iter().map(|(name, v)| (name, Content::from(&v))).collect())
+            }
+            Op::Walk(after, limit) => {
+                let nodes = list.walk(tx, after.as_ref(), *limit, isolation).await?;
+                Answer::Walk(nodes.into_iter().map(|node| (node.id, Content::from(&node.value))).collect())
+            }
+        })
+    }
+}
+
 impl Specimen for List {
     type Op = Op;
     type Answer = Answer;
@@ -132,57 +183,10 @@ impl Specimen for List {
         op: &Op,
         isolation: Isolation,
     ) -> Result<Answer, Error> {
-        if let Some(planted) = self.planted
-            && let Some(answer) = planted::perform(planted, tx, op).await
-        {
-            return answer;
+        match self.planted {
+            Some(planted) => planted::perform(planted, self, tx, op, isolation).await,
+            None => self.right(tx, op, isolation).await,
         }
-        let isolation = planted::isolation(self.planted, op, isolation);
-        let list = Layer::new(space());
-        Ok(match op {
-            Op::PushFront(id, byte, length) => {
-                list.push_front(tx, id, &vec![*byte; *length]).await?;
-                Answer::Written
-            }
-            Op::InsertAfter(after, id, byte, length) => {
-                list.insert_after(tx, after, id, &vec![*byte; *length]).await?;
-                Answer::Written
-            }
-            Op::RemoveFirst => Answer::Node(list.remove_first(tx).await?),
-            Op::RemoveNext(id) => Answer::Node(list.remove_next_node(tx, id).await?),
-            Op::RemoveNextIf(id, expected) => {
-                list.remove_next_node_if(tx, id, expected.as_ref()).await?;
-                Answer::Written
-            }
-            Op::SetValue(id, byte, length) => {
-                list.set_value(tx, id, &vec![*byte; *length]).await?;
-                Answer::Written
-            }
-            Op::SetAttribute(id, name, byte, length) => {
-                list.set_attribute(tx, id, name, &vec![*byte; *length]).await?;
-                Answer::Written
-            }
-            Op::ClearAttribute(id, name) => {
-                list.clear_attribute(tx, id, name).await?;
-                Answer::Written
-            }
-            Op::First => Answer::Node(list.first(tx, isolation).await?),
-            Op::Contains(id) => Answer::Is(list.contains(tx, id, isolation).await?),
-            Op::Next(id) => Answer::Node(list.next(tx, id, isolation).await?),
-            Op::Value(id) => Answer::Value(Some(Content::from(&list.value(tx, id, isolation).await?))),
-            Op::Attribute(id, name) => {
-                let value = list.attribute(tx, id, name, isolation).await?;
-                Answer::Value(value.as_ref().map(Content::from))
-            }
-            Op::Attributes(id) => {
-                let all = list.attributes(tx, id, isolation).await?;
-                Answer::Attributes(all.into_iter().map(|(name, v)| (name, Content::from(&v))).collect())
-            }
-            Op::Walk(after, limit) => {
-                let nodes = list.walk(tx, after.as_ref(), *limit, isolation).await?;
-                Answer::Walk(nodes.into_iter().map(|node| (node.id, Content::from(&node.value))).collect())
-            }
-        })
     }
 
     fn model(&self) -> Model {

@@ -1,12 +1,14 @@
 //! Planted bugs: a linked list implemented or used wrongly.
 
-use super::{Answer, Op, space};
-use crate::shared;
+use super::{Answer, List, Op, space};
 use bytes::Bytes;
-use shaketable::specimen::{Content, INTERLEAVED, UNRECORDED};
+use shaketable::{
+    specimen::{Content, INTERLEAVED, UNRECORDED},
+    weakened::{Flaw, everything, flawed, only, weakened},
+};
 use shaketable_layers::{
     id::Id,
-    list::{Error, List},
+    list::{self, Error},
 };
 use shaketable_tx::{
     Isolation::{self, Serializable, Snapshot},
@@ -36,210 +38,141 @@ shaketable::planted_bugs! {
     SixOnly = "six-only", "a walk returns at most six nodes", "a limit that tests never reach";
 }
 
-/// The isolation at which a look is performed that was requested at `asked`.
-pub fn isolation(planted: Option<Planted>, op: &Op, asked: Isolation) -> Isolation {
+/// Performs a call with the bug, or correctly if the bug does not change this call.
+pub async fn perform<T: Transaction>(
+    planted: Planted,
+    workload: &List,
+    tx: &T,
+    op: &Op,
+    isolation: Isolation,
+) -> Result<Answer, Error> {
+    let list = list::List::new(space());
+    let content = |(name, value): (String, Bytes)| (name, Content::from(&value));
     match (planted, op) {
-        (Some(Planted::WalkAtSnapshot), Op::Walk(..)) => Isolation::Snapshot,
-        _ => asked,
-    }
-}
-
-/// Performs a call that the bug changes; `None` for every other call.
-pub async fn perform<T: Transaction>(planted: Planted, tx: &T, op: &Op) -> Option<Result<Answer, Error>> {
-    let list = List::new(space());
-    match (planted, op) {
-        (
-            Planted::NullLink
-            | Planted::EmptyLink
-            | Planted::BytesLink
-            | Planted::OwnKeyStays
-            | Planted::SnapshotLinks,
-            Op::RemoveNext(node),
-        ) => Some(remove_next_node(planted, tx, node).await.map(Answer::Node)),
-        (Planted::SnapshotLinks, Op::InsertAfter(after, id, byte, length)) if *length <= 2_000 => {
-            Some(insert_after(tx, after, id, &vec![*byte; *length]).await.map(|()| Answer::Written))
+        (Planted::NullLink | Planted::EmptyLink | Planted::BytesLink, Op::RemoveNext(node)) => {
+            match remove_misread(planted, tx, node).await? {
+                Some(removed) => Ok(Answer::Node(Some(removed))),
+                None => workload.right(tx, op, isolation).await,
+            }
         }
+        (Planted::OwnKeyStays, Op::RemoveNext(_)) => {
+            let removed = workload.right(&flawed(tx, Flaw::Uncleared, everything()), op, isolation).await?;
+            if let Answer::Node(Some(removed)) = &removed {
+                let (begin, end) = space().subspace(&("node", removed)).range();
+                tx.clear_range(&begin, &end);
+            }
+            Ok(removed)
+        }
+        (Planted::AttributesStay, Op::RemoveFirst) => {
+            let removed = workload.right(&flawed(tx, Flaw::Uncleared, everything()), op, isolation).await?;
+            if let Answer::Node(Some(removed)) = &removed {
+                tx.clear(&own_key(removed));
+                tx.clear(&next(removed));
+            }
+            Ok(removed)
+        }
+        (Planted::SnapshotLinks, Op::RemoveNext(_) | Op::InsertAfter(..)) => {
+            workload.right(&weakened(tx.clone(), everything()), op, isolation).await
+        }
+        (Planted::WalkAtSnapshot, Op::Walk(..)) => workload.right(tx, op, Snapshot).await,
         (Planted::BlindAttribute, Op::SetAttribute(node, name, byte, length))
             if name != "next" && *length <= 2_000 =>
         {
             tx.set(&space().pack(&("node", node, name)), &vec![*byte; *length]);
-            Some(Ok(Answer::Written))
+            Ok(Answer::Written)
         }
-        (Planted::UncheckedInsert, Op::PushFront(id, byte, length)) if *length <= 2_000 => {
-            let first = list.first(tx, Serializable).await;
-            Some(first.map(|first| {
-                insert(tx, &space().pack(&("head",)), first.as_ref(), id, &vec![*byte; *length]);
-                Answer::Written
-            }))
+        (Planted::UncheckedInsert, Op::PushFront(id, ..)) => {
+            workload.right(&flawed(tx, Flaw::Unread, [only(own_key(id))]), op, isolation).await
         }
         (Planted::LinkListed, Op::Attributes(node)) => {
-            let all = attributes(tx, node).await.transpose()?;
-            Some(all.map(Answer::Attributes))
+            let all = list.attributes(tx, node, isolation).await?;
+            let link = tx.get(&next(node), isolation).await?.map(|link| ("next".to_owned(), link));
+            let mut all: Vec<_> = all.into_iter().chain(link).map(content).collect();
+            all.sort_by(|(one, _), (other, _)| one.cmp(other));
+            Ok(Answer::Attributes(all))
         }
-        (Planted::PrefixCleared, Op::ClearAttribute(node, name)) if name != "next" => {
-            let found = list.contains(tx, node, Serializable).await;
+        (Planted::PrefixCleared, Op::ClearAttribute(node, name)) => {
+            let cleared = workload.right(tx, op, isolation).await?;
             let mut begin = space().pack(&("node", node, name));
             begin.pop();
-            match found {
-                Ok(true) => tx.clear_range(&begin, &strinc(&begin)?),
-                Ok(false) => return None,
-                Err(e) => return Some(Err(e)),
-            }
-            Some(Ok(Answer::Written))
+            tx.clear_range(&begin, &strinc(&begin).unwrap_or_default());
+            Ok(cleared)
         }
-        (Planted::WrittenFirst, Op::InsertAfter(after, id, byte, length)) if *length <= 2_000 => {
-            let there = async {
-                let exists = list.contains(tx, id, Serializable).await?;
-                Ok(exists || list.contains(tx, after, Serializable).await?)
-            };
-            match there.await {
-                Ok(true) => return None,
-                Ok(false) => tx.set(&space().pack(&("node", id)), &vec![*byte; *length]),
-                Err(e) => return Some(Err(e)),
+        (Planted::WrittenFirst, Op::InsertAfter(_, id, byte, length)) if *length <= 2_000 => {
+            let inserted = workload.right(tx, op, isolation).await;
+            if let Err(Error::NoSuchNode(_)) = inserted
+                && !list.contains(tx, id, Serializable).await?
+            {
+                tx.set(&own_key(id), &vec![*byte; *length]);
             }
-            Some(Err(Error::NoSuchNode(after.clone())))
+            inserted
         }
-        (Planted::SetBeforeCheck, Op::SetAttribute(node, name, byte, length))
-            if name != "next" && *length <= 2_000 =>
-        {
-            match list.contains(tx, node, Serializable).await {
-                Ok(_) => tx.set(&space().pack(&("node", node, name)), &vec![*byte; *length]),
-                Err(e) => return Some(Err(e)),
+        (Planted::SetBeforeCheck, Op::SetAttribute(node, name, byte, length)) => {
+            let set = workload.right(tx, op, isolation).await;
+            if let Err(Error::NoSuchNode(_)) = set {
+                tx.set(&space().pack(&("node", node, name)), &vec![*byte; *length]);
             }
-            let set = list.set_attribute(tx, node, name, &vec![*byte; *length]).await;
-            Some(set.map(|()| Answer::Written))
+            set
         }
         (Planted::AttributesEnd, Op::Attributes(node)) => {
-            let all = list.attributes(tx, node, Serializable).await;
-            let known = |(name, _): &(String, Bytes)| &name[..] < "\u{ffff}";
-            let content = |(name, value): (String, Bytes)| (name, Content::from(&value));
-            Some(all.map(|all| Answer::Attributes(all.into_iter().filter(known).map(content).collect())))
+            let all = list.attributes(tx, node, isolation).await?;
+            let known = all.into_iter().filter(|(name, _)| &name[..] < "\u{ffff}");
+            Ok(Answer::Attributes(known.map(content).collect()))
         }
         (Planted::SixOnly, Op::Walk(from, limit)) if *limit < 100 => {
-            let nodes = list.walk(tx, from.as_ref(), (*limit).min(6), Serializable).await;
-            let node = |node: shaketable_layers::list::Node| (node.id, Content::from(&node.value));
-            Some(nodes.map(|nodes| Answer::Walk(nodes.into_iter().map(node).collect())))
+            workload.right(tx, &Op::Walk(from.clone(), (*limit).min(6)), isolation).await
         }
-        (Planted::AttributesStay, Op::RemoveFirst) => Some(remove_first(tx).await.map(Answer::Node)),
         (Planted::WalkRepeats, Op::Walk(Some(node), limit)) if *limit > 0 => {
-            let value = match list.value(tx, node, Serializable).await {
-                Ok(value) => (node.clone(), Content::from(&value)),
-                Err(e) => return Some(Err(e)),
-            };
-            let rest = list.walk(tx, Some(node), limit - 1, Serializable).await;
-            Some(rest.map(|rest| {
-                let rest = rest.into_iter().map(|node| (node.id, Content::from(&node.value)));
-                Answer::Walk([value].into_iter().chain(rest).collect())
-            }))
+            let value = list.value(tx, node, isolation).await?;
+            let rest = list.walk(tx, Some(node), limit - 1, isolation).await?;
+            let rest = rest.into_iter().map(|node| (node.id, Content::from(&node.value)));
+            Ok(Answer::Walk([(node.clone(), Content::from(&value))].into_iter().chain(rest).collect()))
         }
-        (Planted::BehindFirst, Op::PushFront(id, byte, length)) if *length <= 2_000 => {
-            match list.first(tx, Serializable).await {
-                Ok(Some(first)) if !list.contains(tx, id, Serializable).await.unwrap_or(true) => {
-                    let value = vec![*byte; *length];
-                    Some(list.insert_after(tx, &first, id, &value).await.map(|()| Answer::Written))
+        (Planted::BehindFirst, Op::PushFront(id, byte, length)) => {
+            match list.first(tx, Serializable).await? {
+                Some(first) => {
+                    let behind = Op::InsertAfter(first, id.clone(), *byte, *length);
+                    workload.right(tx, &behind, isolation).await
                 }
-                _ => None,
+                None => workload.right(tx, op, isolation).await,
             }
         }
         (Planted::UncheckedNext, Op::RemoveNextIf(node, _)) => {
-            Some(list.remove_next_node(tx, node).await.map(|_| Answer::Written))
+            list.remove_next_node(tx, node).await.map(|_| Answer::Written)
         }
-        _ => None,
+        _ => workload.right(tx, op, isolation).await,
     }
 }
 
-/// Everything stored after a node's key, including the link; `None` if the node does not exist.
-async fn attributes<T: Transaction>(tx: &T, node: &Id) -> Result<Option<Vec<(String, Content)>>, Error> {
-    if !List::new(space()).contains(tx, node, Serializable).await? {
-        return Ok(None);
-    }
-    let node = space().subspace(&("node", node));
-    let rows = shared::rows(tx, &node).await?;
-    let named =
-        rows.into_iter().filter_map(|row| Some((node.unpack::<(String,)>(&row.key).ok()?.0, row.value)));
-    Ok(Some(named.map(|(name, value)| (name, Content::from(&value))).collect()))
-}
-
-/// Removes the first node without its attributes.
-async fn remove_first<T: Transaction>(tx: &T) -> Result<Option<Id>, Error> {
-    let list = List::new(space());
-    let Some(first) = list.first(tx, Serializable).await? else { return Ok(None) };
-    let behind = list.next(tx, &first, Serializable).await?;
-    tx.set(&space().pack(&("head",)), &packed(behind.as_ref()));
-    tx.clear(&space().pack(&("node", &first)));
-    tx.clear(&next(&first));
-    Ok(Some(first))
+fn own_key(node: &Id) -> Vec<u8> {
+    space().pack(&("node", node))
 }
 
 fn next(node: &Id) -> Vec<u8> {
     space().pack(&("node", node, "next"))
 }
 
-fn packed(id: Option<&Id>) -> Vec<u8> {
-    id.map(foundationdb_tuple::pack).unwrap_or_default()
-}
-
-fn insert<T: Transaction>(tx: &T, link: &[u8], behind: Option<&Id>, id: &Id, value: &[u8]) {
-    tx.set(&space().pack(&("node", id)), value);
-    tx.set(&next(id), &packed(behind));
-    tx.set(link, &packed(Some(id)));
-}
-
-async fn insert_after<T: Transaction>(tx: &T, after: &Id, id: &Id, value: &[u8]) -> Result<(), Error> {
-    let list = List::new(space());
-    let behind = list.next(tx, after, Snapshot).await?;
-    if list.contains(tx, id, Snapshot).await? {
-        return Err(Error::NodeExists(id.clone()));
-    }
-    insert(tx, &next(after), behind.as_ref(), id, value);
-    Ok(())
-}
-
-/// The guide's `remove_next_node`: copies the next node's link to this node, and clears the next node.
-async fn remove_next_node<T: Transaction>(planted: Planted, tx: &T, node: &Id) -> Result<Option<Id>, Error> {
-    let isolation = match planted {
-        Planted::SnapshotLinks => Snapshot,
-        _ => Serializable,
+/// Removes the node to which a link leads that is misread; `None` if the node has no such link.
+async fn remove_misread<T: Transaction>(planted: Planted, tx: &T, node: &Id) -> Result<Option<Id>, Error> {
+    let link = match list::List::new(space()).contains(tx, node, Serializable).await? {
+        true => tx.get(&next(node), Serializable).await?,
+        false => return Ok(None),
     };
-    if !List::new(space()).contains(tx, node, isolation).await? {
-        return Err(Error::NoSuchNode(node.clone()));
-    }
-    let Some((packed, removed)) = link(planted, tx, node, isolation).await? else { return Ok(None) };
-    let below = space().subspace(&"node");
-    let of = |parts: &[u8]| [below.bytes(), &packed[..], parts].concat();
-    let behind = tx.get(&of(&foundationdb_tuple::pack(&"next")), isolation).await?;
-    let null = || Bytes::from(foundationdb_tuple::pack(&None::<i64>));
-    tx.set(
-        &next(node),
-        &behind.unwrap_or_else(|| if planted == Planted::NullLink { null() } else { Bytes::new() }),
-    );
-    let begin = match planted {
-        Planted::OwnKeyStays => of(b"\0"),
-        _ => of(b""),
-    };
-    tx.clear_range(&begin, &of(b"\xff"));
-    Ok(Some(removed))
-}
-
-/// The target of a node's link: as it is packed in keys, and as an id.
-async fn link<T: Transaction>(
-    planted: Planted,
-    tx: &T,
-    node: &Id,
-    isolation: Isolation,
-) -> Result<Option<(Vec<u8>, Id)>, Error> {
-    let stored = tx.get(&next(node), isolation).await?;
-    let pair = |id: Id| (foundationdb_tuple::pack(&id), id);
-    Ok(match (planted, stored) {
-        (Planted::NullLink, None) => Some((foundationdb_tuple::pack(&None::<i64>), "".into())),
-        (_, None) => None,
-        (Planted::EmptyLink, Some(link)) if link.is_empty() => Some(pair(Id::from(""))),
-        (_, Some(link)) if link.is_empty() => None,
-        (planted, Some(link)) => match (planted, foundationdb_tuple::unpack(&link)) {
-            // Ids that are read have lost their type.
-            (Planted::BytesLink, Ok(Id::Text(text))) => Some(pair(Id::Bytes(text.into()))),
-            (_, Ok(id)) => Some(pair(id)),
-            (_, Err(_)) => return Err(Error::Foreign(link)),
+    let removed = match (planted, link.as_deref()) {
+        (Planted::NullLink, None) => {
+            tx.set(&next(node), &foundationdb_tuple::pack(&None::<i64>));
+            return Ok(Some(Id::from("")));
+        }
+        (Planted::EmptyLink, Some([])) => Id::from(""),
+        // Ids that are read have lost their type.
+        (Planted::BytesLink, Some(link)) => match foundationdb_tuple::unpack(link) {
+            Ok(Id::Text(text)) => Id::Bytes(text.into()),
+            _ => return Ok(None),
         },
-    })
+        _ => return Ok(None),
+    };
+    let behind = tx.get(&next(&removed), Serializable).await?;
+    tx.set(&next(node), &behind.unwrap_or_default());
+    tx.clear_range(&own_key(&removed), &space().subspace(&("node", &removed)).range().1);
+    Ok(Some(removed))
 }

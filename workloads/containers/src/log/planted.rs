@@ -6,19 +6,21 @@ use super::{
     operations::{items, value},
     space,
 };
+use crate::shared::one_call;
 use foundationdb_tuple::Versionstamp;
 use futures::{
     FutureExt,
     future::{Either, select},
 };
-use shaketable::specimen::{
-    DEFERRED, INTERLEAVED, KEPT_VERSION, NOT_AWAITED, REMEMBERED, UNRECORDED, UNWRITTEN,
+use shaketable::{
+    specimen::{DEFERRED, INTERLEAVED, KEPT_VERSION, NOT_AWAITED, REMEMBERED, UNRECORDED, UNWRITTEN},
+    weakened::{Flaw, everything, flawed, only},
 };
 use shaketable_layers::log::{Entry, Error, Log, Position};
 use shaketable_tx::{
     Database,
     Isolation::{self, Serializable, Snapshot},
-    MutationType, RangeOption, RunError, Transaction, VALUE_SIZE_LIMIT, key_after, limits,
+    MutationType, RunError, Transaction, VALUE_SIZE_LIMIT, limits,
 };
 use std::time::Duration;
 
@@ -69,50 +71,33 @@ pub async fn perform<T: Transaction>(
     op: &Op,
     isolation: Isolation,
 ) -> Result<Answer, Error> {
+    let log = Log::new(space());
     match (planted, op) {
         (Planted::CounterReads, Op::Append(..)) => {
-            Log::new(space()).last(tx, Serializable).await?;
+            log.last(tx, Serializable).await?;
             right(tx, op, isolation).await
         }
+        (Planted::HeadForgotten, Op::Append(..)) => {
+            right(&flawed(tx, Flaw::Unwritten, [only(space().pack(&1))]), op, isolation).await
+        }
         (
-            Planted::SameRank
-            | Planted::OffsetInTuple
-            | Planted::HeadForgotten
-            | Planted::ReadVersion
-            | Planted::ClientCounter,
+            Planted::SameRank | Planted::OffsetInTuple | Planted::ReadVersion | Planted::ClientCounter,
             Op::Append(name, byte, length),
         ) => append(planted, tx, &value(*name, *byte, *length)).await,
-        (Planted::TenBytes | Planted::Inclusive | Planted::FirstBatch, Op::Page(skipped, limit))
-            if *limit > 0 =>
-        {
-            let behind = skip(tx, *skipped, Serializable).await?;
-            let after = behind.map(|(position, _)| position);
-            let (begin, end) = entries_behind(planted, after);
-            let range = RangeOption::new(begin, end).limit(*limit);
-            let rows = match planted {
-                Planted::FirstBatch => tx.get_range(&range, 1, Serializable).await.map(|batch| batch.rows),
-                _ => tx.get_range_all(range, Serializable).await,
-            };
-            let rows = rows.map_err(|e| match e.code() {
-                1036 => Error::OwnEntriesUnreadable,
-                _ => Error::Fdb(e),
-            })?;
-            let entries: Vec<Entry> = rows
-                .into_iter()
-                .map(|row| Entry { position: position(&row.key), value: row.value })
-                .collect();
+        (Planted::TenBytes | Planted::Inclusive | Planted::FirstBatch, Op::Page(skipped, limit)) => {
+            let tx = one_call(tx, true).await;
+            let behind = skip(&tx, *skipped, isolation).await?;
+            let after = behind.map(|(last, _)| planted.taken_for(last));
+            let batches = if planted == Planted::FirstBatch { &everything()[..] } else { &[] };
+            let tx = flawed(&tx, Flaw::FirstBatch, batches);
+            let entries = log.scan(&tx, after, *limit, isolation).await?;
             Ok(Answer::Behind(behind.map(|(_, name)| name), items(&entries)))
         }
         (Planted::TrimExclusive | Planted::TrimStamp, Op::Trim(entries)) => {
-            let trimmed = Log::new(space()).scan(tx, None, *entries, Serializable).await?;
+            let tx = &one_call(tx, false).await;
+            let trimmed = log.scan(tx, None, *entries, Serializable).await?;
             if let Some(last) = trimmed.last() {
-                let entries = space().subspace(&0);
-                let stamp = Versionstamp::complete(last.position.stamp, 0);
-                let end = match planted {
-                    Planted::TrimStamp => entries.subspace(&stamp).range().1,
-                    _ => entries.pack(&(stamp, last.position.rank)),
-                };
-                tx.clear_range(&entries.range().0, &end);
+                log.trim(tx, planted.taken_for(last.position)).await?;
             }
             Ok(Answer::Trimmed(trimmed.len()))
         }
@@ -123,6 +108,17 @@ pub async fn perform<T: Transaction>(
         }
         (Planted::LastAtSnapshot, Op::Last) => right(tx, op, Snapshot).await,
         _ => right(tx, op, isolation).await,
+    }
+}
+
+impl Planted {
+    /// The position that the bug takes for that of the last entry of a page, or of what is trimmed.
+    fn taken_for(self, Position { stamp, rank }: Position) -> Position {
+        match self {
+            Planted::TenBytes | Planted::TrimStamp => Position { stamp, rank: i64::MAX },
+            Planted::Inclusive | Planted::TrimExclusive => Position { stamp, rank: rank - 1 },
+            _ => Position { stamp, rank },
+        }
     }
 }
 
@@ -187,64 +183,33 @@ pub async fn tail<D: Database>(
     }
 }
 
-/// Where a page begins and ends.
-fn entries_behind(planted: Planted, after: Option<Position>) -> (Vec<u8>, Vec<u8>) {
-    let entries = space().subspace(&0);
-    let (first, end) = entries.range();
-    let begin = after.map(|after| {
-        let stamp = Versionstamp::complete(after.stamp, 0);
-        match planted {
-            Planted::TenBytes => entries.subspace(&stamp).range().1,
-            Planted::Inclusive => entries.pack(&(stamp, after.rank)),
-            _ => key_after(&entries.pack(&(stamp, after.rank))).to_vec(),
-        }
-    });
-    (begin.unwrap_or(first), end)
-}
-
-fn position(key: &[u8]) -> Position {
-    let mut stamp = [0; 10];
-    let parts: Result<(i64, Versionstamp, i64), _> = space().unpack(key);
-    let rank = parts.map_or(0, |(_, found, rank)| {
-        stamp.copy_from_slice(found.transaction_version());
-        rank
-    });
-    Position { stamp, rank }
-}
-
 async fn append<T: Transaction>(planted: Planted, tx: &T, value: &[u8]) -> Result<Answer, Error> {
     let entries = space().subspace(&0);
-    let complete = |stamp: [u8; 10], rank: i64| entries.pack(&(Versionstamp::complete(stamp, 0), rank));
     limits::value_up_to(VALUE_SIZE_LIMIT, space().bytes(), value)?;
     let version = tx.get_read_version().await?;
-    let size = tx.get_approximate_size().await?;
-    let rank = if planted == Planted::SameRank { 0 } else { size };
-    let mut key = entries.pack_with_versionstamp(&(Versionstamp::incomplete(0), rank));
+    let rank = tx.get_approximate_size().await?;
+    let stamped = |rank: i64| entries.pack_with_versionstamp(&(Versionstamp::incomplete(0), rank));
+    let set_at = |number: i64, rank: i64| {
+        let mut stamp = [0; 10];
+        stamp[..8].copy_from_slice(&number.to_be_bytes());
+        tx.set(&entries.pack(&(Versionstamp::complete(stamp, 0), rank)), value);
+    };
     match planted {
         Planted::OffsetInTuple => {
+            let mut key = stamped(rank);
             // One byte of the type code, then the stamp.
             let length = key.len();
             key[length - 4..].copy_from_slice(&1u32.to_le_bytes());
             tx.atomic_op(&key, value, MutationType::SetVersionstampedKey);
         }
-        Planted::ReadVersion => {
-            let mut stamp = [0; 10];
-            stamp[..8].copy_from_slice(&version.to_be_bytes());
-            tx.set(&complete(stamp, rank), value);
-        }
+        Planted::ReadVersion => set_at(version, rank),
         Planted::ClientCounter => {
-            let range = RangeOption::from(entries.range()).reversed().limit(1);
-            let last = tx.get_range_all(range, Snapshot).await?.pop();
-            let last = last.map_or([0; 10], |row| position(&row.key).stamp);
-            let number = last[..8].try_into().map_or(0, u64::from_be_bytes) + 1;
-            let mut stamp = [0; 10];
-            stamp[..8].copy_from_slice(&number.to_be_bytes());
-            tx.set(&complete(stamp, 0), value);
+            let last = Log::new(space()).last(tx, Snapshot).await?;
+            let last = last.map_or([0; 10], |last| last.position.stamp);
+            set_at(last[..8].try_into().map_or(0, i64::from_be_bytes) + 1, 0);
         }
-        _ => tx.atomic_op(&key, value, MutationType::SetVersionstampedKey),
+        _ => tx.atomic_op(&stamped(0), value, MutationType::SetVersionstampedKey),
     }
-    if planted != Planted::HeadForgotten {
-        tx.atomic_op(&space().pack(&1), &[0; 14], MutationType::SetVersionstampedValue);
-    }
+    tx.atomic_op(&space().pack(&1), &[0; 14], MutationType::SetVersionstampedValue);
     Ok(Answer::Written)
 }

@@ -1,19 +1,24 @@
 //! Planted bugs: uploads implemented or used wrongly.
 
 use super::{
-    Answer, Client, Deed, Done, Op, Upload, Wish,
+    Answer, Client, Deed, Done, Life, Op, Upload, Wish,
     client::{applied, read_as, refused},
     model::meets,
 };
 use crate::blob;
 use bytes::Bytes;
 use foundationdb_tuple::{Bytes as TupleBytes, Subspace, pack, unpack};
-use shaketable::{isolation, specimen::UNRECORDED, workload::Outcome};
+use shaketable::{
+    isolation,
+    specimen::UNRECORDED,
+    weakened::{Flaw, everything, flawed, only, weakened},
+    workload::Outcome,
+};
 use shaketable_layers::blob::{Error, Expect, Generation, UploadId};
 use shaketable_tx::{
     Database,
     Isolation::{Serializable, Snapshot},
-    RangeOption, RetryError, RunError, Transaction,
+    RetryError, RunError, Transaction,
     once::{self, converging},
 };
 
@@ -92,102 +97,55 @@ pub async fn apply<D: Database>(
     })
 }
 
-/// Performs a step that the bug changes; `None` for every other step.
+/// Performs a step with the bug, or correctly if the bug does not change this step.
 pub async fn step<T: Transaction>(
     planted: Planted,
     workload: &Upload,
     tx: &T,
-    name: &[u8],
+    life: &Life,
     id: UploadId,
     deed: &Deed,
-    (number, part): (u64, Vec<u8>),
-) -> Option<Result<Done, Error>> {
-    let blobs = &workload.blobs();
-    let limit = (workload.chunk() * workload.chunks()) as u64;
-    Some(match (planted, deed) {
+) -> Result<Done, Error> {
+    let (blobs, name) = (&workload.blobs(), workload.name(life.name));
+    match (planted, deed) {
         (Planted::PartsAtSnapshot, Deed::Parts) => {
             let read = |tx, _| async move { blobs.parts(&tx, id, Snapshot).await };
-            said(isolation::at_both_levels(tx, deed, read).await.map(Done::Parts))
+            isolation::at_both_levels(tx, deed, read).await.map(Done::Parts)
         }
         (Planted::SignOfBeginning, Deed::Put(_) | Deed::PutOther(..)) => {
-            let signs = blob::space().pack(&(5, TupleBytes::from(&id.0[..])));
-            async {
-                let before = tx.get(&signs, Snapshot).await?;
-                let put = blobs.put_part(tx, id, number, &part).await;
-                if put.is_ok() {
-                    before.map_or_else(|| tx.clear(&signs), |before| tx.set(&signs, &before));
-                }
-                said(put.map(|()| Done::Done))
-            }
-            .await
+            workload.right(&flawed(tx, Flaw::Unwritten, [only(signs(id))]), life, id, deed).await
         }
-        (Planted::TailOfPart, Deed::Put(_) | Deed::PutOther(..)) if number < 1_000 => {
-            let content = part_of(2, id);
-            let start = number * limit;
-            let chunk = workload.chunk() as u64;
-            let end = start + (part.len() as u64).div_ceil(chunk) * chunk;
-            async {
-                let tail = RangeOption::new(content.pack(&(end,)), content.pack(&(start + limit,)));
-                let tail = match end < start + limit {
-                    true => tx.get_range_all(tail, Snapshot).await?,
-                    false => Vec::new(),
-                };
-                let put = blobs.put_part(tx, id, number, &part).await;
-                if put.is_ok() {
-                    tail.iter().for_each(|row| tx.set(&row.key, &row.value));
-                }
-                said(put.map(|()| Done::Done))
-            }
-            .await
-        }
-        (Planted::GapTaken | Planted::ShortTaken, Deed::Finish) => {
-            async {
-                let Err(why) = blobs.finish_upload(tx, id, Expect::Anything).await else {
-                    return Ok(Done::Was(true));
-                };
-                let is_taken = match why {
-                    Error::MissingPart(_) => planted == Planted::GapTaken,
-                    Error::ShortPart(_) => planted == Planted::ShortTaken,
-                    _ => false,
-                };
-                if !is_taken {
-                    return said(Err(why));
-                }
-                let parts = blobs.parts(tx, id, Serializable).await?;
-                let size = parts.iter().map(|(_, length)| length).sum();
-                switch(tx, workload, name, id, size, Expect::Anything, true).await?;
-                forget(tx, id);
-                Ok(Done::Was(true))
-            }
-            .await
+        (Planted::TailOfPart, Deed::Put(_) | Deed::PutOther(..)) => {
+            workload.right(&flawed(tx, Flaw::Uncleared, everything()), life, id, deed).await
         }
         (Planted::AbandonKeeps, Deed::Abandon) => {
-            async {
-                let was = tx.get(&record(id), Serializable).await?.is_some();
-                forget(tx, id);
-                Ok(Done::Was(was))
+            let content = [part_of(2, id).range()];
+            workload.right(&flawed(tx, Flaw::Uncleared, content), life, id, deed).await
+        }
+        (Planted::GapTaken | Planted::ShortTaken, Deed::Finish) => {
+            match (planted, workload.right(tx, life, id, deed).await) {
+                (Planted::GapTaken, Err(Error::MissingPart(_)))
+                | (Planted::ShortTaken, Err(Error::ShortPart(_))) => {
+                    let parts = blobs.parts(tx, id, Serializable).await?;
+                    let size = parts.iter().map(|(_, length)| length).sum();
+                    switch(tx, workload, name, id, size, Expect::Anything).await?;
+                    forget(tx, id);
+                    Ok(Done::Was(true))
+                }
+                (_, done) => done,
             }
-            .await
         }
         (Planted::AnotherBlob, Deed::BeginOther) => {
             blobs.begin_upload(tx, name, id).await.map(|()| Done::Done)
         }
-        _ => return None,
-    })
-}
-
-/// What a step returned.
-fn said(done: Result<Done, Error>) -> Result<Done, Error> {
-    match done {
-        Err(e) if e.fdb().is_none() => Ok(Done::Refused(e.to_string())),
-        done => done,
+        _ => workload.right(tx, life, id, deed).await,
     }
 }
 
 /// Clears everything that is stored about an upload, except for its content.
 fn forget<T: Transaction>(tx: &T, upload: UploadId) {
     tx.clear(&record(upload));
-    tx.clear(&blob::space().pack(&(5, TupleBytes::from(&upload.0[..]))));
+    tx.clear(&signs(upload));
     let (begin, end) = part_of(4, upload).range();
     tx.clear_range(&begin, &end);
 }
@@ -196,9 +154,13 @@ fn part_of(kind: i64, upload: UploadId) -> Subspace {
     blob::space().subspace(&(kind, TupleBytes::from(&upload.0[..])))
 }
 
-/// The keys of an upload: its record, the marks of its parts, its content.
 fn record(upload: UploadId) -> Vec<u8> {
     blob::space().pack(&(3, TupleBytes::from(&upload.0[..])))
+}
+
+/// The key that counts an upload's signs of life.
+fn signs(upload: UploadId) -> Vec<u8> {
+    blob::space().pack(&(5, TupleBytes::from(&upload.0[..])))
 }
 
 /// Performs an upload with the bug.
@@ -246,7 +208,7 @@ async fn upload<D: Database>(
         }
         Planted::SwitchFirst => {
             let switched = session
-                .apply(|tx| async move { switch(&tx, workload, name, upload, size, expect, true).await })
+                .apply(|tx| async move { switch(&tx, workload, name, upload, size, expect).await })
                 .await;
             let outcome = told(switched);
             workload.put(db, upload, &parts).await?;
@@ -257,53 +219,22 @@ async fn upload<D: Database>(
             .await?;
             outcome
         }
-        Planted::OldKept => {
-            workload.put(db, upload, &parts).await?;
-            let switched = session.apply(|tx| async move {
-                if tx.get(&record(upload), Serializable).await?.is_none() {
-                    return Err(Error::NoUpload(upload));
-                }
-                let generation = switch(&tx, workload, name, upload, size, expect, false).await?;
-                forget(&tx, upload);
-                Ok(generation)
-            });
-            told(switched.await)
-        }
-        Planted::PartUnchecked => {
-            let chunk = workload.chunk();
-            for (number, part) in &parts {
-                converging(db, |tx| async move {
-                    let first = number * (chunk * workload.chunks()) as u64;
-                    for (at, bytes) in (first..).step_by(chunk).zip(part.chunks(chunk)) {
-                        tx.set(&part_of(2, upload).pack(&(at,)), bytes);
-                    }
-                    tx.set(&part_of(4, upload).pack(&(*number,)), &pack(&(part.len() as u64,)));
-                    Ok::<_, Error>(())
-                })
-                .await?;
-            }
-            told(session.apply(|tx| async move { blobs.finish_upload(&tx, upload, expect).await }).await)
-        }
-        Planted::PartsCounted => {
-            for (_, part) in &parts {
-                converging(db, |tx| async move {
-                    let number = blobs.parts(&tx, upload, Serializable).await?.len() as u64;
-                    blobs.put_part(&tx, upload, number, part).await
-                })
-                .await?;
-            }
-            told(session.apply(|tx| async move { blobs.finish_upload(&tx, upload, expect).await }).await)
-        }
-        Planted::NotCompared => {
-            workload.put(db, upload, &parts).await?;
-            let ended =
-                session.apply(|tx| async move { blobs.finish_upload(&tx, upload, Expect::Anything).await });
-            told(ended.await)
-        }
-        // The other bugs only omit the record.
         _ => {
-            workload.put(db, upload, &parts).await?;
-            match db.run(|tx, _| async move { blobs.finish_upload(&tx, upload, expect).await }).await {
+            match planted {
+                Planted::PartUnchecked => put_unchecked(workload, db, upload, &parts).await?,
+                Planted::PartsCounted => put_counted(workload, db, upload, &parts).await?,
+                _ => workload.put(db, upload, &parts).await?,
+            }
+            let condition = if planted == Planted::NotCompared { Expect::Anything } else { expect };
+            let content = &[blob::places(name).1.range(), blob::space().subspace(&2).range()];
+            let kept = if planted == Planted::OldKept { &content[..] } else { &[] };
+            let finish = |tx: D::Transaction| async move {
+                blobs.finish_upload(&flawed(&tx, Flaw::Uncleared, kept), upload, condition).await
+            };
+            if planted != Planted::Unrecorded {
+                return Ok(told(session.apply(finish).await));
+            }
+            match db.run(|tx, _| finish(tx)).await {
                 Ok(generation) => Outcome::Answered(uploaded(generation)),
                 Err(e) => match e.error.fdb() {
                     Some(error) if e.maybe_committed => Outcome::Unknown(error),
@@ -314,8 +245,47 @@ async fn upload<D: Database>(
     })
 }
 
-/// Names the upload in the blob's manifest, whatever its state; clears the previous content if `clears` is
-/// true.
+/// Writes parts without a check that the upload is in progress.
+async fn put_unchecked<D: Database>(
+    workload: &Upload,
+    db: &D,
+    upload: UploadId,
+    parts: &[(u64, Bytes)],
+) -> Result<(), RunError<Error>> {
+    let chunk = workload.chunk();
+    for (number, part) in parts {
+        converging(db, |tx| async move {
+            let first = number * (chunk * workload.chunks()) as u64;
+            for (at, bytes) in (first..).step_by(chunk).zip(part.chunks(chunk)) {
+                tx.set(&part_of(2, upload).pack(&(at,)), bytes);
+            }
+            tx.set(&part_of(4, upload).pack(&(*number,)), &pack(&(part.len() as u64,)));
+            Ok::<_, Error>(())
+        })
+        .await?;
+    }
+    Ok(())
+}
+
+/// Puts each part with the number of parts before it as its number.
+async fn put_counted<D: Database>(
+    workload: &Upload,
+    db: &D,
+    upload: UploadId,
+    parts: &[(u64, Bytes)],
+) -> Result<(), RunError<Error>> {
+    let blobs = &workload.blobs();
+    for (_, part) in parts {
+        converging(db, |tx| async move {
+            let number = blobs.parts(&tx, upload, Serializable).await?.len() as u64;
+            blobs.put_part(&tx, upload, number, part).await
+        })
+        .await?;
+    }
+    Ok(())
+}
+
+/// Names the upload in the blob's manifest, whatever its state.
 async fn switch<T: Transaction>(
     tx: &T,
     workload: &Upload,
@@ -323,16 +293,13 @@ async fn switch<T: Transaction>(
     upload: UploadId,
     size: u64,
     expect: Expect,
-    clears: bool,
 ) -> Result<Generation, Error> {
     let blobs = workload.blobs();
     let found = blobs.stat(tx, name, Serializable).await?.map(|stat| stat.generation);
     if !meets(expect, found) {
         return Err(Error::Changed { expected: expect, found });
     }
-    if clears {
-        blobs.delete(tx, name).await?;
-    }
+    blobs.delete(tx, name).await?;
     let version = tx.get_read_version().await?;
     let place = TupleBytes::from(&upload.0[..]);
     tx.set(&blob::places(name).0, &pack(&(size, workload.chunk() as u64, version, 0i64, place)));
@@ -363,47 +330,28 @@ async fn pages<D: Database>(workload: &Upload, db: &D, name: &[u8]) -> Outcome<A
 /// Collects by the age of uploads, or what existed before the wait, or without a check that uploads are still
 /// in progress.
 async fn collect<D: Database>(planted: Planted, workload: &Upload, db: &D) -> Result<(), RunError<Error>> {
-    let blobs = &workload.blobs();
-    let records = &blob::space().subspace(&(3,));
-    let rows = || {
-        db.run(|tx, _| async move {
-            let rows = tx.get_range_all(RangeOption::from(records.range()), Snapshot).await?;
-            Ok::<_, Error>((tx.get_read_version().await?, rows))
-        })
-    };
+    let (blobs, patience) = (&workload.blobs(), workload.patience());
+    let seen = db.run(|tx, _| async move { blobs.uploads(&tx, None, usize::MAX, Snapshot).await }).await?;
     if planted != Planted::AgeInVersions {
-        let (_, seen) = rows().await?;
-        db.env().sleep(workload.patience()).await;
-        for row in seen {
-            let Ok((id,)) = records.unpack::<(TupleBytes<'_>,)>(&row.key) else { continue };
-            let Ok(id) = id[..].try_into() else { continue };
-            let (upload, key) = (UploadId(id), &row.key);
-            let cleared = db.run(|tx, _| async move {
-                if planted == Planted::SeenIsDead {
-                    return blobs.abandon_upload(&tx, upload).await.map(drop);
-                }
-                if tx.get(key, Snapshot).await?.is_some() {
-                    let (begin, end) = part_of(2, upload).range();
-                    tx.clear_range(&begin, &end);
-                    forget(&tx, upload);
-                }
-                Ok(())
-            });
-            cleared.await?;
-        }
-        return Ok(());
+        db.env().sleep(patience).await;
     }
-    let (version, rows) = rows().await?;
-    let before = version.saturating_sub(workload.patience().as_micros() as i64);
-    for row in rows {
-        let id: Option<(TupleBytes<'_>,)> = records.unpack(&row.key).ok();
-        let begun: Option<(TupleBytes<'_>, u64, u64, i64)> = unpack(&row.value).ok();
-        if let (Some((id,)), Some((.., begun))) = (id, begun)
-            && let Ok(id) = id[..].try_into()
-            && begun < before
-        {
-            db.run(|tx, _| async move { blobs.abandon_upload(&tx, UploadId(id)).await }).await?;
-        }
+    for upload in seen {
+        let collected = db.run(|tx, _| async move {
+            match planted {
+                Planted::CollectAtSnapshot => blobs.abandon_upload(&weakened(tx, everything()), upload).await,
+                Planted::SeenIsDead => blobs.abandon_upload(&tx, upload).await,
+                _ => {
+                    let record = tx.get(&record(upload), Serializable).await?.unwrap_or_default();
+                    let begun: Result<(TupleBytes<'_>, u64, u64, i64), _> = unpack(&record);
+                    let before = tx.get_read_version().await? - patience.as_micros() as i64;
+                    match begun {
+                        Ok((.., begun)) if begun < before => blobs.abandon_upload(&tx, upload).await,
+                        _ => Ok(false),
+                    }
+                }
+            }
+        });
+        collected.await?;
     }
     Ok(())
 }

@@ -172,18 +172,30 @@ impl Upload {
         upload: UploadId,
         deed: &Deed,
     ) -> Result<Done, Error> {
-        let (blobs, name) = (&self.blobs(), self.name(life.name));
         // Only an end that must be refused is tried, because any other one would be visible.
         if *deed == Deed::Finish && self.is_ready(tx, upload).await? {
             return Ok(Done::Done);
         }
-        if let Some(planted) = self.planted
-            && let Some(done) =
-                planted::step(planted, self, tx, name, upload, deed, self.bytes(life, deed)).await
-        {
-            return done;
+        let done = match self.planted {
+            Some(planted) => planted::step(planted, self, tx, life, upload, deed).await,
+            None => self.right(tx, life, upload, deed).await,
+        };
+        match done {
+            Err(e) if e.fdb().is_none() => Ok(Done::Refused(e.to_string())),
+            done => done,
         }
-        let done = match deed {
+    }
+
+    /// Performs a step correctly.
+    pub(super) async fn right<T: Transaction>(
+        &self,
+        tx: &T,
+        life: &Life,
+        upload: UploadId,
+        deed: &Deed,
+    ) -> Result<Done, Error> {
+        let (blobs, name) = (&self.blobs(), self.name(life.name));
+        match deed {
             Deed::Begin => blobs.begin_upload(tx, name, upload).await.map(|()| Done::Done),
             Deed::BeginOther => {
                 blobs.begin_upload(tx, name, upload).await?;
@@ -220,10 +232,6 @@ impl Upload {
             }
             Deed::Finish => blobs.finish_upload(tx, upload, Expect::Anything).await.map(|_| Done::Was(true)),
             Deed::Abandon => blobs.abandon_upload(tx, upload).await.map(Done::Was),
-        };
-        match done {
-            Err(e) if e.fdb().is_none() => Ok(Done::Refused(e.to_string())),
-            done => done,
         }
     }
 

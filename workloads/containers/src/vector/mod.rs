@@ -64,6 +64,51 @@ impl Vector {
     fn default(&self) -> Content {
         Content::of(b'd', self.default)
     }
+
+    /// Performs a call correctly.
+    async fn right<T: Transaction>(&self, tx: &T, op: &Op, isolation: Isolation) -> Result<Answer, Error> {
+        let matrix = self.matrix();
+        let row = self.row(op.row)?;
+        let value = |byte: &u8, length: &usize| vec![*byte; *length];
+        Ok(match &op.call {
+            Call::Push(byte, length) => Answer::Number(row.push(tx, &value(byte, length)).await?),
+            Call::Pop => Answer::Value(row.pop(tx).await?.as_ref().map(Content::from)),
+            Call::Set(index, byte, length) => {
+                row.set(tx, *index, &value(byte, length)).await?;
+                Answer::Written
+            }
+            Call::Swap(one, other) => {
+                row.swap(tx, *one, *other).await?;
+                Answer::Written
+            }
+            Call::Resize(size) => {
+                row.resize(tx, *size).await?;
+                Answer::Written
+            }
+            Call::Truncate(size) => {
+                row.truncate(tx, *size).await?;
+                Answer::Written
+            }
+            Call::TruncateRows(rows) => {
+                matrix.truncate(tx, *rows).await?;
+                Answer::Written
+            }
+            Call::Get(index) => Answer::Value(Some(Content::from(&row.get(tx, *index, isolation).await?))),
+            Call::Back => Answer::Value(row.back(tx, isolation).await?.as_ref().map(Content::from)),
+            Call::Size => Answer::Number(row.size(tx, isolation).await?),
+            Call::IsEmpty => Answer::Is(row.is_empty(tx, isolation).await?),
+            Call::Scan(start, end) => {
+                let elements = row.scan(tx, *start, *end, isolation).await?;
+                Answer::Scan(elements.iter().map(Content::from).collect())
+            }
+            Call::Stored(start, end) => {
+                let stored = row.stored(tx, *start, *end, isolation).await?.into_iter();
+                let contents = stored.map(|(index, value)| (index, Content::from(&value)));
+                Answer::Stored(contents.filter(|(_, value)| *value != self.default()).collect())
+            }
+            Call::Rows => Answer::Number(matrix.rows(tx, isolation).await?),
+        })
+    }
 }
 
 /// This workload in the catalogue. Unit tests run none: their build would generate its code once more.
@@ -133,53 +178,10 @@ impl Specimen for Vector {
         op: &Op,
         isolation: Isolation,
     ) -> Result<Answer, Error> {
-        if let Some(planted) = self.planted
-            && let Some(answer) = planted::perform(planted, self, tx, op).await
-        {
-            return answer;
+        match self.planted {
+            Some(planted) => planted::perform(planted, self, tx, op, isolation).await,
+            None => self.right(tx, op, isolation).await,
         }
-        let isolation = planted::isolation(self.planted, op, isolation);
-        let matrix = self.matrix();
-        let row = self.row(op.row)?;
-        let value = |byte: &u8, length: &usize| vec![*byte; *length];
-        Ok(match &op.call {
-            Call::Push(byte, length) => Answer::Number(row.push(tx, &value(byte, length)).await?),
-            Call::Pop => Answer::Value(row.pop(tx).await?.as_ref().map(Content::from)),
-            Call::Set(index, byte, length) => {
-                row.set(tx, *index, &value(byte, length)).await?;
-                Answer::Written
-            }
-            Call::Swap(one, other) => {
-                row.swap(tx, *one, *other).await?;
-                Answer::Written
-            }
-            Call::Resize(size) => {
-                row.resize(tx, *size).await?;
-                Answer::Written
-            }
-            Call::Truncate(size) => {
-                row.truncate(tx, *size).await?;
-                Answer::Written
-            }
-            Call::TruncateRows(rows) => {
-                matrix.truncate(tx, *rows).await?;
-                Answer::Written
-            }
-            Call::Get(index) => Answer::Value(Some(Content::from(&row.get(tx, *index, isolation).await?))),
-            Call::Back => Answer::Value(row.back(tx, isolation).await?.as_ref().map(Content::from)),
-            Call::Size => Answer::Number(row.size(tx, isolation).await?),
-            Call::IsEmpty => Answer::Is(row.is_empty(tx, isolation).await?),
-            Call::Scan(start, end) => {
-                let elements = row.scan(tx, *start, *end, isolation).await?;
-                Answer::Scan(elements.iter().map(Content::from).collect())
-            }
-            Call::Stored(start, end) => {
-                let stored = row.stored(tx, *start, *end, isolation).await?.into_iter();
-                let contents = stored.map(|(index, value)| (index, Content::from(&value)));
-                Answer::Stored(contents.filter(|(_, value)| *value != self.default()).collect())
-            }
-            Call::Rows => Answer::Number(matrix.rows(tx, isolation).await?),
-        })
     }
 
     async fn apply_planted<D: Database>(

@@ -8,13 +8,14 @@ use shaketable::{
         self, Content, DEFERRED, INTERLEAVED, KEPT_VERSION, NOT_AWAITED, REMEMBERED, Recorded, UNRECORDED,
         UNWRITTEN, told,
     },
+    weakened::{Flaw, everything, flawed, weakened},
     workload::Outcome,
 };
 use shaketable_layers::vector::Error;
 use shaketable_tx::{
     Database,
     Isolation::{self, Serializable, Snapshot},
-    RangeOption, Transaction, TransactionOption,
+    Transaction, TransactionOption,
     once::Session,
 };
 
@@ -45,119 +46,91 @@ shaketable::planted_bugs! {
     ScanLeavesLast = "scan-leaves-last", "a scan of more than six elements leaves out the last one", "a loop that ends one too early";
 }
 
-/// The isolation at which a look is performed that was requested at `asked`.
-pub fn isolation(planted: Option<Planted>, op: &Op, asked: Isolation) -> Isolation {
-    match (planted, &op.call) {
-        (Some(Planted::ScanConflicts), Call::Scan(..)) => Isolation::Serializable,
-        _ => asked,
-    }
-}
-
-/// Performs a call that the bug changes; `None` for every other call.
+/// Performs a call with the bug, or correctly if the bug does not change this call.
 pub async fn perform<T: Transaction>(
     planted: Planted,
-    vector: &Vector,
+    workload: &Vector,
     tx: &T,
     op: &Op,
-) -> Option<Result<Answer, Error>> {
+    isolation: Isolation,
+) -> Result<Answer, Error> {
     let row = space().subspace(&(op.row,));
-    let right = vector.matrix().row(op.row).ok()?;
-    Some(match (planted, &op.call) {
-        (Planted::SnapshotPush, Call::Push(byte, length)) => match right.size(tx, Snapshot).await {
-            Ok(size) => right.set(tx, size, &vec![*byte; *length]).await.map(|()| Answer::Number(size)),
-            Err(e) => Err(e),
-        },
+    let right = workload.row(op.row)?;
+    match (planted, &op.call) {
+        (Planted::SnapshotPush, Call::Push(..)) => {
+            workload.right(&weakened(tx.clone(), everything()), op, isolation).await
+        }
+        (Planted::ScanConflicts, Call::Scan(..)) => workload.right(tx, op, Serializable).await,
         (Planted::ScanChildren, Call::Scan(start @ 0.., None)) => {
-            let below = row.subspace(&(*start,)).range();
-            let rows = tx.get_range_all(RangeOption::from(below), Serializable).await;
-            let contents = |row: &shaketable_tx::KeyValue| Content::from(&row.value);
-            rows.map(|rows| Answer::Scan(rows.iter().map(contents).collect())).map_err(Error::Fdb)
+            let rows = shared::rows(tx, &row.subspace(&(*start,))).await?;
+            Ok(Answer::Scan(rows.iter().map(|row| Content::from(&row.value)).collect()))
         }
         (Planted::NegativeIndex, Call::Set(index @ ..0, byte, length)) => {
             tx.set(&row.pack(&(*index,)), &vec![*byte; *length]);
             Ok(Answer::Written)
         }
         (Planted::SwapBehind, Call::Swap(one, other)) => {
-            return swap_behind(vector, tx, op.row, *one, *other).await;
-        }
-        (Planted::SwappedFirst, Call::Swap(one @ 0.., other)) => {
-            match right.get(tx, *one, Serializable).await {
-                Ok(value) => match right.swap(tx, *one, *other).await {
-                    Err(refusal) => {
-                        tx.set(&row.pack(&(*one,)), &value);
-                        Err(refusal)
-                    }
-                    Ok(()) => Ok(Answer::Written),
-                },
-                Err(e) => Err(e),
+            let size = right.size(tx, Serializable).await?;
+            if one.max(other) != &size || one == other || size == i64::MAX || *one.min(other) < 0 {
+                return workload.right(tx, op, isolation).await;
             }
+            let value = right.get(tx, *one.min(other), Serializable).await?;
+            right.set(tx, size, &value).await.map(|()| Answer::Written)
+        }
+        (Planted::SwappedFirst, Call::Swap(one @ 0.., _)) => {
+            let value = right.get(tx, *one, Serializable).await?;
+            let swapped = workload.right(tx, op, isolation).await;
+            if swapped.is_err() {
+                tx.set(&row.pack(&(*one,)), &value);
+            }
+            swapped
         }
         (Planted::BackAtStart, Call::Back) => {
-            let option = TransactionOption::SnapshotRywDisable;
-            let back = match tx.set_option(option) {
-                Ok(()) => right.back(tx, Snapshot).await,
-                Err(e) => Err(e.into()),
-            };
-            if let Err(e) = tx.set_option(TransactionOption::SnapshotRywEnable) {
-                return Some(Err(e.into()));
+            tx.set_option(TransactionOption::SnapshotRywDisable)?;
+            let back = workload.right(tx, op, Snapshot).await;
+            tx.set_option(TransactionOption::SnapshotRywEnable)?;
+            back
+        }
+        (Planted::ScanLeavesLast, Call::Scan(..)) => Ok(match workload.right(tx, op, isolation).await? {
+            Answer::Scan(mut elements) if elements.len() > 6 => {
+                elements.pop();
+                Answer::Scan(elements)
             }
-            back.map(|back| Answer::Value(back.as_ref().map(Content::from)))
-        }
-        (Planted::ScanLeavesLast, Call::Scan(start, end)) => {
-            let elements = right.scan(tx, *start, *end, Serializable).await;
-            elements.map(|mut elements| {
-                if elements.len() > 6 {
-                    elements.pop();
-                }
-                Answer::Scan(elements.iter().map(Content::from).collect())
-            })
-        }
+            other => other,
+        }),
         (Planted::HoleIsAbsent, Call::Get(index @ 0..)) if *index < i64::MAX => {
-            let value = tx.get(&row.pack(&(*index,)), Serializable).await;
-            let or_hole = |value: Option<bytes::Bytes>| value.map_or(vector.default(), |v| Content::from(&v));
-            value.map(|value| Answer::Value(Some(or_hole(value)))).map_err(Error::Fdb)
+            let value = tx.get(&row.pack(&(*index,)), Serializable).await?;
+            Ok(Answer::Value(Some(value.map_or(workload.default(), |value| Content::from(&value)))))
         }
         (Planted::PopHole, Call::Pop) => {
-            let popped = right.back(tx, Serializable).await;
-            match (popped, right.size(tx, Serializable).await) {
-                (Ok(popped), Ok(size)) => {
-                    tx.clear(&row.pack(&(size - 1,)));
-                    Ok(Answer::Value(popped.as_ref().map(Content::from)))
-                }
-                (Err(e), _) | (_, Err(e)) => Err(e),
-            }
+            let popped = right.back(tx, Serializable).await?;
+            let size = right.size(tx, Serializable).await?;
+            tx.clear(&row.pack(&(size - 1,)));
+            Ok(Answer::Value(popped.as_ref().map(Content::from)))
         }
-        (Planted::TruncateHole, Call::Truncate(size @ 0..)) => {
-            tx.clear_range(&row.pack(&(*size,)), &row.range().1);
-            Ok(Answer::Written)
-        }
-        (Planted::ResizeHole, Call::Resize(size @ 0..)) => {
-            tx.clear_range(&row.pack(&(*size,)), &row.range().1);
-            Ok(Answer::Written)
+        (Planted::TruncateHole, Call::Truncate(_)) | (Planted::ResizeHole, Call::Resize(_)) => {
+            workload.right(&flawed(tx, Flaw::Unwritten, everything()), op, isolation).await
         }
         (Planted::TruncateGrows, Call::Truncate(size)) => {
             right.resize(tx, *size).await.map(|()| Answer::Written)
         }
         (Planted::RowStays, Call::TruncateRows(rows @ 0..)) if *rows < i64::MAX => {
-            vector.matrix().truncate(tx, rows + 1).await.map(|()| Answer::Written)
+            workload.matrix().truncate(tx, rows + 1).await.map(|()| Answer::Written)
         }
         (Planted::StoredBehind, Call::Stored(start @ 0.., Some(end @ 0..)))
             if start < end && *end < i64::MAX =>
         {
-            let stored = right.stored(tx, *start, Some(end + 1), Serializable).await;
-            let content = |(index, value): (i64, bytes::Bytes)| (index, Content::from(&value));
-            stored.map(|stored| {
-                let contents = stored.into_iter().map(content);
-                Answer::Stored(contents.filter(|(_, value)| *value != vector.default()).collect())
-            })
+            let behind = Op { call: Call::Stored(*start, Some(end + 1)), ..op.clone() };
+            workload.right(tx, &behind, isolation).await
         }
-        (Planted::SizeCounts, Call::Size) => counted(tx, &row).await.map(Answer::Number),
-        (Planted::SizeCounts, Call::Push(byte, length)) => match counted(tx, &row).await {
-            Ok(size) => right.set(tx, size, &vec![*byte; *length]).await.map(|()| Answer::Number(size)),
-            Err(e) => Err(e),
-        },
-        _ => return None,
-    })
+        (Planted::SizeCounts, Call::Size) => Ok(Answer::Number(counted(tx, &row).await?)),
+        (Planted::SizeCounts, Call::Push(byte, length)) => {
+            let size = counted(tx, &row).await?;
+            right.set(tx, size, &vec![*byte; *length]).await?;
+            Ok(Answer::Number(size))
+        }
+        _ => workload.right(tx, op, isolation).await,
+    }
 }
 
 /// Reads the size in a separate transaction, in every attempt.
@@ -180,23 +153,4 @@ pub async fn push_elsewhere<D: Database>(
 
 async fn counted<T: Transaction>(tx: &T, row: &Subspace) -> Result<i64, Error> {
     Ok(shared::rows(tx, row).await?.len() as i64)
-}
-
-/// Swaps two elements; if one of them is just beyond the end, the vector grows.
-async fn swap_behind<T: Transaction>(
-    vector: &Vector,
-    tx: &T,
-    row: i64,
-    one: i64,
-    other: i64,
-) -> Option<Result<Answer, Error>> {
-    let row = vector.matrix().row(row).ok()?;
-    let size = row.size(tx, Serializable).await.ok()?;
-    if one.max(other) != size || one == other || size == i64::MAX || one.min(other) < 0 {
-        return None;
-    }
-    Some(match row.get(tx, one.min(other), Serializable).await {
-        Ok(value) => row.set(tx, size, &value).await.map(|()| Answer::Written),
-        Err(e) => Err(e),
-    })
 }

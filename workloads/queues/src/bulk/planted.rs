@@ -5,7 +5,8 @@ use super::{
     client::{applied, done, refused, worked},
     composed::{perform, progress},
     layout::{
-        build_id, built, job, job_key, put_row, rest, rows, tag, tag_of, work, workspace, workspace_space,
+        build_id, built, job, job_key, put, put_row, rest, rows, tag, tag_of, work, workspace,
+        workspace_space,
     },
 };
 use crate::shared::Timer;
@@ -14,13 +15,14 @@ use foundationdb_tuple::{Bytes as TupleBytes, Subspace, pack, unpack};
 use shaketable::{
     isolation,
     specimen::{INTERLEAVED, Recorded, UNRECORDED},
+    weakened::{Flaw, everything, flawed, only, weakened},
     workload::Outcome,
 };
-use shaketable_layers::bulk::{BuildId, Error, Progress};
+use shaketable_layers::bulk::{BuildId, Cleared, Error, Limits, Progress};
 use shaketable_tx::{
-    Database,
+    Database, Env,
     Isolation::{Serializable, Snapshot},
-    MutationType, RangeOption, RunError, Transaction, key_after,
+    RangeOption, RunError, Transaction,
     once::{self, Session, converging},
 };
 use std::time::Duration;
@@ -73,11 +75,10 @@ pub async fn apply<D: Database>(
                 _ => return None,
             };
             let put = client.session.apply(|tx| async move {
-                let passed = match planted {
-                    Planted::WriterUnaware => false,
-                    _ => rows().pack(&(row,))[..] < job().progress(&tx, Snapshot).await?.cursor[..],
-                };
-                put_row(&tx, row, new, passed).await
+                match planted {
+                    Planted::WriterUnaware => put_row(&tx, row, new, false).await,
+                    _ => put(&weakened(tx, [only(job_key())]), &job(), row, new).await,
+                }
             });
             Some(applied(put.await, Answer::Before))
         }
@@ -106,33 +107,21 @@ pub async fn apply<D: Database>(
         (Planted::ClaimedOnce, Op::Leave(tag, most)) => {
             Some(done(claimed_once(workload, db, *tag, *most).await))
         }
-        (Planted::ProgressConflicts, Op::Together(acts)) => {
-            let env = db.env();
+        (Planted::ProgressConflicts | Planted::LookBehindWrites, Op::Together(acts)) => {
             let answers = client.session.apply(|tx| async move {
                 let mut answers = Vec::new();
                 for act in acts {
-                    let read = |tx, _| async move { job().progress(&tx, Serializable).await };
-                    answers.push(match act {
-                        Act::Progress => progress(isolation::at_both_levels(&tx, act, read).await?),
-                        act => perform(&tx, env, &job(), *act).await?,
-                    });
-                }
-                Ok::<_, Error>(Recorded(answers))
-            });
-            Some(applied(answers.await, |Recorded(answers)| Answer::Together(answers)))
-        }
-        (Planted::LookBehindWrites, Op::Together(acts)) => {
-            let (env, read) = (db.env(), |db: D| async move {
-                let read = db.run(|tx, _| async move { job().progress(&tx, Serializable).await }).await;
-                read.map(progress).map_err(|e| e.error)
-            });
-            let read = &read;
-            let answers = client.session.apply(|tx| async move {
-                let mut answers = Vec::new();
-                for act in acts {
-                    answers.push(match act {
-                        Act::Progress => read(db.clone()).await?,
-                        act => perform(&tx, env, &job(), *act).await?,
+                    answers.push(match (planted, act) {
+                        (Planted::ProgressConflicts, Act::Progress) => {
+                            let read = |tx, _| async move { job().progress(&tx, Serializable).await };
+                            progress(isolation::at_both_levels(&tx, act, read).await?)
+                        }
+                        (_, Act::Progress) => {
+                            let read =
+                                db.run(|own, _| async move { job().progress(&own, Serializable).await });
+                            progress(read.await.map_err(|e| e.error)?)
+                        }
+                        (_, act) => perform(&tx, db.env(), &job(), *act).await?,
                     });
                 }
                 Ok::<_, Error>(Recorded(answers))
@@ -158,19 +147,11 @@ pub async fn apply<D: Database>(
 
 /// Claims a build, and returns its space.
 pub async fn claim<T: Transaction>(planted: Planted, tx: &T, build: BuildId) -> Result<Subspace, Error> {
-    let row = |part: i64| workspace_space().pack(&(part, TupleBytes::from(&build.0[..])));
     match planted {
-        Planted::ClaimsUnseen => {
-            tx.get(&row(1), Serializable).await?.ok_or(Error::NoBuild(build))?;
-        }
-        Planted::ClaimAtSnapshot => {
-            tx.get(&row(1), Snapshot).await?.ok_or(Error::NoBuild(build))?;
-            // The count makes observers leave the build alone; a discard and a publication do not read it.
-            tx.atomic_op(&row(3), &1i64.to_le_bytes(), MutationType::Add);
-        }
-        _ => drop(workspace().claim(tx, build).await?),
+        Planted::ClaimsUnseen => workspace().claim(&flawed(tx, Flaw::Unwritten, everything()), build).await,
+        Planted::ClaimAtSnapshot => workspace().claim(&weakened(tx.clone(), everything()), build).await,
+        _ => workspace().claim(tx, build).await,
     }
-    Ok(workspace_space().subspace(&(2, TupleBytes::from(&build.0[..]))))
 }
 
 /// Whether a build is the current one, read in another transaction.
@@ -201,20 +182,9 @@ pub async fn discard_any<T: Transaction>(tx: &T, build: BuildId, seen: i64) -> R
     Ok(claims(tx, build).await? == seen && workspace().discard(tx, build).await?)
 }
 
-/// Clears a batch of a retired build, which it finds at snapshot. Returns whether there was one.
-pub async fn clear_blindly<T: Transaction>(tx: &T, most: usize) -> Result<bool, Error> {
-    let range = |part: i64| RangeOption::from(workspace_space().subspace(&(part,)).range());
-    let retired = tx.get_range_all(range(4).limit(1), Snapshot).await?.pop();
-    let Some(retired) = retired.map(|row| row.key) else { return Ok(false) };
-    let build = workspace_space().unpack::<(i64, TupleBytes<'_>)>(&retired);
-    let (_, build) = build.map_err(|_| Error::Foreign(retired.clone()))?;
-    let range = RangeOption::from(workspace_space().subspace(&(2, build)).range()).limit(most);
-    let rows = tx.get_range_all(range, Snapshot).await?;
-    rows.iter().for_each(|row| tx.clear(&row.key));
-    if rows.len() < most {
-        tx.clear(&retired);
-    }
-    Ok(true)
+/// Clears a batch of a retired build, which it finds at snapshot.
+pub async fn clear_blindly<T: Transaction>(tx: &T, most: usize) -> Result<Cleared, Error> {
+    workspace().clear_retired(&weakened(tx.clone(), everything()), most).await
 }
 
 /// Gives up builds that seem abandoned.
@@ -268,99 +238,67 @@ async fn run<D: Database>(
     db: &D,
     batches: usize,
 ) -> Result<(), RunError<Error>> {
-    let job = &job();
-    let mut known = db.run(|tx, _| async move { job.progress(&tx, Snapshot).await }).await?;
+    let limits = &workload.limits();
+    let mut known = db.run(|tx, _| async move { job().progress(&tx, Snapshot).await }).await?;
     for _ in 0..batches {
         if known.finished {
             return Ok(());
         }
-        let remembered = &known;
-        known = match planted {
-            Planted::ProgressAfter => {
-                let next = db
-                    .run(|tx, _| async move {
-                        let progress = job.progress(&tx, Serializable).await?;
-                        batch(planted, workload, &tx, progress, true).await
-                    })
-                    .await?;
-                note(db, &next).await?;
-                next
-            }
-            Planted::ProgressBefore => {
-                let next = db
-                    .run(|tx, _| async move {
-                        let progress = job.progress(&tx, Serializable).await?;
-                        batch(planted, workload, &tx, progress, false).await
-                    })
-                    .await?;
-                note(db, &next).await?;
-                db.run(|tx, _| async move { batch(planted, workload, &tx, remembered.clone(), true).await })
-                    .await?;
-                next
-            }
-            _ => {
-                db.run(|tx, _| async move {
-                    let progress = match planted {
-                        Planted::Unrecorded => remembered.clone(),
-                        Planted::ProgressAtSnapshot => job.progress(&tx, Snapshot).await?,
-                        _ => job.progress(&tx, Serializable).await?,
-                    };
-                    if progress.finished {
-                        return Ok(progress);
+        let before = &known;
+        let next = db.run(|tx, _| async move { step(planted, limits, db.env(), &tx, before).await }).await?;
+        let progress = &next;
+        let rest = db.run(|tx, _| async move {
+            match planted {
+                Planted::ProgressAfter => tx.set(&job_key(), &encoded(progress)),
+                Planted::ProgressBefore => {
+                    let batch = RangeOption::new(before.cursor.clone(), progress.cursor.clone());
+                    for row in tx.get_range_all(batch, Serializable).await? {
+                        work(tx.clone(), row).await?;
                     }
-                    let next = batch(planted, workload, &tx, progress, true).await?;
-                    tx.set(&job_key(), &encoded(&next));
-                    Ok::<_, Error>(next)
-                })
-                .await?
+                }
+                _ => {}
             }
-        };
+            Ok::<_, Error>(())
+        });
+        rest.await?;
+        known = next;
     }
     Ok(())
 }
 
-fn encoded(progress: &Progress) -> Vec<u8> {
-    pack(&(progress.rows, progress.finished, TupleBytes::from(&progress.cursor[..])))
-}
-
-/// Writes the progress in a separate transaction.
-async fn note<D: Database>(db: &D, progress: &Progress) -> Result<(), RunError<Error>> {
-    db.run(|tx, _| async move {
-        tx.set(&job_key(), &encoded(progress));
-        Ok(())
-    })
-    .await
-}
-
-/// Processes the rows after `progress`, or only counts them. Returns the progress after them.
-async fn batch<T: Transaction>(
+/// Performs the next batch, or what the bug does in its transaction. Returns the progress after it.
+async fn step<T: Transaction>(
     planted: Planted,
-    workload: &Bulk,
+    limits: &Limits,
+    env: &Env,
     tx: &T,
-    progress: Progress,
-    works: bool,
+    before: &Progress,
 ) -> Result<Progress, Error> {
-    let most = workload.limits().rows;
-    let range = RangeOption::new(progress.cursor.clone(), rows().range().1).limit(most);
-    let isolation = if planted == Planted::RowsAtSnapshot { Snapshot } else { Serializable };
-    let found = match planted {
-        Planted::ShortBatchIsLast => tx.get_range(&range, 1, isolation).await?.rows,
-        _ => tx.get_range_all(range, isolation).await?,
-    };
-    let finished = found.len() < most;
-    let cursor = match found.last() {
-        _ if finished => rows().range().1.into(),
-        Some(last) if planted == Planted::LastAgain => last.key.clone(),
-        Some(last) => key_after(&last.key),
-        None => progress.cursor.clone(),
-    };
-    let rows = progress.rows + found.len() as u64;
-    if works {
-        for row in found {
-            work(tx.clone(), row).await?;
+    let (job, recorded, all) = (job(), [only(job_key())], [rows().range()]);
+    match planted {
+        Planted::ProgressAfter => job.step(&flawed(tx, Flaw::Unwritten, recorded), env, limits, work).await,
+        Planted::ProgressBefore => job.step(tx, env, limits, |_, _| async { Ok::<_, Error>(()) }).await,
+        Planted::ProgressAtSnapshot => job.step(&weakened(tx.clone(), recorded), env, limits, work).await,
+        Planted::RowsAtSnapshot => job.step(&weakened(tx.clone(), all), env, limits, work).await,
+        Planted::ShortBatchIsLast => job.step(&flawed(tx, Flaw::FirstBatch, all), env, limits, work).await,
+        Planted::LastAgain => {
+            let mut next = job.step(tx, env, limits, work).await?;
+            if !next.finished {
+                // Without the byte that makes it the key after the last one.
+                next.cursor.truncate(next.cursor.len() - 1);
+                tx.set(&job_key(), &encoded(&next));
+            }
+            Ok(next)
+        }
+        _ => {
+            tx.set(&job_key(), &encoded(before));
+            job.step(tx, env, limits, work).await
         }
     }
-    Ok(Progress { rows, finished, cursor })
+}
+
+fn encoded(progress: &Progress) -> Vec<u8> {
+    pack(&(progress.rows, progress.finished, TupleBytes::from(&progress.cursor[..])))
 }
 
 /// Makes a build and publishes it, with the bug.
@@ -399,12 +337,8 @@ async fn build<D: Database>(
             *base = workload.make(db, tag, usize::MAX, &mut timer).await?;
             let found = *base;
             let published = session.apply(|tx| async move {
-                let current = workspace.current(&tx, Serializable).await?;
-                workspace.publish(&tx, build).await?;
-                if let Some((old, _)) = current {
-                    tx.clear(&workspace_space().pack(&(4, TupleBytes::from(&old.0[..]))));
-                }
-                Ok::<_, Error>(())
+                let retired = [workspace_space().subspace(&(4,)).range()];
+                workspace.publish(&flawed(&tx, Flaw::Unwritten, retired), build).await
             });
             applied(published.await, |()| Answer::Published(found))
         }

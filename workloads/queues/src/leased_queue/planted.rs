@@ -5,23 +5,23 @@ use super::{
     composed::{count, perform as right},
     leased,
 };
-use crate::shared::in_turns;
-use bytes::BytesMut;
+use crate::shared::{in_turns, key_below};
 use foundationdb_tuple::Subspace;
 use futures::FutureExt;
 use shaketable::{
     isolation,
     specimen::{INTERLEAVED, Recorded},
+    weakened::{Flaw, everything, flawed, weakened},
 };
 use shaketable_layers::{
     leased_queue::{Claim, Error, Hold, Lease, Row},
-    queue::{Item, ItemId, Position},
+    queue::{ItemId, Position},
 };
 use shaketable_tx::{
     Database,
-    Isolation::{self, Serializable, Snapshot},
-    KeyValue, RangeOption, RetryError, RunError, Transaction,
-    once::{Answer as _, Outcome, Session},
+    Isolation::{Serializable, Snapshot},
+    KeyValue, RetryError, RunError, Transaction,
+    once::{Outcome, Session},
 };
 use std::{collections::BTreeSet, time::Duration};
 
@@ -45,23 +45,14 @@ shaketable::planted_bugs! {
     Interleaved = INTERLEAVED, "two claims that run side by side in one transaction claim one item", "two futures in one transaction";
 }
 
-fn part(part: i64) -> Subspace {
-    leased().subspace().subspace(&part)
-}
-
 /// The key of the row at this position.
 fn key(of: i64, position: &Position) -> Vec<u8> {
-    let mut key = BytesMut::from(part(of).bytes());
-    // A position is encoded as its key below the subspace, and its stamp is complete.
-    let _ = position.encode(&mut key);
-    key.to_vec()
+    key_below(&leased().subspace().subspace(&of), position)
 }
 
 /// Where the bug stores deadlines.
 fn deadline(position: &Position) -> Vec<u8> {
-    let mut key = BytesMut::from(Subspace::from("deadlines").bytes());
-    let _ = position.encode(&mut key);
-    key.to_vec()
+    key_below(&Subspace::from("deadlines"), position)
 }
 
 fn put<T: Transaction>(tx: &T, hold: Hold, revision: i64, held: bool) {
@@ -69,13 +60,9 @@ fn put<T: Transaction>(tx: &T, hold: Hold, revision: i64, held: bool) {
 }
 
 /// The item's lease, and whether it is held.
-async fn lease<T: Transaction>(
-    tx: &T,
-    position: &Position,
-    isolation: Isolation,
-) -> Result<Option<(Lease, bool)>, Error> {
+async fn lease<T: Transaction>(tx: &T, position: &Position) -> Result<Option<(Lease, bool)>, Error> {
     let key = key(2, position);
-    let Some(value) = tx.get(&key, isolation).await? else { return Ok(None) };
+    let Some(value) = tx.get(&key, Serializable).await? else { return Ok(None) };
     match leased().row(&KeyValue::new(key, value))? {
         Row::Lease(lease, held) => Ok(Some((lease, held))),
         _ => Ok(None),
@@ -94,32 +81,17 @@ pub async fn claim<D: Database>(
     session: &mut Session<D>,
 ) -> Outcome<Option<Claim>, Error> {
     let ends = ends(workload, session.database());
-    match planted {
-        Planted::ClaimsAtSnapshot => session.apply(|tx| async move { claim_at_snapshot(&tx).await }).await,
-        Planted::StoredDeadline => {
-            let claimed = session.apply(|tx| async move {
-                let claim = leased().claim(&tx).await?;
-                if let Some(claim) = &claim {
-                    tx.set(&deadline(&claim.hold.position), &foundationdb_tuple::pack(&ends));
-                }
-                Ok::<_, Error>(claim)
-            });
-            claimed.await
+    let claimed = session.apply(|tx| async move {
+        if planted == Planted::ClaimsAtSnapshot {
+            return leased().claim(&weakened(tx, everything())).await;
         }
-        _ => session.apply(|tx| async move { leased().claim(&tx).await }).await,
-    }
-}
-
-async fn claim_at_snapshot<T: Transaction>(tx: &T) -> Result<Option<Claim>, Error> {
-    let range = RangeOption::from(part(0).range()).limit(1);
-    let Some(row) = tx.get_range_all(range, Snapshot).await?.pop() else { return Ok(None) };
-    let Row::Waiting(Item { position, value }) = leased().row(&row)? else { return Ok(None) };
-    let before = lease(tx, &position, Snapshot).await?.map_or(0, |(lease, _)| lease.hold.token);
-    let hold = Hold { position, token: before + 1 };
-    tx.clear(&row.key);
-    tx.set(&key(1, &position), &value);
-    put(tx, hold, 0, true);
-    Ok(Some(Claim { hold, value }))
+        let claim = leased().claim(&tx).await?;
+        if let (Planted::StoredDeadline, Some(claim)) = (planted, &claim) {
+            tx.set(&deadline(&claim.hold.position), &foundationdb_tuple::pack(&ends));
+        }
+        Ok(claim)
+    });
+    claimed.await
 }
 
 /// Renews a lease.
@@ -130,37 +102,24 @@ pub async fn renew<D: Database>(
     hold: Hold,
 ) -> Outcome<i64, Error> {
     let ends = ends(workload, session.database());
-    match planted {
-        Planted::RenewsUnfenced => {
-            let renewed = session.apply(|tx| async move {
-                match lease(&tx, &hold.position, Serializable).await? {
-                    Some((lease, true)) => {
-                        put(&tx, hold, lease.revision + 1, true);
-                        Ok(lease.revision + 1)
-                    }
-                    _ => Err(Error::Lost(hold)),
+    let renewed = session.apply(|tx| async move {
+        match planted {
+            Planted::RenewsUnfenced => match lease(&tx, &hold.position).await? {
+                Some((lease, true)) => {
+                    put(&tx, hold, lease.revision + 1, true);
+                    Ok(lease.revision + 1)
                 }
-            });
-            renewed.await
-        }
-        Planted::StoredDeadline => {
-            let renewed = session.apply(|tx| async move {
+                _ => Err(Error::Lost(hold)),
+            },
+            Planted::StoredDeadline => {
                 tx.set(&deadline(&hold.position), &foundationdb_tuple::pack(&ends));
                 leased().renew(&tx, hold).await
-            });
-            renewed.await
+            }
+            Planted::RenewsUnseen => leased().renew(&flawed(&tx, Flaw::Unwritten, everything()), hold).await,
+            _ => leased().renew(&tx, hold).await,
         }
-        Planted::RenewsUnseen => {
-            let renewed = session.apply(|tx| async move {
-                match lease(&tx, &hold.position, Serializable).await? {
-                    Some((lease, true)) if lease.hold == hold => Ok(lease.revision + 1),
-                    _ => Err(Error::Lost(hold)),
-                }
-            });
-            renewed.await
-        }
-        _ => session.apply(|tx| async move { leased().renew(&tx, hold).await }).await,
-    }
+    });
+    renewed.await
 }
 
 /// Acknowledges an item.
@@ -170,43 +129,31 @@ pub async fn acknowledge<D: Database>(
     session: &mut Session<D>,
     hold: Hold,
 ) -> Outcome<(), Error> {
-    match planted {
-        Planted::AcknowledgesUnfenced => {
-            let acknowledged = session.apply(|tx| async move {
+    if planted == Planted::AcknowledgesUnrecorded {
+        let db = session.database().clone();
+        loop {
+            match db.run(|tx, _| async move { leased().acknowledge(&tx, hold).await }).await {
+                Ok(()) => return Outcome::Applied(()),
+                // It is repeated, whether the outcome is known or not.
+                Err(e) if e.error.fdb().is_some() => db.env().sleep(Duration::from_millis(5)).await,
+                Err(e) => return Outcome::Refused(e.error),
+            }
+        }
+    }
+    let acknowledged = session.apply(|tx| async move {
+        match planted {
+            Planted::AcknowledgesUnfenced => {
                 let claimed = key(1, &hold.position);
                 tx.get(&claimed, Serializable).await?.ok_or(Error::Lost(hold))?;
                 tx.clear(&claimed);
                 tx.clear(&key(2, &hold.position));
-                Ok::<_, Error>(())
-            });
-            acknowledged.await
-        }
-        Planted::AcknowledgesUnrecorded => {
-            let db = session.database().clone();
-            loop {
-                let ran = db.run(|tx, _| async move { leased().acknowledge(&tx, hold).await }).await;
-                match ran {
-                    Ok(()) => return Outcome::Applied(()),
-                    // It is repeated, whether the outcome is known or not.
-                    Err(e) if e.error.fdb().is_some() => db.env().sleep(Duration::from_millis(5)).await,
-                    Err(e) => return Outcome::Refused(e.error),
-                }
+                Ok(())
             }
+            Planted::AcknowledgesAtSnapshot => leased().acknowledge(&weakened(tx, everything()), hold).await,
+            _ => leased().acknowledge(&tx, hold).await,
         }
-        Planted::AcknowledgesAtSnapshot => {
-            let acknowledged = session.apply(|tx| async move {
-                match lease(&tx, &hold.position, Snapshot).await? {
-                    Some((lease, true)) if lease.hold == hold => {}
-                    _ => return Err(Error::Lost(hold)),
-                }
-                tx.clear(&key(1, &hold.position));
-                tx.clear(&key(2, &hold.position));
-                Ok::<_, Error>(())
-            });
-            acknowledged.await
-        }
-        _ => session.apply(|tx| async move { leased().acknowledge(&tx, hold).await }).await,
-    }
+    });
+    acknowledged.await
 }
 
 /// Gives an item back.
@@ -282,7 +229,7 @@ pub async fn expire<D: Database>(
                 let expired = db.run(|tx, _| async move {
                     let ends = tx.get(&deadline(&lease.hold.position), Serializable).await?;
                     let ends = ends.and_then(|ends| foundationdb_tuple::unpack::<i64>(&ends).ok());
-                    match self::lease(&tx, &lease.hold.position, Serializable).await? {
+                    match self::lease(&tx, &lease.hold.position).await? {
                         Some((current, true)) if ends.is_none_or(|ends| ends <= now) => {
                             leased().expire(&tx, current).await
                         }
@@ -297,8 +244,8 @@ pub async fn expire<D: Database>(
         | Planted::ExpiresBlindly
         | Planted::TokenBeginsAgain
         | Planted::ComesBackLast => {
-            let before: BTreeSet<Hold> = held().await?.into_iter().map(|lease| lease.hold).collect();
             let seen: BTreeSet<Lease> = held().await?.into_iter().collect();
+            let before: BTreeSet<Hold> = seen.iter().map(|lease| lease.hold).collect();
             if before.is_empty() {
                 return Ok(0);
             }
@@ -359,7 +306,7 @@ async fn back<T: Transaction>(
             }
         }
         Planted::ComesBackLast => {
-            if lease(tx, &hold.position, Serializable).await? == Some((observed, true)) {
+            if lease(tx, &hold.position).await? == Some((observed, true)) {
                 tx.clear(&key(1, &hold.position));
                 tx.clear(&key(2, &hold.position));
                 leased().enqueue(tx, id, value).await?;

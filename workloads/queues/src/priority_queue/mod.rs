@@ -158,12 +158,10 @@ impl Specimen for Queue {
     }
 
     async fn perform<T: Transaction>(&self, tx: &T, _: &Env, op: &Op, _: Isolation) -> Result<Answer, Error> {
-        if let Some(planted) = self.planted
-            && let Some(answer) = planted::perform(planted, tx, op).await
-        {
-            return answer;
+        match self.planted {
+            Some(planted) => planted::perform(planted, tx, op).await,
+            None => perform(tx, op).await,
         }
-        perform(tx, op).await
     }
 
     async fn apply_planted<D: Database>(

@@ -6,10 +6,11 @@ use super::{
     operations::{LONGEST, digest, told},
     queue,
 };
-use crate::shared::{isolation, item_id};
+use crate::shared::{isolation, item_id, seen_before};
 use foundationdb_tuple::Bytes as TupleBytes;
 use shaketable::{
     specimen::{self, INTERLEAVED, Recorded, UNRECORDED, ran},
+    weakened::{Flaw, everything, flawed, weakened},
     workload::Outcome,
 };
 use shaketable_layers::{
@@ -19,7 +20,7 @@ use shaketable_layers::{
 use shaketable_tx::{
     Database,
     Isolation::{Serializable, Snapshot},
-    KeyValue, RangeOption, RetryError, Transaction,
+    KeyValue, RangeOption, Transaction,
     once::{self, Session},
 };
 
@@ -47,81 +48,74 @@ shaketable::planted_bugs! {
     SixOfHighest = "six-of-highest", "the first item of the highest priority is searched among the last six", "a limit that tests never reach";
 }
 
-/// Performs a call that the bug changes; `None` for every other call.
-pub async fn perform<T: Transaction>(planted: Planted, tx: &T, op: &Op) -> Option<Result<Answer, Error>> {
+/// Performs a call with the bug, or correctly if the bug does not change this call.
+pub async fn perform<T: Transaction>(planted: Planted, tx: &T, op: &Op) -> Result<Answer, Error> {
+    let last = RangeOption::from(queue().subspace().range()).reversed().limit(1);
     match (planted, op) {
-        (Planted::PopMaxAsPrinted, Op::Pop(End::Max, _)) => Some(pop_last(tx).await),
-        (Planted::SnapshotPop, Op::Pop(end, _)) => Some(snapshot_pop(tx, *end).await),
+        (Planted::PopMaxAsPrinted, Op::Pop(End::Max, _)) => {
+            let last = tx.get_range_all(last, Serializable).await?.pop();
+            last.iter().for_each(|row| tx.clear(&row.key));
+            Ok(Answer::First(last.and_then(item).as_ref().map(told)))
+        }
+        (Planted::SnapshotPop, Op::Pop(..)) | (Planted::PeekAtSnapshot, Op::Peek(..)) => {
+            right(&weakened(tx.clone(), everything()), op).await
+        }
         (Planted::SixOfHighest, Op::Pop(End::Max, _)) => {
-            let range = RangeOption::from(queue().subspace().range()).reversed().limit(6);
-            let popped = async {
-                let rows = tx.get_range_all(range, Serializable).await?;
-                let items = queue().items(tx, Serializable).await?;
-                let last: Vec<_> = items[items.len() - rows.len()..].to_vec();
-                let highest = last.last().map(|item| item.place.priority);
-                let at = last.iter().position(|item| Some(item.place.priority) == highest);
-                let Some(at) = at else { return Ok(Answer::First(None)) };
-                tx.clear(&rows[rows.len() - 1 - at].key);
-                Ok(Answer::First(Some(told(&last[at]))))
-            };
-            Some(popped.await)
+            let items = queue().items(tx, Serializable).await?;
+            let six = &items[items.len().saturating_sub(6)..];
+            let highest = six.last().map(|item| item.place.priority);
+            let popped = six.iter().find(|item| Some(item.place.priority) == highest);
+            popped.iter().for_each(|item| tx.clear(&key(&item.place)));
+            Ok(Answer::First(popped.map(told)))
         }
         (Planted::SerializableCount, Op::Push(batch)) => {
             let range = RangeOption::from(queue().subspace().subspace(&batch.priority).range());
-            match tx.get_range_all(range.reversed().limit(1), Serializable).await {
-                Ok(_) => None,
-                Err(e) => Some(Err(e.into())),
-            }
+            tx.get_range_all(range.reversed().limit(1), Serializable).await?;
+            right(tx, op).await
         }
-        (Planted::CachedCount, Op::Push(batch)) => Some(push_cached(tx, batch).await),
+        (Planted::CachedCount, Op::Push(batch)) => push_cached(tx, batch).await,
         (Planted::UnsignedPriority, Op::Items(snapshot)) => {
-            let items = queue().items(tx, isolation(*snapshot)).await;
-            Some(items.map(|items| {
-                digest(items.iter().map(told).map(|(at, name, value)| (unsigned(at), name, value)))
-            }))
+            let items = queue().items(tx, isolation(*snapshot)).await?;
+            Ok(digest(items.iter().map(told).map(|(at, name, value)| (unsigned(at), name, value))))
         }
-        (Planted::UnsignedPriority, Op::Push(batch)) if batch.length > LONGEST => None,
-        (Planted::UnsignedPriority, op) => {
-            let answer = right(tx, &coded(op)).await;
-            Some(answer.map(|answer| match answer {
-                Answer::First(Some((priority, name, value))) => {
-                    Answer::First(Some((unsigned(priority), name, value)))
-                }
-                Answer::Changed(Some((name, priority))) => Answer::Changed(Some((name, unsigned(priority)))),
-                other => other,
-            }))
+        (Planted::UnsignedPriority, Op::Push(batch)) if batch.length > LONGEST => right(tx, op).await,
+        (Planted::UnsignedPriority, op) => Ok(match right(tx, &coded(op)).await? {
+            Answer::First(Some((priority, name, value))) => {
+                Answer::First(Some((unsigned(priority), name, value)))
+            }
+            Answer::Changed(Some((name, priority))) => Answer::Changed(Some((name, unsigned(priority)))),
+            other => other,
+        }),
+        (Planted::EmptyIsNothing, Op::Pop(end, _)) => {
+            let item = queue().pop(tx, *end).await?;
+            Ok(Answer::First(item.as_ref().filter(|item| !item.value.is_empty()).map(told)))
         }
-        (Planted::EmptyIsNothing, Op::Pop(end, _)) => Some(
-            queue()
-                .pop(tx, *end)
-                .await
-                .map(|item| Answer::First(item.as_ref().filter(|item| !item.value.is_empty()).map(told))),
-        ),
-        (Planted::FirstBatch, Op::Items(snapshot)) => {
-            let range = RangeOption::from(queue().subspace().range());
-            let batch = tx.get_range(&range, 1, isolation(*snapshot)).await;
-            Some(
-                batch
-                    .map_err(Error::Fdb)
-                    .map(|batch| digest(batch.rows.into_iter().filter_map(item).map(|item| told(&item)))),
-            )
+        (Planted::FirstBatch, Op::Items(_)) => right(&flawed(tx, Flaw::FirstBatch, everything()), op).await,
+        (Planted::NothingAbove, Op::Pop(End::Max, _)) => {
+            let highest = queue().peek(tx, End::Max, Snapshot).await?.map(|first| first.place.priority);
+            let end = queue().subspace().range().1;
+            let above = highest.map(|priority| (queue().subspace().subspace(&priority).range().1, end));
+            right(&weakened(tx.clone(), above.as_slice()), op).await
         }
-        (Planted::PeekAtSnapshot, Op::Peek(end, false)) => Some(right(tx, &Op::Peek(*end, true)).await),
-        (Planted::NothingAbove, Op::Pop(End::Max, _)) => Some(pop_max_alone(tx).await),
         (Planted::WideRange, Op::Len(snapshot)) => {
             let (begin, mut end) = queue().subspace().range();
             end.push(0xff);
-            let rows = tx.get_range_all(RangeOption::from((begin, end)), isolation(*snapshot)).await;
-            Some(rows.map(|rows| Answer::Len(rows.len())).map_err(Error::Fdb))
+            let rows = tx.get_range_all(RangeOption::from((begin, end)), isolation(*snapshot)).await?;
+            Ok(Answer::Len(rows.len()))
         }
         (
             Planted::ChangeKeepsCount | Planted::ChangeForgets | Planted::StaleIsFine,
             Op::Change { nth, to, stale },
-        ) => Some(change(planted, tx, *nth, *to, *stale).await),
-        (Planted::LimitBeyond | Planted::CountWraps, Op::Push(batch)) => {
-            push_unchecked(planted, tx, batch).await
+        ) => change(planted, tx, *nth, *to, *stale).await,
+        (Planted::LimitBeyond, Op::Push(batch)) if batch.value().len() == LONGEST + 1 => {
+            let first = next_count(tx, batch.priority).await?.unwrap_or(0);
+            Ok(push_unchecked(tx, batch, first))
         }
-        _ => None,
+        (Planted::CountWraps, Op::Push(batch)) => match next_count(tx, batch.priority).await? {
+            Some(i64::MIN) => Ok(push_unchecked(tx, batch, i64::MIN)),
+            _ => right(tx, op).await,
+        },
+        _ => right(tx, op).await,
     }
 }
 
@@ -154,42 +148,23 @@ async fn change<T: Transaction>(
     Ok(Answer::Changed(Some((name, place.priority))))
 }
 
-/// Pops the first item of the highest priority, which is looked up without a conflict range.
-async fn pop_max_alone<T: Transaction>(tx: &T) -> Result<Answer, Error> {
-    let Some(first) = queue().peek(tx, End::Max, Snapshot).await? else {
-        return right(tx, &Op::Pop(End::Max, false)).await;
-    };
-    let under = queue().subspace().subspace(&first.place.priority).range();
-    tx.get_range_all(RangeOption::from(under).limit(1), Serializable).await?;
-    tx.clear(&key(&first.place));
-    Ok(Answer::First(Some(told(&first))))
+/// The count after the last one, which wraps around; `None` if the priority has no item.
+async fn next_count<T: Transaction>(tx: &T, priority: i64) -> Result<Option<i64>, Error> {
+    let range = RangeOption::from(queue().subspace().subspace(&priority).range());
+    let last = tx.get_range_all(range.reversed().limit(1), Snapshot).await?.pop();
+    Ok(last.and_then(item).map(|last| last.place.count.wrapping_add(1)))
 }
 
-/// A push without one of the checks; `None` where that check would have passed.
-async fn push_unchecked<T: Transaction>(
-    planted: Planted,
-    tx: &T,
-    batch: &Batch,
-) -> Option<Result<Answer, Error>> {
-    let value = batch.value();
-    let priority = batch.priority;
-    let range = RangeOption::from(queue().subspace().subspace(&priority).range());
-    let last = match tx.get_range_all(range.reversed().limit(1), Snapshot).await {
-        Ok(rows) => rows.into_iter().next().and_then(item).map(|item| item.place.count),
-        Err(e) => return Some(Err(e.into())),
-    };
-    let count = match (planted, last) {
-        (Planted::LimitBeyond, _) if value.len() != LONGEST + 1 => return None,
-        (Planted::CountWraps, last) if last != Some(i64::MAX) => return None,
-        (_, last) => last.map_or(0, |last| last.wrapping_add(1)),
-    };
+/// Pushes without a check, from this count on.
+fn push_unchecked<T: Transaction>(tx: &T, batch: &Batch, first: i64) -> Answer {
+    let (value, priority) = (batch.value(), batch.priority);
     let mut counts = Vec::new();
-    for (nth, name) in batch.names().enumerate() {
-        let count = count.wrapping_add(nth as i64);
+    for (nth, name) in (0..).zip(batch.names()) {
+        let count = first.wrapping_add(nth);
         tx.set(&key(&Place { priority, count, id: item_id(name) }), &value);
         counts.push(count);
     }
-    Some(Ok(Answer::Pushed(counts)))
+    Answer::Pushed(counts)
 }
 
 /// The place that the model expects, of an item that the bug may have stored elsewhere.
@@ -225,19 +200,6 @@ fn item(row: KeyValue) -> Option<Item> {
 
 fn key(place: &Place) -> Vec<u8> {
     queue().subspace().pack(&(place.priority, place.count, TupleBytes::from(&place.id.0[..])))
-}
-
-async fn pop_last<T: Transaction>(tx: &T) -> Result<Answer, Error> {
-    let range = RangeOption::from(queue().subspace().range()).reversed().limit(1);
-    let last = tx.get_range_all(range, Serializable).await?.pop();
-    last.iter().for_each(|row| tx.clear(&row.key));
-    Ok(Answer::First(last.and_then(item).as_ref().map(told)))
-}
-
-async fn snapshot_pop<T: Transaction>(tx: &T, end: End) -> Result<Answer, Error> {
-    let first = queue().peek(tx, end, Snapshot).await?;
-    first.iter().for_each(|first| tx.clear(&key(&first.place)));
-    Ok(Answer::First(first.as_ref().map(told)))
 }
 
 async fn push_cached<T: Transaction>(tx: &T, batch: &Batch) -> Result<Answer, Error> {
@@ -283,16 +245,12 @@ pub async fn apply_planted<D: Database>(
             Some(ran(pushed.await))
         }
         (Planted::PeekThenPop, [Op::Pop(end, _)]) => {
-            let peeked = db.run(|tx, _| async move { queue().peek(&tx, *end, Serializable).await }).await;
-            let first = &match peeked {
-                Ok(first) => first,
-                Err(e) => return Some(Outcome::Failed(e.error.fdb()?)),
-            };
-            let applied = session.apply(|tx| async move {
+            let look = |tx| async move { queue().peek(&tx, *end, Serializable).await };
+            let act = |tx: D::Transaction, first: Option<Item>| async move {
                 first.iter().for_each(|first| tx.clear(&key(&first.place)));
-                Ok::<_, Error>(Recorded(vec![Answer::First(first.as_ref().map(told))]))
-            });
-            Some(specimen::told(applied.await))
+                Ok(vec![Answer::First(first.as_ref().map(told))])
+            };
+            Some(seen_before(session, look, act).await)
         }
         (Planted::ChangeInTwo, [Op::Change { nth, to, stale: false }]) => {
             let taken = session.apply(|tx| async move {

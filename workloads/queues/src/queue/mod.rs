@@ -197,9 +197,9 @@ impl Specimen for Queue {
         isolation: Isolation,
     ) -> Result<Answer, Error> {
         if let Some(planted) = self.planted
-            && let Some(answer) = planted::perform(planted, self, tx, env, op).await
+            && let Some(answer) = planted::perform(planted, self, tx, env, op).await?
         {
-            return answer;
+            return Ok(answer);
         }
         match op.at_snapshot() {
             Some(op) if isolation == Snapshot => self.right(tx, env, &op).await,

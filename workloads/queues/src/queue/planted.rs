@@ -5,11 +5,12 @@ use super::{
     Answer, Batch, Look, Op, Queue, Spot,
     operations::{spot, told},
 };
-use crate::shared::{in_order, isolation, item_id};
+use crate::shared::{in_order, isolation, item_id, key_below, seen_before};
 use bytes::Bytes;
 use foundationdb_tuple::{Bytes as TupleBytes, Subspace, Versionstamp};
 use shaketable::{
     specimen::{self, INTERLEAVED, Recorded, ran},
+    weakened::{Flaw, everything, flawed, weakened},
     workload::Outcome,
 };
 use shaketable_layers::queue::{Error, Item, ItemId, MAX_VALUE_BYTES, Order};
@@ -17,7 +18,7 @@ use shaketable_sim::proto::Mutation;
 use shaketable_tx::{
     ConflictRangeType, Database, Env,
     Isolation::{self, Serializable, Snapshot},
-    MutationType, RangeOption, RetryError, RunError, Transaction, key_after,
+    MutationType, RangeOption, RetryError, RunError, Transaction,
     limits::TooLarge,
     once::Session,
 };
@@ -79,9 +80,9 @@ pub async fn perform<T: Transaction>(
     tx: &T,
     env: &Env,
     op: &Op,
-) -> Option<Result<Answer, Error>> {
+) -> Result<Option<Answer>, Error> {
     let queue = workload.queue();
-    Some(match (planted, op) {
+    Ok(Some(match (planted, op) {
         (
             Planted::CountIsIndex
             | Planted::ShortSuffix
@@ -90,83 +91,64 @@ pub async fn perform<T: Transaction>(
             | Planted::SameRank
             | Planted::NoIndexLeft,
             Op::Enqueue(batch),
-        ) => enqueue(planted, workload, tx, env, batch).await,
+        ) => enqueue(planted, workload, tx, env, batch).await?,
         (Planted::LimitIncluded, Op::Enqueue(batch)) => {
-            let bytes =
-                batch.items().map(|(_, value)| value.len()).max().filter(|n| *n == MAX_VALUE_BYTES)?;
-            let key = String::new();
-            Err(TooLarge::Value { key, bytes, limit: MAX_VALUE_BYTES }.into())
+            let longest = batch.items().map(|(_, value)| value.len()).max();
+            let Some(bytes @ MAX_VALUE_BYTES) = longest else { return Ok(None) };
+            return Err(TooLarge::Value { key: String::new(), bytes, limit: MAX_VALUE_BYTES }.into());
         }
         (Planted::LimitBeyond, Op::Enqueue(batch)) => {
-            let (name, value) = batch.items().find(|(_, value)| value.len() == MAX_VALUE_BYTES + 1)?;
-            let at = match queue.enqueue(tx, workload.id(env, name), b"").await {
-                Ok(at) => at,
-                Err(e) => return Some(Err(e)),
-            };
+            let beyond = batch.items().find(|(_, value)| value.len() == MAX_VALUE_BYTES + 1);
+            let Some((name, value)) = beyond else { return Ok(None) };
+            let at = queue.enqueue(tx, workload.id(env, name), b"").await?;
             if workload.order == Order::Index {
-                let rows = RangeOption::from(queue.subspace().range()).reversed().limit(1);
-                match tx.get_range_all(rows, Snapshot).await {
-                    Ok(last) => last.iter().for_each(|row| tx.set(&row.key, &value)),
-                    Err(e) => return Some(Err(e.into())),
-                }
+                tx.set(&key_below(queue.subspace(), &at), &value);
             }
-            Ok(Answer::Enqueued(vec![spot(&at)]))
+            Answer::Enqueued(vec![spot(&at)])
         }
         (Planted::LengthEnds, Op::Look(Look::Len, snapshot)) => {
-            let length = queue.len(tx, isolation(*snapshot)).await;
-            length.map(|length| Answer::Len(length.min(24)))
+            Answer::Len(queue.len(tx, isolation(*snapshot)).await?.min(24))
         }
         (Planted::LastOfBatch, Op::Enqueue(batch)) if batch.items > 6 => {
             let mut spots = Vec::new();
             for (name, value) in batch.items() {
                 let is_last = usize::from(batch.items) == spots.len() + 1;
-                match spots.last() {
-                    Some(last) if is_last => spots.push(match last {
-                        Spot::Index(index) => Spot::Index(index + 1),
-                        other => *other,
-                    }),
-                    _ => match queue.enqueue(tx, workload.id(env, name), &value).await {
-                        Ok(at) => spots.push(spot(&at)),
-                        Err(e) => return Some(Err(e)),
-                    },
-                }
-            }
-            Ok(Answer::Enqueued(spots))
-        }
-        (Planted::SnapshotDequeue, Op::Dequeue) => take(tx, workload, Snapshot).await,
-        (Planted::ItemAlone, Op::Dequeue) => {
-            let rows = first(tx, workload, Snapshot).await;
-            rows.map(|found| {
-                found.iter().for_each(|(key, _)| {
-                    // The key is a key of the queue, so it is not refused.
-                    let _ = tx.add_conflict_range(key, &key_after(key), ConflictRangeType::Read);
-                    tx.clear(key);
+                spots.push(match spots.last() {
+                    Some(Spot::Index(index)) if is_last => Spot::Index(index + 1),
+                    Some(last) if is_last => *last,
+                    _ => spot(&queue.enqueue(tx, workload.id(env, name), &value).await?),
                 });
-                Answer::First(found.map(|(_, item)| told(&item)))
-            })
+            }
+            Answer::Enqueued(spots)
         }
-        (Planted::EmptyIsNothing, Op::Dequeue) => queue
-            .dequeue(tx)
-            .await
-            .map(|item| Answer::First(item.as_ref().filter(|item| !item.value.is_empty()).map(told))),
-        (Planted::FirstBatch, Op::Look(Look::Len, snapshot)) => {
-            let isolation = isolation(*snapshot);
-            let range: RangeOption = queue.subspace().range().into();
-            let batch = tx.get_range(&range, 1, isolation).await;
-            batch.map(|batch| Answer::Len(batch.rows.len())).map_err(|_| Error::OwnItemsUnreadable)
+        (Planted::SnapshotDequeue, Op::Dequeue)
+        | (Planted::PeekAtSnapshot, Op::Look(Look::First | Look::IsEmpty, _)) => {
+            workload.right(&weakened(tx.clone(), everything()), env, op).await?
         }
-        (Planted::PeekAtSnapshot, Op::Look(look @ (Look::First | Look::IsEmpty), false)) => {
-            workload.right(tx, env, &Op::Look(*look, true)).await
+        (Planted::ItemAlone, Op::Dequeue) => {
+            let first = queue.peek(tx, Snapshot).await?;
+            if let Some(first) = &first {
+                let key = key_below(queue.subspace(), &first.position);
+                tx.add_conflict_key(&key, ConflictRangeType::Read)?;
+                tx.clear(&key);
+            }
+            Answer::First(first.as_ref().map(told))
+        }
+        (Planted::EmptyIsNothing, Op::Dequeue) => {
+            let item = queue.dequeue(tx).await?;
+            Answer::First(item.as_ref().filter(|item| !item.value.is_empty()).map(told))
+        }
+        (Planted::FirstBatch, Op::Look(Look::Len, _)) => {
+            workload.right(&flawed(tx, Flaw::FirstBatch, everything()), env, op).await?
         }
         (Planted::WideRange, Op::Look(Look::Len, snapshot)) => {
-            let isolation = isolation(*snapshot);
             let (begin, mut end) = queue.subspace().range();
             end.push(0xff);
-            let rows = tx.get_range_all(RangeOption::from((begin, end)), isolation).await;
-            rows.map(|rows| Answer::Len(rows.len())).map_err(|_| Error::OwnItemsUnreadable)
+            let rows = tx.get_range_all(RangeOption::from((begin, end)), isolation(*snapshot)).await;
+            Answer::Len(rows.map_err(|_| Error::OwnItemsUnreadable)?.len())
         }
-        _ => return None,
-    })
+        _ => return Ok(None),
+    }))
 }
 
 /// Enqueues, with a bug in how the key is made.
@@ -215,26 +197,6 @@ async fn enqueue<T: Transaction>(
         });
     }
     Ok(Answer::Enqueued(spots))
-}
-
-/// The first item, with its key.
-async fn first<T: Transaction>(
-    tx: &T,
-    workload: &Queue,
-    isolation: Isolation,
-) -> Result<Option<(Bytes, Item)>, Error> {
-    let queue = workload.queue();
-    let Some(item) = queue.peek(tx, isolation).await? else { return Ok(None) };
-    let range = RangeOption::from(queue.subspace().range()).limit(1);
-    let row = tx.get_range_all(range, isolation).await?.pop();
-    Ok(row.map(|row| (row.key, item)))
-}
-
-/// Removes the first item, however it was read.
-async fn take<T: Transaction>(tx: &T, workload: &Queue, isolation: Isolation) -> Result<Answer, Error> {
-    let found = first(tx, workload, isolation).await?;
-    found.iter().for_each(|(key, _)| tx.clear(key));
-    Ok(Answer::First(found.map(|(_, item)| told(&item))))
 }
 
 /// The id that the model expects, of an item that the bug may have stored elsewhere.
@@ -316,34 +278,26 @@ pub async fn apply_planted<D: Database>(
             Some(ran(dequeue_recorded(planted, workload, db, &record, ops).await))
         }
         Planted::TwoTransactions if *ops == [Op::Dequeue] => {
-            let run = db.run(|tx, _| async move { first(&tx, workload, Serializable).await });
-            let found = &match run.await {
-                Ok(found) => found,
-                Err(e) => return Some(specimen::refused(&e.error)),
+            let look = |tx| async move { workload.queue().peek(&tx, Serializable).await };
+            let act = |tx: D::Transaction, seen: Option<Item>| async move {
+                if let Some(item) = &seen {
+                    tx.clear(&key_below(workload.queue().subspace(), &item.position));
+                }
+                Ok(vec![Answer::First(seen.as_ref().map(told))])
             };
-            let applied = session.apply(|tx| async move {
-                found.iter().for_each(|(key, _)| tx.clear(key));
-                let item = found.as_ref().map(|(_, item)| told(item));
-                Ok::<_, Error>(Recorded(vec![Answer::First(item)]))
-            });
-            Some(specimen::told(applied.await))
+            Some(seen_before(session, look, act).await)
         }
         Planted::LookApart => {
             let [before @ .., look @ Op::Look(..)] = ops else { return None };
             if before.is_empty() {
                 return None;
             }
-            let run = db.run(|tx, _| async move { workload.right(&tx, env, look).await });
-            let seen = &match run.await {
-                Ok(seen) => seen,
-                Err(e) => return Some(specimen::refused(&e.error)),
+            let look = |tx| async move { workload.right(&tx, env, look).await };
+            let act = |tx, seen| async move {
+                let answers = in_order(before, |op| workload.right(&tx, env, op)).await?;
+                Ok([answers, vec![seen]].concat())
             };
-            let applied = session.apply(|tx| async move {
-                let mut answers = in_order(before, |op| workload.right(&tx, env, op)).await?;
-                answers.push(seen.clone());
-                Ok::<_, Error>(Recorded(answers))
-            });
-            Some(specimen::told(applied.await))
+            Some(seen_before(session, look, act).await)
         }
         _ => None,
     }

@@ -7,18 +7,20 @@ use super::{
     operations::student,
 };
 use crate::shared::in_order;
+use bytes::Bytes;
 use parking_lot::Mutex;
 use shaketable::{
     specimen::{self, INTERLEAVED, Recorded, Specimen, ran, told},
+    weakened::{Flaw, everything, flawed, only, weakened},
     workload::Outcome,
 };
 use shaketable_layers::scheduling::{
-    Change, Error, MAX_CLASSES, Refusal,
-    keys::{check_name, pack_seats, unpack_seats},
+    Change, Error, Page, Refusal,
+    keys::{check_name, pack_seats},
 };
 use shaketable_tx::{
     Database, Env,
-    Isolation::{self, Serializable, Snapshot},
+    Isolation::Serializable,
     KeyValue, RangeOption, RetryError, Transaction, TransactionOption,
     once::{self, Session},
     strinc,
@@ -57,8 +59,8 @@ pub async fn perform<T: Transaction>(
     tx: &T,
     op: &Op,
 ) -> Result<Answer, Error> {
-    let (scheduling, kept) = (scheduling(), Mutex::new(None));
-    let (keys, wrong) = (scheduling.keys(), Wrong { planted, kept: &kept });
+    let scheduling = scheduling();
+    let keys = scheduling.keys();
     Ok(match (planted, op) {
         (Planted::AddClassAsPrinted, Op::AddClass(class, seats)) => {
             let class = signup.class(*class);
@@ -67,13 +69,10 @@ pub async fn perform<T: Transaction>(
             Answer::Change(Change::Made)
         }
         (Planted::InitAsPrinted, Op::Init) => {
-            clear(tx, keys.courses());
-            clear(tx, keys.attendances());
-            let classes = signup.initial();
-            for class in &classes {
-                tx.set(&keys.course(class), &pack_seats(signup.seats()));
+            for all in [keys.courses(), keys.attendances()] {
+                tx.clear_range(&all.begin.key, &all.end.key);
             }
-            Answer::Added(classes.len())
+            signup.call(tx, op).await?
         }
         (Planted::InitRefills, Op::Init) => {
             let mut added = 0;
@@ -85,33 +84,36 @@ pub async fn perform<T: Transaction>(
             }
             Answer::Added(added)
         }
-        (Planted::FirstBatch, Op::Available(None, usize::MAX)) => {
-            let rows = tx.get_range(&keys.courses(), 1, Serializable).await?.rows;
-            available(&rows, usize::MAX, false)?
+        (Planted::FirstBatch, Op::Available(..) | Op::Signup(..) | Op::Drop(..) | Op::Switch(..)) => {
+            signup.call(&flawed(tx, Flaw::FirstBatch, everything()), op).await?
+        }
+        (Planted::SnapshotReads, Op::Signup(..) | Op::Drop(..) | Op::Switch(..)) => {
+            signup.call(&weakened(tx.clone(), everything()), op).await?
+        }
+        (Planted::SixthAtSnapshot, Op::Signup(s, _) | Op::Switch(s, ..)) => {
+            let counted = only(keys.attendances_of(&student(*s)).begin.key);
+            signup.call(&weakened(tx.clone(), [counted]), op).await?
         }
         (Planted::PageSkips, Op::Available(Some(after), most)) => {
-            let mut range = keys.courses().limit((*most).max(1));
-            let bare = keys.course(&signup.class(*after));
-            range.begin.key = strinc(&bare[..bare.len() - 1]).unwrap_or_default();
-            available(&tx.get_range_all(range, Serializable).await?, *most, false)?
+            let behind = signup.class(*after) + "\u{10ffff}";
+            let Page { classes, next } = scheduling.available_classes(tx, Some(&behind), *most).await?;
+            page(&classes, next.as_ref())
         }
         (Planted::FullIsListed, Op::Available(None, most)) => {
-            let range = keys.courses().limit((*most).max(1));
-            available(&tx.get_range_all(range, Serializable).await?, *most, true)?
+            let rows = tx.get_range_all(keys.courses().limit((*most).max(1)), Serializable).await?;
+            let classes = rows.iter().map(|row| keys.class_of_course(&row.key));
+            let classes = classes.collect::<Result<Vec<_>, _>>()?;
+            page(&classes, classes.last().filter(|_| classes.len() == (*most).max(1)))
         }
         (Planted::SeatFirst, Op::Signup(s, class)) => {
-            let (student, class) = (student(*s), signup.class(*class));
-            match scheduling.signup(tx, &student, &class).await {
-                Err(Error::Refused(refusal)) => {
-                    tx.set(&keys.attendance(&student, &class), b"");
-                    return Err(refusal.into());
-                }
-                signed => Answer::Change(signed?),
+            let signed = signup.call(tx, op).await;
+            if let Err(Error::Refused(_)) = signed {
+                tx.set(&keys.attendance(&student(*s), &signup.class(*class)), b"");
             }
+            signed?
         }
         (Planted::SeatsCutOff, Op::AddClass(class, seats)) => {
-            let added = scheduling.add_class(tx, &signup.class(*class), *seats & 0xffff).await?;
-            Answer::Change(added)
+            signup.call(tx, &Op::AddClass(*class, *seats & 0xffff)).await?
         }
         (Planted::BareStudent, Op::ClassesOf(s)) => {
             let whole = keys.attendances_of(&student(*s)).begin.key;
@@ -122,17 +124,34 @@ pub async fn perform<T: Transaction>(
             let class = |row: &KeyValue| Ok(specimen::Content::from(&keys.student_and_class(&row.key)?.1));
             Answer::Classes(rows.iter().map(class).collect::<Result<_, Error>>()?)
         }
-        (
-            Planted::SnapshotReads
-            | Planted::SixthAtSnapshot
-            | Planted::FirstBatch
-            | Planted::SwitchAsPrinted
-            | Planted::SwitchKeepsHalf
-            | Planted::RefusedSwitchDrops,
-            Op::Signup(..) | Op::Drop(..) | Op::Switch(..),
-        ) => wrong.call(signup, tx, op).await?,
+        (Planted::SwitchAsPrinted, Op::Switch(s, old, new)) => match signup.call(tx, op).await {
+            Err(Error::Refused(refusal)) if is_odd(&refusal) => {
+                signup.call(tx, &Op::Drop(*s, *old)).await?;
+                signup.call(tx, &Op::Signup(*s, *new)).await?;
+                Answer::Switched
+            }
+            switched => switched?,
+        },
+        (Planted::SwitchKeepsHalf | Planted::RefusedSwitchDrops, Op::Switch(s, old, _)) => {
+            let switched = signup.call(tx, op).await;
+            match &switched {
+                Err(Error::Refused(refusal)) if !is_odd(refusal) => {
+                    signup.call(tx, &Op::Drop(*s, *old)).await?;
+                }
+                _ => return switched,
+            }
+            if planted == Planted::RefusedSwitchDrops {
+                return switched;
+            }
+            Answer::Switched
+        }
         _ => signup.call(tx, op).await?,
     })
+}
+
+/// Whether a switch is refused for a reason that the tutorial does not check.
+fn is_odd(refusal: &Refusal) -> bool {
+    matches!(refusal, Refusal::SameClass | Refusal::NotTakingOld | Refusal::AlreadyTakingNew)
 }
 
 /// Performs the calls of one transaction with the bug, if the bug affects more than one transaction.
@@ -190,11 +209,17 @@ pub async fn apply_planted<D: Database>(
             session.apply(|tx| async move { beside(signup, db, tx, env, ops).await.map(Recorded) }).await,
         ),
         Planted::SeatsKept => {
-            let [op @ (Op::Signup(..) | Op::Drop(..))] = ops else { return None };
-            let kept = Mutex::new(None);
-            let wrong = &Wrong { planted, kept: &kept };
+            let [op @ (Op::Signup(_, class) | Op::Drop(_, class))] = ops else { return None };
+            let (kept, course) = (&Mutex::new(None), &scheduling().keys().course(&signup.class(*class)));
             let done = session.apply(|tx| async move {
-                wrong.call(signup, &tx, op).await.map(|answer| Recorded(vec![answer]))
+                let known: Option<Option<Bytes>> = kept.lock().clone();
+                let seats = match known {
+                    Some(seats) => seats,
+                    None => tx.get(course, Serializable).await?,
+                };
+                *kept.lock() = Some(seats.clone());
+                seats.iter().for_each(|seats| tx.set(course, seats));
+                signup.call(&tx, op).await.map(|answer| Recorded(vec![answer]))
             });
             told(done.await)
         }
@@ -231,8 +256,7 @@ fn nested<'a, D: Database>(
     ops: &'a [Op],
 ) -> impl Future<Output = Result<Vec<Answer>, Error>> + Send + 'a {
     async move {
-        let (scheduling, kept) = (&scheduling(), Mutex::new(None));
-        let wrong = Wrong { planted: Planted::NestedDatabase, kept: &kept };
+        let scheduling = &scheduling();
         let mut answers = Vec::with_capacity(ops.len());
         for op in ops {
             let Op::Switch(s, old, new) = op else {
@@ -240,7 +264,13 @@ fn nested<'a, D: Database>(
                 continue;
             };
             let (s, old, new) = (&student(*s), &signup.class(*old), &signup.class(*new));
-            wrong.refuse_odd(&tx, s, old, new).await?;
+            let taken = scheduling.classes_of(&tx, s).await?;
+            match () {
+                () if old == new => return Err(Refusal::SameClass.into()),
+                () if !taken.contains(old) => return Err(Refusal::NotTakingOld.into()),
+                () if taken.contains(new) => return Err(Refusal::AlreadyTakingNew.into()),
+                () => {}
+            }
             let dropped = db.run(|tx, _| async move { scheduling.drop(&tx, s, old).await });
             dropped.await.map_err(|e| e.error)?;
             scheduling.signup(&tx, s, new).await?;
@@ -275,151 +305,7 @@ fn beside<'a, D: Database>(
     }
 }
 
-/// A page of these classes.
-fn available(rows: &[KeyValue], most: usize, full: bool) -> Result<Answer, Error> {
-    let scheduling = scheduling();
-    let mut classes = Vec::new();
-    for row in rows {
-        if full || unpack_seats(&row.key, &row.value)? > 0 {
-            classes.push(scheduling.keys().class_of_course(&row.key)?);
-        }
-    }
-    let last = rows.last().filter(|_| rows.len() == most.max(1));
-    let next = last.map(|row| scheduling.keys().class_of_course(&row.key)).transpose()?;
-    Ok(page(&classes, next.as_ref()))
-}
-
-fn clear<T: Transaction>(tx: &T, range: RangeOption) {
-    tx.clear_range(&range.begin.key, &range.end.key);
-}
-
 /// Converts FoundationDB's errors, so that the retry loop recognizes them.
 fn lift(error: once::Error) -> Error {
     error.fdb().map_or(Error::Once(error), Error::Fdb)
-}
-
-/// The functions that run inside a transaction, with one bug.
-struct Wrong<'a> {
-    planted: Planted,
-    /// Survives the attempts of one operation.
-    kept: &'a Mutex<Option<Option<u32>>>,
-}
-
-impl Wrong<'_> {
-    async fn call<T: Transaction>(&self, signup: &Signups, tx: &T, op: &Op) -> Result<Answer, Error> {
-        Ok(match op {
-            Op::Signup(s, class) => {
-                Answer::Change(self.signup(tx, &student(*s), &signup.class(*class)).await?)
-            }
-            Op::Drop(s, class) => Answer::Change(self.drop(tx, &student(*s), &signup.class(*class)).await?),
-            Op::Switch(s, old, new) => {
-                self.switch(tx, &student(*s), &signup.class(*old), &signup.class(*new)).await?;
-                Answer::Switched
-            }
-            op => signup.call(tx, op).await?,
-        })
-    }
-
-    fn reading(&self) -> Isolation {
-        if self.planted == Planted::SnapshotReads { Snapshot } else { Serializable }
-    }
-
-    async fn seats_left<T: Transaction>(&self, tx: &T, class: &str) -> Result<Option<u32>, Error> {
-        if self.planted == Planted::SeatsKept
-            && let Some(kept) = *self.kept.lock()
-        {
-            return Ok(kept);
-        }
-        let key = scheduling().keys().course(class);
-        let value = tx.get(&key, self.reading()).await?;
-        let seats = value.map(|v| unpack_seats(&key, &v)).transpose()?;
-        if self.planted == Planted::SeatsKept {
-            *self.kept.lock() = Some(seats);
-        }
-        Ok(seats)
-    }
-
-    async fn count<T: Transaction>(&self, tx: &T, student: &str) -> Result<usize, Error> {
-        let range = scheduling().keys().attendances_of(student);
-        Ok(match self.planted {
-            Planted::FirstBatch => tx.get_range(&range, 1, Serializable).await?.rows.len(),
-            Planted::SixthAtSnapshot => tx.get_range_all(range, Snapshot).await?.len(),
-            _ => tx.get_range_all(range, self.reading()).await?.len(),
-        })
-    }
-
-    async fn signup<T: Transaction>(&self, tx: &T, student: &str, class: &str) -> Result<Change, Error> {
-        let scheduling = scheduling();
-        let keys = scheduling.keys();
-        check_name(student)?;
-        check_name(class)?;
-        let attendance = keys.attendance(student, class);
-        if tx.get(&attendance, self.reading()).await?.is_some() {
-            return Ok(Change::Unneeded);
-        }
-        let left = self.seats_left(tx, class).await?.ok_or(Refusal::UnknownClass)?;
-        let left = left.checked_sub(1).ok_or(Refusal::NoRemainingSeats)?;
-        if self.count(tx, student).await? >= MAX_CLASSES {
-            return Err(Refusal::TooManyClasses.into());
-        }
-        tx.set(&keys.course(class), &pack_seats(left));
-        tx.set(&attendance, b"");
-        Ok(Change::Made)
-    }
-
-    async fn drop<T: Transaction>(&self, tx: &T, student: &str, class: &str) -> Result<Change, Error> {
-        let scheduling = scheduling();
-        let keys = scheduling.keys();
-        let attendance = keys.attendance(student, class);
-        if tx.get(&attendance, self.reading()).await?.is_none() {
-            return Ok(Change::Unneeded);
-        }
-        let seats = self.seats_left(tx, class).await?.ok_or(Refusal::UnknownClass)?;
-        tx.set(&keys.course(class), &pack_seats(seats.saturating_add(1)));
-        tx.clear(&attendance);
-        Ok(Change::Made)
-    }
-
-    async fn switch<T: Transaction>(&self, tx: &T, student: &str, old: &str, new: &str) -> Result<(), Error> {
-        if self.planted != Planted::SwitchAsPrinted {
-            self.refuse_odd(tx, student, old, new).await?;
-        }
-        if self.planted == Planted::RefusedSwitchDrops {
-            scheduling().drop(tx, student, old).await?;
-            scheduling().signup(tx, student, new).await?;
-            return Ok(());
-        }
-        self.drop(tx, student, old).await?;
-        match self.signup(tx, student, new).await {
-            Err(Error::Refused(_)) if self.planted == Planted::SwitchKeepsHalf => Ok(()),
-            Err(Error::Refused(refusal)) => {
-                // The seat that was given up is free in this transaction.
-                self.signup(tx, student, old).await?;
-                Err(refusal.into())
-            }
-            signed => signed.map(drop),
-        }
-    }
-
-    /// Performs the refusals that the tutorial's switch lacks.
-    async fn refuse_odd<T: Transaction>(
-        &self,
-        tx: &T,
-        student: &str,
-        old: &str,
-        new: &str,
-    ) -> Result<(), Error> {
-        let scheduling = scheduling();
-        let keys = scheduling.keys();
-        if old == new {
-            return Err(Refusal::SameClass.into());
-        }
-        if tx.get(&keys.attendance(student, old), self.reading()).await?.is_none() {
-            return Err(Refusal::NotTakingOld.into());
-        }
-        if tx.get(&keys.attendance(student, new), self.reading()).await?.is_some() {
-            return Err(Refusal::AlreadyTakingNew.into());
-        }
-        Ok(())
-    }
 }

@@ -6,12 +6,19 @@ use super::{
     operations::patience,
     staged,
 };
+use crate::shared::key_below;
 use bytes::{Bytes, BytesMut};
 use foundationdb_tuple::{Bytes as TupleBytes, Subspace};
 use futures::future::{Either, select};
-use shaketable::{isolation, sessions::known, specimen::INTERLEAVED, workload::Outcome};
+use shaketable::{
+    isolation,
+    sessions::known,
+    specimen::INTERLEAVED,
+    weakened::{Flaw, flawed},
+    workload::Outcome,
+};
 use shaketable_layers::{
-    queue::{Item, ItemId, Position},
+    queue::{Item, ItemId},
     staged_queue::{Error, MAX_VALUE_BYTES, Request, RequestState, Row, Taken},
 };
 use shaketable_tx::{
@@ -95,29 +102,16 @@ pub async fn apply<D: Database>(
             };
             workload.patiently(&db, end).await
         }
-        Planted::ResumesNothing => {
-            let asked = staged().start_dequeue(session).await;
-            let end = async {
-                match known(session, asked).await {
-                    Ok(Some(RequestState::Given(item))) => taken(item),
-                    Ok(Some(RequestState::Waiting(request))) => wait(session, request).await,
-                    Ok(Some(RequestState::Gone) | None) => register_and_wait(planted, session).await,
-                    Err(e) => refused(e),
-                }
-            };
-            workload.patiently(&db, end).await
-        }
         Planted::AsksAgain => workload.patiently(&db, ask_again(session)).await,
         Planted::Overtakes => {
+            let (ticket, waiting) = (ItemId::draw(db.env()), &staged().subspace().subspace(&1).range());
             let took = session.apply(|tx| async move {
-                let first = rows(&tx, &items(), 1, Serializable).await?.pop();
-                first.iter().for_each(|row| tx.clear(&row.key));
-                first.map(|row| item(&row)).transpose()
+                staged().take(&flawed(&tx, Flaw::Unread, [waiting.clone()]), ticket).await
             });
             let took = took.await;
             let end = async {
                 match known(session, took).await {
-                    Ok(Some(item)) => taken(item),
+                    Ok(Some(Taken::Now(item))) => taken(item),
                     _ => register_and_wait(planted, session).await,
                 }
             };
@@ -128,7 +122,8 @@ pub async fn apply<D: Database>(
         | Planted::ConflictsTooLate
         | Planted::EmptyAtSnapshot
         | Planted::PageForEnd
-        | Planted::ServesLastFirst => {
+        | Planted::ServesLastFirst
+        | Planted::ResumesNothing => {
             let asked = staged().start_dequeue(session).await;
             let end = async {
                 match known(session, asked).await {
@@ -186,7 +181,7 @@ pub async fn reclaim<D: Database>(
                     if let Row::Parked(_, Some(item)) = staged().row(row)? {
                         match planted {
                             Planted::ComesBackLast => drop(staged().enqueue(&tx, id, &item.value).await?),
-                            _ => tx.set(&place(&item.position), &item.value),
+                            _ => tx.set(&key_below(&items(), &item.position), &item.value),
                         }
                     }
                     tx.clear(&row.key);
@@ -206,14 +201,6 @@ fn items() -> Subspace {
 
 fn parked() -> Subspace {
     staged().subspace().subspace(&2)
-}
-
-/// The key of an item.
-fn place(position: &Position) -> Vec<u8> {
-    let mut key = BytesMut::from(items().bytes());
-    // A position is encoded as its key below the subspace, and its stamp is complete.
-    let _ = position.encode(&mut key);
-    key.to_vec()
 }
 
 async fn rows<T: Transaction>(

@@ -190,15 +190,52 @@ fn planned<T: Transaction>(
     planted: Planted,
     store: &RecordStore<T>,
     query: &RecordQuery,
-    step: Plan,
+    mut step: Plan,
 ) -> Plan {
+    let nothing = QueryComponent::Or(Vec::new());
+    match (planted, &mut step) {
+        (Planted::BranchLost, Plan::Union { children, .. }) => drop(children.pop()),
+        (Planted::BranchLost, Plan::Either { branches }) => drop(branches.pop()),
+        (Planted::EitherTwice, Plan::Either { branches }) => {
+            branches.iter_mut().for_each(|(condition, _)| condition.clone_from(&nothing));
+        }
+        (Planted::ValueLost, Plan::InJoin { values, .. }) => drop(values.pop()),
+        (Planted::FirstConjunct, Plan::Filter { condition: QueryComponent::And(parts), .. }) => {
+            parts.truncate(1);
+        }
+        (Planted::LastConjunct, Plan::Filter { condition: QueryComponent::And(parts), .. })
+            if parts.len() > 1 =>
+        {
+            parts.pop();
+        }
+        (Planted::TypesCut, Plan::Types { types, .. }) => types.truncate(1),
+        (Planted::ColumnLost, Plan::Index { bounds, .. })
+            if bounds.equal.len() > 1 && bounds.range.is_none() =>
+        {
+            bounds.equal.pop();
+        }
+        (Planted::Unreversed, Plan::Union { reverse, .. }) => *reverse = false,
+        (Planted::Unreversed, Plan::InJoin { values, .. }) if query.reverse => values.reverse(),
+        (
+            Planted::BoundsIncluded
+            | Planted::NullsInRange
+            | Planted::TypeCode
+            | Planted::UpperLost
+            | Planted::LowerLost
+            | Planted::PrefixEnds
+            | Planted::RankFromOne,
+            Plan::Index { bounds, .. },
+        ) => change_bounds(planted, bounds),
+        (Planted::CoveredShifted, Plan::Partial { columns, .. }) => shift(columns),
+        _ => {}
+    }
     match (planted, step) {
-        (Planted::FilterLost, Plan::Filter { inner, .. }) => *inner,
-        (Planted::DuplicatesKept, Plan::Distinct(inner)) => *inner,
+        (Planted::FilterLost, Plan::Filter { inner, .. })
+        | (Planted::DuplicatesKept, Plan::Distinct(inner))
+        | (Planted::OtherTypes, Plan::Types { inner, .. }) => *inner,
         (Planted::OneRank, Plan::Distinct(inner)) if matches!(*inner, Plan::Index { by_rank: true, .. }) => {
             *inner
         }
-        (Planted::OtherTypes, Plan::Types { inner, .. }) => *inner,
         (Planted::EmptyLeftOut, Plan::Records { bounds, reverse })
             if bounds.is_all() && query.record_types == ["Item"] && query.sort.is_none() =>
         {
@@ -213,113 +250,47 @@ fn planned<T: Transaction>(
             }
         }
         (Planted::UnionInTurn, Plan::Union { children, .. }) => {
-            let nothing = QueryComponent::Or(Vec::new());
             Plan::Either { branches: children.into_iter().map(|child| (nothing.clone(), child)).collect() }
-        }
-        (Planted::BranchLost, Plan::Union { mut children, order, reverse }) => {
-            children.pop();
-            Plan::Union { children, order, reverse }
-        }
-        (Planted::BranchLost, Plan::Either { mut branches }) => {
-            branches.pop();
-            Plan::Either { branches }
-        }
-        (Planted::EitherTwice, Plan::Either { branches }) => {
-            let nothing = QueryComponent::Or(Vec::new());
-            Plan::Either { branches: branches.into_iter().map(|(_, plan)| (nothing.clone(), plan)).collect() }
-        }
-        (Planted::ValueLost, Plan::InJoin { column, mut values, inner }) => {
-            values.pop();
-            Plan::InJoin { column, values, inner }
-        }
-        (
-            Planted::FirstConjunct | Planted::LastConjunct,
-            Plan::Filter { condition: QueryComponent::And(mut parts), inner },
-        ) if parts.len() > 1 => {
-            let kept = if planted == Planted::FirstConjunct { 1 } else { parts.len() - 1 };
-            parts.truncate(kept);
-            Plan::Filter { condition: QueryComponent::And(parts), inner }
-        }
-        (Planted::TypesCut, Plan::Types { mut types, inner }) => {
-            types.truncate(1);
-            Plan::Types { types, inner }
         }
         (Planted::IntersectionAny, Plan::Intersection { children, order, reverse }) => {
             Plan::Union { children, order, reverse }
         }
-        (Planted::ColumnLost, Plan::Index { index, by_rank, mut bounds, skip, reverse })
-            if bounds.equal.len() > 1 && bounds.range.is_none() =>
-        {
-            bounds.equal.pop();
-            Plan::Index { index, by_rank, bounds, skip, reverse }
-        }
         (Planted::IntersectionOfOne, Plan::Intersection { mut children, .. }) => children.swap_remove(0),
-        (Planted::Unreversed, Plan::Union { children, order, .. }) => {
-            Plan::Union { children, order, reverse: false }
-        }
-        (Planted::Unreversed, Plan::InJoin { column, mut values, inner }) if query.reverse => {
-            values.reverse();
-            Plan::InJoin { column, values, inner }
-        }
-        (
-            Planted::BoundsIncluded
-            | Planted::NullsInRange
-            | Planted::TypeCode
-            | Planted::UpperLost
-            | Planted::LowerLost
-            | Planted::PrefixEnds
-            | Planted::RankFromOne,
-            Plan::Index { index, by_rank, bounds, skip, reverse },
-        ) => Plan::Index { index, by_rank, bounds: bounded(planted, bounds), skip, reverse },
         (Planted::CoveredInPart, Plan::Load(inner)) => in_part(store, query, inner),
-        (Planted::CoveredShifted, Plan::Partial { record_type, columns, inner }) => {
-            let columns = shifted(columns);
-            Plan::Partial { record_type, columns, inner }
-        }
         (_, step) => step,
     }
 }
 
-fn bounded(planted: Planted, mut bounds: Bounds) -> Bounds {
-    if planted == Planted::TypeCode {
-        for (_, bound) in &mut bounds.equal {
-            if let Bound::To(Element::Float(number)) = bound {
-                *bound = Bound::To(Element::Double(f64::from(*number)));
+fn change_bounds(planted: Planted, bounds: &mut Bounds) {
+    match (planted, bounds.equal.last_mut()) {
+        (Planted::TypeCode, _) => {
+            for (_, bound) in &mut bounds.equal {
+                if let Bound::To(Element::Float(number)) = bound {
+                    *bound = Bound::To(Element::Double(f64::from(*number)));
+                }
             }
         }
-        return bounds;
-    }
-    if planted == Planted::RankFromOne
-        && bounds.of_ranks
-        && let Some((_, Bound::To(Element::Int(rank)))) = bounds.equal.last_mut()
-    {
-        *rank = rank.saturating_add(1);
-    }
-    let Some((_, range)) = &mut bounds.range else { return bounds };
-    if let (Planted::PrefixEnds, Some(Element::String(prefix))) = (planted, &range.prefix) {
-        range.low = Some((Element::String(prefix.clone()), true));
-        range.high = Some((Element::String(format!("{prefix}\u{ffff}").into()), true));
-        range.prefix = None;
-        return bounds;
-    }
-    let has_both = range.low.is_some() && range.high.is_some();
-    match planted {
-        Planted::UpperLost if has_both => range.high = None,
-        Planted::LowerLost if has_both => range.low = None,
-        _ => {}
-    }
-    match planted {
-        Planted::UpperLost | Planted::LowerLost | Planted::PrefixEnds | Planted::RankFromOne => {}
-        Planted::BoundsIncluded => {
-            range.low.iter_mut().for_each(|(_, inclusive)| *inclusive = true);
-            range.high.iter_mut().for_each(|(_, inclusive)| *inclusive = true);
-        }
-        _ if range.low.is_none() && range.high.is_some() && !bounds.of_ranks => {
-            range.low = Some((Element::Nil, true));
+        (Planted::RankFromOne, Some((_, Bound::To(Element::Int(rank))))) if bounds.of_ranks => {
+            *rank = rank.saturating_add(1);
         }
         _ => {}
     }
-    bounds
+    let Some((_, range)) = &mut bounds.range else { return };
+    match (planted, &range.prefix, range.low.is_some(), range.high.is_some()) {
+        (Planted::PrefixEnds, Some(Element::String(prefix)), ..) => {
+            range.low = Some((Element::String(prefix.clone()), true));
+            range.high = Some((Element::String(format!("{prefix}\u{ffff}").into()), true));
+            range.prefix = None;
+        }
+        (Planted::UpperLost, _, true, true) => range.high = None,
+        (Planted::LowerLost, _, true, true) => range.low = None,
+        (Planted::BoundsIncluded, ..) => {
+            let ends = range.low.iter_mut().chain(&mut range.high);
+            ends.for_each(|(_, inclusive)| *inclusive = true);
+        }
+        (Planted::NullsInRange, _, false, true) if !bounds.of_ranks => range.low = Some((Element::Nil, true)),
+        _ => {}
+    }
 }
 
 /// The records made of the entries, if some columns are required, whichever the entries have.
@@ -346,8 +317,8 @@ fn in_part<T: Transaction>(store: &RecordStore<T>, query: &RecordQuery, inner: B
     Plan::Partial { record_type: record_type.clone(), columns: columns.map(plain).collect(), inner }
 }
 
-/// The columns, of which two fields of numbers or of strings are exchanged.
-fn shifted(mut columns: Vec<Option<KeyExpression>>) -> Vec<Option<KeyExpression>> {
+/// Exchanges two of the columns that are fields of numbers.
+fn shift(columns: &mut [Option<KeyExpression>]) {
     let numbers = ["id", "num", "big"];
     let is_number = |column: &Option<KeyExpression>| matches!(column, Some(KeyExpression::Field(field)) if numbers.contains(&&*field.name));
     let first = columns.iter().position(is_number);
@@ -355,7 +326,6 @@ fn shifted(mut columns: Vec<Option<KeyExpression>>) -> Vec<Option<KeyExpression>
     if let (Some(first), Some(last)) = (first, last) {
         columns.swap(first, last);
     }
-    columns
 }
 
 /// A page that is read with the bug; `None` if it does not change this.

@@ -2,12 +2,15 @@
 //! wrongly.
 
 use super::{
-    Answer, Board, Op, Ranks, Schema,
+    Answer, Board, Op, Player, Ranks, Schema,
     client::{self, columns, of_ranks, right},
 };
-use crate::record_shared::columns::{Col, tuple};
+use crate::{
+    record_shared::columns::{Col, tuple},
+    shared::seen_before,
+};
 use shaketable::{
-    specimen::{self, INTERLEAVED, KEPT_VERSION, Recorded, UNRECORDED, UNWRITTEN},
+    specimen::{self, INTERLEAVED, KEPT_VERSION, UNRECORDED, UNWRITTEN},
     workload::Outcome,
 };
 use shaketable_record::{
@@ -224,9 +227,11 @@ pub(super) async fn apply<D: Database>(
     ops: &[Op],
 ) -> Option<Outcome<specimen::Answer<Answer>>> {
     match (planted, ops) {
-        (Planted::RaisedApart, [Op::Raise(id, by)]) => raised_apart(ranks, session, *id, *by).await,
+        (Planted::RaisedApart, [Op::Raise(id, by)]) => Some(raised_apart(ranks, session, *id, *by).await),
         (Planted::LookedApart, [first, rest @ ..]) if !first.writes() && rest.iter().any(Op::writes) => {
-            Some(looked_apart(ranks, session, first, rest).await)
+            let look = |tx| async move { done(ranks, tx, slice::from_ref(first)).await };
+            let act = |tx, looked| async move { Ok([looked, done(ranks, tx, rest).await?].concat()) };
+            Some(seen_before(session, look, act).await)
         }
         _ => None,
     }
@@ -237,44 +242,20 @@ async fn raised_apart<D: Database>(
     session: &mut Session<D>,
     id: i64,
     by: i64,
-) -> Option<Outcome<specimen::Answer<Answer>>> {
-    let db = session.database().clone();
-    let read = db.run(|tx, _| async move {
-        let context = RecordContext::within(tx);
-        let store = ranks.open_store(&context, None).await?;
-        client::load(&store, id).await
-    });
-    let player = match read.await {
-        Ok(Some(player)) => &player.raised(by),
-        Ok(None) => return None,
-        Err(e) => return Some(specimen::refused(&e.error)),
-    };
-    let run = session.apply(|tx| async move {
-        let context = RecordContext::within(tx);
-        let store = ranks.open_store(&context, None).await?;
-        client::save(&store, player).await?;
-        Ok::<_, Error>(Recorded(vec![Answer::Raised(player.score)]))
-    });
-    Some(specimen::told(run.await))
-}
-
-async fn looked_apart<D: Database>(
-    ranks: &Ranks,
-    session: &mut Session<D>,
-    first: &Op,
-    rest: &[Op],
 ) -> Outcome<specimen::Answer<Answer>> {
-    let db = session.database().clone();
-    let looked = db.run(|tx, _| async move { done(ranks, tx, slice::from_ref(first)).await });
-    let looked = &match looked.await {
-        Ok(looked) => looked,
-        Err(e) => return specimen::refused(&e.error),
+    let look = |tx| async move {
+        let context = RecordContext::within(tx);
+        client::load(&ranks.open_store(&context, None).await?, id).await
     };
-    let run = session.apply(|tx| async move {
-        let answers = done(ranks, tx, rest).await?;
-        Ok::<_, Error>(Recorded([&looked[..], &answers].concat()))
-    });
-    specimen::told(run.await)
+    let act = |tx, player: Option<Player>| async move {
+        let Some(player) = player.map(|player| player.raised(by)) else {
+            return Ok(vec![Answer::Raised(None)]);
+        };
+        let context = RecordContext::within(tx);
+        client::save(&ranks.open_store(&context, None).await?, &player).await?;
+        Ok(vec![Answer::Raised(player.score)])
+    };
+    seen_before(session, look, act).await
 }
 
 /// Does calls in a transaction.

@@ -177,11 +177,10 @@ impl Specimen for Directory {
         isolation: Isolation,
     ) -> Result<Answer, Error> {
         if let Some(planted) = self.planted
-            && let Some(answer) = planted::perform(planted, self, tx, env, op).await
+            && let Some(answer) = planted::perform(planted, self, tx, env, op).await?
         {
-            return answer;
+            return Ok(answer);
         }
-        let isolation = planted::isolation(self.planted, op, isolation);
         self.perform_right(tx, env, op, isolation).await
     }
 

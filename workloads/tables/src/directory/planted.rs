@@ -13,7 +13,7 @@ use shaketable_layers::directory::{
 };
 use shaketable_tx::{
     Env,
-    Isolation::{self, Serializable, Snapshot},
+    Isolation::{Serializable, Snapshot},
     MutationType, RangeOption, RetryError, Transaction, TransactionOption, strinc,
 };
 
@@ -44,14 +44,6 @@ shaketable::planted_bugs! {
     NamesEnd = "names-end", "the names below a directory are listed up to U+FFFF", "a range that ends at a constant";
 }
 
-/// The isolation at which a look is performed that was requested at `asked`.
-pub fn isolation(planted: Option<Planted>, op: &Op, asked: Isolation) -> Isolation {
-    match (planted, op) {
-        (Some(Planted::ListAtSnapshot), Op::List(_)) => Isolation::Snapshot,
-        _ => asked,
-    }
-}
-
 /// Performs a call that the bug changes; `None` for every other call.
 pub async fn perform<T: Transaction>(
     planted: Planted,
@@ -59,52 +51,50 @@ pub async fn perform<T: Transaction>(
     tx: &T,
     env: &Env,
     op: &Op,
-) -> Option<Result<Answer, Error>> {
+) -> Result<Option<Answer>, Error> {
     let all = workload.directories();
     if planted == Planted::VersionIgnored {
-        return version_ignored(workload, &all, (tx, env), op).await.transpose();
+        return version_ignored(workload, &all, (tx, env), op).await;
+    }
+    if let (Planted::ListAtSnapshot, Op::List(_)) = (planted, op) {
+        return workload.perform_right(tx, env, op, Snapshot).await.map(Some);
     }
     // A later version is handled correctly.
-    match tx.get(&all.nodes().version(), Serializable).await {
-        Ok(version) if version.as_ref().is_none_or(|version| *version == current()) => {}
-        Ok(_) => return None,
-        Err(e) => return Some(Err(e.into())),
+    let version = tx.get(&all.nodes().version(), Serializable).await?;
+    if version.is_some_and(|version| version != current()) {
+        return Ok(None);
     }
-    match op {
-        Op::Create(names, tag, Some(prefix), chance) if planted == Planted::ParentsFirst => {
-            let names = path(names);
-            let created = all.create_with_prefix(tx, &names, tag, prefix, *chance).await;
-            if let (Err(e), [above @ .., _]) = (&created, &names[..])
+    Ok(match op {
+        Op::Create(names, _, Some(_), chance) if planted == Planted::ParentsFirst => {
+            let created = workload.perform_right(tx, env, op, Serializable).await;
+            if let (Err(e), [above @ .., _]) = (&created, &path(names)[..])
                 && e.fdb().is_none()
                 && !above.is_empty()
                 && let Err(e) = all.create_or_open(tx, above, b"", *chance).await
                 && e.fdb().is_some()
             {
-                return Some(Err(e));
+                return Err(e);
             }
-            Some(created.map(|directory| opened(&directory)))
+            Some(created?)
         }
         Op::List(names) if planted == Planted::NamesEnd => {
-            let names = all.list(tx, &path(names), Serializable).await;
-            Some(names.map(|all| Answer::Names(all.into_iter().filter(|n| &n[..] < "a\u{ffff}").collect())))
+            let names = all.list(tx, &path(names), Serializable).await?;
+            Some(Answer::Names(names.into_iter().filter(|name| &name[..] < "a\u{ffff}").collect()))
         }
         Op::Create(names, tag, prefix, chance) => {
             let wish = Wish { tag, prefix: prefix.as_deref(), chance: *chance };
-            create(planted, &all, tx, &path(names), wish).await.transpose()
+            create(planted, &all, tx, &path(names), wish).await?
         }
         Op::CreateOrOpen(names, _, chance) if planted == Planted::TagIgnored => {
             let names = path(names);
-            match all.exists(tx, &names, Serializable).await {
-                Ok(true) if !names.is_empty() => {
-                    let any = all.create_or_open(tx, &names, b"", *chance).await;
-                    Some(any.map(|directory| opened(&directory)))
-                }
-                _ => None,
+            match !names.is_empty() && all.exists(tx, &names, Serializable).await? {
+                true => Some(opened(&all.create_or_open(tx, &names, b"", *chance).await?)),
+                false => None,
             }
         }
         Op::CreateOrOpen(names, tag, chance) => {
             let wish = Wish { tag, prefix: None, chance: *chance };
-            create(planted, &all, tx, &path(names), wish).await.transpose()
+            create(planted, &all, tx, &path(names), wish).await?
         }
         Op::Both([one, other], chances) if planted == Planted::ParallelCreate => {
             let wish = |i: usize| Wish { tag: b"", prefix: None, chance: chances[i] };
@@ -113,22 +103,19 @@ pub async fn perform<T: Transaction>(
                 create_or_open(planted, &all, tx, &one, wish(0)),
                 create_or_open(planted, &all, tx, &other, wish(1)),
             );
-            Some(first.and(second).map(|_| Answer::Done))
+            first.and(second)?;
+            Some(Answer::Done)
         }
         Op::Open(names, _) if planted == Planted::TagIgnored => {
-            Some(all.open(tx, &path(names), b"").await.map(|directory| opened(&directory)))
+            Some(opened(&all.open(tx, &path(names), b"").await?))
         }
-        Op::Rename(from, to) => rename(planted, &all, tx, &path(from), &path(to)).await.transpose(),
-        Op::Remove(names) => {
-            let removed = remove(planted, &all, tx, &path(names)).await.transpose();
-            removed.map(|removed| removed.map(|()| Answer::Done))
-        }
+        Op::Rename(from, to) => rename(planted, &all, tx, &path(from), &path(to)).await?,
+        Op::Remove(names) => remove(planted, &all, tx, &path(names)).await?.map(|()| Answer::Done),
         Op::RemoveIfExists(names) => {
-            let removed = remove(planted, &all, tx, &path(names)).await.transpose();
-            removed.map(|removed| removed.map(|()| Answer::Is(true)))
+            remove(planted, &all, tx, &path(names)).await?.map(|()| Answer::Is(true))
         }
         _ => None,
-    }
+    })
 }
 
 fn current() -> Vec<u8> {

@@ -150,13 +150,10 @@ impl Specimen for Document {
         op: &Op,
         isolation: Isolation,
     ) -> Result<Answer, Error> {
-        if let Some(planted) = self.planted
-            && let Some(answer) = planted::perform(planted, self, tx, env, op).await
-        {
-            return answer;
+        match self.planted {
+            Some(planted) => planted::perform(planted, self, tx, env, op, isolation).await,
+            None => self.perform_correctly(tx, env, op, isolation).await,
         }
-        let isolation = planted::isolation(self.planted, op, isolation);
-        self.perform_correctly(tx, env, op, isolation).await
     }
 
     async fn apply_planted<D: Database>(

@@ -2,12 +2,13 @@
 
 use super::{Answer, Document, Op, model::assemble, root};
 use crate::{
-    hierarchy::planted::{from_root, one_number},
+    hierarchy::planted::{from_root, members_end, one_number},
     models::json::{Item, Json, Shown, key, tuple},
 };
 use serde_json::{Map, Value};
 use shaketable::{
     specimen::{Answer as Answers, INTERLEAVED, UNRECORDED, ran},
+    weakened::{everything, weakened},
     workload::Outcome,
 };
 use shaketable_layers::{
@@ -16,7 +17,7 @@ use shaketable_layers::{
 };
 use shaketable_tx::{
     Database, Env,
-    Isolation::{self, Serializable, Snapshot},
+    Isolation::{self, Serializable},
     RangeOption, Transaction,
     once::Session,
     strinc,
@@ -50,14 +51,7 @@ shaketable::planted_bugs! {
 impl Planted {
     /// Whether the bug writes rows itself. An index would only reveal that the bug does not maintain it.
     pub(super) fn writes_rows(self) -> bool {
-        matches!(
-            self,
-            Planted::BlindReplace
-                | Planted::SnapshotPatch
-                | Planted::OtherId
-                | Planted::BytePrefix
-                | Planted::IdBelow
-        )
+        matches!(self, Planted::BlindReplace | Planted::OtherId | Planted::BytePrefix | Planted::IdBelow)
     }
 }
 
@@ -68,159 +62,112 @@ pub fn without(value: &Value, name: &str) -> Map<String, Value> {
     members
 }
 
-/// The isolation at which a look is performed that was requested at `asked`.
-pub fn isolation(planted: Option<Planted>, op: &Op, asked: Isolation) -> Isolation {
-    match (planted, op) {
-        (Some(Planted::GetConflicts), Op::Get(..)) => Isolation::Serializable,
-        _ => asked,
-    }
-}
-
-/// Performs a call that the bug changes; `None` for every other call.
+/// Performs a call with the bug, or correctly if the bug does not change this call.
 pub async fn perform<T: Transaction>(
     planted: Planted,
     document: &Document,
     tx: &T,
     env: &Env,
     op: &Op,
-) -> Option<Result<Answer, Error>> {
+    isolation: Isolation,
+) -> Result<Answer, Error> {
     let documents = document.layer();
-    Some(match (planted, op) {
+    let told = |value: Option<Value>| Ok(Answer::Read(value.as_ref().map(Shown::from)));
+    match (planted, op) {
         (Planted::BlindReplace, Op::Replace(id, Item::Value(Json(doc)))) if doc.get(DOC_ID).is_none() => {
             set(tx, id, &[], doc).map(|()| Answer::Written)
         }
         (Planted::InsertOverwrites, Op::Insert(id, item)) => {
             documents.replace(tx, id, &item.value()).await.map(|()| Answer::Written)
         }
-        (Planted::SnapshotInsert, Op::Insert(id, item)) => match documents.get(tx, id, &[], Snapshot).await {
-            Ok(None) => documents.replace(tx, id, &item.value()).await.map(|()| Answer::Written),
-            Ok(Some(_)) => return None,
-            Err(e) => Err(e),
-        },
-        (Planted::SnapshotPatch, Op::Patch(id, path, Item::Value(Json(item)))) => {
-            let (Step::Key(name), above) = path.split_last()? else { return None };
-            if name == DOC_ID {
-                return None;
-            }
-            match documents.get(tx, id, above, Snapshot).await {
-                Ok(Some(Value::Object(members))) if !members.is_empty() => {
-                    let (begin, end) = rows(id, path);
-                    tx.clear_range(&begin, &end);
-                    set(tx, id, path, item).map(|()| Answer::Written)
-                }
-                Ok(_) => return None,
-                Err(e) => Err(e),
-            }
+        (Planted::SnapshotInsert, Op::Insert(..)) | (Planted::SnapshotPatch, Op::Patch(..)) => {
+            document.perform_correctly(&weakened(tx.clone(), everything()), env, op, isolation).await
         }
+        (Planted::GetConflicts, Op::Get(..)) => document.perform_correctly(tx, env, op, Serializable).await,
         (Planted::FromTheRoot, Op::Get(id, path)) => {
-            let value = documents.get(tx, id, path, Serializable).await;
-            value.map(|value| shown(value.map(|value| from_root(path, value))))
+            let value = documents.get(tx, id, path, isolation).await?;
+            told(value.map(|value| from_root(path, value)))
         }
         (Planted::AbsentIsEmpty, Op::Get(id, path)) => {
-            let value = documents.get(tx, id, path, Serializable).await;
-            value.map(|value| shown(value.or(Some(Map::new().into()))))
+            told(documents.get(tx, id, path, isolation).await?.or(Some(Map::new().into())))
         }
-        (Planted::TextIds, op) => {
-            Box::pin(document.perform_correctly(tx, env, &text_id(op.clone())?, Serializable)).await
+        (Planted::MembersEnd, Op::Get(id, path)) => {
+            told(documents.get(tx, id, path, isolation).await?.map(members_end))
         }
         (Planted::OtherId, Op::Replace(id, Item::Value(Json(doc)))) => {
-            match documents.replace(tx, id, doc).await {
+            match document.perform_correctly(tx, env, op, isolation).await {
                 Err(Error::OtherId { .. }) => {
-                    let (begin, end) = rows(id, &[]);
-                    tx.clear_range(&begin, &end);
+                    clear(tx, id, &[]);
                     set(tx, id, &[], doc).map(|()| Answer::Written)
                 }
-                other => other.map(|()| Answer::Written),
+                other => other,
             }
         }
         (Planted::IdBelow, Op::Patch(id, path, Item::Value(Json(item))))
             if path.len() > 1 && path[0] == Step::from(DOC_ID) =>
         {
-            match documents.get(tx, id, &[], Serializable).await {
-                Ok(Some(Value::Object(members))) if !members.is_empty() => {
-                    let (begin, end) = rows(id, &path[..1]);
-                    tx.clear_range(&begin, &end);
+            match documents.get(tx, id, &[], Serializable).await? {
+                Some(Value::Object(members)) if !members.is_empty() => {
+                    clear(tx, id, &path[..1]);
                     tx.clear(&at(id, &tuple(&path[..1])));
                     set(tx, id, path, item).map(|()| Answer::Written)
                 }
-                Ok(_) => return None,
-                Err(e) => Err(e),
+                _ => document.perform_correctly(tx, env, op, isolation).await,
             }
         }
-        (Planted::ClearedFirst, Op::Replace(id, item)) => {
-            let replaced = documents.replace(tx, id, &item.value()).await;
+        (Planted::ClearedFirst, Op::Replace(id, _)) => {
+            let replaced = document.perform_correctly(tx, env, op, isolation).await;
             if matches!(replaced, Err(Error::OtherId { .. })) {
-                let (begin, end) = rows(id, &[]);
-                tx.clear_range(&begin, &end);
+                clear(tx, id, &[]);
             }
-            replaced.map(|()| Answer::Written)
-        }
-        (Planted::MembersEnd, Op::Get(id, path)) => {
-            let value = documents.get(tx, id, path, Serializable).await;
-            value.map(|value| {
-                shown(value.map(|value| match value {
-                    Value::Object(members) => {
-                        members.into_iter().filter(|(name, _)| &name[..] < "\u{ffff}").collect()
-                    }
-                    other => other,
-                }))
-            })
+            replaced
         }
         (Planted::PatchedMissing, Op::Patch(id, path, Item::Value(Json(item)))) => {
-            let patched = documents.patch(tx, id, path, item).await;
-            if let Err(Error::Missing(_)) = patched
-                && let Err(e) = set(tx, id, path, item)
-            {
-                return Some(Err(e));
+            let patched = document.perform_correctly(tx, env, op, isolation).await;
+            if let Err(Error::Missing(_)) = patched {
+                set(tx, id, path, item)?;
             }
-            patched.map(|()| Answer::Written)
+            patched
         }
-        (Planted::OneNumber, op) => {
-            Box::pin(document.perform_correctly(tx, env, &with_item(op, one_number)?, Serializable)).await
-        }
-        (Planted::CutText, op) => {
-            Box::pin(document.perform_correctly(
-                tx,
-                env,
-                &with_item(op, |item| cut(document, item))?,
-                Serializable,
-            ))
-            .await
+        (Planted::TextIds | Planted::OneNumber | Planted::CutText, op) => {
+            let altered = match planted {
+                Planted::TextIds => text_id(op),
+                Planted::OneNumber => with_item(op, one_number),
+                _ => with_item(op, |item| cut(document, item)),
+            };
+            document.perform_correctly(tx, env, altered.as_ref().unwrap_or(op), isolation).await
         }
         (Planted::BytePrefix, Op::Remove(id, path)) if path.is_empty() => {
-            let removed = documents.remove(tx, id, path).await;
-            let begin = root(id);
-            if removed == Ok(true)
-                && let Some(end) = strinc(&begin)
-            {
-                tx.clear_range(&begin, &end);
+            let removed = document.perform_correctly(tx, env, op, isolation).await?;
+            if removed == Answer::Removed(true) {
+                let begin = root(id);
+                tx.clear_range(&begin, &strinc(&begin).unwrap_or_default());
             }
-            removed.map(Answer::Removed)
+            Ok(removed)
         }
-        (Planted::NoMarker, Op::Remove(id, path)) => {
-            let (_, above) = path.split_last()?;
-            let removed = documents.remove(tx, id, path).await;
-            if removed == Ok(true) {
-                tx.clear(&at(id, &[tuple(above), vec![EMPTY_OBJECT.into()]].concat()));
+        (Planted::NoMarker, Op::Remove(id, path)) if !path.is_empty() => {
+            let removed = document.perform_correctly(tx, env, op, isolation).await?;
+            if removed == Answer::Removed(true) {
+                let above = tuple(&path[..path.len() - 1]);
+                tx.clear(&at(id, &[above, vec![EMPTY_OBJECT.into()]].concat()));
             }
-            removed.map(Answer::Removed)
+            Ok(removed)
         }
         (Planted::FirstBatch, Op::Get(id, path)) if path.is_empty() => {
-            let batch = tx.get_range(&RangeOption::from(rows(id, path)), 1, Serializable).await;
-            match batch.map_err(Error::Fdb) {
-                Ok(batch) if batch.more => {
+            let batch = tx.get_range(&RangeOption::from(rows(id, path)), 1, Serializable).await?;
+            match batch.more {
+                true => {
                     let read = assemble(&batch.rows).unwrap_or_default().remove(id);
-                    Ok(shown(read.map(|Json(doc)| doc)))
+                    told(read.map(|Json(doc)| doc))
                 }
-                Ok(_) => return None,
-                Err(e) => Err(e),
+                false => document.perform_correctly(tx, env, op, isolation).await,
             }
         }
         (Planted::StaleIndex, Op::Remove(id, path)) => {
             document.layer_without_index().remove(tx, id, path).await.map(Answer::Removed)
         }
-        _ => return None,
-    })
+        _ => document.perform_correctly(tx, env, op, isolation).await,
+    }
 }
 
 /// Inserts a document under an id that is drawn inside the retry loop, without an operation record. An
@@ -250,10 +197,6 @@ pub async fn id_in_transaction<D: Database>(
     Some(ran(inserted.await))
 }
 
-fn shown(value: Option<Value>) -> Answer {
-    Answer::Read(value.as_ref().map(Shown::from))
-}
-
 fn at(id: &Id, tuple: &[Value]) -> Vec<u8> {
     key(&root(id), tuple)
 }
@@ -262,6 +205,11 @@ fn rows(id: &Id, path: &[Step]) -> (Vec<u8>, Vec<u8>) {
     let begin = at(id, &tuple(path));
     let end = [&begin[..], &[0xff]].concat();
     (begin, end)
+}
+
+fn clear<T: Transaction>(tx: &T, id: &Id, path: &[Step]) {
+    let (begin, end) = rows(id, path);
+    tx.clear_range(&begin, &end);
 }
 
 /// Writes the leaves of a value, each in one piece, and clears nothing.
@@ -275,7 +223,8 @@ fn set<T: Transaction>(tx: &T, id: &Id, path: &[Step], item: &Value) -> Result<(
 }
 
 /// The call with a number's text instead of the number as its id.
-fn text_id(mut op: Op) -> Option<Op> {
+fn text_id(op: &Op) -> Option<Op> {
+    let mut op = op.clone();
     let (Op::Insert(id, _)
     | Op::Replace(id, _)
     | Op::Merge(id, ..)

@@ -54,6 +54,55 @@ pub fn entry() -> Box<dyn shaketable::entry::Entry> {
     shaketable::entry::entry::<shaketable::specimen::Mounted<Entity>>()
 }
 
+impl Entity {
+    /// Performs a call correctly.
+    async fn right<T: Transaction>(&self, tx: &T, op: &Op, isolation: Isolation) -> Result<Answer, Error> {
+        let er = layer();
+        Ok(match op {
+            Op::AddAttribute(id, attribute, byte, length) => {
+                er.add_attribute_value(tx, id, attribute, &vec![*byte; *length]).await?;
+                Answer::Written
+            }
+            Op::RemoveAttribute(id, attribute) => {
+                er.remove_attribute(tx, id, attribute).await?;
+                Answer::Written
+            }
+            Op::Relate(name, primary, foreign) => {
+                er.add_relationship(tx, name, primary, foreign).await?;
+                Answer::Written
+            }
+            Op::Part(name, primary, foreign) => {
+                er.remove_relationship(tx, name, primary, foreign).await?;
+                Answer::Written
+            }
+            Op::Delete(id) => Answer::Deleted(er.delete_entity(tx, id).await?),
+            Op::Attribute(id, attribute) => {
+                let value = er.get_attribute_value(tx, id, attribute, isolation).await?;
+                Answer::Value(value.as_ref().map(Content::from))
+            }
+            Op::Attributes(id) => {
+                let all = er.get_attributes(tx, id, isolation).await?;
+                Answer::Attributes(all.into_iter().map(|(name, v)| (name, Content::from(&v))).collect())
+            }
+            Op::Pairs(name) => Answer::Pairs(er.get_relationships(tx, name, isolation).await?),
+            Op::Related(name, direction, id) => {
+                Answer::Entities(er.get_related_entities(tx, name, *direction, id, isolation).await?)
+            }
+            Op::PairsPage(name, after, limit) => {
+                let after = after.as_ref().map(|(primary, foreign)| (primary, foreign));
+                Answer::Pairs(er.get_relationships_page(tx, name, after, *limit, isolation).await?)
+            }
+            Op::RelatedPage(name, direction, id, after, limit) => {
+                let (from, after) = ((*direction, id), after.as_ref());
+                Answer::Page(er.get_related_entities_page(tx, name, from, after, *limit, isolation).await?)
+            }
+            Op::IsRelated(name, primary, foreign) => {
+                Answer::Is(er.is_related_entity(tx, name, primary, foreign, isolation).await?)
+            }
+        })
+    }
+}
+
 impl Specimen for Entity {
     type Op = Op;
     type Answer = Answer;
@@ -116,55 +165,10 @@ impl Specimen for Entity {
         op: &Op,
         isolation: Isolation,
     ) -> Result<Answer, Error> {
-        if let Some(planted) = self.planted
-            && let Some(answer) = planted::perform(planted, tx, op).await
-        {
-            return answer;
+        match self.planted {
+            Some(planted) => planted::perform(planted, self, tx, op, isolation).await,
+            None => self.right(tx, op, isolation).await,
         }
-        let isolation = planted::isolation(self.planted, op, isolation);
-        let er = layer();
-        Ok(match op {
-            Op::AddAttribute(id, attribute, byte, length) => {
-                er.add_attribute_value(tx, id, attribute, &vec![*byte; *length]).await?;
-                Answer::Written
-            }
-            Op::RemoveAttribute(id, attribute) => {
-                er.remove_attribute(tx, id, attribute).await?;
-                Answer::Written
-            }
-            Op::Relate(name, primary, foreign) => {
-                er.add_relationship(tx, name, primary, foreign).await?;
-                Answer::Written
-            }
-            Op::Part(name, primary, foreign) => {
-                er.remove_relationship(tx, name, primary, foreign).await?;
-                Answer::Written
-            }
-            Op::Delete(id) => Answer::Deleted(er.delete_entity(tx, id).await?),
-            Op::Attribute(id, attribute) => {
-                let value = er.get_attribute_value(tx, id, attribute, isolation).await?;
-                Answer::Value(value.as_ref().map(Content::from))
-            }
-            Op::Attributes(id) => {
-                let all = er.get_attributes(tx, id, isolation).await?;
-                Answer::Attributes(all.into_iter().map(|(name, v)| (name, Content::from(&v))).collect())
-            }
-            Op::Pairs(name) => Answer::Pairs(er.get_relationships(tx, name, isolation).await?),
-            Op::Related(name, direction, id) => {
-                Answer::Entities(er.get_related_entities(tx, name, *direction, id, isolation).await?)
-            }
-            Op::PairsPage(name, after, limit) => {
-                let after = after.as_ref().map(|(primary, foreign)| (primary, foreign));
-                Answer::Pairs(er.get_relationships_page(tx, name, after, *limit, isolation).await?)
-            }
-            Op::RelatedPage(name, direction, id, after, limit) => {
-                let (from, after) = ((*direction, id), after.as_ref());
-                Answer::Page(er.get_related_entities_page(tx, name, from, after, *limit, isolation).await?)
-            }
-            Op::IsRelated(name, primary, foreign) => {
-                Answer::Is(er.is_related_entity(tx, name, primary, foreign, isolation).await?)
-            }
-        })
     }
 
     fn model(&self) -> Model {

@@ -1,9 +1,16 @@
 //! Planted bugs: entities and relationships implemented or used wrongly.
 
-use super::{Answer, Op, layer, operations::RELATIONSHIPS, space};
-use shaketable::specimen::{Content, INTERLEAVED, UNRECORDED};
+use super::{Answer, Entity, Op, layer, operations::RELATIONSHIPS, space};
+use foundationdb_tuple::TuplePack;
+use shaketable::{
+    specimen::{Content, INTERLEAVED, UNRECORDED},
+    weakened::{Flaw, Span, everything, flawed, weakened},
+};
 use shaketable_layers::{
-    entity::{Cardinality, Direction, Error},
+    entity::{
+        Cardinality::{self, ManyToOne, OneToMany},
+        Direction, Entities, Error,
+    },
     id::Id,
 };
 use shaketable_tx::{
@@ -37,125 +44,125 @@ shaketable::planted_bugs! {
 
 const SIDES: [Direction; 2] = [Direction::Forward, Direction::Inverse];
 
-/// The isolation at which a look is performed that was requested at `asked`.
-pub fn isolation(planted: Option<Planted>, op: &Op, asked: Isolation) -> Isolation {
+/// Performs a call with the bug, or correctly if the bug does not change this call.
+pub async fn perform<T: Transaction>(
+    planted: Planted,
+    workload: &Entity,
+    tx: &T,
+    op: &Op,
+    isolation: Isolation,
+) -> Result<Answer, Error> {
+    let kept = |spans: Vec<Span>| flawed(tx, Flaw::Uncleared, spans);
     match (planted, op) {
-        (Some(Planted::RelatedAtSnapshot), Op::Related(..)) => Isolation::Snapshot,
-        _ => asked,
-    }
-}
-
-/// Performs a call that the bug changes; `None` for every other call.
-pub async fn perform<T: Transaction>(planted: Planted, tx: &T, op: &Op) -> Option<Result<Answer, Error>> {
-    Some(match (planted, op) {
         (Planted::SharedSpace, Op::AddAttribute(id, name, byte, length)) if *length <= 2_000 => {
             tx.set(&space().pack(&("relationship", id, name)), &vec![*byte; *length]);
             Ok(Answer::Written)
         }
         (Planted::SharedSpace, Op::Attribute(id, name)) => {
-            let value = tx.get(&space().pack(&("relationship", id, name)), Serializable).await;
-            value.map(|value| Answer::Value(value.as_ref().map(Content::from))).map_err(Error::Fdb)
+            let value = tx.get(&space().pack(&("relationship", id, name)), Serializable).await?;
+            Ok(Answer::Value(value.as_ref().map(Content::from)))
         }
         (Planted::PrefixPairs, Op::Pairs(name)) if of(name).is_some() => prefix_pairs(tx, name).await,
         (Planted::PrefixAttributes, Op::RemoveAttribute(id, name)) => {
             let mut begin = space().pack(&("attribute", id, name));
             begin.pop();
-            tx.clear_range(&begin, &strinc(&begin)?);
+            tx.clear_range(&begin, &strinc(&begin).unwrap_or_default());
             Ok(Answer::Written)
         }
-        (Planted::PageAgain, Op::PairsPage(name, Some(after), limit @ 1..)) if of(name).is_some() => {
-            let all = layer().get_relationships(tx, name, Serializable).await;
-            all.map(|all| Answer::Pairs(all.into_iter().filter(|pair| pair >= after).take(*limit).collect()))
+        (Planted::PageAgain, Op::PairsPage(name, Some(after), limit @ 1..)) => {
+            let all = layer().get_relationships(tx, name, isolation).await?;
+            Ok(Answer::Pairs(all.into_iter().filter(|pair| pair >= after).take(*limit).collect()))
         }
         (Planted::SelfTwice, Op::Delete(id)) => {
             let mut to_itself = 0;
             for (name, _) in RELATIONSHIPS {
-                let found = layer().get_related_entities(tx, name, SIDES[0], id, Serializable).await;
-                to_itself += u64::from(found.is_ok_and(|found| found.contains(id)));
+                let found = layer().get_related_entities(tx, name, SIDES[0], id, Serializable).await?;
+                to_itself += u64::from(found.contains(id));
             }
             layer().delete_entity(tx, id).await.map(|pairs| Answer::Deleted(pairs + to_itself))
         }
-        (Planted::AgainRefused, Op::Relate(name, primary, foreign))
+        (Planted::AgainRefused, Op::Relate(name, primary, _))
             if of(name).is_some_and(|of| of.limits(SIDES[0])) =>
         {
-            let related = layer().get_related_entities(tx, name, SIDES[0], primary, Serializable).await;
-            match related.map(|related| related.into_iter().next()) {
-                Ok(Some(related)) => {
+            let related = layer().get_related_entities(tx, name, SIDES[0], primary, Serializable).await?;
+            match (related.into_iter().next(), of(name)) {
+                (Some(related), Some(cardinality)) => {
                     let (relationship, entity) = (name.clone(), primary.clone());
-                    Err(Error::Cardinality { relationship, cardinality: of(name)?, entity, related })
+                    Err(Error::Cardinality { relationship, cardinality, entity, related })
                 }
-                Ok(None) => {
-                    layer().add_relationship(tx, name, primary, foreign).await.map(|()| Answer::Written)
-                }
-                Err(e) => Err(e),
+                _ => workload.right(tx, op, isolation).await,
             }
         }
-        (Planted::WrittenFirst, Op::Relate(name, primary, foreign)) if of(name).is_some() => {
-            let key = space().pack(&("relationship", name, primary, foreign));
-            let added = layer().add_relationship(tx, name, primary, foreign).await;
+        (Planted::WrittenFirst, Op::Relate(name, primary, foreign)) => {
+            let added = workload.right(tx, op, isolation).await;
             if matches!(added, Err(Error::Cardinality { .. })) {
-                tx.set(&key, b"");
+                tx.set(&space().pack(&("relationship", name, primary, foreign)), b"");
             }
-            added.map(|()| Answer::Written)
+            added
         }
         (Planted::AttributesEnd, Op::Attributes(id)) => {
-            let all = layer().get_attributes(tx, id, Serializable).await;
-            all.map(|all| {
-                let known = all.into_iter().filter(|(name, _)| &name[..] < "\u{ffff}");
-                Answer::Attributes(known.map(|(name, value)| (name, Content::from(&value))).collect())
-            })
+            let all = layer().get_attributes(tx, id, isolation).await?;
+            let known = all.into_iter().filter(|(name, _)| &name[..] < "\u{ffff}");
+            Ok(Answer::Attributes(known.map(|(name, value)| (name, Content::from(&value))).collect()))
         }
-        (Planted::RelatedEnd, Op::Related(name, side, id)) if of(name).is_some() => {
-            let all = layer().get_related_entities(tx, name, *side, id, Serializable).await;
+        (Planted::RelatedAtSnapshot, Op::Related(..)) => workload.right(tx, op, Snapshot).await,
+        (Planted::RelatedEnd, Op::Related(name, side, id)) => {
             let known = |id: &Id| !matches!(id, Id::Text(text) if text.contains('\u{10ffff}'));
-            all.map(|all| Answer::Entities(all.into_iter().filter(known).collect()))
+            let all = layer().get_related_entities(tx, name, *side, id, isolation).await?;
+            Ok(Answer::Entities(all.into_iter().filter(known).collect()))
         }
         (Planted::LastStays, Op::Delete(id)) => {
             let mut kept = Vec::new();
             for (name, _) in RELATIONSHIPS {
-                match layer().get_related_entities(tx, name, SIDES[0], id, Serializable).await {
-                    Ok(found) => kept.extend(found.into_iter().next_back().map(|other| (name, other))),
-                    Err(e) => return Some(Err(e)),
-                }
+                let found = layer().get_related_entities(tx, name, SIDES[0], id, Serializable).await?;
+                kept.extend(found.into_iter().next_back().map(|other| (name, other)));
             }
-            let deleted = layer().delete_entity(tx, id).await;
+            let deleted = workload.right(tx, op, isolation).await?;
             for (name, other) in &kept {
                 tx.set(&space().pack(&("relationship", name, id, other)), b"");
                 tx.set(&space().pack(&("inverse", name, other, id)), b"");
             }
-            deleted.map(Answer::Deleted)
+            Ok(deleted)
         }
-        (Planted::AttributesStay, Op::Delete(id)) => {
-            let attributes = layer().get_attributes(tx, id, Serializable).await;
-            let deleted = layer().delete_entity(tx, id).await;
-            for (name, value) in attributes.unwrap_or_default() {
-                tx.set(&space().pack(&("attribute", id, name)), &value);
-            }
-            deleted.map(Answer::Deleted)
+        (Planted::AttributesStay, Op::Delete(_)) => {
+            workload.right(&kept(vec![range(("attribute",))]), op, isolation).await
         }
-        (Planted::InverseStays, Op::Part(name, primary, foreign)) if of(name).is_some() => {
-            tx.clear(&space().pack(&("relationship", name, primary, foreign)));
-            Ok(Answer::Written)
+        (Planted::InverseStays, Op::Part(..)) => {
+            workload.right(&kept(vec![range(("inverse",))]), op, isolation).await
         }
-        (Planted::RelationsStay, Op::Delete(id)) => {
-            let counted = delete(tx, id, &[], Serializable).await;
-            counted.map(Answer::Deleted)
+        (Planted::RelationsStay, Op::Delete(_)) => {
+            let relations = vec![range(("relationship",)), range(("inverse",))];
+            workload.right(&kept(relations), op, isolation).await
         }
         (Planted::InverseDangles, Op::Delete(id)) => {
-            delete(tx, id, &SIDES[..1], Serializable).await.map(Answer::Deleted)
+            let found_inverse = RELATIONSHIPS.iter().flat_map(|(name, _)| {
+                let (all, own) = (range(("relationship", name)), range(("relationship", name, id)));
+                [(all.0, own.0), (own.1, all.1), range(("inverse", name, id))]
+            });
+            workload.right(&kept(found_inverse.collect()), op, isolation).await
         }
-        (Planted::SnapshotDeletion, Op::Delete(id)) => {
-            delete(tx, id, &SIDES, Snapshot).await.map(Answer::Deleted)
+        (Planted::SnapshotDeletion, Op::Delete(_)) | (Planted::SnapshotCardinality, Op::Relate(..)) => {
+            workload.right(&weakened(tx.clone(), everything()), op, isolation).await
         }
-        (
-            Planted::SnapshotCardinality | Planted::OtherSide | Planted::Uncounted,
-            Op::Relate(name, primary, foreign),
-        ) => {
-            let cardinality = of(name)?;
-            relate(planted, tx, (name, cardinality), primary, foreign).await.map(|()| Answer::Written)
+        (Planted::Uncounted, Op::Relate(..)) => {
+            workload.right(&flawed(tx, Flaw::Unread, everything()), op, isolation).await
         }
-        _ => return None,
-    })
+        (Planted::OtherSide, Op::Relate(name, primary, foreign)) if of(name) == Some(OneToMany) => {
+            let other = Entities::new(space(), [(name.clone(), ManyToOne)]);
+            match other.add_relationship(tx, name, primary, foreign).await {
+                Err(Error::Cardinality { relationship, entity, related, .. }) => {
+                    Err(Error::Cardinality { relationship, cardinality: OneToMany, entity, related })
+                }
+                added => added.map(|()| Answer::Written),
+            }
+        }
+        _ => workload.right(tx, op, isolation).await,
+    }
+}
+
+/// The keys of which these are the first parts.
+fn range(of: impl TuplePack) -> Span {
+    space().subspace(&of).range()
 }
 
 /// The content of a range over the prefix of a relationship's name.
@@ -171,60 +178,4 @@ async fn prefix_pairs<T: Transaction>(tx: &T, name: &str) -> Result<Answer, Erro
 
 fn of(relationship: &str) -> Option<Cardinality> {
     RELATIONSHIPS.iter().find(|(name, _)| *name == relationship).map(|(_, of)| *of)
-}
-
-/// Deletes the attributes, and the pairs that are found from these sides. Returns the number of all of them.
-async fn delete<T: Transaction>(
-    tx: &T,
-    id: &Id,
-    sides: &[Direction],
-    isolation: Isolation,
-) -> Result<u64, Error> {
-    let mut pairs = 0;
-    for (name, _) in RELATIONSHIPS {
-        for side in SIDES {
-            for other in layer().get_related_entities(tx, name, side, id, isolation).await? {
-                pairs += u64::from(other != *id || side == Direction::Forward);
-                if sides.contains(&side) {
-                    let (primary, foreign) = match side {
-                        Direction::Forward => (id, &other),
-                        Direction::Inverse => (&other, id),
-                    };
-                    layer().remove_relationship(tx, name, primary, foreign).await?;
-                }
-            }
-        }
-    }
-    let (begin, end) = space().subspace(&("attribute", id)).range();
-    tx.clear_range(&begin, &end);
-    Ok(pairs)
-}
-
-async fn relate<T: Transaction>(
-    planted: Planted,
-    tx: &T,
-    (name, cardinality): (&str, Cardinality),
-    primary: &Id,
-    foreign: &Id,
-) -> Result<(), Error> {
-    let checked = match (planted, cardinality) {
-        (Planted::Uncounted, _) => Cardinality::ManyToMany,
-        (Planted::OtherSide, Cardinality::OneToMany) => Cardinality::ManyToOne,
-        (_, right) => right,
-    };
-    let isolation = if planted == Planted::SnapshotCardinality { Snapshot } else { Serializable };
-    for (side, part, entity, other) in
-        [(SIDES[0], "relationship", primary, foreign), (SIDES[1], "inverse", foreign, primary)]
-    {
-        let of = space().subspace(&(part, name, entity));
-        let rows = tx.get_range_all(RangeOption::from(of.range()), isolation).await?;
-        let related = rows.iter().filter_map(|row| of.unpack::<(Id,)>(&row.key).ok()).map(|(id,)| id);
-        if let (true, Some(related)) = (checked.limits(side), related.into_iter().find(|id| id != other)) {
-            let entity = entity.clone();
-            return Err(Error::Cardinality { relationship: name.into(), cardinality, entity, related });
-        }
-    }
-    tx.set(&space().pack(&("relationship", name, primary, foreign)), b"");
-    tx.set(&space().pack(&("inverse", name, foreign, primary)), b"");
-    Ok(())
 }

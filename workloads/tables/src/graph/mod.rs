@@ -58,6 +58,44 @@ impl Graph {
         model.friends.extend(transposed(&model.friends));
         model
     }
+
+    /// Performs a call correctly.
+    async fn right<T: Transaction>(&self, tx: &T, op: &Op, isolation: Isolation) -> Result<Answer, Error> {
+        let graph = Layer::new(space());
+        Ok(match op {
+            Op::AddFriend(u, v) => {
+                graph.add_friend(tx, u, v).await?;
+                Answer::Written
+            }
+            Op::RemoveFriend(u, v) => {
+                graph.remove_friend(tx, u, v).await?;
+                Answer::Written
+            }
+            Op::Follow(u, v) => {
+                graph.follow(tx, u, v).await?;
+                Answer::Written
+            }
+            Op::Unfollow(u, v) => {
+                graph.unfollow(tx, u, v).await?;
+                Answer::Written
+            }
+            Op::RemoveUser(user) => Answer::Removed(graph.remove_user(tx, user).await?),
+            Op::AreFriends(u, v) => Answer::Is(graph.are_friends(tx, u, v, isolation).await?),
+            Op::Follows(u, v) => Answer::Is(graph.follows(tx, u, v, isolation).await?),
+            Op::Friends(user) => Answer::Users(graph.friends(tx, user, isolation).await?),
+            Op::FriendsOfFriends(user) => Answer::Users(graph.friends_of_friends(tx, user, isolation).await?),
+            Op::Following(user) => Answer::Users(graph.following(tx, user, isolation).await?),
+            Op::Followers(user) => Answer::Users(graph.followers(tx, user, isolation).await?),
+            Op::Page(kind, user, after, limit) => {
+                let (after, limit) = (after.as_ref(), *limit);
+                Answer::Page(match kind {
+                    Kind::Friends => graph.friends_page(tx, user, after, limit, isolation).await?,
+                    Kind::Following => graph.following_page(tx, user, after, limit, isolation).await?,
+                    Kind::Followers => graph.followers_page(tx, user, after, limit, isolation).await?,
+                })
+            }
+        })
+    }
 }
 
 /// This workload in the catalogue. Unit tests run none: their build would generate its code once more.
@@ -134,45 +172,10 @@ impl Specimen for Graph {
         op: &Op,
         isolation: Isolation,
     ) -> Result<Answer, Error> {
-        if let Some(planted) = self.planted
-            && let Some(answer) = planted::perform(planted, tx, op, isolation).await
-        {
-            return answer;
+        match self.planted {
+            Some(planted) => planted::perform(planted, self, tx, op, isolation).await,
+            None => self.right(tx, op, isolation).await,
         }
-        let graph = Layer::new(space());
-        Ok(match op {
-            Op::AddFriend(u, v) => {
-                graph.add_friend(tx, u, v).await?;
-                Answer::Written
-            }
-            Op::RemoveFriend(u, v) => {
-                graph.remove_friend(tx, u, v).await?;
-                Answer::Written
-            }
-            Op::Follow(u, v) => {
-                graph.follow(tx, u, v).await?;
-                Answer::Written
-            }
-            Op::Unfollow(u, v) => {
-                graph.unfollow(tx, u, v).await?;
-                Answer::Written
-            }
-            Op::RemoveUser(user) => Answer::Removed(graph.remove_user(tx, user).await?),
-            Op::AreFriends(u, v) => Answer::Is(graph.are_friends(tx, u, v, isolation).await?),
-            Op::Follows(u, v) => Answer::Is(graph.follows(tx, u, v, isolation).await?),
-            Op::Friends(user) => Answer::Users(graph.friends(tx, user, isolation).await?),
-            Op::FriendsOfFriends(user) => Answer::Users(graph.friends_of_friends(tx, user, isolation).await?),
-            Op::Following(user) => Answer::Users(graph.following(tx, user, isolation).await?),
-            Op::Followers(user) => Answer::Users(graph.followers(tx, user, isolation).await?),
-            Op::Page(kind, user, after, limit) => {
-                let (after, limit) = (after.as_ref(), *limit);
-                Answer::Page(match kind {
-                    Kind::Friends => graph.friends_page(tx, user, after, limit, isolation).await?,
-                    Kind::Following => graph.following_page(tx, user, after, limit, isolation).await?,
-                    Kind::Followers => graph.followers_page(tx, user, after, limit, isolation).await?,
-                })
-            }
-        })
     }
 
     async fn apply_planted<D: Database>(

@@ -1,17 +1,18 @@
 //! Planted bugs: a graph implemented or used wrongly.
 
-use super::{Answer, Kind, Op, space};
-use shaketable::specimen::{
-    DEFERRED, INTERLEAVED, KEPT_VERSION, NOT_AWAITED, REMEMBERED, UNRECORDED, UNWRITTEN,
+use super::{Answer, Graph, Kind, Op, space};
+use shaketable::{
+    specimen::{DEFERRED, INTERLEAVED, KEPT_VERSION, NOT_AWAITED, REMEMBERED, UNRECORDED, UNWRITTEN},
+    weakened::{Flaw, everything, flawed, weakened},
 };
 use shaketable_layers::{
-    graph::{Error, Graph},
+    graph::{self, Error},
     id::Id,
 };
 use shaketable_tx::{
     self as tx, Database,
     Isolation::{self, Serializable, Snapshot},
-    RangeOption, RetryError, Transaction,
+    RetryError, Transaction,
 };
 use std::{collections::BTreeSet, time::Duration};
 
@@ -41,34 +42,32 @@ shaketable::planted_bugs! {
     FriendsEnd = "friends-end", "friends are listed up to the text U+FFFF", "a range that ends at a constant";
 }
 
-/// Performs a call that the bug changes; `None` for every other call.
+/// Performs a call with the bug, or correctly if the bug does not change this call.
 pub async fn perform<T: Transaction>(
     planted: Planted,
+    workload: &Graph,
     tx: &T,
     op: &Op,
     isolation: Isolation,
-) -> Option<Result<Answer, Error>> {
-    let graph = Graph::new(space());
-    Some(match (planted, op) {
-        (Planted::Untidy, Op::FriendsOfFriends(user)) => untidy(tx, user).await.map(Answer::Users),
-        (Planted::TheirsAtSnapshot, Op::FriendsOfFriends(user)) => {
-            theirs_at_snapshot(tx, user, isolation).await.map(Answer::Users)
-        }
-        (Planted::FirstFriends, Op::FriendsOfFriends(user)) => {
-            first_friends(tx, user).await.map(Answer::Users)
-        }
+) -> Result<Answer, Error> {
+    let graph = graph::Graph::new(space());
+    match (planted, op) {
+        (
+            Planted::Untidy | Planted::TheirsAtSnapshot | Planted::FirstFriends | Planted::Untyped,
+            Op::FriendsOfFriends(user),
+        ) => second_degree(planted, tx, user, isolation).await.map(Answer::Users),
         (Planted::PageAgain, Op::Page(Kind::Friends, user, Some(after), limit @ 1..)) => {
-            let page = graph.friends(tx, user, Serializable).await;
-            page.map(|all| Answer::Page(all.into_iter().filter(|id| id >= after).take(*limit).collect()))
+            let all = graph.friends(tx, user, isolation).await?;
+            Ok(Answer::Page(all.into_iter().filter(|id| id >= after).take(*limit).collect()))
         }
         (Planted::PageTurned, Op::Page(Kind::Followers, user, after, limit)) => {
-            graph.following_page(tx, user, after.as_ref(), *limit, Serializable).await.map(Answer::Page)
+            let turned = Op::Page(Kind::Following, user.clone(), after.clone(), *limit);
+            workload.right(tx, &turned, isolation).await
         }
-        (Planted::BothUnfollow, Op::Unfollow(u, v)) => match graph.unfollow(tx, u, v).await {
-            Ok(()) => graph.unfollow(tx, v, u).await.map(|()| Answer::Written),
-            Err(e) => Err(e),
-        },
-        (Planted::Untyped, Op::FriendsOfFriends(user)) => untyped(tx, user).await.map(Answer::Users),
+        (Planted::BothUnfollow, Op::Unfollow(u, v)) => {
+            workload.right(tx, &Op::Unfollow(v.clone(), u.clone()), isolation).await?;
+            workload.right(tx, op, isolation).await
+        }
         (Planted::OneSided, Op::RemoveFriend(u, v)) if u != v => {
             tx.clear(&space().pack(&(u, "friendsWith", v)));
             Ok(Answer::Written)
@@ -83,89 +82,59 @@ pub async fn perform<T: Transaction>(
             Ok(Answer::Written)
         }
         (Planted::OneSideFirst, Op::Follow(u, v)) => {
-            let followed = graph.follow(tx, u, v).await;
+            let followed = workload.right(tx, op, isolation).await;
             if followed.is_err() && u == v {
                 tx.set(&space().pack(&(u, "hasFollowed", v)), b"");
             }
-            followed.map(|()| Answer::Written)
+            followed
         }
         (Planted::LastEdgeStays, Op::RemoveUser(user)) => {
-            let followers = graph.followers(tx, user, Serializable).await;
-            let removed = graph.remove_user(tx, user).await;
-            if let (Ok(followers), Ok(_)) = (followers, &removed)
-                && followers.len() > 1
-            {
-                followers.iter().next_back().into_iter().for_each(|last| {
-                    tx.set(&space().pack(&(last, "hasFollowed", user)), b"");
-                });
+            let followers = graph.followers(tx, user, Serializable).await?;
+            let removed = workload.right(tx, op, isolation).await?;
+            if let (Some(last), 2..) = (followers.last(), followers.len()) {
+                tx.set(&space().pack(&(last, "hasFollowed", user)), b"");
             }
-            removed.map(Answer::Removed)
+            Ok(removed)
         }
         (Planted::FriendsEnd, Op::Friends(user)) => {
-            let all = graph.friends(tx, user, isolation).await;
             let known = |id: &Id| !matches!(id, Id::Text(text) if text.contains('\u{10ffff}'));
-            all.map(|all| Answer::Users(all.into_iter().filter(known).collect()))
+            let all = graph.friends(tx, user, isolation).await?;
+            Ok(Answer::Users(all.into_iter().filter(known).collect()))
         }
         (Planted::EdgesStay, Op::RemoveUser(user)) => {
-            let own = space().subspace(&(user,)).range();
-            let edges = tx.get_range_all(RangeOption::from(own.clone()), Serializable).await;
-            tx.clear_range(&own.0, &own.1);
-            edges.map(|edges| Answer::Removed(edges.len() as u64)).map_err(Error::Fdb)
+            let (begin, end) = space().subspace(&(user,)).range();
+            let others = [(Vec::new(), begin), (end, b"\xff".to_vec())];
+            workload.right(&flawed(tx, Flaw::Uncleared, others), op, isolation).await
         }
-        (Planted::SnapshotRemoval, Op::RemoveUser(user)) => {
-            let removed = async {
-                let friends = graph.friends(tx, user, Snapshot).await?;
-                let following = graph.following(tx, user, Snapshot).await?;
-                let followers = graph.followers(tx, user, Snapshot).await?;
-                friends.iter().for_each(|v| tx.clear(&space().pack(&(v, "friendsWith", user))));
-                following.iter().for_each(|v| tx.clear(&space().pack(&(v, "followedBy", user))));
-                followers.iter().for_each(|v| tx.clear(&space().pack(&(v, "hasFollowed", user))));
-                let (begin, end) = space().subspace(&(user,)).range();
-                tx.clear_range(&begin, &end);
-                Ok(Answer::Removed((friends.len() + following.len() + followers.len()) as u64))
-            };
-            removed.await
+        (Planted::SnapshotRemoval, Op::RemoveUser(_)) => {
+            workload.right(&weakened(tx.clone(), everything()), op, isolation).await
         }
-        _ => return None,
-    })
-}
-
-/// The guide's `getFriendsOfFriends`: the user is removed from the result, the friends are not.
-async fn untidy<T: Transaction>(tx: &T, user: &Id) -> Result<BTreeSet<Id>, Error> {
-    let graph = Graph::new(space());
-    let mut second = BTreeSet::new();
-    for friend in graph.friends(tx, user, Serializable).await? {
-        second.extend(graph.friends(tx, &friend, Serializable).await?);
+        _ => workload.right(tx, op, isolation).await,
     }
-    second.remove(user);
-    Ok(second)
 }
 
-/// The friends of only as many friends as are read concurrently.
-async fn first_friends<T: Transaction>(tx: &T, user: &Id) -> Result<BTreeSet<Id>, Error> {
-    let graph = Graph::new(space());
-    let friends = graph.friends(tx, user, Serializable).await?;
+/// The friends of friends, with the bug.
+async fn second_degree<T: Transaction>(
+    planted: Planted,
+    tx: &T,
+    user: &Id,
+    isolation: Isolation,
+) -> Result<BTreeSet<Id>, Error> {
+    let graph = graph::Graph::new(space());
+    let friends = graph.friends(tx, user, isolation).await?;
+    // As many as are read concurrently.
+    let most = if planted == Planted::FirstFriends { 16 } else { friends.len() };
+    let theirs = if planted == Planted::TheirsAtSnapshot { Snapshot } else { isolation };
     let mut second = BTreeSet::new();
-    for friend in friends.iter().take(16) {
-        second.extend(graph.friends(tx, friend, Serializable).await?);
-    }
-    second.retain(|id| id != user && !friends.contains(id));
-    Ok(second)
-}
-
-/// Ids that are read have lost their type: the friends of a friend are looked up under bytes.
-async fn untyped<T: Transaction>(tx: &T, user: &Id) -> Result<BTreeSet<Id>, Error> {
-    let graph = Graph::new(space());
-    let friends = graph.friends(tx, user, Serializable).await?;
-    let mut second = BTreeSet::new();
-    for friend in &friends {
-        let looked_up = match friend {
-            Id::Text(text) => Id::Bytes(text.clone().into()),
-            other => other.clone(),
+    for friend in friends.iter().take(most) {
+        let looked_up = match (planted, friend) {
+            // Ids that are read have lost their type.
+            (Planted::Untyped, Id::Text(text)) => Id::Bytes(text.clone().into()),
+            (_, friend) => friend.clone(),
         };
-        second.extend(graph.friends(tx, &looked_up, Serializable).await?);
+        second.extend(graph.friends(tx, &looked_up, theirs).await?);
     }
-    second.retain(|id| id != user && !friends.contains(id));
+    second.retain(|id| id != user && (planted == Planted::Untidy || !friends.contains(id)));
     Ok(second)
 }
 
@@ -182,22 +151,8 @@ pub async fn friends_of_friends<D: Database>(db: &D, user: &Id) -> Result<BTreeS
 }
 
 async fn friends<D: Database>(db: &D, user: &Id) -> Result<BTreeSet<Id>, tx::Error> {
-    let ran = db.run(|tx, _| async move { Graph::new(space()).friends(&tx, user, Serializable).await }).await;
+    let ran = db
+        .run(|tx, _| async move { graph::Graph::new(space()).friends(&tx, user, Serializable).await })
+        .await;
     ran.map_err(|e| e.error.fdb().unwrap_or(tx::Error::INTERNAL_ERROR))
-}
-
-/// Friends of friends, read at two isolations.
-async fn theirs_at_snapshot<T: Transaction>(
-    tx: &T,
-    user: &Id,
-    isolation: Isolation,
-) -> Result<BTreeSet<Id>, Error> {
-    let graph = Graph::new(space());
-    let friends = graph.friends(tx, user, isolation).await?;
-    let mut second = BTreeSet::new();
-    for friend in &friends {
-        second.extend(graph.friends(tx, friend, Snapshot).await?);
-    }
-    second.retain(|id| id != user && !friends.contains(id));
-    Ok(second)
 }

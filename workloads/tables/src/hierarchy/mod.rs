@@ -83,6 +83,43 @@ pub fn entry() -> Box<dyn shaketable::entry::Entry> {
     shaketable::entry::entry::<shaketable::specimen::Mounted<Hierarchy>>()
 }
 
+impl Hierarchy {
+    /// Performs a call correctly.
+    async fn right<T: Transaction>(&self, tx: &T, op: &Op, isolation: Isolation) -> Result<Answer, Error> {
+        let hierarchy = layer();
+        Ok(match op {
+            Op::Insert(path, Item::Value(Json(value))) => {
+                hierarchy.insert(tx, path, &from_json(&value.to_string())?).await?;
+                Answer::Written
+            }
+            Op::Insert(path, item) => {
+                hierarchy.insert(tx, path, &item.value()).await?;
+                Answer::Written
+            }
+            Op::Replace(path, item) => {
+                hierarchy.replace(tx, path, &item.value()).await?;
+                Answer::Written
+            }
+            Op::Remove(path) => Answer::Removed(hierarchy.remove(tx, path).await?),
+            Op::Get(path) => {
+                Answer::Read(hierarchy.get(tx, path, isolation).await?.as_ref().map(Shown::from))
+            }
+            Op::Tuples(path) => {
+                let tuples = hierarchy.tuples(tx, path, isolation).await?;
+                let value = from_tuples(&tuples)?;
+                if let Some(value) = &value {
+                    let again = to_tuples(value)?;
+                    always!(
+                        again.len() == tuples.len(),
+                        "{tuples:?} are converted to a value whose tuples are {again:?}"
+                    );
+                }
+                Answer::Read(value.as_ref().map(Shown::from))
+            }
+        })
+    }
+}
+
 impl Specimen for Hierarchy {
     type Op = Op;
     type Answer = Answer;
@@ -157,43 +194,10 @@ impl Specimen for Hierarchy {
         op: &Op,
         isolation: Isolation,
     ) -> Result<Answer, Error> {
-        if let Some(planted) = self.planted
-            && let Some(answer) = planted::perform(planted, tx, op).await
-        {
-            return answer;
+        match self.planted {
+            Some(planted) => planted::perform(planted, self, tx, op, isolation).await,
+            None => self.right(tx, op, isolation).await,
         }
-        let isolation = planted::isolation(self.planted, op, isolation);
-        let hierarchy = layer();
-        Ok(match op {
-            Op::Insert(path, Item::Value(Json(value))) => {
-                hierarchy.insert(tx, path, &from_json(&value.to_string())?).await?;
-                Answer::Written
-            }
-            Op::Insert(path, item) => {
-                hierarchy.insert(tx, path, &item.value()).await?;
-                Answer::Written
-            }
-            Op::Replace(path, item) => {
-                hierarchy.replace(tx, path, &item.value()).await?;
-                Answer::Written
-            }
-            Op::Remove(path) => Answer::Removed(hierarchy.remove(tx, path).await?),
-            Op::Get(path) => {
-                Answer::Read(hierarchy.get(tx, path, isolation).await?.as_ref().map(Shown::from))
-            }
-            Op::Tuples(path) => {
-                let tuples = hierarchy.tuples(tx, path, isolation).await?;
-                let value = from_tuples(&tuples)?;
-                if let Some(value) = &value {
-                    let again = to_tuples(value)?;
-                    always!(
-                        again.len() == tuples.len(),
-                        "{tuples:?} are converted to a value whose tuples are {again:?}"
-                    );
-                }
-                Answer::Read(value.as_ref().map(Shown::from))
-            }
-        })
     }
 
     fn model(&self) -> Self::Model {

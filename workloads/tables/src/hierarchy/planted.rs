@@ -1,12 +1,15 @@
 //! Planted bugs: a hierarchy implemented or used wrongly.
 
-use super::{Answer, Op, layer, space};
+use super::{Answer, Hierarchy, Op, layer, space};
 use crate::models::json::{Item, Shown, key, tuple};
 use serde_json::{Map, Value};
-use shaketable::specimen::{INTERLEAVED, UNRECORDED};
+use shaketable::{
+    specimen::{INTERLEAVED, UNRECORDED},
+    weakened::{everything, weakened},
+};
 use shaketable_layers::hierarchy::{EMPTY_ARRAY, EMPTY_OBJECT, Error, Step, Tuple, to_tuples};
 use shaketable_tx::{
-    Isolation::{self, Serializable, Snapshot},
+    Isolation::{self, Serializable},
     Transaction, strinc,
 };
 
@@ -29,67 +32,58 @@ shaketable::planted_bugs! {
     MembersEnd = "members-end", "the members of an object are read up to the name U+FFFF", "a range that ends at a constant";
 }
 
-/// The isolation at which a look is performed that was requested at `asked`.
-pub fn isolation(planted: Option<Planted>, op: &Op, asked: Isolation) -> Isolation {
-    match (planted, op) {
-        (Some(Planted::TuplesConflict), Op::Tuples(_)) => Isolation::Serializable,
-        _ => asked,
-    }
-}
-
-/// Performs a call that the bug changes; `None` for every other call.
-pub async fn perform<T: Transaction>(planted: Planted, tx: &T, op: &Op) -> Option<Result<Answer, Error>> {
+/// Performs a call with the bug, or correctly if the bug does not change this call.
+pub async fn perform<T: Transaction>(
+    planted: Planted,
+    workload: &Hierarchy,
+    tx: &T,
+    op: &Op,
+    isolation: Isolation,
+) -> Result<Answer, Error> {
     let hierarchy = layer();
-    Some(match (planted, op) {
-        (Planted::BlindInsert, Op::Insert(path, Item::Value(item))) => tuples(path, &item.0).map(|tuples| {
-            tuples.iter().for_each(|tuple| tx.set(&at(tuple), b""));
-            Answer::Written
-        }),
-        (Planted::LeafByLeaf, Op::Replace(path, Item::Value(item))) if !is_empty(&item.0) => {
-            leaf_by_leaf(tx, path, &item.0).await
+    let read = async |path: &[Step]| hierarchy.get(tx, path, isolation).await;
+    let told = |value: Option<Value>| Ok(Answer::Read(value.as_ref().map(Shown::from)));
+    match (planted, op) {
+        (Planted::BlindInsert, Op::Insert(path, Item::Value(item))) => {
+            tuples(path, &item.0)?.iter().for_each(|tuple| tx.set(&at(tuple), b""));
+            Ok(Answer::Written)
         }
-        (Planted::StaleMarker, Op::Insert(path, item) | Op::Replace(path, item)) => {
-            let (_, parent) = path.split_last()?;
-            let before = match hierarchy.get(tx, parent, Serializable).await {
-                Ok(before) => before,
-                Err(e) => return Some(Err(e)),
-            };
-            let written = match op {
-                Op::Insert(..) => hierarchy.insert(tx, path, &item.value()).await,
-                _ => hierarchy.replace(tx, path, &item.value()).await,
-            };
-            if before == Some(Map::new().into()) && written.is_ok() {
+        (Planted::LeafByLeaf, Op::Replace(path, Item::Value(item))) if !is_empty(&item.0) => {
+            let before = read(path).await?;
+            let replaced = workload.right(tx, op, isolation).await?;
+            // What the bug does not clear is written again.
+            for kept in before.iter().flat_map(|before| kept(before, &item.0)) {
+                tx.set(&at(&[tuple(path), kept].concat()), b"");
+            }
+            Ok(replaced)
+        }
+        (Planted::StaleMarker, Op::Insert(path, _) | Op::Replace(path, _)) if !path.is_empty() => {
+            let parent = &path[..path.len() - 1];
+            let before = read(parent).await?;
+            let written = workload.right(tx, op, isolation).await?;
+            if before == Some(Map::new().into()) {
                 tx.set(&at(&[tuple(parent), marker(EMPTY_OBJECT)].concat()), b"");
             }
-            written.map(|()| Answer::Written)
+            Ok(written)
         }
-        (Planted::NoMarker, Op::Remove(path)) => {
-            let (_, parent) = path.split_last()?;
-            let removed = hierarchy.remove(tx, path).await;
-            if removed == Ok(true) {
-                tx.clear(&at(&[tuple(parent), marker(EMPTY_OBJECT)].concat()));
+        (Planted::NoMarker, Op::Remove(path)) if !path.is_empty() => {
+            let removed = workload.right(tx, op, isolation).await?;
+            if removed == Answer::Removed(true) {
+                let parent = tuple(&path[..path.len() - 1]);
+                tx.clear(&at(&[parent, marker(EMPTY_OBJECT)].concat()));
             }
-            removed.map(Answer::Removed)
+            Ok(removed)
         }
-        (Planted::IntegerMarkers, Op::Get(path)) => {
-            read(hierarchy.get(tx, path, Serializable).await, integers)
-        }
-        (Planted::FromTheRoot, Op::Get(path)) => read(hierarchy.get(tx, path, Serializable).await, |value| {
-            value.map(|value| from_root(path, value))
-        }),
-        (Planted::AbsentIsEmpty, Op::Get(path)) => {
-            read(hierarchy.get(tx, path, Serializable).await, |value| value.or(Some(Map::new().into())))
-        }
-        (Planted::BytePrefix, Op::Remove(path)) if !path.is_empty() => {
-            let removed = hierarchy.remove(tx, path).await;
+        (Planted::IntegerMarkers, Op::Get(path)) => told(integers(read(path).await?)),
+        (Planted::FromTheRoot, Op::Get(path)) => told(read(path).await?.map(|value| from_root(path, value))),
+        (Planted::AbsentIsEmpty, Op::Get(path)) => told(read(path).await?.or(Some(Map::new().into()))),
+        (Planted::BytePrefix, Op::Remove(path)) if matches!(path.last(), Some(Step::Key(_))) => {
+            let removed = workload.right(tx, op, isolation).await?;
             let begin = at(&tuple(path));
-            if removed == Ok(true)
-                && let Some(end) = strinc(&begin)
-                && let Some(Step::Key(_)) = path.last()
-            {
-                tx.clear_range(&begin, &end);
+            if removed == Answer::Removed(true) {
+                tx.clear_range(&begin, &strinc(&begin).unwrap_or_default());
             }
-            removed.map(Answer::Removed)
+            Ok(removed)
         }
         (Planted::OneNumber, Op::Insert(path, item)) => {
             hierarchy.insert(tx, path, &one_number(item.value())).await.map(|()| Answer::Written)
@@ -97,54 +91,25 @@ pub async fn perform<T: Transaction>(planted: Planted, tx: &T, op: &Op) -> Optio
         (Planted::OneNumber, Op::Replace(path, item)) => {
             hierarchy.replace(tx, path, &one_number(item.value())).await.map(|()| Answer::Written)
         }
-        (Planted::ClearedFirst, Op::Replace(path, item)) => {
-            let replaced = hierarchy.replace(tx, path, &item.value()).await;
+        (Planted::ClearedFirst, Op::Replace(path, _)) => {
+            let replaced = workload.right(tx, op, isolation).await;
             if matches!(replaced, Err(Error::NotAnObject(_) | Error::NotAList(_) | Error::Gap { .. })) {
-                clear(tx, path);
+                let begin = at(&tuple(path));
+                tx.clear_range(&[&begin[..], &[0]].concat(), &[&begin[..], &[0xff]].concat());
             }
-            replaced.map(|()| Answer::Written)
+            replaced
         }
-        (Planted::MembersEnd, Op::Get(path)) => read(hierarchy.get(tx, path, Serializable).await, |value| {
-            value.map(|value| match value {
-                Value::Object(members) => {
-                    members.into_iter().filter(|(name, _)| &name[..] < "\u{ffff}").collect()
-                }
-                other => other,
-            })
-        }),
-        (Planted::SkipsLong, Op::Replace(path, item)) => {
-            match hierarchy.replace(tx, path, &item.value()).await {
-                Err(Error::TooLarge(_)) => Ok(Answer::Written),
-                other => other.map(|()| Answer::Written),
-            }
+        (Planted::MembersEnd, Op::Get(path)) => told(read(path).await?.map(members_end)),
+        (Planted::SkipsLong, Op::Replace(..)) => match workload.right(tx, op, isolation).await {
+            Err(Error::TooLarge(_)) => Ok(Answer::Written),
+            other => other,
+        },
+        (Planted::SnapshotGround, Op::Replace(..)) => {
+            workload.right(&weakened(tx.clone(), everything()), op, isolation).await
         }
-        (Planted::SnapshotGround, Op::Replace(path, Item::Value(item))) => {
-            let (Step::Key(_), parent) = path.split_last()? else { return None };
-            match hierarchy.get(tx, parent, Snapshot).await {
-                Ok(Some(Value::Object(members))) if !members.is_empty() => {
-                    clear(tx, path);
-                    tuples(path, &item.0).map(|tuples| {
-                        tuples.iter().for_each(|tuple| tx.set(&at(tuple), b""));
-                        Answer::Written
-                    })
-                }
-                Ok(_) => return None,
-                Err(e) => Err(e),
-            }
-        }
-        _ => return None,
-    })
-}
-
-async fn leaf_by_leaf<T: Transaction>(tx: &T, path: &[Step], item: &Value) -> Result<Answer, Error> {
-    // Whether the path is valid is checked correctly.
-    let before = layer().get(tx, path, Serializable).await?;
-    layer().replace(tx, path, item).await?;
-    // What the bug does not clear is written again.
-    for kept in before.iter().flat_map(|before| kept(before, item)) {
-        tx.set(&at(&[tuple(path), kept].concat()), b"");
+        (Planted::TuplesConflict, Op::Tuples(_)) => workload.right(tx, op, Serializable).await,
+        _ => workload.right(tx, op, isolation).await,
     }
-    Ok(Answer::Written)
 }
 
 /// The tuples of the old value that no leaf of the new one replaces.
@@ -175,18 +140,6 @@ fn at(tuple: &[Value]) -> Vec<u8> {
     key(space().bytes(), tuple)
 }
 
-fn clear<T: Transaction>(tx: &T, path: &[Step]) {
-    let begin = at(&tuple(path));
-    tx.clear_range(&[&begin[..], &[0]].concat(), &[&begin[..], &[0xff]].concat());
-}
-
-fn read(
-    value: Result<Option<Value>, Error>,
-    change: impl FnOnce(Option<Value>) -> Option<Value>,
-) -> Result<Answer, Error> {
-    value.map(|value| Answer::Read(change(value).as_ref().map(Shown::from)))
-}
-
 /// Replaces integers that equal a marker by what the marker stands for.
 fn integers(value: Option<Value>) -> Option<Value> {
     value.map(|value| match value {
@@ -194,6 +147,14 @@ fn integers(value: Option<Value>) -> Option<Value> {
         Value::Number(number) if number.as_i64() == Some(EMPTY_ARRAY) => Vec::<Value>::new().into(),
         other => other,
     })
+}
+
+/// An object without its members from the name U+FFFF on.
+pub fn members_end(value: Value) -> Value {
+    match value {
+        Value::Object(members) => members.into_iter().filter(|(name, _)| &name[..] < "\u{ffff}").collect(),
+        other => other,
+    }
 }
 
 /// The value inside an object for each step of its path.

@@ -200,9 +200,9 @@ impl Specimen for Index {
         isolation: Isolation,
     ) -> Result<Answer, Error> {
         if let Some(planted) = self.planted
-            && let Some(answer) = planted::perform(planted, tx, op).await
+            && let Some(answer) = planted::perform(planted, tx, op).await?
         {
-            return answer;
+            return Ok(answer);
         }
         match op.at_snapshot() {
             Some(op) if isolation == Snapshot => right(tx, &op).await,

@@ -2,18 +2,19 @@
 //! by mistake.
 
 use super::{
-    Answer, Key, Op, Thing, as_printed,
+    Answer, Key, Listed, Op, Thing, as_printed,
     client::right,
-    operations::{listed, old_user, region},
+    operations::{listed, old_user, region, told_user},
     records::{
         Entries, covered, entries, entries_of_thing, record_key, record_value, table, thing_key, users,
     },
 };
-use crate::shared::in_order;
+use crate::shared::{in_order, isolation, seen_before};
 use foundationdb_tuple::{Subspace, pack};
 use parking_lot::Mutex;
 use shaketable::{
     specimen::{self, INTERLEAVED, Recorded, UNRECORDED, ran},
+    weakened::{Flaw, everything, flawed, weakened},
     workload::Outcome,
 };
 use shaketable_layers::{
@@ -21,10 +22,7 @@ use shaketable_layers::{
     index::{Error, MAX_RECORD_BYTES, Record, users::User},
 };
 use shaketable_tx::{
-    self as tx, Database,
-    Isolation::{self, Serializable, Snapshot},
-    RangeOption, Transaction, VALUE_SIZE_LIMIT,
-    once::Session,
+    self as tx, Database, Isolation::Serializable, RangeOption, Transaction, VALUE_SIZE_LIMIT, once::Session,
 };
 
 shaketable::planted_bugs! {
@@ -62,15 +60,26 @@ shaketable::planted_bugs! {
 }
 
 /// Performs a call that the bug changes; `None` for every other call.
-pub async fn perform<T: Transaction>(planted: Planted, tx: &T, op: &Op) -> Option<Result<Answer, Error>> {
-    if planted == Planted::AsPrinted {
-        return as_printed::perform(tx, op).await;
-    }
-    Some(match (planted, op) {
+pub async fn perform<T: Transaction>(planted: Planted, tx: &T, op: &Op) -> Result<Option<Answer>, Error> {
+    let index_of = |name: &str| table().subspace(&("index", name));
+    let found_users = |found: Listed| Answer::Found(vec![found]);
+    Ok(Some(match (planted, op) {
+        (Planted::AsPrinted, op) => return as_printed::perform(tx, op).await.transpose(),
+        (Planted::OldAtSnapshot, Op::SetUser(_) | Op::DeleteUser(_))
+        | (Planted::FindAtSnapshot, Op::InRegion(_) | Op::Find(..) | Op::Between(..)) => {
+            right(&weakened(tx.clone(), everything()), op).await?
+        }
+        (Planted::DeleteForgets, Op::DeleteUser(_)) => {
+            let zipcodes = ["zipcode", "zipcode_name"].map(|name| index_of(name).range());
+            right(&flawed(tx, Flaw::Uncleared, zipcodes), op).await?
+        }
+        (Planted::SwapForgets, Op::Swap(..)) => {
+            let covering = [index_of("zipcode_name").range()];
+            let unwritten = flawed(tx, Flaw::Unwritten, covering.clone());
+            right(&flawed(&unwritten, Flaw::Uncleared, covering), op).await?
+        }
         (
-            Planted::OldAtSnapshot
-            | Planted::DeleteForgets
-            | Planted::NameForgotten
+            Planted::NameForgotten
             | Planted::CoveredStale
             | Planted::CoveredOfOld
             | Planted::NullIndexed
@@ -78,96 +87,67 @@ pub async fn perform<T: Transaction>(planted: Planted, tx: &T, op: &Op) -> Optio
             | Planted::NulUnescaped
             | Planted::StartsAlike,
             Op::SetUser(_) | Op::DeleteUser(_),
-        ) => {
-            let (id, new) = written(op)?;
-            replace(planted, tx, id, new).await
-        }
-        (Planted::SwapForgets, Op::Swap(one, other)) => swap(tx, one, other).await,
-        (Planted::FirstBatch, Op::InRegion(zip)) => match first_batch(tx, "zipcode", zip).await {
-            Ok(ids) => users().get_users_in_region(tx, zip).await.map(|named| region(&ids, &named)),
-            Err(e) => Err(e),
+        ) => match written(op) {
+            Some((id, new)) => replace(planted, tx, id, new).await?,
+            None => return Ok(None),
         },
-        (Planted::FirstBatch, Op::ByName(name)) => {
-            first_batch(tx, "name", name).await.map(|ids| Answer::Found(vec![listed(ids)]))
-        }
-        (Planted::FindAtSnapshot, Op::InRegion(zip)) => {
-            let named = users().table().find_covered(tx, "zipcode_name", zip, Snapshot).await;
-            let named = named.map(|found| {
-                found
-                    .into_iter()
-                    .map(|(id, name)| (id, String::from_utf8_lossy(&name).into_owned()))
-                    .collect()
-            });
-            named.map(|named: Vec<(String, String)>| {
-                let ids: Vec<_> = named.iter().map(|(id, _)| id.clone()).collect();
-                region(&ids, &named)
-            })
-        }
-        (Planted::FindAtSnapshot, Op::Find(key, false)) => right(tx, &Op::Find(key.clone(), true)).await,
-        (Planted::FindAtSnapshot, Op::Between(span, false)) => {
-            right(tx, &Op::Between(span.clone(), true)).await
+        (Planted::FirstBatch, Op::InRegion(_) | Op::ByName(_)) => {
+            let indexes = ["zipcode", "name"].map(|name| index_of(name).range());
+            right(&flawed(tx, Flaw::FirstBatch, indexes), op).await?
         }
         (Planted::PrefixLookup, Op::ByName(name)) => {
-            let index = table().subspace(&("index", "name"));
+            let index = index_of("name");
             // Without the NUL that ends a text.
             let mut begin = index.pack(name);
             begin.pop();
             let end = [&begin[..], b"\xff\xff"].concat();
-            found(tx, &index, (begin, end))
-                .await
-                .map(|found| Answer::Found(vec![listed(found.into_iter().map(|(_, id)| id))]))
+            let found = found(tx, &index, (begin, end)).await?;
+            found_users(listed(found.into_iter().map(|(_, id)| id)))
         }
         (Planted::BetweenIncludes, Op::InRegions(from, to)) => {
-            let index = table().subspace(&("index", "zipcode"));
+            let index = index_of("zipcode");
             let range = (index.pack(from), index.subspace(to).range().1);
-            found(tx, &index, range).await.map(|found| Answer::Found(vec![listed(found)]))
+            found_users(listed(found(tx, &index, range).await?))
         }
         (Planted::BetweenExcludes, Op::InRegions(from, to)) => {
-            let index = table().subspace(&("index", "zipcode"));
-            let (from, to) = (index.subspace(from).range().1, index.pack(to));
-            found(tx, &index, (from, to)).await.map(|found| Answer::Found(vec![listed(found)]))
+            let index = index_of("zipcode");
+            let range = (index.subspace(from).range().1, index.pack(to));
+            found_users(listed(found(tx, &index, range).await?))
         }
         (Planted::TypeLost, Op::Find(Key::Tag(Id::Bytes(bytes)), snapshot)) => {
             let text = Id::Text(String::from_utf8_lossy(bytes).into_owned());
-            right(tx, &Op::Find(Key::Tag(text), *snapshot)).await
+            right(tx, &Op::Find(Key::Tag(text), *snapshot)).await?
         }
         (Planted::DeletedFirst, Op::Set(thing)) => {
-            let things = shaketable_layers::index::Table::<Thing>::new(&super::records::other_table());
-            let set = things.set(tx, thing).await;
-            if let Err(Error::TooLarge(_)) = set
-                && let Err(e) = things.delete(tx, &thing.id).await
-            {
-                return Some(Err(e));
+            let set = right(tx, op).await;
+            if let Err(Error::RecordTooLarge { .. } | Error::CoveredTooLarge { .. }) = set {
+                right(tx, &Op::Delete(thing.id.clone())).await?;
             }
-            return set.is_err().then(|| set.map(|_| Answer::Swapped(false)));
+            set?
         }
         (Planted::NamesEnd, Op::ByName(name)) => {
-            let ids = users().get_user_ids_by_name(tx, name).await;
-            ids.map(|ids| Answer::Found(vec![listed(ids.into_iter().filter(|id| &id[..] < "\u{ffff}"))]))
+            let ids = users().get_user_ids_by_name(tx, name).await?;
+            found_users(listed(ids.into_iter().filter(|id| &id[..] < "\u{ffff}")))
         }
         (Planted::LastListed, Op::Users(snapshot)) => {
-            let isolation = if *snapshot { Snapshot } else { Serializable };
-            let all = users().table().records(tx, isolation).await;
-            all.map(|mut all| {
-                if all.len() > 6 {
-                    all.pop();
-                }
-                Answer::Found(vec![listed(all.iter().map(super::operations::told_user))])
-            })
+            let mut all = users().table().records(tx, isolation(*snapshot)).await?;
+            if all.len() > 6 {
+                all.pop();
+            }
+            found_users(listed(all.iter().map(told_user)))
         }
         (Planted::LimitBeyond, Op::Set(thing)) if thing.size() == MAX_RECORD_BYTES + 1 => {
-            store(tx, thing, entries_of_thing(thing)).await
+            store(tx, thing, entries_of_thing(thing)).await?
         }
-        (Planted::CoveredUnchecked, Op::Set(thing)) if covered(thing).len() > VALUE_SIZE_LIMIT => {
+        (Planted::CoveredUnchecked, Op::Set(thing))
+            if covered(thing).len() > VALUE_SIZE_LIMIT && thing.size() <= MAX_RECORD_BYTES =>
+        {
             let mut entries = entries_of_thing(thing);
             entries.values_mut().for_each(|value| value.truncate(VALUE_SIZE_LIMIT));
-            if thing.size() > MAX_RECORD_BYTES {
-                return None;
-            }
-            store(tx, thing, entries).await
+            store(tx, thing, entries).await?
         }
-        _ => return None,
-    })
+        _ => return Ok(None),
+    }))
 }
 
 /// The user that a call writes, and the new record if it is not a deletion.
@@ -198,8 +178,7 @@ async fn replace<T: Transaction>(
     id: &str,
     new: Option<&User>,
 ) -> Result<Answer, Error> {
-    let isolation = if planted == Planted::OldAtSnapshot { Snapshot } else { Serializable };
-    let old = read(tx, id, isolation).await?;
+    let old = read(tx, id).await?;
     write(tx, id, old.as_ref(), new);
     let (before, after) = believed(planted, old.as_ref(), new);
     index(tx, &before, &after);
@@ -211,7 +190,6 @@ fn believed(planted: Planted, old: Option<&User>, new: Option<&User>) -> (Entrie
     let (mut before, mut after) = (all_entries(old), all_entries(new));
     let of = |index: &str, key: &[u8]| key.starts_with(table().subspace(&("index", index)).bytes());
     match planted {
-        Planted::DeleteForgets if new.is_none() => before.retain(|key, _| of("name", key)),
         Planted::NameForgotten if old.is_some() && new.is_some() => {
             before.retain(|key, _| !of("name", key));
             after.retain(|key, _| !of("name", key));
@@ -268,27 +246,6 @@ fn believed(planted: Planted, old: Option<&User>, new: Option<&User>) -> (Entrie
     (before, after)
 }
 
-async fn swap<T: Transaction>(tx: &T, one: &str, other: &str) -> Result<Answer, Error> {
-    let users = (read(tx, one, Serializable).await?, read(tx, other, Serializable).await?);
-    let (Some(one), Some(other)) = users else { return Ok(Answer::Swapped(false)) };
-    if one.id == other.id {
-        return Ok(Answer::Swapped(true));
-    }
-    let moved = [
-        (&one, User { zipcode: other.zipcode.clone(), ..one.clone() }),
-        (&other, User { zipcode: one.zipcode.clone(), ..other.clone() }),
-    ];
-    let covering = table().subspace(&("index", "zipcode_name"));
-    for (old, new) in moved {
-        write(tx, &new.id, Some(old), Some(&new));
-        let (mut before, mut after) = (entries(old), entries(&new));
-        before.retain(|key, _| !covering.is_start_of(key));
-        after.retain(|key, _| !covering.is_start_of(key));
-        index(tx, &before, &after);
-    }
-    Ok(Answer::Swapped(true))
-}
-
 /// The entries of an index of users in a range of keys, as key and id.
 async fn found<T: Transaction>(
     tx: &T,
@@ -303,8 +260,8 @@ async fn found<T: Transaction>(
     Ok(rows.iter().filter_map(|row| index.unpack(&row.key).ok()).collect())
 }
 
-async fn read<T: Transaction>(tx: &T, id: &str, isolation: Isolation) -> Result<Option<User>, Error> {
-    users().table().get(tx, &id.to_owned(), isolation).await
+async fn read<T: Transaction>(tx: &T, id: &str) -> Result<Option<User>, Error> {
+    users().get_user(tx, id).await
 }
 
 fn all_entries(user: Option<&User>) -> Entries {
@@ -322,12 +279,6 @@ fn write<T: Transaction>(tx: &T, id: &str, old: Option<&User>, new: Option<&User
 fn index<T: Transaction>(tx: &T, before: &Entries, after: &Entries) {
     before.keys().filter(|key| !after.contains_key(*key)).for_each(|key| tx.clear(key));
     after.iter().for_each(|(key, covered)| tx.set(key, covered));
-}
-
-async fn first_batch<T: Transaction>(tx: &T, index: &str, key: &str) -> Result<Vec<String>, Error> {
-    let under = table().subspace(&("index", index, key));
-    let batch = tx.get_range(&RangeOption::from(under.range()), 1, Serializable).await?;
-    batch.rows.iter().map(|row| under.unpack(&row.key).map_err(|_| Error::Foreign("index"))).collect()
 }
 
 /// Performs the calls of a transaction with the bug; `None` if the bug does not change them.
@@ -348,21 +299,15 @@ pub async fn apply_planted<D: Database>(
             })
         }
         (Planted::LookupThenGet, [Op::InRegion(zip)]) => Some(lookup_then_get(db, zip).await),
-        (Planted::LookupApart, [before @ .., look]) if !before.is_empty() && is_read_only(look) => {
-            let run = db.run(|tx, _| async move { right(&tx, look).await });
-            let seen = &match run.await {
-                Ok(seen) => seen,
-                Err(e) => return Some(specimen::refused(&e.error)),
+        (Planted::LookupApart, [before @ .., look])
+            if !before.iter().all(is_read_only) && is_read_only(look) =>
+        {
+            let look = |tx| async move { right(&tx, look).await };
+            let act = |tx, seen| async move {
+                let answers = in_order(before, |op| right(&tx, op)).await?;
+                Ok([answers, vec![seen]].concat())
             };
-            if before.iter().all(is_read_only) {
-                return None;
-            }
-            let run = session.apply(|tx| async move {
-                let mut answers = in_order(before, |op| right(&tx, op)).await?;
-                answers.push(seen.clone());
-                Ok::<_, Error>(Recorded(answers))
-            });
-            Some(specimen::told(run.await))
+            Some(seen_before(session, look, act).await)
         }
         (
             Planted::DeleteByMemory | Planted::TwoTransactions | Planted::KeptOld | Planted::AnswerOfRetry,
@@ -391,18 +336,14 @@ async fn apply_planted_one<D: Database>(
     let one = |old: Option<User>| Recorded(vec![old_user(old)]);
     Some(match planted {
         Planted::DeleteByMemory if new.is_none() => {
-            let run = db.run(|tx, _| async move { read(&tx, id, Serializable).await });
-            let memory = &match run.await {
-                Ok(user) => user,
-                Err(e) => return Some(specimen::refused(&e.error)),
-            };
-            let run = session.apply(|tx| async move {
-                let old = read(&tx, id, Serializable).await?;
+            let look = |tx| async move { read(&tx, id).await };
+            let act = |tx, memory: Option<User>| async move {
+                let old = read(&tx, id).await?;
                 write(&tx, id, old.as_ref(), None);
                 index(&tx, &all_entries(memory.as_ref().or(old.as_ref())), &Entries::new());
-                Ok::<_, Error>(one(old))
-            });
-            specimen::told(run.await)
+                Ok(vec![old_user(old)])
+            };
+            seen_before(session, look, act).await
         }
         Planted::KeptOld => {
             let kept = &Mutex::new(None);
@@ -410,7 +351,7 @@ async fn apply_planted_one<D: Database>(
                 let known: Option<Option<User>> = kept.lock().clone();
                 let old = match known {
                     Some(old) => old,
-                    None => read(&tx, id, Serializable).await?,
+                    None => read(&tx, id).await?,
                 };
                 *kept.lock() = Some(old.clone());
                 write(&tx, id, old.as_ref(), new);
@@ -422,7 +363,7 @@ async fn apply_planted_one<D: Database>(
         Planted::TwoTransactions => {
             let before = &Mutex::new(None);
             let run = session.apply(|tx| async move {
-                let old = read(&tx, id, Serializable).await?;
+                let old = read(&tx, id).await?;
                 write(&tx, id, old.as_ref(), new);
                 *before.lock() = old.clone();
                 Ok::<_, Error>(one(old))
@@ -443,7 +384,7 @@ async fn apply_planted_one<D: Database>(
             let record = &Subspace::from("done").pack(&db.env().random_u64());
             let run = db.run(|tx, _| async move {
                 let old = if tx.get(record, Serializable).await?.is_some() {
-                    read(&tx, id, Serializable).await?
+                    read(&tx, id).await?
                 } else {
                     tx.set(record, b"");
                     match new {

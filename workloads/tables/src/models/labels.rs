@@ -3,6 +3,7 @@
 //! the tuple layer needs another byte; texts and bytes beyond what is often taken for their end; and long
 //! labels that fill several batches of a range read.
 
+use foundationdb_tuple::Element;
 use proptest::{
     sample::select,
     strategy::{BoxedStrategy, Strategy},
@@ -81,6 +82,14 @@ pub fn label(which: Which) -> Label {
         (4, _) => "\u{10ffff}".into(),
         (LONG, member) => format!("{}{member}", "long".repeat(400)).as_str().into(),
         _ => "long".repeat(2_500).as_str().into(),
+    }
+}
+
+/// An integer as its digits, for planted bugs that store labels without their types.
+pub fn digits(label: &Label) -> Label {
+    match label.to::<Element<'_>>() {
+        Some(Element::Int(n)) => n.to_string().into(),
+        _ => label.clone(),
     }
 }
 

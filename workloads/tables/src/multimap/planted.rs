@@ -5,10 +5,11 @@ use super::{
     client::perform as right,
     operations::{content, copies_space, pair, set_space},
 };
-use crate::models::labels::{Which, label};
-use foundationdb_tuple::{Element, Subspace};
+use crate::models::labels::{Which, digits, label};
+use foundationdb_tuple::Subspace;
 use shaketable::{
     specimen::{self, INTERLEAVED, UNRECORDED, ran},
+    weakened::{Flaw, everything, flawed, weakened},
     workload::Outcome,
 };
 use shaketable_layers::{
@@ -53,12 +54,10 @@ pub async fn perform<T: Transaction>(
     op: &Op,
     isolation: Isolation,
 ) -> Result<Answer, Error> {
-    let stock = Multiset::new(copies_space());
+    let (set, stock) = (Multimap::new(set_space()), Multiset::new(copies_space()));
     match (planted, op) {
-        (Planted::FirstBatch, Op::Get(i, None, usize::MAX)) => {
-            let (begin, end) = set_space().subspace(&(label(*i),)).range();
-            let batch = tx.get_range(&RangeOption::new(begin, end), 1, Serializable).await?;
-            Ok(values(&batch.rows))
+        (Planted::FirstBatch, Op::Get(_, None, usize::MAX)) => {
+            right(&flawed(tx, Flaw::FirstBatch, everything()), op, isolation).await
         }
         (Planted::BarePrefix, Op::Get(i, None, usize::MAX)) => {
             let whole = set_space().pack(&(label(*i),));
@@ -71,21 +70,16 @@ pub async fn perform<T: Transaction>(
             let value = tx.get(&key(set_space(), *i, *v), Serializable).await?;
             Ok(Answer::Is(value.is_some_and(|value| !value.is_empty())))
         }
-        (Planted::TextLabels, Op::Add(i, v)) => {
+        (Planted::TextLabels, Op::Add(i, v) | Op::Remove(i, v) | Op::IsElement(i, v)) => {
             let (i, v) = text_pair(*i, *v);
-            Multimap::new(set_space()).add(tx, &i, &v).await.map(|()| Answer::Written)
-        }
-        (Planted::TextLabels, Op::Remove(i, v)) => {
-            let (i, v) = text_pair(*i, *v);
-            Multimap::new(set_space()).remove(tx, &i, &v).await.map(|()| Answer::Written)
-        }
-        (Planted::TextLabels, Op::IsElement(i, v)) => {
-            let (i, v) = text_pair(*i, *v);
-            Multimap::new(set_space()).is_element(tx, &i, &v, Serializable).await.map(Answer::Is)
+            match op {
+                Op::Add(..) => set.add(tx, &i, &v).await.map(|()| Answer::Written),
+                Op::Remove(..) => set.remove(tx, &i, &v).await.map(|()| Answer::Written),
+                _ => set.is_element(tx, &i, &v, isolation).await.map(Answer::Is),
+            }
         }
         (Planted::TextLabels, Op::Get(i, None, most)) => {
-            let found =
-                Multimap::new(set_space()).get(tx, &text(&label(*i)), None, *most, Serializable).await?;
+            let found = set.get(tx, &digits(&label(*i)), None, *most, isolation).await?;
             Ok(Answer::Values(found.iter().map(content).collect()))
         }
         (Planted::Latest, Op::Add(i, _)) => {
@@ -109,22 +103,15 @@ pub async fn perform<T: Transaction>(
             stock.count(tx, &i, &v, Serializable).await?;
             right(tx, op, isolation).await
         }
-        (Planted::SnapshotRemove | Planted::ZeroStays, Op::RemoveCopies(i, v, asked)) => {
-            let asked = *asked;
-            let isolation = if planted == Planted::SnapshotRemove { Snapshot } else { Serializable };
-            // With zero bytes appended, the count is read as the number that it is.
-            let key = key(copies_space(), *i, *v);
-            let have = tx.get(&key, isolation).await?;
-            let have = have.and_then(|have| have[..].try_into().ok()).map_or(0, i64::from_le_bytes);
-            let have = u64::try_from(have).unwrap_or(0);
-            let left = have.checked_sub(asked.into()).ok_or(Error::TooFew { have, asked })?;
-            if asked > 0 {
-                tx.atomic_op(&key, &(-i64::from(asked)).to_le_bytes(), MutationType::Add);
-                if planted == Planted::SnapshotRemove {
-                    tx.atomic_op(&key, &0i64.to_le_bytes(), MutationType::CompareAndClear);
-                }
+        (Planted::SnapshotRemove, Op::RemoveCopies(..)) => {
+            right(&weakened(tx.clone(), everything()), op, isolation).await
+        }
+        (Planted::ZeroStays, Op::RemoveCopies(i, v, asked)) => {
+            let removed = right(tx, op, isolation).await?;
+            if removed == Answer::Copies(0) && *asked > 0 {
+                tx.set(&key(copies_space(), *i, *v), &0i64.to_le_bytes());
             }
-            Ok(Answer::Copies(left))
+            Ok(removed)
         }
         (Planted::RemovedFirst, Op::RemoveCopies(i, v, _)) => {
             let removed = right(tx, op, isolation).await;
@@ -199,19 +186,11 @@ fn key(space: Subspace, index: Which, value: Which) -> Vec<u8> {
 /// An index and a value, with integers as their digits.
 fn text_pair(index: Which, value: Which) -> (Label, Label) {
     let (index, value) = pair(&set_space(), index, value);
-    (text(&index), text(&value))
+    (digits(&index), digits(&value))
 }
 
 /// The last part of each key, whatever precedes it.
 fn values(rows: &[KeyValue]) -> Answer {
     let last = |row: &KeyValue| set_space().unpack::<Vec<Label>>(&row.key).ok()?.pop();
     Answer::Values(rows.iter().filter_map(last).map(|label| content(&label)).collect())
-}
-
-/// An integer as its digits.
-fn text(label: &Label) -> Label {
-    match label.to::<Element<'_>>() {
-        Some(Element::Int(n)) => n.to_string().into(),
-        _ => label.clone(),
-    }
 }

@@ -3,20 +3,17 @@
 use super::{
     Answer, Op, Shape,
     client::perform as right,
-    operations::{bytes, cells, labels},
+    operations::{bytes, labels},
 };
-use crate::models::labels::{Family, Which, label};
-use foundationdb_tuple::{Element, Subspace};
+use crate::models::labels::{Which, digits, label};
 use shaketable::{
     specimen::{self, Content, INTERLEAVED, UNRECORDED, ran},
+    weakened::{Flaw, everything, flawed, weakened},
     workload::Outcome,
 };
-use shaketable_layers::{
-    label::Label,
-    table::{Cells, Error},
-};
+use shaketable_layers::{label::Label, table::Error};
 use shaketable_tx::{
-    Database,
+    AnyTransaction, Database,
     Isolation::{self, Serializable, Snapshot},
     RangeOption, Transaction, VALUE_SIZE_LIMIT, limits,
     once::Session,
@@ -68,47 +65,18 @@ pub async fn perform<T: Transaction>(
     isolation: Isolation,
 ) -> Result<Answer, Error> {
     let (by_row, row_axes) = shape.orders().swap_remove(0);
-    // What must be refused is refused correctly.
-    if let (true, Op::Replace(..)) = (planted.replaces(), op)
-        && (is_odd(op) || !fits(op))
-    {
-        return right(shape, tx, op, isolation).await;
-    }
     match (planted, op) {
-        (Planted::SetRowAsPrinted, Op::Replace(fixed, new)) if fixed[0].0 == 0 && !new.is_empty() => {
-            replace_first(tx, shape, &by_row, fixed[0].1, new)
+        (Planted::SetRowAsPrinted | Planted::DeleteRowByRow, Op::Replace(fixed, new))
+            if matches!(fixed[..], [(0, _)]) && new.is_empty() == (planted == Planted::DeleteRowByRow) =>
+        {
+            right(shape, &unordered(tx, shape), op, isolation).await
         }
-        (Planted::DeleteRowByRow, Op::Replace(fixed, new)) if fixed[0].0 == 0 && new.is_empty() => {
-            replace_first(tx, shape, &by_row, fixed[0].1, new)
+        (Planted::DeleteCellByRow, Op::Delete(_)) => right(shape, &unordered(tx, shape), op, isolation).await,
+        (Planted::RowsMerge, Op::Replace(_, new)) if !new.is_empty() => {
+            right(shape, &flawed(tx, Flaw::Uncleared, everything()), op, isolation).await
         }
-        (Planted::RowsMerge, Op::Replace(fixed, new)) if shape != Shape::Cube && !new.is_empty() => {
-            // For the refusal.
-            right(shape, tx, &Op::Slice(fixed.clone()), isolation).await?;
-            for (at, value) in new {
-                let mut cell = labels(at);
-                cell.insert(fixed[0].0, label(fixed[0].1));
-                shape.keys(&cell).iter().for_each(|key| tx.set(key, &bytes(*value)));
-            }
-            Ok(Answer::Written)
-        }
-        (Planted::SnapshotReplace, Op::Replace(fixed, new)) => {
-            let (axis, of) = (fixed[0].0, label(fixed[0].1));
-            let (space, axes) = shape.orders().swap_remove(axis);
-            let line = RangeOption::from(space.subspace(&(&of,)).range());
-            for row in tx.get_range_all(line, Snapshot).await? {
-                let found: Vec<Label> =
-                    space.unpack(&row.key).map_err(|_| Error::Foreign(row.key.clone()))?;
-                let mut cell: Vec<_> = axes.iter().zip(found).collect();
-                cell.sort();
-                let cell: Vec<Label> = cell.into_iter().map(|(_, label)| label).collect();
-                shape.keys(&cell).iter().for_each(|key| tx.clear(key));
-            }
-            for (at, value) in new {
-                let mut cell = labels(at);
-                cell.insert(axis, of.clone());
-                shape.keys(&cell).iter().for_each(|key| tx.set(key, &bytes(*value)));
-            }
-            Ok(Answer::Written)
+        (Planted::SnapshotReplace, Op::Replace(..)) => {
+            right(shape, &weakened(tx.clone(), everything()), op, isolation).await
         }
         (Planted::ClearedFirst, Op::Replace(fixed, _)) => {
             let answer = right(shape, tx, op, isolation).await;
@@ -148,28 +116,18 @@ pub async fn perform<T: Transaction>(
                 None => Err(Error::Foreign(key.into())),
             }
         }
-        (Planted::DeleteCellByRow, Op::Delete(cell)) if cell.len() == shape.dimensions() => {
-            tx.clear(&shape.keys(&labels(cell))[0]);
-            Ok(Answer::Written)
-        }
-        (Planted::FirstBatch, Op::Slice(fixed)) if matches!(fixed[..], [(0, _)]) && row_axes[0] == 0 => {
-            let row = by_row.subspace(&(label(fixed[0].1),)).range();
-            let batch = tx.get_range(&RangeOption::from(row), 1, Serializable).await?;
-            let cell = |row: shaketable_tx::KeyValue| {
-                let labels: Vec<Label> = by_row.unpack(&row.key).unwrap_or_default();
-                (labels, row.value)
-            };
-            Ok(cells(&batch.rows.into_iter().map(cell).collect::<Cells>(), &[0]))
+        (Planted::FirstBatch, Op::Slice(_)) => {
+            right(shape, &flawed(tx, Flaw::FirstBatch, everything()), op, isolation).await
         }
         (Planted::TextLabels, Op::Set(cell, value)) if cell.len() == shape.dimensions() => {
-            let cell: Vec<Label> = labels(cell).iter().map(text).collect();
+            let cell: Vec<Label> = labels(cell).iter().map(digits).collect();
             let (keys, value) = (shape.keys(&cell), bytes(*value));
             keys.iter().try_for_each(|key| limits::row(key, &value))?;
             keys.iter().for_each(|key| tx.set(key, &value));
             Ok(Answer::Written)
         }
         (Planted::TextLabels, Op::Get(cell)) if cell.len() == shape.dimensions() => {
-            let cell: Vec<Label> = labels(cell).iter().map(text).collect();
+            let cell: Vec<Label> = labels(cell).iter().map(digits).collect();
             let value = tx.get(&shape.keys(&cell)[0], Serializable).await?;
             Ok(Answer::Value(value.as_ref().map(Content::from)))
         }
@@ -202,55 +160,13 @@ pub async fn perform<T: Transaction>(
     }
 }
 
-/// Whether a replacement is not of one row or column by cells of it.
-fn is_odd(op: &Op) -> bool {
-    match op {
-        Op::Replace(fixed, new) => {
-            !matches!(fixed[..], [(0 | 1, _)]) || new.iter().any(|(free, _)| free.len() != 1)
-        }
-        _ => false,
-    }
-}
-
-/// Whether the cells of a replacement can be stored.
-fn fits(op: &Op) -> bool {
-    match op {
-        Op::Replace(fixed, new) => {
-            let long = |which: &Which| *which == Family::oversize();
-            !fixed.iter().any(|(_, which)| long(which))
-                && new.iter().all(|(_, value)| value.1 <= VALUE_SIZE_LIMIT)
-        }
-        _ => true,
-    }
-}
-
 fn no_page() -> Error {
     Error::NoOrder(Vec::new())
 }
 
-impl Planted {
-    /// Whether the bug performs replacements in its own way.
-    fn replaces(self) -> bool {
-        use Planted::*;
-        matches!(self, SetRowAsPrinted | DeleteRowByRow | RowsMerge | SnapshotReplace)
-    }
-}
-
-/// Clears a row in the first order only, and writes its new cells in every order.
-fn replace_first<T: Transaction>(
-    tx: &T,
-    shape: Shape,
-    by_row: &Subspace,
-    row: Which,
-    new: &[(Vec<Which>, (u8, usize))],
-) -> Result<Answer, Error> {
-    let (begin, end) = by_row.subspace(&(label(row),)).range();
-    tx.clear_range(&begin, &end);
-    for (at, value) in new {
-        let cell = [label(row), label(at[0])];
-        shape.keys(&cell).iter().for_each(|key| tx.set(key, &bytes(*value)));
-    }
-    Ok(Answer::Written)
+/// A transaction in which the second order keeps what is cleared.
+fn unordered(tx: &impl Transaction, shape: Shape) -> AnyTransaction {
+    flawed(tx, Flaw::Uncleared, [shape.orders()[1].0.range()])
 }
 
 /// Sets a cell in one transaction for each order.
@@ -274,12 +190,4 @@ pub async fn order_on_its_own<D: Database>(
         outcome = Some(ran(set.await));
     }
     outcome
-}
-
-/// An integer as its digits.
-fn text(label: &Label) -> Label {
-    match label.to::<Element<'_>>() {
-        Some(Element::Int(n)) => n.to_string().into(),
-        _ => label.clone(),
-    }
 }

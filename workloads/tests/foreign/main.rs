@@ -13,7 +13,7 @@ use shaketable_workloads::catalogue::catalogue;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// The number of cases of a workload.
-const CASES: u64 = 150;
+const CASES: u64 = 100;
 
 #[test]
 fn operations_refuse_foreign_bytes() {

@@ -294,14 +294,8 @@ macro_rules! invariants {
 
         const _: () = {
             use $crate::__private as __with;
-            use __with::Strategy as _;
 
-            #[allow(non_camel_case_types)]
-            #[derive(Clone, Debug, __with::serde::Serialize, __with::serde::Deserialize)]
-            #[serde(crate = "__with::serde")]
-            pub enum __Op {
-                $($op { $($arg: $type),* }),+
-            }
+            $crate::__operations! { $($op { $($arg: $type = $strategy),* })+ }
 
             impl $crate::Invariants for $layer {
                 type Op = __Op;
@@ -311,12 +305,7 @@ macro_rules! invariants {
                 const ABOUT: &'static str = [$($about),+][0].trim_ascii();
 
                 fn operation() -> __with::BoxedStrategy<__Op> {
-                    __with::Union::new([$(
-                        (__with::Just(()), $($strategy),*)
-                            .prop_map(|((), $($arg),*)| __Op::$op { $($arg),* })
-                            .boxed()
-                    ),+])
-                    .boxed()
+                    __operation()
                 }
 
                 $(async fn setup<T: __with::Transaction>(

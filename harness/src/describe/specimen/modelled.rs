@@ -145,14 +145,8 @@ macro_rules! __modelled {
 
         const _: () = {
             use $crate::__private as __with;
-            use __with::Strategy as _;
 
-            #[allow(non_camel_case_types)]
-            #[derive(Clone, Debug, __with::serde::Serialize, __with::serde::Deserialize)]
-            #[serde(crate = "__with::serde")]
-            pub enum __Op {
-                $($op { $($arg: $type),* }),+
-            }
+            $crate::__operations! { $($op { $($arg: $type = $strategy),* })+ }
 
             #[allow(non_camel_case_types)]
             #[derive(
@@ -185,19 +179,13 @@ macro_rules! __modelled {
                 }
 
                 fn keys(&self) -> Vec<__with::Bytes> {
-                    #[allow(unused_mut)]
-                    let mut keys = Vec::new();
-                    $(keys.extend($keys.into_iter().map(__with::Bytes::from));)?
-                    keys
+                    let keys: &[Vec<__with::Bytes>] =
+                        &[$($keys.into_iter().map(__with::Bytes::from).collect())?];
+                    keys.concat()
                 }
 
                 fn operation(&self, _: usize) -> __with::BoxedStrategy<__Op> {
-                    __with::Union::new([$(
-                        (__with::Just(()), $($strategy),*)
-                            .prop_map(|((), $($arg),*)| __Op::$op { $($arg),* })
-                            .boxed()
-                    ),+])
-                    .boxed()
+                    __operation()
                 }
 
                 fn is_read_only(op: &__Op) -> bool {

@@ -119,8 +119,8 @@ impl Against<'_> {
         Ok((all, commit))
     }
 
-    /// Sweeps a workload with a program, as a process: what it measured, and the program's commit; `None` if it
-    /// does not know the workload.
+    /// Sweeps a workload with a program, as a process: what it measured, and the program's commit; `None` if
+    /// it does not know the workload.
     fn measure(
         &self,
         program: &Path,

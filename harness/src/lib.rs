@@ -24,7 +24,7 @@ pub use describe::{
     workload::{self, Bug, Outcome, Step, Workload},
 };
 pub use judge::{finding, panics};
-pub use run::{calm, plan, real, regressions, runner};
+pub use run::{allocations, calm, plan, real, regressions, runner};
 pub use search::{
     determinism, entry, explore,
     foreign::{self, Foreign},

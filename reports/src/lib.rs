@@ -25,7 +25,7 @@ pub mod sweep;
 pub mod text;
 
 pub use advice::{AdviceEntry, AdviceReport, Severity, WorkloadAdvice};
-pub use bench::{BenchReport, Figure};
+pub use bench::{BenchReport, Compared, Comparison, Figure, Ratio};
 pub use bugs::{BugReport, BugsReport, Catch, Schedule, Shrunk};
 pub use conformance::{ConformanceReport, Difference, FileReport, Impossible};
 pub use contract::{ContractCase, ContractReport};

@@ -39,8 +39,11 @@ type Main<'a> = Pin<Box<dyn Future<Output = ()> + 'a>>;
 /// Runs `main` to its end in its own simulated runtime. Everything runs on this thread, in an order
 /// determined by the seed.
 pub fn simulate<F: Future>(seed: Seed, main: F) -> F::Output {
+    #[inline(never)]
     fn block_on(seed: Seed, main: Main<'_>) {
-        Runtime::with_seed_and_config(seed.0, madsim::Config::default()).block_on(main);
+        let runtime = set_up(seed);
+        runtime.block_on(main);
+        tear_down(runtime);
     }
     let mut output = None;
     // A run that panicked has left its values behind.
@@ -49,6 +52,21 @@ pub fn simulate<F: Future>(seed: Seed, main: F) -> F::Output {
     LOCALS.take();
     // The runtime panics if it cannot run its main task to its end.
     output.expect("the main task has ended")
+}
+
+/// A runtime without machines. This function and its like are never inlined: profiles know the phases of a
+/// run by them (`scripts/profile`).
+#[inline(never)]
+fn set_up(seed: Seed) -> Runtime {
+    Runtime::with_seed_and_config(seed.0, madsim::Config::default())
+}
+
+/// Drops a runtime, and with it what its tasks hold.
+#[inline(never)]
+fn tear_down(runtime: Runtime) {
+    drop(runtime);
+    // Without something after it, the drop would be a jump out of this function.
+    std::hint::black_box(());
 }
 
 thread_local! {

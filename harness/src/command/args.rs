@@ -484,6 +484,19 @@ pub(super) struct ListArguments {
 
 #[derive(Clone, Debug, Args)]
 pub struct BenchArguments {
+    /// Measure only runs of these workloads [default: those of all, and what else the program measures]
+    #[arg(value_name = "WORKLOAD")]
+    pub workloads: Vec<String>,
+    /// The number of seeds from 0, or a range that excludes B [default: 200, or 40 with --against]
+    #[arg(long, value_name = "N|A..B", allow_negative_numbers = true, value_parser = seeds::range)]
+    pub seeds: Option<Range<u64>>,
+    /// Measure runs with this build of the command and with another one alternately, and print how much
+    /// faster this one is
+    #[arg(long, value_name = "PROGRAM")]
+    pub against: Option<PathBuf>,
+    /// How often each workload is measured with each of the two programs
+    #[arg(long, value_name = "N", requires = "against", value_parser = choose::at_least_one, default_value_t = 6)]
+    pub rounds: u64,
     /// Write the figures as JSON; - for standard output
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
@@ -613,6 +626,7 @@ mod tests {
             &["shaketable", "run", "--jobs"],
             &["shaketable", "replay"],
             &["shaketable", "list", "judges"],
+            &["shaketable", "bench", "--rounds", "2"],
         ] {
             let error = parse::<Nothing, _>(line.iter().copied()).expect_err("bad usage");
             let refusal = handle(&error).expect_err("refused").to_string();

@@ -4,6 +4,7 @@
 
 use super::{
     Refusal,
+    against::Against,
     args::BenchArguments,
     choose,
     conclude::processors,
@@ -12,6 +13,7 @@ use super::{
     output::{self, Target},
     program,
     progress::Progress,
+    refuse,
     run::SEEDS,
     sweep::Sweep,
 };
@@ -22,20 +24,61 @@ use crate::{
     run::plan::Plan,
     run::pool::{self, Update},
     run::runner,
+    search::entry::Entry,
 };
-use shaketable_reports::{BenchReport, Body, Conclusion, Figure, SweepReport, text};
+use shaketable_reports::{BenchReport, Body, Comparison, Conclusion, Figure, SweepReport, text};
+use std::{
+    ops::Range,
+    path::{self, Path},
+};
+
+/// The number of seeds of a measurement of two programs.
+const SEEDS_OF_PAIRS: u64 = 40;
 
 /// Measures the figures, and prints and writes the report.
 pub fn bench(arguments: &BenchArguments) -> Result<Conclusion, Refusal> {
     let json = Target::check_named(arguments.json.as_deref())?;
+    let entries = choose::workloads(&arguments.workloads)?;
     let interrupt = Interrupt::listen()?;
     let meter = cost::Meter::start();
-    // The sweep comes first, so that the peak memory of the process is that of the sweep.
-    let figures = (program().figures)(sweep(&interrupt)?, &interrupt)?;
-    let report = BenchReport { processors: processors() as u64, figures, cost: meter.cost() };
+    let (mut figures, mut comparison, mut cpu_of_others) = (Vec::new(), None, 0);
+    if let Some(other) = &arguments.against {
+        let (compared, cpu) = against(other, &entries, arguments, &interrupt)?;
+        (comparison, cpu_of_others) = (Some(compared), cpu);
+    } else {
+        // The sweep comes first, so that the peak memory of the process is that of the sweep.
+        figures = sweep(entries, arguments.seeds.clone().unwrap_or(0..SEEDS), &interrupt)?;
+        if arguments.workloads.is_empty() {
+            figures = (program().figures)(figures, &interrupt)?;
+        }
+    }
+    let mut cost = meter.cost();
+    cost.cpu_ns += cpu_of_others;
+    let report = BenchReport { processors: processors() as u64, figures, comparison, cost };
     let printed = text::bench(&report, program().commit);
     let written = output::publish(&printed, json.as_ref(), Body::Bench(report));
     written.map(|()| Conclusion::Passed)
+}
+
+/// Compares this program with another one. Returns the CPU time of their processes as well, nanoseconds.
+fn against(
+    other: &Path,
+    entries: &[Box<dyn Entry>],
+    arguments: &BenchArguments,
+    interrupt: &Interrupt,
+) -> Result<(Comparison, u64), Refusal> {
+    let paths = std::env::current_exe().and_then(|this| Ok([this, path::absolute(other)?]));
+    let [this, other] = match paths {
+        Ok(paths) => paths,
+        Err(error) => refuse!("cannot find the programs: {error}"),
+    };
+    let against = Against {
+        programs: [&this, &other],
+        workloads: entries.iter().map(|entry| entry.name()).collect(),
+        seeds: arguments.seeds.clone().unwrap_or(0..SEEDS_OF_PAIRS),
+        rounds: arguments.rounds,
+    };
+    against.compare(interrupt)
 }
 
 /// A figure without a target.
@@ -50,24 +93,56 @@ pub fn figure(name: &str, value: f64, unit: &str, profile: &str) -> Figure {
     }
 }
 
+/// What a sweep does per commit, of one workload.
+#[derive(Clone, Copy, Default)]
+struct PerCommit {
+    commits: u64,
+    events: u64,
+    allocations: u64,
+}
+
 /// The figures of the sweep that the command does without a subcommand, with every seed run twice.
-fn sweep(interrupt: &Interrupt) -> Result<Vec<Figure>, Refusal> {
+fn sweep(
+    entries: Vec<Box<dyn Entry>>,
+    seeds: Range<u64>,
+    interrupt: &Interrupt,
+) -> Result<Vec<Figure>, Refusal> {
+    let setting = format!("standard faults, seeds {}..{}", seeds.start, seeds.end);
     let sweep =
-        Sweep { run_twice: SEEDS, jobs: processors(), ..Sweep::plain(choose::workloads(&[])?, 0..SEEDS) };
-    let report = sweep.perform(interrupt);
+        Sweep { run_twice: seeds.end - seeds.start, jobs: processors(), ..Sweep::plain(entries, seeds) };
+    let mut per_commit = vec![PerCommit::default(); sweep.entries.len()];
+    let report = sweep.observed(interrupt, |workload, ran| {
+        let sums = &mut per_commit[workload];
+        // The second run of the seed was the same.
+        sums.commits += 2 * ran.result.counters.committed;
+        sums.events += 2 * ran.result.events;
+        sums.allocations += ran.allocations;
+    });
     if report.ending != shaketable_reports::Ending::Complete {
         return Err(interrupt.refusal("before anything was measured"));
     }
     let SweepReport { workloads, jobs, cost, .. } = &report;
     let mut figures = Vec::new();
+    let profile = format!("{setting}, each run twice, drawn topology, clients and load");
     for w in workloads {
         let name = format!("{}, seeds per core minute", w.workload);
-        let profile =
-            format!("standard faults, seeds 0..{SEEDS}, each run twice, drawn topology, clients and load");
         figures.push(figure(&name, w.runs_per_core_minute(), "seeds", &profile));
     }
+    let mut of_commits = |unit: &str, of: fn(&PerCommit) -> u64, profile: &str| {
+        for (w, sums) in workloads.iter().zip(&per_commit).filter(|(_, sums)| of(sums) > 0) {
+            let name = format!("{}, {unit} per commit", w.workload);
+            figures.push(figure(&name, of(sums) as f64 / sums.commits.max(1) as f64, unit, profile));
+        }
+    };
+    of_commits("events", |sums| sums.events, &format!("{setting}: the events that make the hash of a run"));
+    // A program whose allocator does not count has none.
+    let whole_runs = format!("{setting}: requests for memory of whole runs, plan and judges included");
+    of_commits("allocations", |sums| sums.allocations, &whole_runs);
     let total = report.total();
-    let whole = format!("the sweep of the main job: every workload, standard faults, seeds 0..{SEEDS}");
+    let whole = match workloads.len() == (program().workloads)().len() {
+        true => format!("a sweep of every workload, {setting}"),
+        false => format!("a sweep of these workloads, {setting}"),
+    };
     figures.push(figure(
         "virtual seconds per CPU second",
         // The virtual time is that of the first runs; the second runs took as long.
@@ -138,5 +213,27 @@ pub fn measure(
         Some(failed) => Err(Refusal::Usage(failed)),
         None if done < runs => Err(interrupt.refusal(&format!("before {name} was measured"))),
         None => Ok((cpu, done)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::command::fake::{fake, nondeterministic};
+
+    #[test]
+    fn a_sweep_tells_what_commits_cost() {
+        let entries = vec![fake("one", |_, _| Verdict::Passed), nondeterministic("two", 2)];
+        let figures = sweep(entries, 3..7, &Interrupt::default()).expect("measured");
+        let value = |name: &str| figures.iter().find(|figure| figure.name == name).map(|figure| figure.value);
+        // A run of a fake has 100 events and 10 commits.
+        assert_eq!(["one", "two"].map(|w| value(&format!("{w}, events per commit"))), [Some(10.0); 2]);
+        // The allocator of this program counts.
+        let allocations = value("one, allocations per commit").expect("counted");
+        assert!((0.1..1_000.0).contains(&allocations), "{allocations}");
+        assert_eq!(value("differing in 8 double runs"), Some(4.0));
+        let entries = vec![fake("one", |_, _| Verdict::Passed)];
+        let refusal = sweep(entries, 3..7, &Interrupt::already()).expect_err("interrupted");
+        assert_eq!(refusal.to_string(), "interrupted before anything was measured");
     }
 }

@@ -9,12 +9,14 @@
 //! terminal), [`cost`] and [`interrupt`].
 
 mod advise;
+mod against;
 mod args;
 pub mod backend;
 pub mod bench;
 mod beyond;
 mod bugs;
 mod caught;
+mod child;
 pub mod choose;
 mod conclude;
 mod cost;

@@ -69,13 +69,15 @@ pub(super) struct Sweep {
 }
 
 /// One run of a sweep.
-struct OneRun {
-    result: RunResult,
+pub(super) struct OneRun {
+    pub(super) result: RunResult,
     /// The full report of a run that did not pass.
     failure: Option<RunReport>,
     twice: bool,
     differed: bool,
     cpu: u64,
+    /// The requests for memory, of both runs if it was run twice.
+    pub(super) allocations: u64,
 }
 
 impl Sweep {
@@ -125,6 +127,15 @@ impl Sweep {
 
     /// Runs the seeds and adds up their results.
     pub(super) fn perform(&self, interrupt: &Interrupt) -> SweepReport {
+        self.observed(interrupt, |_, _| {})
+    }
+
+    /// Like [`perform`](Sweep::perform). `observer` sees each run, and the place of its workload.
+    pub(super) fn observed(
+        &self,
+        interrupt: &Interrupt,
+        mut observer: impl FnMut(usize, &OneRun),
+    ) -> SweepReport {
         let meter = cost::Meter::start();
         let deadline = self.budget.map(cost::deadline);
         let over_budget = || deadline.is_some_and(cost::is_past);
@@ -162,6 +173,7 @@ impl Sweep {
                     Update::Done(piece, Some(ran)) => {
                         let (place, workload) = self.piece(piece);
                         progress.done(workload, ran.failure.is_none());
+                        observer(workload, &ran);
                         tallies[workload].add(place, share.seed(place), ran);
                     }
                 }
@@ -263,7 +275,7 @@ impl Sweep {
     fn one(&self, piece: u64, interrupt: &Interrupt) -> Option<OneRun> {
         let (place, workload) = self.piece(piece);
         let (seed, entry) = (self.share().seed(place), self.entries[workload].as_ref());
-        let before = cost::thread_cpu();
+        let before = (cost::thread_cpu(), pool::allocations());
         let twice = seed - self.seeds.start < self.run_twice;
         let mut result = self.backend.run(entry, Seed(seed), &self.demands, &|| interrupt.is_set())?;
         let mut differed = false;
@@ -282,7 +294,8 @@ impl Sweep {
             let origin = Origin::of(entry.name(), seed, &self.demands, &self.backend);
             origin.report(&result, entry.summary(Seed(seed), &self.demands))
         });
-        Some(OneRun { result, failure, twice, differed, cpu: cost::thread_cpu() - before })
+        let (cpu, allocations) = (cost::thread_cpu() - before.0, pool::allocations() - before.1);
+        Some(OneRun { result, failure, twice, differed, cpu, allocations })
     }
 }
 

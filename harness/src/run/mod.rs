@@ -1,5 +1,6 @@
 //! One run: the plan that a seed draws, and how it is performed, on a simulated cluster or on a real one.
 
+pub mod allocations;
 pub mod calm;
 pub mod plan;
 pub(crate) mod pool;

@@ -80,6 +80,8 @@ impl Plan {
     }
 
     /// Draws the plan of a seed.
+    // Never inlined: profiles know this phase of a run by it (`scripts/profile`).
+    #[inline(never)]
     pub fn draw<W: Workload>(seed: Seed, demands: &Demands) -> Plan {
         Self::around(W::draw(&mut seed.stream("workload"), demands.bug.as_deref()), seed, demands)
     }

@@ -1,5 +1,6 @@
 //! Distributes work over threads: numbered pieces, started in order, each done entirely by one thread.
 
+use super::allocations;
 use rustix::time::{ClockId, clock_gettime};
 use std::{
     cell::Cell,
@@ -83,23 +84,32 @@ pub(crate) fn alone<T: Send>(work: impl FnOnce() -> T + Send) -> T {
 pub(crate) fn apart<T: Send>(name: String, stack: usize, work: impl FnOnce() -> T + Send) -> T {
     let done = thread::scope(|scope| {
         let builder = thread::Builder::new().name(name).stack_size(stack);
-        let counted = || (work(), cpu());
+        let counted = || (work(), cpu(), allocations());
         builder.spawn_scoped(scope, counted).expect("the system can start a thread").join()
     });
-    let (done, spent) = done.unwrap_or_else(|panic| resume_unwind(panic));
+    let (done, spent, allocated) = done.unwrap_or_else(|panic| resume_unwind(panic));
     ALONE.set(ALONE.get() + spent);
+    ALLOCATED_ALONE.set(ALLOCATED_ALONE.get() + allocated);
     done
 }
 
 thread_local! {
     /// The CPU time of the threads whose work this one has waited for, nanoseconds.
     static ALONE: Cell<u64> = const { Cell::new(0) };
+    /// Their requests for memory.
+    static ALLOCATED_ALONE: Cell<u64> = const { Cell::new(0) };
 }
 
 /// CPU time of this thread, and of the runs that it has done [`alone`], nanoseconds. Must not be called
 /// inside of a run, where madsim replaces the clocks.
 pub fn cpu() -> u64 {
     nanoseconds(ClockId::ThreadCPUTime) + ALONE.get()
+}
+
+/// The requests for memory of this thread, and of the runs that it has done [`alone`]; 0 in a program whose
+/// allocator does not count them.
+pub(crate) fn allocations() -> u64 {
+    allocations::of_thread() + ALLOCATED_ALONE.get()
 }
 
 /// What a clock shows, nanoseconds.

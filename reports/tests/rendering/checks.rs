@@ -3,9 +3,9 @@
 use crate::samples::small::COMMIT;
 use insta::assert_snapshot;
 use shaketable_reports::{
-    AdviceEntry, AdviceReport, BenchReport, Body, Conclusion, ConformanceReport, ContractCase,
-    ContractReport, Cost, Difference, Document, Ending, Figure, FileReport, Impossible, SCHEMA, Severity,
-    WorkloadAdvice, json, text,
+    AdviceEntry, AdviceReport, BenchReport, Body, Compared, Comparison, Conclusion, ConformanceReport,
+    ContractCase, ContractReport, Cost, Difference, Document, Ending, Figure, FileReport, Impossible, Ratio,
+    SCHEMA, Severity, WorkloadAdvice, json, text,
 };
 
 fn advice(topic: &str, severity: Severity, measured: &str, guideline: &str) -> AdviceEntry {
@@ -99,10 +99,33 @@ fn a_benchmark() {
                 "10 clients\n1 log",
             ),
             figure("cycle, standard", 8_456.0, "commits per CPU second", Some(10_000.0), false, "10 clients"),
+            figure("queue, standard", 5.0, "commits per CPU second", None, false, "10 clients"),
             figure("start and end of an empty run", 1.24, "CPU ms", Some(5.0), true, ""),
             figure("peak memory", 301.5, "MB", Some(300.0), true, ""),
             figure("virtual seconds per CPU second", 0.0, "", None, false, ""),
         ],
+        comparison: None,
+        cost: Cost { cpu_ns: 60_000_000_000, wall_ns: 61_000_000_000, peak_memory: 0 },
+    };
+    assert_snapshot!(text::bench(&report, COMMIT));
+}
+
+#[test]
+fn a_comparison() {
+    let ratio = Ratio { ours: 4_321.0, theirs: 87.5, median: 49.383, lowest: 0.9995, highest: 50.0 };
+    let row = |workload: &str, ratio| Compared { workload: workload.into(), ratio };
+    let comparison = Comparison {
+        program: "/bin/shaketable-old".into(),
+        commit: "0123456".into(),
+        seeds: 0..40,
+        rounds: 6,
+        workloads: vec![row("cycle", Some(ratio.clone())), row("new", None)],
+        all: Some(ratio),
+    };
+    let report = BenchReport {
+        processors: 2,
+        figures: Vec::new(),
+        comparison: Some(comparison),
         cost: Cost { cpu_ns: 60_000_000_000, wall_ns: 61_000_000_000, peak_memory: 0 },
     };
     assert_snapshot!(text::bench(&report, COMMIT));

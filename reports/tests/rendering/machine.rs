@@ -5,7 +5,7 @@ use crate::checks::contract;
 use crate::planted_bugs::bugs;
 use crate::samples::small::{document, failing, run, violated};
 use insta::assert_snapshot;
-use shaketable_reports::{BenchReport, Body, Cost, RunReport, SCHEMA, json};
+use shaketable_reports::{BenchReport, Body, Compared, Comparison, Cost, Ratio, RunReport, SCHEMA, json};
 
 #[test]
 fn json_of_a_failing_sweep() {
@@ -18,12 +18,24 @@ fn json_of_a_failing_sweep() {
 #[test]
 fn every_report_reads_back_as_it_was_written() {
     let large = RunReport { seed: u64::MAX, ..run(1, violated()) };
-    let bench = BenchReport { processors: 2, figures: Vec::new(), cost: Cost::default() };
+    let ratio = Ratio::of(&[[1.5, 3.0], [2.0, 0.3]]);
+    let comparison = Comparison {
+        program: "old".into(),
+        commit: "0".into(),
+        seeds: 5..15,
+        rounds: 2,
+        workloads: [None, Some(ratio.clone())].map(|ratio| Compared { workload: "w".into(), ratio }).into(),
+        all: Some(ratio),
+    };
+    let bench = |comparison| {
+        Body::Bench(BenchReport { processors: 2, figures: Vec::new(), comparison, cost: Cost::default() })
+    };
     for body in [
         Body::Sweep(failing()),
         Body::Replay(Box::new(large)),
         Body::Bugs(bugs()),
-        Body::Bench(bench),
+        bench(None),
+        bench(Some(comparison)),
         Body::Conformance(conformance()),
         Body::Contract(contract()),
     ] {

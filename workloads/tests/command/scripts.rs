@@ -10,6 +10,7 @@ use serde_yaml_ng::Value;
 use shaketable_reports::{Ending, FailureList};
 use std::{
     fs,
+    io::Write,
     path::{Path, PathBuf},
     process::{Command, Output, Stdio},
 };
@@ -216,4 +217,53 @@ fn the_kubernetes_manifest_shakes_and_merges() {
     assert!([0, 4].contains(&code(&output)), "{}", stderr(&output));
     let (merged, _) = sweep(&reports.join("FRESH_TEXT/report.json"));
     assert_eq!((merged.seeds.end - merged.seeds.start, merged.shard, merged.runs()), (8, None, 16));
+}
+
+/// What `scripts/fold` makes of the stacks of `perf script`.
+fn folded(stacks: &str) -> Output {
+    let fold = Command::new(root().join("scripts/fold"))
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn();
+    let mut fold = fold.expect("python3");
+    fold.stdin.take().expect("a pipe").write_all(stacks.as_bytes()).expect("it reads");
+    fold.wait_with_output().expect("it ends")
+}
+
+#[test]
+fn a_profile_has_the_time_of_phases_and_functions() {
+    let sample = |milliseconds: u32, functions: &[&str]| {
+        let frame = |function: &&str| format!("\t   7f12 {function}::h0123456789abcdef\n");
+        format!("{}000000 \n{}\n", milliseconds, functions.iter().map(frame).collect::<String>())
+    };
+    let executor = "shaketable_sim::rt::simulate::block_on";
+    let [set_up, judge] =
+        ["set_up_poll", "judge_poll"].map(|f| format!("shaketable::run::runner::phase::{f}"));
+    let queue = [
+        sample(5, &["mi_malloc", "shaketable::run::plan::Plan::draw", "[unknown]"]),
+        sample(20, &["shaketable_sim::resolver::resolve", executor, "shaketable_sim::rt::simulate"]),
+        // A judge is a task of the simulation, too.
+        sample(10, &["mi_malloc", &judge, executor]),
+        sample(1, &["shaketable_sim::rt::tear_down"]),
+    ];
+    let cycle = [
+        // Not called by that function: named after it.
+        sample(2, &[&format!("core::ptr::drop_in_place<{judge}>")]),
+        sample(2, &[&set_up, executor]),
+    ];
+    let stacks = format!("workload queue 4\n{}workload cycle 2\n{}", queue.concat(), cycle.concat());
+    let output = folded(&stacks);
+    assert_eq!(code(&output), 0, "{}", stderr(&output));
+    let lines: Vec<Vec<String>> =
+        stdout(&output).lines().map(|line| line.split_whitespace().map(str::to_owned).collect()).collect();
+    let line = |at: usize| lines[at].join(" ");
+    assert_eq!(line(1), "queue 4 9.00 13.9% 0.0% 55.6% 27.8% 2.8% 0.0%");
+    assert_eq!(line(2), "cycle 2 2.00 0.0% 50.0% 0.0% 0.0% 0.0% 50.0%");
+    assert_eq!(line(3), "all 6 6.67 12.5% 5.0% 50.0% 25.0% 2.5% 5.0%");
+    assert_eq!(line(6), "50.0% simulate shaketable_sim::resolver::resolve");
+    assert_eq!(line(7), "25.0% judge mi_malloc");
+    let output = folded(&format!("workload queue 4\n{}", queue.concat()));
+    assert_eq!(code(&output), 1);
+    assert!(stderr(&output).starts_with("no sample is in the phase 'set up'"), "{}", stderr(&output));
 }

@@ -8,13 +8,13 @@
 //! program in Go) leaves a journal of its calls, which is performed again here: its cluster is judged all the
 //! same.
 
-mod child;
 mod left;
 mod printed;
 
 use super::{
     Refusal,
     args::WithArguments,
+    child::{Child, Ending},
     choose,
     interrupt::Interrupt,
     output,
@@ -22,7 +22,6 @@ use super::{
     refuse,
     report::{invocation, quoted},
 };
-use child::{Child, Ending};
 use printed::Printed;
 use shaketable_reports::{Conclusion, text::plural};
 use shaketable_session::{Host, report};

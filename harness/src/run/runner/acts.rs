@@ -5,6 +5,7 @@ use super::{
     count::{count, outcomes},
     judging::{Judged, differs, judge},
     performed::performed,
+    phase,
     testbed::{CHECKER, SETTER},
 };
 use crate::{
@@ -55,7 +56,8 @@ pub(crate) async fn perform<T: Testbed>(plan: &Plan, testbed: T) -> Result<RunRe
     let broken_at = broken.as_ref().map(|broken| broken.version);
     findings.extend(broken.map(|broken| Finding::new(Kind::Audit, broken.message())));
     let judged = testbed.history(|history| {
-        judge(plan, history, (&operations, &dropped), &replicas, set_up_at, findings, broken_at)
+        let work = (&operations[..], &dropped);
+        phase::judge(|| judge(plan, history, work, &replicas, set_up_at, findings, broken_at))
     });
     let Judged { mut findings, audited: rebuilt, waits, model } = judged;
     findings.retain(|finding| T::HAS_EVERY_ERROR || finding.kind != Kind::Unexplained);
@@ -64,10 +66,14 @@ pub(crate) async fn perform<T: Testbed>(plan: &Plan, testbed: T) -> Result<RunRe
         findings.extend(final_check(plan, &testbed, model, &findings).await?);
     }
     findings.iter_mut().for_each(|finding| finding.calls(&plan.operations));
-    let (counters, performed) =
-        testbed.history(|history| (count(history, &operations, audited), performed(history, &operations)));
+    let (counters, performed, outcomes) = testbed.history(|history| {
+        let summed = || {
+            let counters = count(history, &operations, audited);
+            (counters, performed(history, &operations), outcomes(plan, &operations))
+        };
+        phase::judge(summed)
+    });
     let counters = Counters { waits, ..counters };
-    let outcomes = outcomes(plan, &operations);
     let result = RunResult { findings, counters, outcomes, performed, ..RunResult::default() };
     Ok(testbed.close(plan, &operations, &replicas, result).await)
 }
@@ -76,7 +82,7 @@ async fn set_up<T: Testbed>(plan: &Plan, testbed: &T) -> Result<Vec<Finding>, T:
     let workload = plan.configuration.clone();
     let setup = move |db: AnyDatabase| {
         let workload = workload.clone();
-        async move { workload.setup(&db).await }
+        async move { phase::set_up_task(workload.setup(&db)).await }
     };
     Ok(match testbed.undisturbed(SETTER, "setting up", setup).await? {
         Job::Done(()) => Vec::new(),
@@ -118,7 +124,7 @@ async fn final_check<T: Testbed>(
     let (workload, model) = (plan.configuration.clone(), Arc::new(model));
     let check = move |db: AnyDatabase| {
         let (workload, model) = (workload.clone(), model.clone());
-        async move { workload.check(&db, &model).await }
+        async move { phase::judge_task(workload.check(&db, &model)).await }
     };
     Ok(match testbed.undisturbed(CHECKER, "checking", check).await? {
         Job::Done(Ok(())) => None,

@@ -1,6 +1,6 @@
 //! The auditor of a run: it reads the invariants repeatedly while the clients work.
 
-use super::Host;
+use super::{Host, phase};
 use crate::{describe::erased::AnyWorkload, judge::panics};
 use futures::FutureExt;
 use parking_lot::Mutex;
@@ -49,7 +49,7 @@ pub(crate) async fn audit<H: Host>(host: H, workload: AnyWorkload, audits: Arc<M
         host.sleep(AUDIT_PAUSE).await;
         let Ok(tx) = db.create_transaction() else { return };
         let verdict = loop {
-            match AssertUnwindSafe(workload.audit(&tx)).catch_unwind().await {
+            match AssertUnwindSafe(phase::judge_task(workload.audit(&tx))).catch_unwind().await {
                 Ok(Ok(verdict)) => break Some(verdict),
                 Err(panic) => {
                     break Some(Err(format!("the audit panicked: {}", panics::message(&*panic)).into()));

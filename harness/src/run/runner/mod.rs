@@ -11,6 +11,7 @@ mod host;
 mod judging;
 mod observation;
 mod performed;
+mod phase;
 mod result;
 mod run_history;
 mod simulated;

@@ -7,6 +7,7 @@ use super::{
     client::run_client,
     host::Machine,
     observation::{Observation, Observer, done},
+    phase,
     run_history::{Recorded, run_history, witness},
     supervise::supervised,
     testbed::{AUDITOR, Act, Job, Testbed},
@@ -96,9 +97,10 @@ impl<'a> Simulated<'a> {
     /// A cluster that has just been started. The setup act begins with it.
     async fn start(plan: &'a Plan, keep: Keep<'a>) -> Simulated<'a> {
         let keep_trace = matches!(keep, Keep::Trace);
-        let world = World::new(plan.run_seed(), plan.cluster.clone(), &plan.faults, keep_trace);
+        let world =
+            phase::set_up(|| World::new(plan.run_seed(), plan.cluster.clone(), &plan.faults, keep_trace));
         world.event(SUPERVISOR, Kind::Act, Act::Setup as u64, 0);
-        let cluster = Cluster::start(world.clone()).await;
+        let cluster = phase::set_up_task(Cluster::start(world.clone()).boxed_local()).await;
         Simulated {
             faults: &plan.faults,
             keep,
@@ -106,6 +108,48 @@ impl<'a> Simulated<'a> {
             cluster,
             hurt_since: Mutex::default(),
             auditor: Mutex::default(),
+        }
+    }
+
+    /// Adds what only the cluster knows to the result.
+    fn complete(
+        &self,
+        plan: &Plan,
+        operations: &[Vec<Operation<AnyValue>>],
+        replicas: &[Replica],
+        result: &mut RunResult,
+    ) {
+        let world = &self.world;
+        let rows = replicas.iter().flat_map(|replica| &replica.rows);
+        let keyspace = rows.fold(0, |hash, (key, value)| hash_bytes(hash_bytes(hash, key), value));
+        let keys = replicas.iter().map(|replica| replica.rows.len() as u64).sum();
+        world.event(SUPERVISOR, Kind::Keyspace, keyspace, keys);
+        // Generation 0 is the state from which the first generation recovers.
+        let generations = world.history.lock().ended.keys().filter(|generation| **generation > 0).count();
+        result.counters.recoveries = generations as u64;
+        result.faults = world.faults.delivered();
+        result.decisions = world.faults.decisions();
+        result.requests = world.faults.requests();
+        result.counters.faults = result.faults.values().sum();
+        (result.event_hash, result.events) = world.trace.hash();
+        result.virtual_time = world.clock.now();
+        result.trace = world.trace.take();
+        let machine = |node| world.name(node);
+        match self.keep {
+            Keep::Nothing => {}
+            Keep::Trace => {
+                let history = world.history.lock();
+                let recorded = Recorded {
+                    history: &history,
+                    events: &result.trace,
+                    ended: result.virtual_time,
+                    machine: &machine,
+                };
+                result.history = Some(Box::new(run_history(plan, operations, &recorded)));
+            }
+            Keep::Observed(observer) => {
+                observer(&Observation { history: &world.history.lock(), done: &done(plan, operations) });
+            }
         }
     }
 }
@@ -247,39 +291,8 @@ impl Testbed for Simulated<'_> {
         replicas: &[Replica],
         mut result: RunResult,
     ) -> RunResult {
-        let world = &self.world;
-        let rows = replicas.iter().flat_map(|replica| &replica.rows);
-        let keyspace = rows.fold(0, |hash, (key, value)| hash_bytes(hash_bytes(hash, key), value));
-        let keys = replicas.iter().map(|replica| replica.rows.len() as u64).sum();
-        world.event(SUPERVISOR, Kind::Keyspace, keyspace, keys);
-        // Generation 0 is the state from which the first generation recovers.
-        let generations = world.history.lock().ended.keys().filter(|generation| **generation > 0).count();
-        result.counters.recoveries = generations as u64;
-        result.faults = world.faults.delivered();
-        result.decisions = world.faults.decisions();
-        result.requests = world.faults.requests();
-        result.counters.faults = result.faults.values().sum();
-        (result.event_hash, result.events) = world.trace.hash();
-        result.virtual_time = world.clock.now();
-        result.trace = world.trace.take();
-        let machine = |node| world.name(node);
-        match self.keep {
-            Keep::Nothing => {}
-            Keep::Trace => {
-                let history = world.history.lock();
-                let recorded = Recorded {
-                    history: &history,
-                    events: &result.trace,
-                    ended: result.virtual_time,
-                    machine: &machine,
-                };
-                result.history = Some(Box::new(run_history(plan, operations, &recorded)));
-            }
-            Keep::Observed(observer) => {
-                observer(&Observation { history: &world.history.lock(), done: &done(plan, operations) });
-            }
-        }
-        self.cluster.shutdown().await;
+        phase::tear_down(|| self.complete(plan, operations, replicas, &mut result));
+        phase::tear_down_task(self.cluster.shutdown().boxed_local()).await;
         result
     }
 }

@@ -1,7 +1,6 @@
-//! One run of the command: a process with a process group of its own, which ends with its time or at an
-//! interrupt.
+//! A process with a process group of its own, which ends with its time or at an interrupt.
 
-use super::super::{cost, interrupt::Interrupt};
+use super::{cost, interrupt::Interrupt};
 use rustix::process::{Pid, Signal, kill_process_group};
 use std::{
     fmt,

@@ -59,6 +59,7 @@ pub mod remote;
 pub mod report;
 pub mod server;
 pub mod settings;
+pub mod spin;
 mod timeouts;
 pub mod topology;
 pub mod transactions;

@@ -1,7 +1,7 @@
 //! The queue of messages from other threads to the cluster's thread.
 
 use crate::{
-    Call, CallId, Command, Completion, DatabaseId, TransactionId, load::Load, spin::Spin,
+    Call, CallId, Command, Completion, DatabaseId, TransactionId, load::Load, quiescence::Caller, spin::Spin,
     wakeup::Wakeup,
 };
 use parking_lot::Mutex;
@@ -33,8 +33,8 @@ pub enum Message {
     },
     /// Something waits for a call.
     Want(CallId),
-    /// A callback waits for a call.
-    Expect(CallId),
+    /// A callback of a thread waits for a call; none if it was set on the cluster's thread.
+    Expect(CallId, Option<Caller>),
     /// A call is cancelled.
     Cancel(CallId),
     /// The clients of some databases die, with these calls in progress.

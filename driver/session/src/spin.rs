@@ -22,6 +22,7 @@ const LOOKS: u32 = 16;
 const RAREST: u32 = 6;
 
 /// Waits of one kind, of any number of threads.
+#[derive(Default)]
 pub struct Spin {
     waits: AtomicU32,
     /// How often it was in vain since it was not, at most [`RAREST`].

@@ -35,7 +35,7 @@ const LONGEST: Duration = Duration::from_secs(10);
 
 /// How long the detector yields the processor between two checks: most programs react within that. After it,
 /// each check is followed by a pause.
-const YIELDING: Duration = Duration::from_micros(50);
+const YIELDING: Duration = Duration::from_micros(200);
 
 /// The pause between two checks after that, nanoseconds.
 const PAUSE: i64 = 20_000;

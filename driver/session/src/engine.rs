@@ -344,7 +344,11 @@ impl Engine {
     }
 
     fn take(&mut self, message: Message) {
-        self.tick = TICK;
+        // That something waits may be said at any instant of the wall clock while the answer is on its way: it
+        // must not change how virtual time advances.
+        if !matches!(message, Message::Want(_) | Message::Expect(..)) {
+            self.tick = TICK;
+        }
         match message {
             Message::Open(id, versions) => self.open(id, versions),
             Message::Command(id, command) => {

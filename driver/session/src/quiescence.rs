@@ -446,6 +446,10 @@ mod tests {
         assert_eq!(two.detector.threads[0].number, 1, "the one that runs is asked first");
         two.set(1, "S", 3);
         assert_eq!([two.check(), two.check()], [Asleep, Quiescent]);
+        two.set(1, "R", 3);
+        assert_eq!(two.check(), Awake);
+        two.set(1, "S", 3);
+        assert_eq!([two.check(), two.check()], [Asleep, Quiescent], "the check before was in vain");
         let mut one = Described::new(1);
         assert_eq!(one.check(), Quiescent, "nothing can wake it");
         one.set(0, "R", 1);

@@ -99,13 +99,15 @@ mod tests {
 
     #[test]
     fn one_thread_looks_at_a_time() {
-        let spin = Spin::new();
-        let looks = AtomicU32::new(0);
-        assert!(spin.until(|| {
+        let (spin, looks) = (Spin::new(), AtomicU32::new(0));
+        let never = || {
             looks.fetch_add(1, Ordering::Relaxed);
-            // Another thread that waits meanwhile does not look.
-            looks.load(Ordering::Relaxed) > 1 && !spin.until(|| false)
-        }));
+            false
+        };
+        let is_first = AtomicBool::new(true);
+        // Another thread waits while this one looks.
+        assert!(spin.until(|| !is_first.swap(false, Ordering::Relaxed) && !spin.until(never)));
+        assert_eq!(looks.load(Ordering::Relaxed), 1, "it does not look");
         assert!(spin.until(|| true), "it is over");
     }
 }

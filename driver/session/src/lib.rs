@@ -31,9 +31,9 @@
 //! does not call hands an answer on.
 //!
 //! With several threads that call, or with several programs, the order of arrival decides; if callbacks of
-//! several threads wait at once, virtual time waits for the program once in a millisecond at most. Watches alone keep
-//! the pace of the wall clock, so that the virtual time at which a program that waits for nothing else calls
-//! again differs from run to run.
+//! several threads wait at once, virtual time waits for the program once in a millisecond at most. Watches
+//! alone keep the pace of the wall clock, so that the virtual time at which a program that waits for nothing
+//! else calls again differs from run to run.
 //!
 //! The history of a run is kept for the judges of the cluster, about 1.4 kB for a small transaction, until it
 //! is as large as [`Settings::memory`](settings::Settings::memory) allows: what is final is then judged and

@@ -6,8 +6,8 @@
 //! a thread that a callback wakes is runnable before the callback returns. So if no thread is runnable, the
 //! program waits for the cluster, for a clock or for another process.
 //!
-//! To ask for the state of a thread takes about a microsecond, and to wait until it sleeps takes as long as it
-//! runs. Three rules keep that short:
+//! To ask for the state of a thread takes about a microsecond, and to wait until it sleeps takes as long as
+//! it runs. Three rules keep that short:
 //!
 //! * Threads are asked in the order in which they were last found awake: the first answer is mostly enough
 //!   while the program runs.

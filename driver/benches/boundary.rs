@@ -2,8 +2,8 @@
 //! cluster.
 //!
 //! Each reads a key, sets it and commits. They are made through the transaction trait, through the C
-//! interface within the simulation (embedded), and through the C interface by a thread that blocks for the
-//! simulation's (threaded).
+//! interface within the simulation (embedded), through the C interface by a thread that blocks for the
+//! simulation's (threaded), and by one that callbacks wake, with one or with 64 transactions in progress.
 
 #![allow(clippy::print_stdout, reason = "a program that prints")]
 
@@ -14,6 +14,7 @@ use fdb_c::{
     abi::network::{fdb_run_network, fdb_select_api_version_impl, fdb_setup_network, fdb_stop_network},
     embedded,
 };
+use futures::{executor::block_on, future::join_all};
 use shaketable_tx::{Database, Isolation, Transaction};
 use simulated::{Handle, Job, run};
 use std::{
@@ -63,6 +64,19 @@ fn threaded(handle: Handle) {
     }
 }
 
+/// One thread has `jobs` transactions in progress at a time.
+fn called_back(handle: Handle, jobs: u32) {
+    let job = |first: u32| async move {
+        for n in (first..TRANSACTIONS).step_by(jobs as usize) {
+            let tx = handle.begin().expect("there is a network");
+            assert_eq!(tx.get(&key(n)).error().await, 0);
+            tx.set(&key(n));
+            assert_eq!(tx.commit().error().await, 0);
+        }
+    };
+    block_on(join_all((0..jobs).map(job)));
+}
+
 /// The shortest time that some work took.
 #[expect(clippy::disallowed_methods, reason = "the wall is what is measured")]
 fn shortest(work: impl Fn()) -> Duration {
@@ -81,11 +95,13 @@ fn main() {
     let network = thread::spawn(|| fdb_run_network());
     let handle = Handle::create();
     let blocking = shortest(|| threaded(handle));
+    let [one, many] = [1, 64].map(|jobs| shortest(|| called_back(handle, jobs)));
     handle.destroy();
     fdb_stop_network();
     assert_eq!(network.join().expect("it does not panic"), 0);
     println!("transactions that read a key, set it and commit: {TRANSACTIONS}, the fastest of {TIMES}");
-    for (name, time) in [("trait", by_trait), ("embedded", embedded), ("threaded", blocking)] {
+    let times = [("trait", by_trait), ("embedded", embedded), ("threaded", blocking)];
+    for (name, time) in times.into_iter().chain([("callbacks", one), ("of 64", many)]) {
         let rate = f64::from(TRANSACTIONS) / time.as_secs_f64();
         let share = time.as_secs_f64() / by_trait.as_secs_f64();
         println!("{name:>9}  {rate:>7.0} per second, {share:.2} times the time through the trait");

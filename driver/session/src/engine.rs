@@ -8,7 +8,7 @@ use crate::{
     inbox::{Inbox, Message},
     journal::{Journal, Script},
     pending::{Demand, PendingCalls},
-    quiescence::QuiescenceDetector,
+    quiescence::{Caller, QuiescenceDetector},
     report::{End, Report},
     settings::Settings,
     timeouts::Timeouts,
@@ -30,8 +30,10 @@ use shaketable_sim::{
 use shaketable_tx::Error;
 use std::{collections::BTreeMap, future::poll_fn, sync::Arc, task::Poll, time::Duration};
 
-/// How much virtual time passes at most before messages that arrive meanwhile are taken.
+/// How much virtual time passes at most before messages that arrive meanwhile are taken. The longer nothing
+/// has arrived and no call has ended, the more it is, because a program that blocks sends nothing.
 const TICK: Nanos = MILLISECOND / 5;
+const LONGEST_TICK: Nanos = 16 * TICK;
 
 /// How often a program that has timeouts and asks for nothing is checked for being asleep.
 const SLEEP_CHECK_INTERVAL: Duration = Duration::from_millis(2);
@@ -40,6 +42,10 @@ const SLEEP_CHECK_INTERVAL: Duration = Duration::from_millis(2);
 /// other processes, whose threads cannot be seen: how long they must have sent nothing.
 const ASLEEP: Duration = Duration::from_millis(20);
 const SILENT: Duration = Duration::from_millis(100);
+
+/// After how many answers without callbacks of several threads a program is taken for one that calls from one
+/// thread at a time. Others must not be, whenever all but one of their threads happen to be busy.
+const ANSWERS_ALONE: u32 = 256;
 
 /// The number of steps after which tasks that have ended are forgotten.
 const STEPS_BETWEEN_SWEEPS: u64 = 1 << 16;
@@ -74,11 +80,13 @@ pub async fn serve(
         clients: BTreeMap::new(),
         stamps: Stamps::default(),
         timeouts: Timeouts::default(),
-        sleep_detector: if is_shared { None } else { QuiescenceDetector::new() },
-        quiescence: None,
+        threads: if is_shared { None } else { QuiescenceDetector::new() },
+        is_called_back: false,
+        alone: 0,
         is_quiescent: false,
         is_quiescence_unknown: false,
         steps: 0,
+        tick: TICK,
     };
     engine.run().await;
     let end = End::of(&world, engine.is_quiescence_unknown);
@@ -105,16 +113,22 @@ struct Engine {
     clients: BTreeMap<DatabaseId, Client>,
     stamps: Stamps,
     timeouts: Timeouts,
-    /// Detects whether the program sleeps; none for programs that are other processes.
-    sleep_detector: Option<QuiescenceDetector>,
-    /// Detects whether the program is quiescent; there is one as soon as a callback waits for an answer.
-    quiescence: Option<QuiescenceDetector>,
+    /// Detects whether the program sleeps; none for programs that are other processes, and on systems that
+    /// do not show it.
+    threads: Option<QuiescenceDetector>,
+    /// Whether a callback has waited for an answer: the program must then be quiescent before virtual time
+    /// advances.
+    is_called_back: bool,
+    /// The number of answers since callbacks of several threads waited at once, up to [`ANSWERS_ALONE`].
+    alone: u32,
     /// Whether the program has become quiescent since its last answer and its last request.
     is_quiescent: bool,
     /// Whether quiescence cannot be detected.
     is_quiescence_unknown: bool,
     /// The number of answers that were delivered and of advances of virtual time.
     steps: u64,
+    /// How far virtual time advances next.
+    tick: Nanos,
 }
 
 /// A client of the cluster.
@@ -166,6 +180,7 @@ impl Engine {
             self.heartbeat.beat();
             self.journal.iter_mut().for_each(Journal::flush);
             if self.pending.deliver() {
+                (self.alone, self.tick) = ((self.alone + 1).min(ANSWERS_ALONE), TICK);
                 self.stepped();
                 self.await_quiescence();
                 continue;
@@ -194,7 +209,9 @@ impl Engine {
                 _ if !self.is_quiescent => self.await_quiescence(),
                 Demand::Calls => {
                     pace = None;
-                    self.advance(TICK).await;
+                    let tick = self.tick;
+                    self.tick = LONGEST_TICK.min(2 * tick);
+                    self.advance(tick).await;
                 }
                 Demand::OpenEnded => match pace {
                     Some(pace) => self.keep(&pace).await,
@@ -239,11 +256,13 @@ impl Engine {
         self.is_quiescent = false;
         while !self.is_quiescent && !self.inbox.is_stopped() {
             let inbox = &self.inbox;
-            if let Some(detector) = &mut self.quiescence
-                && !self.heartbeat.suspended(|| detector.wait(|| inbox.is_stopped()))
+            if self.is_called_back
+                && !self.is_quiescence_unknown
+                && let Some(threads) = &mut self.threads
             {
-                self.quiescence = None;
-                self.is_quiescence_unknown = true;
+                let call_at_once = self.alone < ANSWERS_ALONE;
+                self.is_quiescence_unknown =
+                    !self.heartbeat.suspended(|| threads.wait(call_at_once, || inbox.is_stopped()));
             }
             self.is_quiescent = true;
             while let Some(message) = self.next() {
@@ -277,11 +296,11 @@ impl Engine {
     /// While it computes, virtual time stands still, so that a program that does not sleep sees the same
     /// times in every run.
     async fn sleep(&mut self, since: &mut Option<Pace>) {
-        if self.sleep_detector.as_mut().is_some_and(|threads| !threads.is_asleep()) {
+        if self.threads.as_mut().is_some_and(|threads| !threads.is_asleep()) {
             *since = None;
             return self.wait(SLEEP_CHECK_INTERVAL);
         }
-        let least = if self.sleep_detector.is_some() { ASLEEP } else { SILENT };
+        let least = if self.threads.is_some() { ASLEEP } else { SILENT };
         let pace = *since.get_or_insert_with(|| Pace::start(self.now()));
         let behind = pace.behind(self.now());
         match pace.elapsed() < least || behind.is_zero() {
@@ -325,6 +344,11 @@ impl Engine {
     }
 
     fn take(&mut self, message: Message) {
+        // That something waits may be said at any instant of the wall clock while the answer is on its way:
+        // it must not change how virtual time advances.
+        if !matches!(message, Message::Want(_) | Message::Expect(..)) {
+            self.tick = TICK;
+        }
         match message {
             Message::Open(id, versions) => self.open(id, versions),
             Message::Command(id, command) => {
@@ -339,16 +363,24 @@ impl Engine {
                 self.stamps.see(&self.pending, (database, transaction), id, &call);
                 self.give(database, Job::Call(id, transaction, call));
             }
-            Message::Want(id) => self.pending.want(id),
-            Message::Expect(id) => {
-                if self.quiescence.is_none() && !self.is_quiescence_unknown {
-                    self.quiescence = QuiescenceDetector::new();
-                    self.is_quiescence_unknown = self.quiescence.is_none();
-                }
-                self.pending.want(id);
-            }
+            Message::Want(id) => self.pending.want(id, None),
+            Message::Expect(id, caller) => self.expect(id, caller),
             Message::Cancel(id) => self.pending.cancel(id),
             Message::Kill(databases, calls) => self.kill(&databases, &calls),
+        }
+    }
+
+    /// A callback waits for a call.
+    fn expect(&mut self, id: CallId, caller: Option<Caller>) {
+        if !std::mem::replace(&mut self.is_called_back, true) {
+            (self.is_quiescence_unknown, self.alone) = (self.threads.is_none(), ANSWERS_ALONE);
+        }
+        if let (Some(threads), Some(caller)) = (&mut self.threads, caller) {
+            threads.see(caller);
+        }
+        self.pending.want(id, caller);
+        if self.pending.callers() > 1 {
+            self.alone = 0;
         }
     }
 

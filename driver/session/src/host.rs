@@ -5,6 +5,7 @@ use crate::{
     inbox::{Inbox, Message},
     journal::Script,
     pending::PendingCalls,
+    quiescence::Caller,
     report::{self, Report},
     settings::Settings,
     watchdog::Heartbeat,
@@ -222,7 +223,7 @@ impl Session for Host {
     }
 
     fn expect(&self, call: CallId) {
-        self.push(Message::Expect(call));
+        self.push(Message::Expect(call, (!self.is_here()).then(Caller::this)));
     }
 
     fn cancel(&self, call: CallId) {

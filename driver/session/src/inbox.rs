@@ -1,11 +1,14 @@
 //! The queue of messages from other threads to the cluster's thread.
 
-use crate::{Call, CallId, Command, Completion, DatabaseId, TransactionId, load::Load, wakeup::Wakeup};
+use crate::{
+    Call, CallId, Command, Completion, DatabaseId, TransactionId, load::Load, quiescence::Caller, spin::Spin,
+    wakeup::Wakeup,
+};
 use parking_lot::Mutex;
 use shaketable_sim::client::ReadVersions;
 use std::{
     collections::VecDeque,
-    sync::atomic::{AtomicBool, Ordering},
+    sync::atomic::{AtomicBool, AtomicUsize, Ordering},
     time::Duration,
 };
 
@@ -30,8 +33,8 @@ pub enum Message {
     },
     /// Something waits for a call.
     Want(CallId),
-    /// A callback waits for a call.
-    Expect(CallId),
+    /// A callback of a thread waits for a call; none if it was set on the cluster's thread.
+    Expect(CallId, Option<Caller>),
     /// A call is cancelled.
     Cancel(CallId),
     /// The clients of some databases die, with these calls in progress.
@@ -41,7 +44,10 @@ pub enum Message {
 /// The messages that the cluster's thread has not taken yet, in order, and the wakeup that announces them.
 pub struct Inbox {
     messages: Mutex<VecDeque<Message>>,
+    /// Their number, for the thread that waits for one.
+    length: AtomicUsize,
     stopped: AtomicBool,
+    spin: Spin,
     wakeup: Wakeup,
     load: Load,
 }
@@ -49,19 +55,35 @@ pub struct Inbox {
 impl Inbox {
     /// An empty inbox. Fails if the process cannot open a pipe.
     pub fn new() -> std::io::Result<Inbox> {
-        let (stopped, wakeup) = (AtomicBool::new(false), Wakeup::new()?);
-        Ok(Inbox { messages: Mutex::default(), stopped, wakeup, load: Load::new() })
+        Ok(Inbox {
+            messages: Mutex::default(),
+            length: AtomicUsize::new(0),
+            stopped: AtomicBool::new(false),
+            spin: Spin::new(),
+            wakeup: Wakeup::new()?,
+            load: Load::new(),
+        })
     }
 
     /// Adds a message.
     pub fn push(&self, message: Message) {
-        self.messages.lock().push_back(message);
+        {
+            let mut messages = self.messages.lock();
+            messages.push_back(message);
+            self.length.store(messages.len(), Ordering::SeqCst);
+        }
         self.wakeup.wake();
     }
 
     /// Takes the first message.
     pub fn pop(&self) -> Option<Message> {
-        self.messages.lock().pop_front()
+        if self.length.load(Ordering::SeqCst) == 0 {
+            return None;
+        }
+        let mut messages = self.messages.lock();
+        let first = messages.pop_front();
+        self.length.store(messages.len(), Ordering::SeqCst);
+        first
     }
 
     /// Asks the cluster's thread to end.
@@ -78,7 +100,11 @@ impl Inbox {
     /// Blocks the thread until there is a message, until it is asked to end, or until the timeout. A signal
     /// may end it earlier.
     pub fn wait(&self, timeout: Option<Duration>) {
-        self.load.waiting(|| self.wakeup.wait(timeout, || self.is_idle()));
+        self.load.waiting(|| {
+            if !self.spin.until(|| !self.is_idle()) {
+                self.wakeup.wait(timeout, || self.is_idle());
+            }
+        });
     }
 
     /// Blocks the thread until there is a message or it is asked to end.
@@ -94,6 +120,6 @@ impl Inbox {
     }
 
     fn is_idle(&self) -> bool {
-        !self.is_stopped() && self.messages.lock().is_empty()
+        !self.is_stopped() && self.length.load(Ordering::SeqCst) == 0
     }
 }

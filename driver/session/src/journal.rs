@@ -136,7 +136,7 @@ fn request(message: &Message) -> Option<Request> {
         Message::Call { id, database, transaction, call, .. } => {
             Request::Call(*id, *database, *transaction, call.clone())
         }
-        Message::Want(id) | Message::Expect(id) => Request::Want(*id),
+        Message::Want(id) | Message::Expect(id, _) => Request::Want(*id),
         Message::Cancel(id) => Request::Cancel(*id),
         Message::Kill(..) => return None,
     })

@@ -24,14 +24,16 @@
 //!
 //! So is the run of a program that calls from one thread and is called back ([`Session::expect`]), such as
 //! one with an event loop: answers are given one at a time, and virtual time does not advance before every
-//! thread of the process sleeps (on Linux; on other systems, the order of arrival decides). There are two
-//! exceptions: a thread of the process runs for ten seconds without a pause, which the report then says; and
-//! the program waits for something other than the cluster, such as the wall clock, a file or another process,
-//! while calls are outstanding.
+//! thread of the process sleeps (on Linux; on other systems, the order of arrival decides). There are three
+//! exceptions: a thread of the process runs for ten seconds without a pause, which the report then says; the
+//! program waits for something other than the cluster, such as the wall clock, a file or another process,
+//! while calls are outstanding; and the program has more than 32 threads, of which one that has been idle and
+//! does not call hands an answer on.
 //!
-//! With several threads that call, or with several programs, the order of arrival decides. Watches alone keep
-//! the pace of the wall clock, so that the virtual time at which a program that waits for nothing else calls
-//! again differs from run to run.
+//! With several threads that call, or with several programs, the order of arrival decides; if callbacks of
+//! several threads wait at once, virtual time waits for the program once in a millisecond at most. Watches
+//! alone keep the pace of the wall clock, so that the virtual time at which a program that waits for nothing
+//! else calls again differs from run to run.
 //!
 //! The history of a run is kept for the judges of the cluster, about 1.4 kB for a small transaction, until it
 //! is as large as [`Settings::memory`](settings::Settings::memory) allows: what is final is then judged and
@@ -59,6 +61,7 @@ pub mod remote;
 pub mod report;
 pub mod server;
 pub mod settings;
+pub mod spin;
 mod timeouts;
 pub mod topology;
 pub mod transactions;

@@ -3,12 +3,12 @@
 //! Clients add and complete calls; the main task of the cluster delivers the answers, and advances virtual
 //! time only as far as the answers that are waited for require it.
 
-use crate::{CallId, Completion, Reply};
+use crate::{CallId, Completion, Reply, quiescence::Caller};
 use futures::task::AtomicWaker;
 use parking_lot::Mutex;
 use shaketable_sim::rt::Task;
 use shaketable_tx::{Error, Result};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, VecDeque, btree_map::Entry};
 
 /// Which pending answers something waits for. It decides how virtual time advances.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,6 +28,8 @@ struct PendingCall {
     is_open_ended: bool,
     /// Whether something waits for the answer.
     is_wanted: bool,
+    /// The thread whose callback waits for it.
+    caller: Option<Caller>,
     /// The task that performs it, once it has begun. Dropping it ends the task.
     task: Option<Task>,
 }
@@ -46,6 +48,8 @@ struct State {
     ended: VecDeque<(CallId, Result<Reply>)>,
     wanted_calls: usize,
     wanted_open_ended: usize,
+    /// For how many answers the callbacks of each thread wait.
+    callers: BTreeMap<Caller, usize>,
 }
 
 impl State {
@@ -58,6 +62,14 @@ impl State {
         if call.is_wanted {
             *self.count(call.is_open_ended) -= 1;
         }
+        if let Some(caller) = call.caller
+            && let Entry::Occupied(mut calls) = self.callers.entry(caller)
+        {
+            *calls.get_mut() -= 1;
+            if *calls.get() == 0 {
+                calls.remove();
+            }
+        }
         Some(call)
     }
 }
@@ -65,14 +77,19 @@ impl State {
 impl PendingCalls {
     /// Adds a call.
     pub fn add(&self, id: CallId, is_open_ended: bool, completion: Completion) {
-        let call = PendingCall { completion, is_open_ended, is_wanted: false, task: None };
+        let call = PendingCall { completion, is_open_ended, is_wanted: false, caller: None, task: None };
         self.state.lock().pending.insert(id, call);
     }
 
-    /// Something waits for the call.
-    pub fn want(&self, id: CallId) {
+    /// Something waits for the call: a callback of the caller, if one is given.
+    pub fn want(&self, id: CallId, caller: Option<Caller>) {
         let mut state = self.state.lock();
-        let Some(call) = state.pending.get_mut(&id) else { return };
+        let State { pending, callers, .. } = &mut *state;
+        let Some(call) = pending.get_mut(&id) else { return };
+        if let (Some(caller), None) = (caller, call.caller) {
+            call.caller = Some(caller);
+            *callers.entry(caller).or_default() += 1;
+        }
         if !std::mem::replace(&mut call.is_wanted, true) {
             let is_open_ended = call.is_open_ended;
             *state.count(is_open_ended) += 1;
@@ -87,6 +104,11 @@ impl PendingCalls {
             state.wanted_open_ended -= 1;
             state.wanted_calls += 1;
         }
+    }
+
+    /// How many threads have callbacks that wait.
+    pub fn callers(&self) -> usize {
+        self.state.lock().callers.len()
     }
 
     /// What is waited for.
@@ -159,5 +181,35 @@ impl PendingCalls {
                 completion(Err(error));
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn threads_whose_callbacks_wait_are_counted() {
+        let pending = PendingCalls::default();
+        for id in 0..4 {
+            pending.add(CallId(id), false, Box::new(drop));
+        }
+        let other = std::thread::spawn(Caller::this).join().expect("it has a number");
+        let callers = |id, caller| {
+            pending.want(CallId(id), caller);
+            pending.callers()
+        };
+        assert_eq!([callers(0, None), callers(1, Some(Caller::this()))], [0, 1]);
+        assert_eq!(
+            [callers(2, Some(Caller::this())), callers(1, Some(other))],
+            [1, 1],
+            "who was first counts"
+        );
+        assert_eq!(callers(3, Some(other)), 2);
+        pending.cancel(CallId(1));
+        assert_eq!(pending.callers(), 2, "the thread has another");
+        pending.ended(CallId(2), Ok(Reply::Done));
+        assert!(pending.deliver());
+        assert_eq!(pending.callers(), 1);
     }
 }

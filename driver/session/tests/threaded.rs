@@ -104,6 +104,32 @@ fn time_stands_still_while_nothing_waits_and_keeps_pace_while_a_watch_does() {
     assert!(matches!(open.stop(), Ok(Some(_))));
 }
 
+/// As a binding does that asks whether an answer is there, and then sets a callback for it.
+#[test]
+fn a_callback_that_is_set_while_the_answer_is_on_its_way_changes_nothing() {
+    let run = |spins: u32| {
+        let open = open();
+        open.version();
+        let tx = open.begin();
+        let (sender, answer) = channel();
+        let completion = Box::new(move |reply| sender.send(reply).expect("it is waited for"));
+        open.act(tx, Action::Clear(Bytes::from_static(b"k")));
+        let call = open.host.call(open.database, tx, Call::Commit, completion);
+        open.host.want(call);
+        for _ in 0..spins {
+            std::hint::spin_loop();
+        }
+        open.host.expect(call);
+        answer.recv().expect("each call is answered").expect("the cluster is calm");
+        open.version();
+        open.stop().expect("the simulator does not fail").expect("it ran").to_string()
+    };
+    let at_once = run(0);
+    for spins in 1..40 {
+        assert_eq!(run(spins * 200), at_once, "after {spins} times 200 turns");
+    }
+}
+
 #[test]
 fn a_call_that_nothing_waits_for_is_made_in_its_order_all_the_same() {
     let open = open();

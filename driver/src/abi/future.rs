@@ -16,7 +16,7 @@ use super::{
     value::Value,
 };
 use parking_lot::{Condvar, Mutex};
-use shaketable_session::{Call, CallId, DatabaseId, Reply, Session, TransactionId};
+use shaketable_session::{Call, CallId, DatabaseId, Reply, Session, TransactionId, spin::Spin};
 use shaketable_sim::rt;
 use shaketable_tx::{Error, Result};
 use std::{
@@ -260,6 +260,9 @@ pub unsafe extern "C" fn fdb_future_destroy(f: *mut FDBFuture) {
     future.cancel();
 }
 
+/// The waits of threads that block.
+static SPIN: Spin = Spin::new();
+
 /// Blocks until the future is ready. On the network thread, and within a simulation, it fails with 2026,
 /// because it would never be.
 ///
@@ -277,6 +280,9 @@ pub unsafe extern "C" fn fdb_future_block_until_ready(f: *mut FDBFuture) -> fdb_
         return BLOCKED_FROM_NETWORK_THREAD;
     }
     future.want();
+    if SPIN.until(|| future.is_ready()) {
+        return SUCCESS;
+    }
     let mut state = future.state.lock();
     while state.result.is_none() {
         future.ready.wait(&mut state);

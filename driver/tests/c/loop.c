@@ -1,6 +1,6 @@
 // One thread with an event loop: callbacks on the network thread write to a pipe, the loop reads from it and continues
 // what was waiting. Several transactions are in progress at a time, and the thread computes between its calls for as long
-// as it pleases.
+// as it pleases. As many threads as the argument says do nothing.
 
 #include "check.h"
 
@@ -87,7 +87,19 @@ static void proceed(struct job *job) {
     fdb_future_destroy(done);
 }
 
-int main(void) {
+static void *rest(void *unused) {
+    for (;;) pause();
+    return unused;
+}
+
+int main(int count, char **arguments) {
+    pthread_attr_t small;
+    SAME(pthread_attr_init(&small), 0);
+    SAME(pthread_attr_setstacksize(&small, 65536), 0);
+    for (int i = count > 1 ? atoi(arguments[1]) : 0; i > 0; i--) {
+        pthread_t thread;
+        SAME(pthread_create(&thread, &small, rest, NULL), 0);
+    }
     FDBDatabase *db = start(NULL);
     SAME(pipe(ready), 0);
     for (int i = 0; i < JOBS; i++) {

@@ -40,6 +40,8 @@ fn a_seed_repeats_a_program_whose_event_loop_is_woken_by_callbacks() {
         let first = run(&program, &[], &variables);
         assert!(first.0.lines().count() >= 400, "{first:?}");
         assert_eq!(run(&program, &[], &variables), first);
+        // Threads that do nothing change nothing.
+        assert_eq!(run(&program, &["100"], &variables), first);
         different.push(first.1);
     }
     different.sort();

@@ -66,10 +66,24 @@ struct State {
     armed: BTreeSet<Nanos>,
     pump: Option<Waker>,
     closed: bool,
+    disturbance: Disturbance,
+}
+
+/// What can make messages late or lose them. While there is nothing of it, every message of a machine that is up
+/// arrives in time, and nobody has to ask whether another machine is still there.
+#[derive(Default)]
+struct Disturbance {
+    /// Links that are cut, lossy or slow, and paused machines.
+    lasting: usize,
+    /// When the last clog ends, or the last of the others ended.
+    until: Nanos,
+    /// Tasks that are woken at the next disturbance.
+    wakers: Vec<Waker>,
 }
 
 struct Node {
     up: bool,
+    paused: bool,
     /// Links to every machine, by number; grown when first used.
     links: Vec<Link>,
 }
@@ -117,6 +131,24 @@ impl Ord for Due {
     /// Reversed, so that the greatest element of the heap is the earliest.
     fn cmp(&self, other: &Self) -> Ordering {
         (other.at, other.sequence).cmp(&(self.at, self.sequence))
+    }
+}
+
+impl Link {
+    fn is_disturbed(&self) -> bool {
+        self.cut || self.loss > 0.0 || self.slow > 0
+    }
+}
+
+impl Disturbance {
+    /// Counts one more or one less that lasts; at `now`, something begins or ends. Returns whom to wake.
+    fn change(&mut self, now: Nanos, before: bool, after: bool) -> Vec<Waker> {
+        self.lasting = self.lasting + usize::from(after) - usize::from(before);
+        self.until = self.until.max(now);
+        match after {
+            true => std::mem::take(&mut self.wakers),
+            false => Vec::new(),
+        }
     }
 }
 
@@ -171,11 +203,12 @@ impl Net {
             rng,
             due: BinaryHeap::new(),
             sequence: 0,
-            nodes: vec![Node { up: true, links: Vec::new() }],
+            nodes: vec![Node { up: true, paused: false, links: Vec::new() }],
             inboxes: Vec::new(),
             armed: BTreeSet::new(),
             pump: None,
             closed: false,
+            disturbance: Disturbance::default(),
         };
         Net(Arc::new(Shared { clock, trace, state: Mutex::new(state) }))
     }
@@ -183,7 +216,7 @@ impl Net {
     /// Adds a new machine, which is up, and returns its number.
     pub fn add_node(&self) -> NodeId {
         let mut state = self.0.state.lock();
-        state.nodes.push(Node { up: true, links: Vec::new() });
+        state.nodes.push(Node { up: true, paused: false, links: Vec::new() });
         NodeId(state.nodes.len() as u16 - 1)
     }
 
@@ -372,6 +405,7 @@ impl Net {
         let mut lost = Vec::new();
         let mut state = self.0.state.lock();
         state.nodes[node.0 as usize].up = up;
+        state.disturbance.change(self.0.clock.now(), false, false);
         if !up {
             for inbox in &mut state.inboxes {
                 if inbox.as_ref().is_some_and(|i| i.node == node) {
@@ -384,32 +418,78 @@ impl Net {
 
     /// Delays everything sent from `from` to `to` until the virtual time `until`.
     pub fn clog(&self, from: NodeId, to: NodeId, until: Nanos) {
-        let mut state = self.0.state.lock();
-        let link = state.link(from, to);
-        link.clogged_until = link.clogged_until.max(until);
+        self.disturb(from, to, |link| link.clogged_until = link.clogged_until.max(until));
     }
 
     /// Cuts or restores the link from `from` to `to`: messages sent over a cut link are lost.
     pub fn cut(&self, from: NodeId, to: NodeId, cut: bool) {
-        self.0.state.lock().link(from, to).cut = cut;
+        self.disturb(from, to, |link| link.cut = cut);
     }
 
     /// Loses each message from `from` to `to` with probability `loss`.
     pub fn lose(&self, from: NodeId, to: NodeId, loss: f64) {
-        self.0.state.lock().link(from, to).loss = loss;
+        self.disturb(from, to, |link| link.loss = loss);
     }
 
     /// Adds `slow` nanoseconds to the latency of each message from `from` to `to`.
     pub fn slow(&self, from: NodeId, to: NodeId, slow: Nanos) {
-        self.0.state.lock().link(from, to).slow = slow;
+        self.disturb(from, to, |link| link.slow = slow);
+    }
+
+    /// Notes that a machine's tasks are stopped, or go on.
+    pub fn set_paused(&self, node: NodeId, paused: bool) {
+        let now = self.0.clock.now();
+        let mut state = self.0.state.lock();
+        let before = std::mem::replace(&mut state.nodes[node.0 as usize].paused, paused);
+        let wakers = state.disturbance.change(now, before, paused);
+        drop(state);
+        wakers.into_iter().for_each(Waker::wake);
+    }
+
+    fn disturb(&self, from: NodeId, to: NodeId, change: impl FnOnce(&mut Link)) {
+        let now = self.0.clock.now();
+        let mut state = self.0.state.lock();
+        let link = state.link(from, to);
+        let before = link.is_disturbed();
+        change(link);
+        let (after, clogged) = (link.is_disturbed(), link.clogged_until);
+        let mut wakers = state.disturbance.change(now, before, after);
+        if clogged > state.disturbance.until {
+            state.disturbance.until = clogged;
+            wakers.append(&mut state.disturbance.wakers);
+        }
+        drop(state);
+        wakers.into_iter().for_each(Waker::wake);
     }
 
     /// Removes every clog, cut, loss and slowdown.
     pub fn heal(&self) {
-        for node in &mut self.0.state.lock().nodes {
-            for link in &mut node.links {
-                *link = Link { last: link.last, ..Link::default() };
-            }
+        let now = self.0.clock.now();
+        let mut guard = self.0.state.lock();
+        let State { nodes, disturbance, .. } = &mut *guard;
+        for link in nodes.iter_mut().flat_map(|node| &mut node.links) {
+            disturbance.lasting -= usize::from(link.is_disturbed());
+            *link = Link { last: link.last, ..Link::default() };
+        }
+        // What was sent over a clogged link still arrives late.
+        disturbance.until = disturbance.until.max(now);
+    }
+
+    /// When the last disturbance ended, or will end at the earliest: a link that was clogged, cut, lossy or
+    /// slow, a paused machine, or one that went down or came back. The greatest time while the end is not known.
+    pub fn disturbed_until(&self) -> Nanos {
+        let state = self.0.state.lock();
+        match state.disturbance.lasting {
+            0 => state.disturbance.until,
+            _ => Nanos::MAX,
+        }
+    }
+
+    /// Wakes the task at the next disturbance.
+    pub fn wake_when_disturbed(&self, cx: &Context<'_>) {
+        let wakers = &mut self.0.state.lock().disturbance.wakers;
+        if !wakers.iter().any(|waker| waker.will_wake(cx.waker())) {
+            wakers.push(cx.waker().clone());
         }
     }
 }

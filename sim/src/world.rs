@@ -227,6 +227,7 @@ impl World {
     pub fn pause(&self, node: NodeId) {
         if let Some(machine) = self.with(node, |m| m.machine.clone()) {
             self.event(node, Kind::Pause, 0, 0);
+            self.net.set_paused(node, true);
             machine.pause();
         }
     }
@@ -235,6 +236,7 @@ impl World {
     pub fn resume(&self, node: NodeId) {
         if let Some(machine) = self.with(node, |m| m.machine.clone()) {
             self.event(node, Kind::Resume, 0, 0);
+            self.net.set_paused(node, false);
             machine.resume();
         }
     }

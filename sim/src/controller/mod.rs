@@ -106,12 +106,14 @@ impl Controller {
         }
     }
 
-    /// Returns when one of the roles is dead or no longer replies.
+    /// Returns when one of the roles is dead or no longer replies. A role that ends breaks its promise; only
+    /// one whose machine or link is disturbed may be there and not reply, and only then are the roles asked.
     async fn watch(&self, roles: &[Endpoint]) {
-        let (clock, config) = (&self.world.clock, &self.world.config);
+        let World { clock, config, net, .. } = &*self.world;
         let mut watched: Vec<_> = roles.iter().map(|role| Watched::new(self, *role)).collect();
         let mut alarm = Alarm::default();
         let mut tick = clock.now() + config.heartbeat;
+        let mut asks = false;
         poll_fn(|cx| {
             loop {
                 let now = clock.now();
@@ -140,7 +142,13 @@ impl Controller {
                         return Poll::Ready(());
                     }
                 }
-                if alarm.poll(clock, tick, cx) {
+                net.wake_when_disturbed(cx);
+                let is_in_doubt = |role: &Watched| role.ping.is_some() || role.broken > 0;
+                let must_ask = now < net.disturbed_until() || watched.iter().any(is_in_doubt);
+                if !std::mem::replace(&mut asks, must_ask) && tick < now {
+                    tick = now + config.heartbeat - (now - tick) % config.heartbeat;
+                }
+                if must_ask && alarm.poll(clock, tick, cx) {
                     tick = clock.now() + config.heartbeat;
                     for role in watched.iter_mut().filter(|role| role.ping.is_none()) {
                         role.ping = Some((now, role.ask(|reply| Message::Ping { reply })));

@@ -95,15 +95,16 @@ impl Pull {
         now >= self.subscribed_at + PATIENCE
     }
 
-    /// Whether there has been silence for so long at `now` that another log should be used.
-    pub fn is_silent(&self, now: Nanos) -> bool {
-        now >= self.last_received + SILENCE
+    /// Whether there has been silence for so long at `now` that another log should be used: there may be
+    /// nothing to receive, if the network has not been disturbed since.
+    pub fn is_silent(&self, now: Nanos, disturbed_until: Nanos) -> bool {
+        disturbed_until >= self.last_received && now >= self.last_received + SILENCE
     }
 
     /// When there is something to do even if nothing is received.
-    pub fn due(&self) -> Nanos {
-        let silent = self.last_received + SILENCE;
-        self.queue.front().map_or(silent, |(due, _)| silent.min(*due))
+    pub fn due(&self, disturbed_until: Nanos) -> Option<Nanos> {
+        let silent = (disturbed_until >= self.last_received).then_some(self.last_received + SILENCE);
+        [silent, self.queue.front().map(|(due, _)| *due)].into_iter().flatten().min()
     }
 }
 
@@ -142,18 +143,23 @@ mod tests {
         assert!(pull.take(100).is_none());
         pull.receive(10, 1, vec![entry(1)], || 30);
         pull.receive(20, 1, vec![entry(2)], || 0);
-        assert_eq!((pull.due(), pull.received()), (40, 2));
+        assert_eq!((pull.due(0), pull.received()), (Some(40), 2));
         assert!(pull.take(39).is_none());
         assert_eq!(pull.take(40).map(|e| e[0].version), Some(1));
         assert_eq!(pull.take(40).map(|e| e[0].version), Some(2));
     }
 
     #[test]
-    fn silence_leads_to_another_log() {
+    fn silence_after_a_disturbance_leads_to_another_log() {
         let mut pull = Pull::new(0);
         pull.change(system(1, &[]));
         let first = pull.next_log(0);
-        assert!(!pull.is_silent(SILENCE - 1) && pull.is_silent(SILENCE));
+        assert!(!pull.is_silent(SILENCE - 1, 0) && pull.is_silent(SILENCE, 0));
+        assert_eq!(pull.due(0), Some(SILENCE));
+        pull.receive(5, 1, vec![entry(1)], || 0);
+        assert_eq!(pull.take(5).map(|e| e[0].version), Some(1));
+        assert!(!pull.is_silent(5 + SILENCE, 4) && pull.is_silent(5 + SILENCE, 5));
+        assert_eq!((pull.due(4), pull.due(5)), (None, Some(5 + SILENCE)));
         assert!(!pull.should_resubscribe(PATIENCE - 1) && pull.should_resubscribe(PATIENCE));
         assert_ne!(pull.next_log(SILENCE), first);
     }

@@ -75,6 +75,9 @@ struct Server {
     /// time.
     durable_at: Nanos,
     syncing: Version,
+    /// The last version that the logs were allowed to discard, and the last one applied that has transactions.
+    popped: Version,
+    written: Version,
 }
 
 impl Server {
@@ -96,6 +99,8 @@ impl Server {
             ask_at: now,
             durable_at: now + world.config.storage_durable_interval,
             syncing,
+            popped: syncing,
+            written: syncing,
             world,
             home,
             controller,
@@ -165,6 +170,9 @@ impl Server {
                         self.subscribe(state.version());
                     }
                     break;
+                }
+                if !entry.transactions.is_empty() {
+                    self.written = entry.version;
                 }
                 let bug = self.planted_bug(&entry);
                 state.apply(&entry, self.world.tunables.window(), bug);
@@ -267,11 +275,10 @@ impl Server {
 
     /// When there is something to do independently of messages.
     fn due(&self) -> Nanos {
-        let mut due = self.durable_at.min(self.pull.due());
-        if self.pending_request.is_none() {
-            due = due.min(self.ask_at);
-        }
-        [self.waiting.due(), self.fetches.due()].into_iter().flatten().fold(due, Nanos::min)
+        let ask_at = self.pending_request.is_none().then_some(self.ask_at);
+        let pull = self.pull.due(self.world.net.disturbed_until());
+        let others = [ask_at, pull, self.waiting.due(), self.fetches.due()];
+        others.into_iter().flatten().fold(self.durable_at, Nanos::min)
     }
 
     /// Does what is due.
@@ -281,7 +288,7 @@ impl Server {
             self.durable_at = now + self.world.config.storage_durable_interval;
             self.make_durable();
         }
-        if self.pull.is_silent(now) {
+        if self.pull.is_silent(now, self.world.net.disturbed_until()) {
             let version = self.disk.state.lock().version();
             self.subscribe(version);
         }
@@ -292,11 +299,13 @@ impl Server {
 
     fn make_durable(&mut self) {
         let mut state = self.disk.state.lock();
-        let before = state.durable();
         state.make_durable(self.syncing);
         self.syncing = state.version();
-        if state.durable() > before {
-            let (server, version) = (self.disk.server, state.durable());
+        let (server, version) = (self.disk.server, state.durable());
+        // Entries without transactions are discarded together.
+        let holds_transactions = self.written > self.popped && version > self.popped;
+        if holds_transactions || version - self.popped >= self.world.config.window {
+            self.popped = version;
             for log in self.pull.logs() {
                 self.world.net.send(self.home.node, *log, Message::Pop { server, version });
             }

@@ -1,9 +1,9 @@
 //! The simulated network: typed messages between machines, with a random latency for each, delivered in order
 //! on each link as with TCP, and the operations that faults need.
 //!
-//! It is leaner than madsim's endpoints (no addresses, no boxed payloads, one timer for all messages that are
-//! due together) and uses madsim's clock, tasks and machines. Its guarantees are those of FoundationDB's
-//! transport: a message arrives at most once and in order, or not at all; a caller whose request or reply was
+//! It is leaner than madsim's endpoints (no addresses, no boxed payloads, and a message that arrives wakes no
+//! task but the one that receives it) and uses madsim's clock, tasks and machines. Its guarantees are those of
+//! FoundationDB's transport: a message arrives at most once and in order, or not at all; a caller whose request or reply was
 //! lost, or whose server died or dropped the request, receives [`Broken`] after some time and cannot
 //! determine whether the request was executed.
 
@@ -17,12 +17,12 @@ use crate::{
 use parking_lot::Mutex;
 use std::{
     cmp::Ordering,
-    collections::{BTreeSet, BinaryHeap, VecDeque},
+    collections::{BinaryHeap, VecDeque},
     future::Future,
     ops::Range,
     pin::Pin,
     sync::Arc,
-    task::{Context, Poll, Waker},
+    task::{Context, Poll, Wake, Waker},
 };
 
 /// The request may or may not have been delivered and executed (`request_maybe_delivered`, `broken_promise`).
@@ -63,7 +63,8 @@ struct State {
     sequence: u64,
     nodes: Vec<Node>,
     inboxes: Vec<Option<InboxState>>,
-    armed: BTreeSet<Nanos>,
+    /// Messages that nobody receives. Dropping them sends messages, which must not happen where they arrive.
+    undeliverable: Vec<Message>,
     pump: Option<Waker>,
     closed: bool,
     disturbance: Disturbance,
@@ -178,20 +179,57 @@ impl State {
         Some(at)
     }
 
-    fn schedule(&mut self, at: Nanos, parcel: Parcel) -> Option<Waker> {
+    /// Adds a message, for whose arrival a timer must be [armed](Net::arm); none if the network is closed.
+    fn schedule(&mut self, at: Nanos, parcel: Parcel) -> Option<Nanos> {
         if self.closed {
             return None;
         }
         self.sequence += 1;
         self.due.push(Due { at, sequence: self.sequence, parcel });
-        match self.armed.first() {
-            Some(first) if *first <= at => None,
-            _ => self.pump.take(),
-        }
+        Some(at)
     }
 
     fn detection(&mut self) -> Nanos {
         self.rng.range(self.config.detection.clone())
+    }
+}
+
+impl Shared {
+    /// Delivers the message that is due next. Returns the waker of the task that goes on with it.
+    fn deliver_next(&self, state: &mut State) -> Option<Waker> {
+        let Due { at, parcel, .. } = state.due.pop()?;
+        // The runtime fires a timer before its clock shows the timer's time.
+        let now = self.clock.now().max(at);
+        match parcel {
+            Parcel::Message { from, to, message } => {
+                let up = state.nodes[to.node.0 as usize].up;
+                match &mut state.inboxes[to.token as usize] {
+                    Some(inbox) if up => {
+                        let b = u64::from(message.tag());
+                        self.trace.event(now, to.node, Kind::Deliver, u64::from(from.0), b);
+                        inbox.queue.push_back(Envelope { from, message });
+                        inbox.waker.take()
+                    }
+                    _ => {
+                        state.undeliverable.push(message);
+                        state.pump.take()
+                    }
+                }
+            }
+            Parcel::Reply { from, to, slot, kind } => {
+                self.trace.event(now, to, kind, u64::from(from.0), 0);
+                slot.arrive()
+            }
+        }
+    }
+}
+
+/// A timer fires for each message: the one that is due next arrives. Runs within the runtime's timer, where no
+/// timer can be armed, so that nothing may be sent from here.
+impl Wake for Shared {
+    fn wake(self: Arc<Self>) {
+        let woken = self.deliver_next(&mut self.state.lock());
+        woken.into_iter().for_each(Waker::wake);
     }
 }
 
@@ -205,7 +243,7 @@ impl Net {
             sequence: 0,
             nodes: vec![Node { up: true, paused: false, links: Vec::new() }],
             inboxes: Vec::new(),
-            armed: BTreeSet::new(),
+            undeliverable: Vec::new(),
             pump: None,
             closed: false,
             disturbance: Disturbance::default(),
@@ -253,11 +291,12 @@ impl Net {
         let mut state = self.0.state.lock();
         state.closed = true;
         let due = std::mem::take(&mut state.due);
+        let undeliverable = std::mem::take(&mut state.undeliverable);
         let inboxes: Vec<_> = state.inboxes.iter_mut().filter_map(Option::take).collect();
         let pump = state.pump.take();
         drop(state);
         // Outside of the lock: dropping a message breaks its promises, which sends messages.
-        drop((due, inboxes));
+        drop((due, undeliverable, inboxes));
         if let Some(pump) = pump {
             pump.wake();
         }
@@ -272,7 +311,7 @@ impl Net {
     pub fn send(&self, from: NodeId, to: Endpoint, message: Message) {
         let now = self.0.clock.now();
         let mut state = self.0.state.lock();
-        let waker = match state.arrival(now, from, to.node, 0) {
+        let arrival = match state.arrival(now, from, to.node, 0) {
             Some(at) => state.schedule(at, Parcel::Message { from, to, message }),
             None => {
                 drop(state);
@@ -283,9 +322,7 @@ impl Net {
             }
         };
         drop(state);
-        if let Some(waker) = waker {
-            waker.wake();
-        }
+        self.arm(arrival);
     }
 
     /// Sends a request and waits for its reply. The request is sent when this is called, not at the first
@@ -306,19 +343,17 @@ impl Net {
         let now = self.0.clock.now();
         let mut state = self.0.state.lock();
         let up = state.nodes[server.0 as usize].up;
-        let arrival = if up { state.arrival(now, server, caller, work) } else { None };
-        let (at, kind) = match arrival {
+        let arrives = if up { state.arrival(now, server, caller, work) } else { None };
+        let (at, kind) = match arrives {
             Some(at) => (at, Kind::Reply),
             None => {
                 slot.mark_lost();
                 (now + state.detection(), Kind::Lost)
             }
         };
-        let waker = state.schedule(at, Parcel::Reply { from: server, to: caller, slot, kind });
+        let arrival = state.schedule(at, Parcel::Reply { from: server, to: caller, slot, kind });
         drop(state);
-        if let Some(waker) = waker {
-            waker.wake();
-        }
+        self.arm(arrival);
     }
 
     fn broken(&self, server: NodeId, caller: NodeId, slot: Arc<dyn Arrive>) {
@@ -326,69 +361,47 @@ impl Net {
         let mut state = self.0.state.lock();
         slot.mark_lost();
         let at = now + state.detection();
-        let waker = state.schedule(at, Parcel::Reply { from: server, to: caller, slot, kind: Kind::Broken });
+        let arrival = state.schedule(at, Parcel::Reply { from: server, to: caller, slot, kind: Kind::Broken });
         drop(state);
-        if let Some(waker) = waker {
-            waker.wake();
+        self.arm(arrival);
+    }
+
+    /// Arms the timer with which a scheduled message arrives: the runtime's timer wakes the network itself, and
+    /// the task that receives is the only one to be polled.
+    fn arm(&self, arrival: Option<Nanos>) {
+        let Some(at) = arrival else { return };
+        let waker = Waker::from(self.0.clone());
+        if self.0.clock.arm(at, &mut Context::from_waker(&waker)) {
+            let pump = self.0.state.lock().pump.take();
+            pump.into_iter().for_each(Waker::wake);
         }
     }
 
-    /// Delivers due messages until the network is closed. Spawned once, on the supervisor.
+    /// Delivers what is due without a timer, and drops what nobody receives, until the network is closed. Spawned
+    /// once, on the supervisor.
     pub async fn pump(self) {
-        let mut due = Vec::new();
-        let mut wakers = Vec::new();
-        let mut undeliverable = Vec::new();
         std::future::poll_fn(move |cx| {
             loop {
                 let now = self.0.clock.now();
+                let mut wakers = Vec::new();
                 let mut state = self.0.state.lock();
                 if state.closed {
                     return Poll::Ready(());
                 }
-                while state.armed.first().is_some_and(|at| *at <= now) {
-                    state.armed.pop_first();
+                while let Some(due) = state.due.peek()
+                    && due.at <= now
+                {
+                    wakers.extend(self.0.deliver_next(&mut state));
                 }
-                while state.due.peek().is_some_and(|d| d.at <= now) {
-                    due.extend(state.due.pop());
-                }
-                if due.is_empty() {
+                let undeliverable = std::mem::take(&mut state.undeliverable);
+                if wakers.is_empty() && undeliverable.is_empty() {
                     state.pump = Some(cx.waker().clone());
-                    let next = state.due.peek().map(|d| d.at);
-                    if let Some(next) = next
-                        && state.armed.first().is_none_or(|first| *first > next)
-                    {
-                        state.armed.insert(next);
-                        drop(state);
-                        if self.0.clock.arm(next, cx) {
-                            continue;
-                        }
-                    }
                     return Poll::Pending;
-                }
-                for parcel in due.drain(..) {
-                    match parcel.parcel {
-                        Parcel::Message { from, to, message } => {
-                            let up = state.nodes[to.node.0 as usize].up;
-                            match &mut state.inboxes[to.token as usize] {
-                                Some(inbox) if up => {
-                                    let b = u64::from(message.tag());
-                                    self.0.trace.event(now, to.node, Kind::Deliver, u64::from(from.0), b);
-                                    inbox.queue.push_back(Envelope { from, message });
-                                    wakers.extend(inbox.waker.take());
-                                }
-                                _ => undeliverable.push(message),
-                            }
-                        }
-                        Parcel::Reply { from, to, slot, kind } => {
-                            self.0.trace.event(now, to, kind, u64::from(from.0), 0);
-                            wakers.extend(slot.arrive());
-                        }
-                    }
                 }
                 drop(state);
                 // Outside of the lock: dropping a message breaks its promises, which sends messages.
-                undeliverable.clear();
-                wakers.drain(..).for_each(Waker::wake);
+                drop(undeliverable);
+                wakers.into_iter().for_each(Waker::wake);
             }
         })
         .await

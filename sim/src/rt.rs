@@ -9,8 +9,9 @@ use madsim::{
     plugin,
     runtime::{Handle, Runtime},
     task::NodeId as MadsimNode,
-    time::{Sleep, TimeHandle},
+    time::{Instant, Sleep, TimeHandle},
 };
+use parking_lot::Mutex;
 use std::{
     any::Any,
     cell::RefCell,
@@ -103,6 +104,10 @@ const MAX_READS_PER_INSTANT: u32 = 1_000_000;
 #[derive(Clone)]
 pub struct Clock {
     time: TimeHandle,
+    /// What the runtime's instants count from.
+    origin: Instant,
+    /// With it all timers are armed: the runtime keeps the waker and the deadline, not the future.
+    timer: Arc<Mutex<Sleep>>,
     /// The time of the last read, and the number of reads since time has advanced.
     clock_reads: Arc<ClockReads>,
 }
@@ -117,7 +122,9 @@ struct ClockReads {
 impl Clock {
     /// The clock of the current run.
     pub fn current() -> Clock {
-        Clock { time: TimeHandle::current(), clock_reads: Arc::default() }
+        let time = TimeHandle::current();
+        let timer = Arc::new(Mutex::new(time.sleep(Duration::ZERO)));
+        Clock { origin: time.now_instant() - time.elapsed(), timer, time, clock_reads: Arc::default() }
     }
 
     /// Virtual time since the start of the run. Panics if it is read endlessly while time does not advance:
@@ -173,7 +180,10 @@ impl Clock {
 
     /// Polls a raw deadline timer once, for a future that manages its own timer.
     pub(crate) fn arm(&self, at: Nanos, cx: &mut Context<'_>) -> bool {
-        Pin::new(&mut self.sleep_until(at)).poll(cx).is_ready()
+        let mut timer = self.timer.lock();
+        let mut timer = Pin::new(&mut *timer);
+        timer.as_mut().reset(self.origin + Duration::from_nanos(at));
+        timer.poll(cx).is_ready()
     }
 }
 

@@ -72,25 +72,29 @@ fn a_storm() {
 #[test]
 fn clients_pause_as_long_as_the_plan_says_and_audits_are_counted() {
     let (rotations, pause) = (30, 100 * MILLISECOND);
-    let run = |pause: Nanos| {
+    let run = |seed: u64, pause: Nanos| {
         let demands = Demands { profile: Profile::Calm, ..Demands::default() };
-        let mut plan = Plan::around(Cycle::sized(20, 2, rotations), Seed(5), &demands);
+        let mut plan = Plan::around(Cycle::sized(20, 2, rotations), Seed(seed), &demands);
         (plan.pause, plan.hurt) = (pause, 600 * SECOND);
         runner::run(&plan, false)
     };
-    let (hurried, patient) = (run(0), run(pause));
-    assert!(hurried.counters.audits > 0);
-    let mean = (patient.virtual_time - hurried.virtual_time) / rotations as Nanos;
+    let mut means = [4, 5, 6].map(|seed| {
+        let (hurried, patient) = (run(seed, 0), run(seed, pause));
+        assert!(hurried.counters.audits > 0);
+        (patient.virtual_time - hurried.virtual_time) / rotations as Nanos
+    });
+    // A run takes six seconds more if its auditor ended within a commit, which might have landed late.
+    means.sort();
     // Each pause is drawn from zero to twice the mean.
-    assert!((pause / 2..pause * 3 / 2).contains(&mean), "{mean}");
+    assert!((pause / 2..pause * 3 / 2).contains(&means[1]), "{means:?}");
 }
 
 #[test]
 fn a_cluster_for_which_no_time_passes_ends_with_a_finding() {
     let demands = Demands { profile: Profile::Calm, ..Demands::default() };
     let mut plan = Plan::around(Cycle::sized(20, 2, 3), Seed(3), &demands);
-    // The controller checks the machines again and again, at one instant.
-    plan.cluster.heartbeat = 0;
+    // A storage server makes its state durable again and again, at one instant.
+    plan.cluster.storage_durable_interval = 0;
     let result = runner::run(&plan, false);
     assert_eq!(result.verdict(), Verdict::Harness);
     assert!(result.findings.iter().any(|found| found.message.contains("it loops without waiting")));

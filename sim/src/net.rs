@@ -361,7 +361,8 @@ impl Net {
         let mut state = self.0.state.lock();
         slot.mark_lost();
         let at = now + state.detection();
-        let arrival = state.schedule(at, Parcel::Reply { from: server, to: caller, slot, kind: Kind::Broken });
+        let arrival =
+            state.schedule(at, Parcel::Reply { from: server, to: caller, slot, kind: Kind::Broken });
         drop(state);
         self.arm(arrival);
     }

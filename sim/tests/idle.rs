@@ -118,7 +118,8 @@ fn a_storage_server_that_missed_the_last_entry_asks_for_it() {
     idle(1, largest(1), async |world, cluster, db| {
         let (logs, servers) = (world.machines(Class::Log), world.machines(Class::Storage));
         let cut = |cut| {
-            for (log, server) in logs.iter().flat_map(|log| servers.iter().map(move |server| (*log, *server))) {
+            for (log, server) in logs.iter().flat_map(|log| servers.iter().map(move |server| (*log, *server)))
+            {
                 world.net.cut(log, server, cut);
             }
         };

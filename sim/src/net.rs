@@ -16,7 +16,7 @@ use crate::{
 };
 use parking_lot::Mutex;
 use std::{
-    cmp::Ordering,
+    cmp::Reverse,
     collections::{BinaryHeap, VecDeque},
     future::Future,
     ops::Range,
@@ -59,7 +59,7 @@ struct Shared {
 struct State {
     config: NetConfig,
     rng: Stream,
-    due: BinaryHeap<Due>,
+    in_flight: InFlight,
     sequence: u64,
     nodes: Vec<Node>,
     inboxes: Vec<Option<InboxState>>,
@@ -106,33 +106,41 @@ struct InboxState {
     waker: Option<Waker>,
 }
 
-struct Due {
-    at: Nanos,
-    sequence: u64,
-    parcel: Parcel,
+/// The messages on their way. Their order is kept apart from them: a message is large, and a heap moves what it
+/// holds.
+#[derive(Default)]
+struct InFlight {
+    /// When each arrives, its number, and its place.
+    due: BinaryHeap<Reverse<(Nanos, u64, usize)>>,
+    places: Vec<Option<Parcel>>,
+    free: Vec<usize>,
+}
+
+impl InFlight {
+    fn push(&mut self, at: Nanos, sequence: u64, parcel: Parcel) {
+        let place = self.free.pop().unwrap_or_else(|| {
+            self.places.push(None);
+            self.places.len() - 1
+        });
+        self.places[place] = Some(parcel);
+        self.due.push(Reverse((at, sequence, place)));
+    }
+
+    fn next_at(&self) -> Option<Nanos> {
+        self.due.peek().map(|Reverse((at, ..))| *at)
+    }
+
+    /// Takes the message that is due next.
+    fn pop(&mut self) -> Option<(Nanos, Parcel)> {
+        let Reverse((at, _, place)) = self.due.pop()?;
+        self.free.push(place);
+        self.places[place].take().map(|parcel| (at, parcel))
+    }
 }
 
 enum Parcel {
     Message { from: NodeId, to: Endpoint, message: Message },
     Reply { from: NodeId, to: NodeId, slot: Arc<dyn Arrive>, kind: Kind },
-}
-
-impl PartialEq for Due {
-    fn eq(&self, other: &Self) -> bool {
-        self.cmp(other) == Ordering::Equal
-    }
-}
-impl Eq for Due {}
-impl PartialOrd for Due {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-impl Ord for Due {
-    /// Reversed, so that the greatest element of the heap is the earliest.
-    fn cmp(&self, other: &Self) -> Ordering {
-        (other.at, other.sequence).cmp(&(self.at, self.sequence))
-    }
 }
 
 impl Link {
@@ -185,7 +193,7 @@ impl State {
             return None;
         }
         self.sequence += 1;
-        self.due.push(Due { at, sequence: self.sequence, parcel });
+        self.in_flight.push(at, self.sequence, parcel);
         Some(at)
     }
 
@@ -197,7 +205,7 @@ impl State {
 impl Shared {
     /// Delivers the message that is due next. Returns the waker of the task that goes on with it.
     fn deliver_next(&self, state: &mut State) -> Option<Waker> {
-        let Due { at, parcel, .. } = state.due.pop()?;
+        let (at, parcel) = state.in_flight.pop()?;
         // The runtime fires a timer before its clock shows the timer's time.
         let now = self.clock.now().max(at);
         match parcel {
@@ -239,7 +247,7 @@ impl Net {
         let state = State {
             config,
             rng,
-            due: BinaryHeap::new(),
+            in_flight: InFlight::default(),
             sequence: 0,
             nodes: vec![Node { up: true, paused: false, links: Vec::new() }],
             inboxes: Vec::new(),
@@ -290,21 +298,16 @@ impl Net {
     pub fn close(&self) {
         let mut state = self.0.state.lock();
         state.closed = true;
-        let due = std::mem::take(&mut state.due);
+        let in_flight = std::mem::take(&mut state.in_flight);
         let undeliverable = std::mem::take(&mut state.undeliverable);
         let inboxes: Vec<_> = state.inboxes.iter_mut().filter_map(Option::take).collect();
         let pump = state.pump.take();
         drop(state);
         // Outside of the lock: dropping a message breaks its promises, which sends messages.
-        drop((due, undeliverable, inboxes));
+        drop((in_flight, undeliverable, inboxes));
         if let Some(pump) = pump {
             pump.wake();
         }
-        let due = std::mem::take(&mut self.0.state.lock().due);
-        due.into_iter().for_each(|due| match due.parcel {
-            Parcel::Reply { slot, .. } => drop(slot.arrive()),
-            Parcel::Message { .. } => {}
-        });
     }
 
     /// Sends a one-way message, without information about its delivery.
@@ -389,9 +392,7 @@ impl Net {
                 if state.closed {
                     return Poll::Ready(());
                 }
-                while let Some(due) = state.due.peek()
-                    && due.at <= now
-                {
+                while state.in_flight.next_at().is_some_and(|at| at <= now) {
                     wakers.extend(self.0.deliver_next(&mut state));
                 }
                 let undeliverable = std::mem::take(&mut state.undeliverable);

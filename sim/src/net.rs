@@ -2,10 +2,10 @@
 //! on each link as with TCP, and the operations that faults need.
 //!
 //! It is leaner than madsim's endpoints (no addresses, no boxed payloads, and a message that arrives wakes no
-//! task but the one that receives it) and uses madsim's clock, tasks and machines. Its guarantees are those of
-//! FoundationDB's transport: a message arrives at most once and in order, or not at all; a caller whose request or reply was
-//! lost, or whose server died or dropped the request, receives [`Broken`] after some time and cannot
-//! determine whether the request was executed.
+//! task but the one that receives it) and uses madsim's clock, tasks and machines. Its guarantees are those
+//! of FoundationDB's transport: a message arrives at most once and in order, or not at all; a caller whose
+//! request or reply was lost, or whose server died or dropped the request, receives [`Broken`] after some
+//! time and cannot determine whether the request was executed.
 
 use crate::{
     ids::{Endpoint, NodeId},
@@ -70,8 +70,8 @@ struct State {
     disturbance: Disturbance,
 }
 
-/// What can make messages late or lose them. While there is nothing of it, every message of a machine that is up
-/// arrives in time, and nobody has to ask whether another machine is still there.
+/// What can make messages late or lose them. While there is nothing of it, every message of a machine that is
+/// up arrives in time, and nobody has to ask whether another machine is still there.
 #[derive(Default)]
 struct Disturbance {
     /// Links that are cut, lossy or slow, and paused machines.
@@ -106,8 +106,8 @@ struct InboxState {
     waker: Option<Waker>,
 }
 
-/// The messages on their way. Their order is kept apart from them: a message is large, and a heap moves what it
-/// holds.
+/// The messages on their way. Their order is kept apart from them: a message is large, and a heap moves what
+/// it holds.
 #[derive(Default)]
 struct InFlight {
     /// When each arrives, its number, and its place.
@@ -232,8 +232,8 @@ impl Shared {
     }
 }
 
-/// A timer fires for each message: the one that is due next arrives. Runs within the runtime's timer, where no
-/// timer can be armed, so that nothing may be sent from here.
+/// A timer fires for each message: the one that is due next arrives. Runs within the runtime's timer, where
+/// no timer can be armed, so that nothing may be sent from here.
 impl Wake for Shared {
     fn wake(self: Arc<Self>) {
         let woken = self.deliver_next(&mut self.state.lock());
@@ -370,8 +370,8 @@ impl Net {
         self.arm(arrival);
     }
 
-    /// Arms the timer with which a scheduled message arrives: the runtime's timer wakes the network itself, and
-    /// the task that receives is the only one to be polled.
+    /// Arms the timer with which a scheduled message arrives: the runtime's timer wakes the network itself,
+    /// and the task that receives is the only one to be polled.
     fn arm(&self, arrival: Option<Nanos>) {
         let Some(at) = arrival else { return };
         let waker = Waker::from(self.0.clone());
@@ -381,8 +381,8 @@ impl Net {
         }
     }
 
-    /// Delivers what is due without a timer, and drops what nobody receives, until the network is closed. Spawned
-    /// once, on the supervisor.
+    /// Delivers what is due without a timer, and drops what nobody receives, until the network is closed.
+    /// Spawned once, on the supervisor.
     pub async fn pump(self) {
         std::future::poll_fn(move |cx| {
             loop {
@@ -491,7 +491,8 @@ impl Net {
     }
 
     /// When the last disturbance ended, or will end at the earliest: a link that was clogged, cut, lossy or
-    /// slow, a paused machine, or one that went down or came back. The greatest time while the end is not known.
+    /// slow, a paused machine, or one that went down or came back. The greatest time while the end is not
+    /// known.
     pub fn disturbed_until(&self) -> Nanos {
         let state = self.0.state.lock();
         match state.disturbance.lasting {

@@ -111,8 +111,8 @@ fn a_machine_that_is_lost_while_nobody_acts_is_replaced() {
     }
 }
 
-/// The stream of a log is lost while nobody acts, and so is the last entry that there was to send: the storage
-/// server finds out by itself.
+/// The stream of a log is lost while nobody acts, and so is the last entry that there was to send: the
+/// storage server finds out by itself.
 #[test]
 fn a_storage_server_that_missed_the_last_entry_asks_for_it() {
     idle(1, largest(1), async |world, cluster, db| {

@@ -75,7 +75,8 @@ struct Server {
     /// time.
     durable_at: Nanos,
     syncing: Version,
-    /// The last version that the logs were allowed to discard, and the last one applied that has transactions.
+    /// The last version that the logs were allowed to discard, and the last one applied that has
+    /// transactions.
     popped: Version,
     written: Version,
 }

@@ -74,7 +74,7 @@ fn a_saved_plan_replays_like_its_seed() {
 fn a_failing_run_is_shrunk_to_a_repro_file_that_fails_alike() {
     let path = folder("shrunk").join("small.json");
     let small = path.to_str().expect("a plain path");
-    let shrunk = run(&["shrink", "queue", "0", "--bug", "snapshot-dequeue", "--output", small]);
+    let shrunk = run(&["shrink", "queue", "1", "--bug", "snapshot-dequeue", "--output", small]);
     let told = stdout(&shrunk);
     assert_eq!(code(&shrunk), 1, "{}", stderr(&shrunk));
     assert!(told.contains("nothing more can be taken away"), "{told}");

@@ -30,7 +30,7 @@ fn merge(reports: &[String], arguments: &[&str]) -> Output {
 fn regressions() -> String {
     let folder = folder("kept-regressions").join("kept");
     let place = folder.to_str().expect("a plain path").to_owned();
-    for plan in [&["queue", "0", "--bug", "snapshot-dequeue"][..], &["cycle", "3", "--passing"]] {
+    for plan in [&["queue", "1", "--bug", "snapshot-dequeue"][..], &["cycle", "3", "--passing"]] {
         let output = run(&[&["regressions", "add", "--regressions", &place], plan].concat());
         assert_eq!(code(&output), 0, "{}", stderr(&output));
     }

@@ -14,7 +14,7 @@ use std::{
 };
 
 /// A failing seed that little remains of.
-const FAILING: [&str; 4] = ["queue", "0", "--bug", "snapshot-dequeue"];
+const FAILING: [&str; 4] = ["queue", "1", "--bug", "snapshot-dequeue"];
 
 /// Runs the command in a folder.
 fn run_in(folder: &Path, arguments: &[&str]) -> Output {
@@ -148,7 +148,7 @@ fn a_regression_whose_faults_no_longer_happen_is_named() {
     };
     let met = unmet();
     edit(&path, &[("\"opportunity\": 0", "\"opportunity\": 77")]);
-    assert_eq!((met.len(), unmet()), (0, vec!["unknown-committed in operation 0 of client 0".to_owned()]));
+    assert_eq!((met.len(), unmet()), (0, vec!["unknown-committed in operation 1 of client 0".to_owned()]));
     let printed = stdout(&run_in(&folder, &["regressions", "check"]));
     assert!(
         printed.replace('\n', " ").contains("passes, but no longer meets: unknown-committed in"),
@@ -264,7 +264,7 @@ fn what_cannot_be_kept_is_refused_in_one_line_and_nothing_is_written() {
         ),
         (
             &["regressions", "add", "gone.json", "--planted"],
-            "gone.json: not a complete repro file: operations.0.0: unknown variant",
+            "gone.json: not a complete repro file: operations.1.0: unknown variant",
         ),
         (&["regressions", "add", "workload.json"], "workload.json: unknown workload"),
         (
@@ -308,7 +308,7 @@ fn what_cannot_be_kept_is_refused_in_one_line_and_nothing_is_written() {
     ];
     for (arguments, why) in cases {
         let output = run_in(&folder, arguments);
-        let line = stderr(&output).replace("shrinking queue 0\n", "");
+        let line = stderr(&output).replace("shrinking queue 1\n", "");
         assert_eq!((code(&output), line.lines().count()), (2, 1), "{arguments:?}: {line}");
         assert!(line.starts_with("shaketable: ") && line.contains(why), "{arguments:?}: {line}");
         assert!(output.stdout.is_empty(), "{arguments:?}");

@@ -185,7 +185,7 @@ fn several_builders_build_while_records_are_saved_and_results_are_unknown() {
         let (one, two) = (one.expect("built"), two.expect("built"));
         assert_eq!(one.states, [IndexState::Readable; ALL.len()]);
         assert!(one.records > 4 && two.records > 3, "both took part: {one:?} {two:?}");
-        assert!(during > 3, "{during} saves while the indexes were built");
+        assert!(during > 2, "{during} saves while the indexes were built");
         check(&stores, &db).await;
     });
 }

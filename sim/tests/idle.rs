@@ -74,8 +74,10 @@ fn a_second_in_which_nobody_acts_has_few_events() {
     }
 }
 
-/// What befalls a machine that has a role, and how it ends.
-const BLOWS: &[(&str, fn(&World, NodeId, NodeId, bool))] = &[
+/// What befalls a machine that has a role, or ends: the controller, the machine, and which of both.
+type Blow = fn(&World, NodeId, NodeId, bool);
+
+const BLOWS: &[(&str, Blow)] = &[
     ("it stops", |world, _, node, struck| if struck { world.pause(node) } else { world.resume(node) }),
     ("it cannot be reached", |world, controller, node, struck| world.net.cut(controller, node, struck)),
     ("it is not heard", |world, controller, node, struck| world.net.cut(node, controller, struck)),

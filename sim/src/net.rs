@@ -21,7 +21,7 @@ use std::{
     future::Future,
     ops::Range,
     pin::Pin,
-    sync::Arc,
+    sync::{Arc, Weak},
     task::{Context, Poll, Wake, Waker},
 };
 
@@ -54,6 +54,8 @@ struct Shared {
     clock: Clock,
     trace: Arc<Trace>,
     state: Mutex<State>,
+    /// What the runtime's timers wake: an [`Arrival`].
+    arrival: Waker,
 }
 
 struct State {
@@ -232,11 +234,15 @@ impl Shared {
     }
 }
 
-/// A timer fires for each message: the one that is due next arrives. Runs within the runtime's timer, where
-/// no timer can be armed, so that nothing may be sent from here.
-impl Wake for Shared {
+/// A timer fires for each message: the one that is due next arrives. Timers that have not fired are kept as
+/// long as the clock, which the network has: they must not keep the network.
+struct Arrival(Weak<Shared>);
+
+impl Wake for Arrival {
+    /// Runs within the runtime's timer, where no timer can be armed, so that nothing may be sent from here.
     fn wake(self: Arc<Self>) {
-        let woken = self.deliver_next(&mut self.state.lock());
+        let Some(net) = self.0.upgrade() else { return };
+        let woken = net.deliver_next(&mut net.state.lock());
         woken.into_iter().for_each(Waker::wake);
     }
 }
@@ -256,7 +262,10 @@ impl Net {
             closed: false,
             disturbance: Disturbance::default(),
         };
-        Net(Arc::new(Shared { clock, trace, state: Mutex::new(state) }))
+        Net(Arc::new_cyclic(|net| {
+            let arrival = Waker::from(Arc::new(Arrival(net.clone())));
+            Shared { clock, trace, state: Mutex::new(state), arrival }
+        }))
     }
 
     /// Adds a new machine, which is up, and returns its number.
@@ -374,8 +383,7 @@ impl Net {
     /// and the task that receives is the only one to be polled.
     fn arm(&self, arrival: Option<Nanos>) {
         let Some(at) = arrival else { return };
-        let waker = Waker::from(self.0.clone());
-        if self.0.clock.arm(at, &mut Context::from_waker(&waker)) {
+        if self.0.clock.arm(at, &mut Context::from_waker(&self.0.arrival)) {
             let pump = self.0.state.lock().pump.take();
             pump.into_iter().for_each(Waker::wake);
         }
@@ -657,5 +665,25 @@ impl<R> Future for Call<R> {
 impl Default for NetConfig {
     fn default() -> Self {
         NetConfig { latency: 50_000..400_000, detection: 5 * MILLISECOND..50 * MILLISECOND }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{rt, seed::Seed};
+
+    #[test]
+    fn a_network_ends_with_its_run_whatever_is_in_flight() {
+        let net = rt::simulate(Seed(1), async {
+            let (clock, trace) = (Clock::current(), Arc::new(Trace::new(false)));
+            let net = Net::new(clock, trace, NetConfig::default(), Seed(1).stream("network"));
+            rt::spawn(net.clone().pump());
+            let inbox = net.open(net.add_node());
+            net.send(NodeId(0), inbox.endpoint(), Message::Pop { server: 0, version: 1 });
+            net.close();
+            Arc::downgrade(&net.0)
+        });
+        assert_eq!(net.strong_count(), 0);
     }
 }

@@ -56,15 +56,17 @@ impl Spin {
 
 fn look(is_over: impl Fn() -> bool) -> bool {
     let start = wall::now();
-    while wall::now().saturating_sub(start) < LONGEST {
+    loop {
         for _ in 0..LOOKS {
             if is_over() {
                 return true;
             }
             spin_loop();
         }
+        if wall::now().saturating_sub(start) >= LONGEST {
+            return false;
+        }
     }
-    false
 }
 
 #[cfg(test)]

@@ -145,6 +145,7 @@ impl Controller {
                 net.wake_when_disturbed(cx);
                 let is_in_doubt = |role: &Watched| role.ping.is_some() || role.broken > 0;
                 let must_ask = now < net.disturbed_until() || watched.iter().any(is_in_doubt);
+                // The roles are asked at the times at which they would have been asked if they always were.
                 if !std::mem::replace(&mut asks, must_ask) && tick < now {
                     tick = now + config.heartbeat - (now - tick) % config.heartbeat;
                 }

@@ -41,8 +41,9 @@ impl CandidateSeed {
 /// No window starts at or after this number.
 const LAST_START: i64 = i64::MAX / 2;
 
-/// If the count of a window is correct, at most half of its candidates are taken: this many in a row are not.
-const MOST_TAKEN: usize = 200;
+/// At most half of the candidates of a window are taken: this many in a row are not, unless the seed was used
+/// before. The next candidate is then the first one that is free.
+const MOST_TAKEN: usize = 100;
 
 /// An allocator in its own subspace.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -84,8 +85,11 @@ impl Allocator {
     ) -> Result<Bytes, Error> {
         'windows: loop {
             let (start, size) = self.window(tx).await?;
-            for _ in 0..MOST_TAKEN {
-                let candidate = start + seed.below(size);
+            for draw in 0..=MOST_TAKEN {
+                let candidate = match draw {
+                    MOST_TAKEN => self.first_free(tx, start, size).await?,
+                    _ => start + seed.below(size),
+                };
                 let mark = self.mark(candidate);
                 // The read is issued before the write: it sees the marks of earlier calls of the transaction.
                 let marked = tx.get(&mark, Isolation::Serializable);
@@ -103,6 +107,20 @@ impl Allocator {
             }
             return Err(Error::foreign(&self.counter(start)));
         }
+    }
+
+    /// The first candidate of a window that nobody has drawn.
+    async fn first_free<T: Transaction>(&self, tx: &T, start: i64, size: i64) -> Result<i64, Error> {
+        let marks = RangeOption::from((self.mark(start), self.mark(start + size)));
+        let mut free = start;
+        for row in read::all::<_, Error>(tx, marks, Isolation::Snapshot).await? {
+            match canonical::unpack_below::<i64>(&self.recent, &row.key) {
+                Ok(taken) if taken == free => free += 1,
+                Ok(_) => break,
+                Err(_) => return Err(Error::foreign(&row.key)),
+            }
+        }
+        if free < start + size { Ok(free) } else { Err(Error::foreign(&self.counter(start))) }
     }
 
     /// The window to draw from (start and size), after counting this draw: the latest window, or a later one

@@ -115,6 +115,19 @@ fn of_two_transactions_that_draw_one_candidate_the_second_conflicts() {
 }
 
 #[test]
+fn a_seed_may_be_used_again_and_again() {
+    on_cluster(|db| async move {
+        let allocator = &Allocator::new(Subspace::from("hca"));
+        let tx = db.create_transaction().expect("a transaction");
+        // Half of the first four windows and of the fifth one, which has more candidates than a call draws.
+        let mut given = BTreeSet::new();
+        for _ in 0..4 * 32 + 512 {
+            assert!(given.insert(allocator.allocate(&tx, CandidateSeed(7)).await.expect("a prefix")));
+        }
+    });
+}
+
+#[test]
 fn a_thousand_prefixes_are_short_and_apart() {
     on_cluster(|db| async move {
         let mut given = BTreeSet::new();

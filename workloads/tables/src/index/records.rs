@@ -89,7 +89,8 @@ pub(super) type Entries = BTreeMap<Vec<u8>, Vec<u8>>;
 
 /// The entries of a user in all indexes, by the key schema.
 pub(super) fn entries(user: &User) -> Entries {
-    let entry = |index: &str, key: &str| table().pack(&("index", index, key, &user.id));
+    let table = table();
+    let entry = |index: &str, key: &str| table.pack(&("index", index, key, &user.id));
     let by_name = [(entry("name", &user.name), Vec::new())];
     let by_zipcode = user.zipcode.iter().flat_map(|zipcode| {
         [
@@ -102,11 +103,12 @@ pub(super) fn entries(user: &User) -> Entries {
 
 /// The entries of a thing in all indexes, by the key schema.
 pub(super) fn entries_of_thing(thing: &Thing) -> Entries {
-    let by_rank = [(other_table().pack(&("index", "rank", thing.rank, &thing.id)), Vec::new())];
+    let table = other_table();
+    let by_rank = [(table.pack(&("index", "rank", thing.rank, &thing.id)), Vec::new())];
     let by_tag = thing.tag.iter().flat_map(|tag| {
         [
-            (other_table().pack(&("index", "tag", tag, &thing.id)), Vec::new()),
-            (other_table().pack(&("index", "tag_rank", tag, thing.rank, &thing.id)), covered(thing)),
+            (table.pack(&("index", "tag", tag, &thing.id)), Vec::new()),
+            (table.pack(&("index", "tag_rank", tag, thing.rank, &thing.id)), covered(thing)),
         ]
     });
     by_tag.chain(by_rank).collect()

@@ -4,13 +4,14 @@
 use super::{
     Index, Model, State, Thing, as_printed,
     planted::Planted,
-    records::{Entries, entries, entries_of_thing, other_table, table},
+    records::{entries, entries_of_thing, other_table, table},
 };
 use crate::beside;
+use bytes::Bytes;
 use foundationdb_tuple::unpack;
 use shaketable::models::timeline::Timeline;
 use shaketable_layers::index::{Record, users::User};
-use shaketable_tx::{self as tx, Isolation::Serializable, RangeOption, Transaction};
+use shaketable_tx::{self as tx, Isolation::Serializable, KeyValue, RangeOption, Transaction};
 use std::collections::BTreeMap;
 
 impl Index {
@@ -21,16 +22,18 @@ impl Index {
         if let Err(why) = beside::check(tx, &beside).await? {
             return Ok(Err(why));
         }
-        let mut rows = Entries::new();
+        let mut rows = Vec::new();
         for table in [table(), other_table()] {
             let end = [table.bytes(), b"\xff\xff"].concat();
             let range = RangeOption::from((table.into_bytes(), end));
-            let all = tx.get_range_all(range, Serializable).await?;
-            rows.extend(all.into_iter().map(|row| (row.key.into(), row.value.into())));
+            rows.extend(tx.get_range_all(range, Serializable).await?);
         }
-        beside.iter().for_each(|key| drop(rows.remove(key)));
-        let state = match self.state(&mut rows) {
-            Ok(state) => state,
+        // One table lies within the range of the other one.
+        rows.sort_unstable_by(|a, b| a.key.cmp(&b.key));
+        rows.dedup_by(|a, b| a.key == b.key);
+        rows.retain(|row| !beside.iter().any(|key| row.key == key));
+        let (state, rows) = match self.state(rows) {
+            Ok(read) => read,
             Err(key) => return Ok(Err(format!("the record {} cannot be read", text(&key)))),
         };
         let users = match self.planted {
@@ -50,54 +53,54 @@ impl Index {
 }
 
 impl Index {
-    /// Removes the records from the rows. The error is the key of a record that cannot be read.
-    fn state(&self, rows: &mut Entries) -> Result<State, Vec<u8>> {
+    /// The records, and the other rows. The error is the key of a record that cannot be read.
+    fn state(&self, rows: Vec<KeyValue>) -> Result<(State, Vec<KeyValue>), Bytes> {
         let (users, things) = (table().subspace(&"records"), other_table().subspace(&"records"));
-        let is_record = |key: &[u8]| users.is_start_of(key) || things.is_start_of(key);
-        let (records, entries): (Entries, Entries) =
-            std::mem::take(rows).into_iter().partition(|(key, _)| is_record(key));
-        *rows = entries;
         let mut state = State::default();
-        for (key, value) in records {
-            let read = if users.is_start_of(&key) {
+        let mut others = Vec::new();
+        for row in rows {
+            let KeyValue { key, value } = &row;
+            let read = if users.is_start_of(key) {
                 let user = || {
-                    let id: String = users.unpack(&key).ok()?;
-                    let (name, zipcode) = unpack(&value).ok()?;
+                    let id: String = users.unpack(key).ok()?;
+                    let (name, zipcode) = unpack(value).ok()?;
                     Some(User { id, name, zipcode })
                 };
                 user().map(|user| state.set(&user))
-            } else {
-                let thing = || Thing::decode(things.unpack(&key).ok()?, &value);
+            } else if things.is_start_of(key) {
+                let thing = || Thing::decode(things.unpack(key).ok()?, value);
                 thing().map(|thing| drop(state.things.insert(thing.id.clone(), thing)))
+            } else {
+                others.push(row);
+                continue;
             };
-            read.ok_or(key)?;
+            read.ok_or(row.key)?;
         }
-        Ok(state)
+        Ok((state, others))
     }
 }
 
-/// Compares the entries of all indexes with those that the records should have.
-fn projection(state: &State, index: &Entries) -> Result<(), String> {
+/// Compares the entries of all indexes, ascending, with those that the records should have.
+fn projection(state: &State, index: &[KeyValue]) -> Result<(), String> {
     let of_users = state.users.values().flat_map(entries);
-    let expected: Entries = of_users.chain(state.things.values().flat_map(entries_of_thing)).collect();
-    for (key, value) in index {
-        match expected.get(key) {
-            Some(covered) if covered == value => {}
-            Some(covered) => {
-                return Err(format!(
-                    "entry {} covers {}, should be {}",
-                    text(key),
-                    text(value),
-                    text(covered)
-                ));
+    let mut expected: Vec<_> = of_users.chain(state.things.values().flat_map(entries_of_thing)).collect();
+    expected.sort_unstable();
+    let mut stored = index.iter().peekable();
+    let extra = |row: &KeyValue| Err(format!("entry {} belongs to no record", text(&row.key)));
+    for (key, covered) in &expected {
+        if let Some(row) = stored.next_if(|row| row.key < key) {
+            return extra(row);
+        }
+        match stored.next_if(|row| row.key == key) {
+            Some(row) if row.value == covered => {}
+            Some(row) => {
+                let (key, value, covered) = (text(key), text(&row.value), text(covered));
+                return Err(format!("entry {key} covers {value}, should be {covered}"));
             }
-            None => return Err(format!("entry {} belongs to no record", text(key))),
+            None => return Err(format!("entry {} is missing", text(key))),
         }
     }
-    match expected.keys().find(|key| !index.contains_key(*key)) {
-        Some(key) => Err(format!("entry {} is missing", text(key))),
-        None => Ok(()),
-    }
+    stored.next().map_or(Ok(()), extra)
 }
 
 /// A key or a value, readable and truncated.
@@ -108,6 +111,7 @@ pub(super) fn text(bytes: &[u8]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::index::records::Entries;
 
     fn user(id: &str, name: &str, zip: Option<&str>) -> User {
         User { id: id.into(), name: name.into(), zipcode: zip.map(Into::into) }
@@ -119,16 +123,20 @@ mod tests {
         [user("a", "n", Some("1")), user("b", "m", None)].iter().for_each(|user| state.set(user));
         let sound: Entries = state.users.values().flat_map(entries).collect();
         assert_eq!(sound.len(), 4);
-        assert_eq!(projection(&state, &sound), Ok(()));
+        let projection = |entries: &Entries| {
+            let rows = entries.iter().map(|(key, value)| KeyValue::new(key.clone(), value.clone()));
+            projection(&state, &rows.collect::<Vec<_>>())
+        };
+        assert_eq!(projection(&sound), Ok(()));
 
         let key = entries(&state.users["a"]).into_iter().find(|(_, covered)| !covered.is_empty()).unwrap().0;
         let mut broken = sound.clone();
         broken.insert(key.clone(), b"old".to_vec());
-        assert!(projection(&state, &broken).unwrap_err().contains("covers \"old\""));
+        assert!(projection(&broken).unwrap_err().contains("covers \"old\""));
         broken.remove(&key);
-        assert!(projection(&state, &broken).unwrap_err().contains("is missing"));
+        assert!(projection(&broken).unwrap_err().contains("is missing"));
         let mut broken = sound;
         broken.extend(entries(&user("a", "n", Some("2"))));
-        assert!(projection(&state, &broken).unwrap_err().contains("belongs to no record"));
+        assert!(projection(&broken).unwrap_err().contains("belongs to no record"));
     }
 }

@@ -304,14 +304,11 @@ async fn plain(c: Ctx, tx: AnyTransaction) -> Expectation {
     same("the value", c.value("a").await?, some("1"))
 }
 
-/// The number of calls of a transaction that makes many.
-const MANY: u32 = 250_000;
-
 async fn many_calls(c: Ctx) -> Expectation {
     let keys: Vec<_> = (0..50).map(|n| c.key(format!("{n:02}"))).collect();
     let (tx, after) = (c.tx()?, c.key("z"));
     let stamped = [&c.key("s/")[..], &[0; 10], &(c.key("s/").len() as u32).to_le_bytes()].concat();
-    for n in 0..MANY {
+    for n in 0..c.many {
         let key = &keys[n as usize % keys.len()];
         match n / keys.len() as u32 % 10 {
             0 => tx.set(key, &n.to_le_bytes()),

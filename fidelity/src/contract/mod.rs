@@ -80,6 +80,13 @@ const ATTEMPTS: u32 = 4;
 /// too old need most of a minute on a database that keeps old versions for long.
 const PATIENCE: Duration = Duration::from_secs(120);
 
+/// The calls of a case that makes many.
+const MANY: u32 = 250_000;
+
+/// The same for a part of the suite, which runs beside faults again and again: with all of its calls this one case
+/// would cost more than all others.
+const MANY_OF_A_PART: u32 = 2_500;
+
 type Run = Box<dyn Fn(Ctx) -> BoxFuture<'static, Expectation> + Send + Sync>;
 
 /// One promise and the test of it.
@@ -166,7 +173,7 @@ pub async fn run_each(
     let mut results = Vec::new();
     for (number, case) in cases().into_iter().enumerate() {
         if case.name.contains(filter) {
-            let result = run_case(&db, prefix, number, &case).await;
+            let result = run_case(&db, prefix, (number, MANY), &case).await;
             let case_result = CaseResult { name: case.name, promise: case.promise, result };
             let goes_on = on_result(&case_result);
             results.push(case_result);
@@ -179,7 +186,8 @@ pub async fn run_each(
 }
 
 /// Runs the cases for whose numbers `is_wanted` returns true, one after another, all under the same prefix
-/// below `prefix`, so that a cluster can be made that has the keys of each of them on several servers.
+/// below `prefix`, so that a cluster can be made that has the keys of each of them on several servers. A case that
+/// makes many calls makes fewer of them.
 pub async fn run_part(
     db: &impl Database,
     prefix: &[u8],
@@ -188,19 +196,24 @@ pub async fn run_part(
     let db = AnyDatabase::new(db.clone());
     let mut results = Vec::new();
     for (_, case) in cases().into_iter().enumerate().filter(|(number, _)| is_wanted(*number)) {
-        let result = run_case(&db, prefix, 0, &case).await;
+        let result = run_case(&db, prefix, (0, MANY_OF_A_PART), &case).await;
         results.push(CaseResult { name: case.name, promise: case.promise, result });
     }
     results
 }
 
-/// Runs one case until an attempt is conclusive.
-async fn run_case(db: &AnyDatabase, prefix: &[u8], number: usize, case: &Case) -> Result<(), String> {
+/// Runs one case until an attempt is conclusive. Its prefix has this number, and it makes at most so many calls.
+async fn run_case(
+    db: &AnyDatabase,
+    prefix: &[u8],
+    (number, many): (usize, u32),
+    case: &Case,
+) -> Result<(), String> {
     let mut last = String::new();
     for attempt in 0..ATTEMPTS {
         let mut own = prefix.to_vec();
         own.extend_from_slice(format!("{number:03}.{attempt}/").as_bytes());
-        let ctx = Ctx::new(db.clone(), Bytes::from(own));
+        let ctx = Ctx::new(db.clone(), Bytes::from(own), many);
         match attempt_case(&ctx, case).await {
             Ok(()) => return Ok(()),
             Err(broken) if broken.is_inconclusive() => last = broken.to_string(),

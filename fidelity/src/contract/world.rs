@@ -27,11 +27,13 @@ pub struct Ctx {
     /// The database.
     pub(super) db: AnyDatabase,
     prefix: Bytes,
+    /// The number of calls of a case that makes many.
+    pub(super) many: u32,
 }
 
 impl Ctx {
-    pub(super) fn new(db: AnyDatabase, prefix: Bytes) -> Ctx {
-        Ctx { db, prefix }
+    pub(super) fn new(db: AnyDatabase, prefix: Bytes, many: u32) -> Ctx {
+        Ctx { db, prefix, many }
     }
 
     /// A new transaction.

@@ -193,6 +193,7 @@ impl Serialize for AnyWorkload {
 pub trait ErasedWorkload: Any + Debug + erased_serde::Serialize + Send + Sync {
     fn name(&self) -> &'static str;
     fn has_one_effect(&self) -> bool;
+    fn misfit_keeps_model(&self) -> bool;
     fn bugs(&self) -> &'static [Bug];
     fn rare_kinds(&self) -> &'static [&'static str];
     /// Another configuration of the same workload.
@@ -260,6 +261,9 @@ impl<W: Workload> ErasedWorkload for W {
     }
     fn has_one_effect(&self) -> bool {
         W::ONE_EFFECT
+    }
+    fn misfit_keeps_model(&self) -> bool {
+        W::MISFIT_KEEPS_MODEL
     }
     fn bugs(&self) -> &'static [Bug] {
         W::bugs()

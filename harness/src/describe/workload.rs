@@ -19,7 +19,7 @@ use shaketable_sim::{
     seed::Stream,
 };
 use shaketable_tx::{Database, Error};
-use std::{fmt::Debug, future::Future};
+use std::{fmt::Debug, future::Future, ops::Range};
 
 /// A planted bug: a variant of the code that is wrong on purpose and that a sweep must catch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -119,6 +119,10 @@ pub trait Workload: Clone + Debug + Serialize + DeserializeOwned + Send + Sync +
     /// Whether an operation has at most one effect. If so, the model's judge reports a second one.
     const ONE_EFFECT: bool = true;
 
+    /// Whether a [`step`](Workload::step) that only read and does not fit leaves the model as it was. The judge then
+    /// need not copy the model before each read.
+    const MISFIT_KEEPS_MODEL: bool = false;
+
     /// Whether a committed transaction of an operation is its effect. A transaction that only ensures that
     /// the operation has no effect, such as the fence of an exactly-once record, is not. The default
     /// recognizes the fences of sessions in the subspace of the tuple `("sessions",)`, where this crate's
@@ -155,6 +159,12 @@ pub trait Workload: Clone + Debug + Serialize + DeserializeOwned + Send + Sync +
 
     /// The operations of client number `client`.
     fn operations(&self, client: usize) -> BoxedStrategy<Vec<Self::Op>>;
+
+    /// The part of the configuration that decides how many [`operations`](Workload::operations) a client has. A
+    /// run at scale N has N times as many (`--scale`); a workload without this part has no longer runs.
+    fn length(&mut self) -> Option<&mut Range<usize>> {
+        None
+    }
 
     /// Whether the layer promises that this operation never conflicts with another operation for which this
     /// is true.

@@ -3,8 +3,9 @@
 //! They are read on the cluster during the run and at its end, and afterwards in states rebuilt from the log,
 //! so that the first version that breaks an invariant can be reported.
 
-use super::{Keyspace, Snapshot, Truth, witness::breaks};
+use super::{Keyspace, Snapshot, Truth, Undo, witness::breaks};
 use crate::{describe::erased::AnyWorkload, describe::misfit::Misfit, judge::finding::Objection};
+use bytes::Bytes;
 use futures::FutureExt;
 use shaketable_sim::{
     history::History,
@@ -16,6 +17,13 @@ use std::sync::Arc;
 /// The maximum number of intervals between audited versions. Once an audit fails, every version of the last
 /// interval is audited.
 const MOST_VERSIONS: usize = 40;
+
+/// How many times as much as was written may be audited. It bounds the cost of judging a database that grows: at
+/// each of its versions an audit reads all that was written before.
+const AUDITED_PER_WRITTEN: usize = 4;
+
+/// What a row costs an audit beside its bytes.
+const ROW: usize = 64;
 
 /// A broken invariant.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -38,20 +46,16 @@ pub fn judge(
     let first = writes.partition_point(|e| e.version <= from);
     let database = Snapshot::new(Keyspace::default());
     let tx = AnyTransaction::new(database.clone());
-    let advance = |database: &Snapshot, entries: &[&Arc<LogEntry>]| {
-        database.change(|state| {
-            let mutations = entries.iter().flat_map(|e| &e.transactions).flat_map(|tx| &tx.mutations);
-            mutations.for_each(|mutation| state.apply(mutation, None));
-        });
-    };
-    advance(&database, &writes[..first]);
+    let mut sizes = Sizes::default();
+    writes[..first].iter().for_each(|entry| sizes.advance(&database, entry));
     let stride = writes[first..].len().div_ceil(MOST_VERSIONS).max(1);
     let mut audited = 0;
-    let mut done = first;
+    let (mut done, mut sound) = (first, first);
     loop {
         audited += 1;
+        sizes.written = 0;
         if let Err(broken) = audit(workload, &tx) {
-            let earliest = first_broken(workload, &writes[..done], done.saturating_sub(stride).max(first));
+            let earliest = first_broken(workload, &writes[..done], sound);
             let broken = match earliest {
                 Some(first) => first.objection(history, truth),
                 // The setup broke it.
@@ -65,9 +69,42 @@ pub fn judge(
         if done == writes.len() {
             return (audited, Ok(()));
         }
-        let next = (done + stride).min(writes.len());
-        advance(&database, &writes[done..next]);
-        done = next;
+        sound = done;
+        while done < writes.len() && (done < sound + stride || !sizes.is_audit_due()) {
+            sizes.advance(&database, writes[done]);
+            done += 1;
+        }
+    }
+}
+
+/// The sizes that decide which versions are audited, in bytes.
+#[derive(Default)]
+struct Sizes {
+    /// All rows of the state.
+    state: usize,
+    /// What was written since the last audit.
+    written: usize,
+}
+
+impl Sizes {
+    /// Applies an entry of the log to the state.
+    fn advance(&mut self, database: &Snapshot, entry: &LogEntry) {
+        let mut undo = Undo::new();
+        database.change(|state| {
+            for mutation in entry.transactions.iter().flat_map(|tx| &tx.mutations) {
+                state.apply(mutation, Some(&mut undo));
+                for (key, before) in undo.drain(..) {
+                    let row = |value: &Bytes| ROW + key.len() + value.len();
+                    let (before, after) = (before.as_ref().map_or(0, row), state.get(&key).map_or(0, row));
+                    self.state = self.state + after - before;
+                    self.written += before.max(after);
+                }
+            }
+        });
+    }
+
+    fn is_audit_due(&self) -> bool {
+        self.written * AUDITED_PER_WRITTEN >= self.state
     }
 }
 

@@ -21,7 +21,7 @@ mod witnesses;
 
 pub(crate) use shaketable_sim::judges::writes;
 pub use shaketable_sim::judges::{
-    Evidence, Judge, Judgement, Keyspace, KnownCommit, Replica, Timeline, Truth, convergent, durable,
+    Evidence, Judge, Judgement, Keyspace, KnownCommit, Replica, Timeline, Truth, Undo, convergent, durable,
     real_time, serializable,
 };
 pub use snapshot::Snapshot;

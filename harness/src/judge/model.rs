@@ -331,7 +331,7 @@ fn replay(
             Box::new(Mismatched { key, effect, read_version, misfit })
         };
         // A read may fit at another of its places, and changes nothing where it does not.
-        let before = (!committed).then(|| model.clone());
+        let before = (!committed && !workload.misfit_keeps_model()).then(|| model.clone());
         let stepped = catch_unwind(AssertUnwindSafe(|| workload.step(&mut model, &step)));
         let stepped = stepped.map_err(|panic| {
             let message = format!("it panicked in {}: {}", describe(key, op), panics::message(&*panic));

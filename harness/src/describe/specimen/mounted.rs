@@ -68,6 +68,7 @@ impl<S: Specimen> Workload for Mounted<S> {
 
     const NAME: &'static str = S::NAME;
     const ABOUT: &'static str = S::ABOUT;
+    const MISFIT_KEEPS_MODEL: bool = true;
 
     fn bugs() -> &'static [Bug] {
         S::bugs()
@@ -114,6 +115,10 @@ impl<S: Specimen> Workload for Mounted<S> {
             list
         };
         drawn.prop_map(numbered).boxed()
+    }
+
+    fn length(&mut self) -> Option<&mut Range<usize>> {
+        Some(&mut self.transactions)
     }
 
     fn is_conflict_free(&self, ops: &Vec<S::Op>) -> bool {

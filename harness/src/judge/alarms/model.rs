@@ -399,6 +399,29 @@ fn an_audit_reports_the_first_version_that_breaks_an_invariant() {
 }
 
 #[test]
+fn what_audits_read_is_in_proportion_to_what_was_written() {
+    let audited = |keys: i64| {
+        let mut story = Story::default();
+        for version in 1..=2_000 {
+            // Each key has a value of ten bytes.
+            let key = format!("{:04}", version % keys);
+            let written = Mutation::Set(key.into(), "0123456789".into());
+            let state = if version > 1_777 { vec![written, set("broken", "")] } else { vec![written] };
+            story.log(version, vec![(None, 0, state)]);
+        }
+        let workload = AnyWorkload::new(<Register>::default());
+        let truth = Truth::of(&story.history);
+        let sound = audits::judge(&workload, &story.history, &truth, 1_999);
+        assert!(sound.1.is_err());
+        let (audited, broken) = audits::judge(&workload, &story.history, &truth, 0);
+        (audited, broken.map_err(|broken| broken.since))
+    };
+    // 50 versions are between two audits, unless the database has more rows than four times as many.
+    assert_eq!(audited(100), (37, Err(1_778)));
+    assert_eq!(audited(2_000), (13, Err(1_778)));
+}
+
+#[test]
 fn judged_waits_are_counted() {
     for (waits, judged) in [(false, 0), (true, 1)] {
         let mut run = Run { workload: Register { waits, ..Register::default() }, ..Run::default() };

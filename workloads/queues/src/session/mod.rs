@@ -77,6 +77,8 @@ impl Workload for Sessions {
     const ABOUT: &'static str =
         "the exactly-once mechanism by every way into it, two processes as one client";
     const ONE_EFFECT: bool = false;
+    // But for the answer, which is the same at each place.
+    const MISFIT_KEEPS_MODEL: bool = true;
 
     /// Each write to a slot is followed.
     fn is_effect(&self, _: &[Mutation]) -> bool {
@@ -133,6 +135,10 @@ impl Workload for Sessions {
 
     fn operations(&self, _: usize) -> BoxedStrategy<Vec<Op>> {
         self.drawn()
+    }
+
+    fn length(&mut self) -> Option<&mut Range<usize>> {
+        Some(&mut self.operations)
     }
 
     async fn open<D: Database>(&self, db: &D, client: usize) -> tx::Result<Client<D>> {

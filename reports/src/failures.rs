@@ -1,7 +1,10 @@
 //! The list of failures: what sweeps found, over weeks. An entry for each workload, seed, faults and judge
 //! has the plan, and when it was seen first and last.
 
-use crate::{run::RunReport, sweep::SweepReport};
+use crate::{
+    run::{RunReport, Scale},
+    sweep::SweepReport,
+};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -33,6 +36,9 @@ pub struct FailureEntry {
     /// Fault families that were switched off.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub without: Vec<String>,
+    /// How many times as long as usual the run was.
+    #[serde(default, skip_serializing_if = "Scale::is_usual")]
+    pub scale: Scale,
     /// The planted bug that was switched on, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bug: Option<String>,
@@ -63,6 +69,7 @@ impl FailureEntry {
             seed: run.seed,
             faults: run.faults.clone(),
             without: run.without.clone(),
+            scale: run.scale,
             bug: run.bug.clone(),
             judge: judge.to_owned(),
             message: String::new(),
@@ -76,9 +83,9 @@ impl FailureEntry {
     }
 
     /// What distinguishes entries.
-    fn key(&self) -> (&str, u64, &str, &[String], Option<&str>, &str) {
+    fn key(&self) -> (&str, u64, &str, &[String], Scale, Option<&str>, &str) {
         let bug = self.bug.as_deref();
-        (&self.workload, self.seed, &self.faults, &self.without, bug, &self.judge)
+        (&self.workload, self.seed, &self.faults, &self.without, self.scale, bug, &self.judge)
     }
 
     /// Notes a sighting. A shrunk plan is not replaced by one that is not.

@@ -38,5 +38,5 @@ pub use history::{
     TransactionEntry, WitnessEntry,
 };
 pub use regressions::{Regression, RegressionReport, RegressionsReport, Replayed, WorkloadRegressions};
-pub use run::{Conclusion, Counters, FindingReport, Outcomes, PointReport, RunReport, Verdict};
+pub use run::{Conclusion, Counters, FindingReport, Outcomes, PointReport, RunReport, Scale, Verdict};
 pub use sweep::{Cost, Ending, SweepReport, WorkloadReport};

@@ -251,6 +251,24 @@ pub struct FindingReport {
     pub message: String,
 }
 
+/// How many times as long as usual a run is, from 1 on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Scale(pub u32);
+
+impl Default for Scale {
+    fn default() -> Scale {
+        Scale(1)
+    }
+}
+
+impl Scale {
+    /// Whether the run is as long as usual.
+    pub fn is_usual(&self) -> bool {
+        self.0 == 1
+    }
+}
+
 /// One run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RunReport {
@@ -262,6 +280,9 @@ pub struct RunReport {
     pub faults: String,
     /// Fault families that were switched off.
     pub without: Vec<String>,
+    /// How many times as long as usual it was.
+    #[serde(default, skip_serializing_if = "Scale::is_usual")]
+    pub scale: Scale,
     /// The planted bug that was switched on, if any.
     pub bug: Option<String>,
     /// The repro file that was replayed instead of a plan drawn from the seed, if any.

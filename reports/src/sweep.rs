@@ -3,7 +3,7 @@
 use crate::{
     distribution::Distribution,
     regressions::RegressionReport,
-    run::{Conclusion, Counters, Outcomes, PointReport, RunReport},
+    run::{Conclusion, Counters, Outcomes, PointReport, RunReport, Scale},
 };
 use serde::{Deserialize, Serialize};
 use std::{collections::BTreeMap, ops::Range};
@@ -203,6 +203,9 @@ pub struct SweepReport {
     pub faults: String,
     /// Fault families that were switched off.
     pub without: Vec<String>,
+    /// How many times as long as usual its runs were.
+    #[serde(default, skip_serializing_if = "Scale::is_usual")]
+    pub scale: Scale,
     /// The planted bug that was switched on, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bug: Option<String>,

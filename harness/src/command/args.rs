@@ -6,15 +6,18 @@ use super::{
     choose,
     failures::{self, FailuresArguments},
     files::Files,
-    output,
+    output, refuse,
 };
 mod regressions;
 
 pub(super) use regressions::*;
 
-use crate::{run::plan::Demands, search::seeds};
+use crate::{
+    run::plan::Demands,
+    search::{entry::Entry, seeds},
+};
 use clap::{Args, Parser, Subcommand, ValueEnum, error::ErrorKind};
-use shaketable_reports::Conclusion;
+use shaketable_reports::{Conclusion, Scale};
 use shaketable_session::{address::Address, topology::Topology};
 use shaketable_sim::faults::Profile;
 use std::{ffi::OsString, ops::Range, path::PathBuf, time::Duration};
@@ -122,9 +125,9 @@ pub(super) enum Command<Extra: Subcommand> {
     Extra(Extra),
 }
 
-/// The options of a run in addition to its workload and seed.
+/// The faults of a run.
 #[derive(Clone, Debug, Default, Args)]
-pub(super) struct Shaking {
+pub(super) struct Faults {
     /// The fault profile: calm, standard or storm [default: standard]
     #[arg(long, value_name = "PROFILE", value_parser = choose::profile)]
     pub faults: Option<Profile>,
@@ -133,11 +136,38 @@ pub(super) struct Shaking {
     pub without: Vec<String>,
 }
 
-impl Shaking {
+impl Faults {
     /// The demands on each run.
     pub(super) fn demands(&self) -> Result<Demands, Refusal> {
         let without = choose::families(&self.without)?;
         Ok(Demands { profile: self.faults.unwrap_or_default(), without, ..Demands::default() })
+    }
+}
+
+/// The options of a run of a workload in addition to its seed.
+#[derive(Clone, Debug, Default, Args)]
+pub(super) struct Shaking {
+    #[command(flatten)]
+    pub faults: Faults,
+    /// Make each run N times as long: N times the operations, and N times the time in which faults
+    /// strike [default: 1]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub scale: Option<u32>,
+}
+
+impl Shaking {
+    /// The demands on each run of these workloads.
+    pub(super) fn demands(&self, entries: &[&dyn Entry]) -> Result<Demands, Refusal> {
+        let scale = Scale(self.scale.unwrap_or(1));
+        if let Some(entry) = entries.iter().find(|entry| !scale.is_usual() && !entry.grows()) {
+            refuse!("{} has no longer runs, because it has no Workload::length: omit --scale", entry.name());
+        }
+        Ok(Demands { scale, ..self.faults.demands()? })
+    }
+
+    /// Whether it says anything that a repro file determines.
+    pub(super) fn is_given(&self) -> bool {
+        self.faults.faults.is_some() || !self.faults.without.is_empty() || self.scale.is_some()
     }
 }
 
@@ -553,7 +583,7 @@ pub(super) struct WithArguments {
     #[arg(long, value_name = "N|A..B", allow_negative_numbers = true, value_parser = seeds::range)]
     pub seeds: Option<Range<u64>>,
     #[command(flatten)]
-    pub shaking: Shaking,
+    pub faults: Faults,
     /// The folder of libfdb_c.so [default: that of this program]
     #[arg(long, value_name = "DIR")]
     pub library: Option<PathBuf>,
@@ -609,8 +639,21 @@ fn one_line(message: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::command::{Nothing, parse};
+    use crate::{
+        command::{Nothing, fake::fake, parse},
+        judge::finding::Verdict,
+    };
     use clap::CommandFactory;
+
+    #[test]
+    fn only_a_workload_with_a_length_has_longer_runs() {
+        let [sound, broken] = ["sound", "broken"].map(|name| fake(name, |_, _| Verdict::Passed));
+        let demands = |scale, entry: &dyn Entry| Shaking { scale, ..Shaking::default() }.demands(&[entry]);
+        assert_eq!(demands(Some(3), sound.as_ref()).expect("it grows").scale, Scale(3));
+        assert_eq!(demands(None, broken.as_ref()).expect("it is as long as ever").scale, Scale(1));
+        let refusal = demands(Some(3), broken.as_ref()).expect_err("it does not grow").to_string();
+        assert!(refusal.starts_with("broken has no longer runs"), "{refusal}");
+    }
 
     #[test]
     fn the_command_line_is_consistent() {

@@ -41,8 +41,8 @@ pub(super) struct Planted {
 
 /// Runs the planted bugs, and prints and writes the report.
 pub(super) fn bugs(arguments: &BugsArguments) -> Result<Conclusion, Refusal> {
-    let demands = arguments.shaking.demands()?;
     let entries = (program().workloads)();
+    let demands = arguments.shaking.demands(&choose::each(&entries))?;
     let mut planted = planted(&entries, &arguments.workloads, &demands)?;
     if arguments.workloads.is_empty() && arguments.bug.is_empty() && !program().tests_cluster {
         planted.retain(|planted| planted.place != CLUSTER);

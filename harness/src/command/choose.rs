@@ -77,6 +77,11 @@ pub fn families(names: &[String]) -> Result<Vec<Family>, Refusal> {
     Ok(chosen)
 }
 
+/// References to these workloads.
+pub fn each(entries: &[Box<dyn Entry>]) -> Vec<&dyn Entry> {
+    entries.iter().map(Box::as_ref).collect()
+}
+
 /// Switches on a planted bug of the workload or of the cluster.
 pub fn plant(demands: &mut Demands, entry: &dyn Entry, name: &str) -> Result<(), Refusal> {
     if entry.bugs().iter().any(|b| b.name == name) {

@@ -65,6 +65,9 @@ impl Entry for Fake {
     fn points(&self) -> &'static [&'static str] {
         &["met", "never met"]
     }
+    fn grows(&self) -> bool {
+        self.name == "sound"
+    }
     fn run(&self, seed: Seed, demands: &Demands, _keep_trace: bool) -> RunResult {
         let run = self.runs.fetch_add(1, Ordering::Relaxed) + 1;
         let found = match (self.ends)(seed.0, demands) {

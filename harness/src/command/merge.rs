@@ -91,6 +91,7 @@ fn choices(saved: &Saved) -> Vec<Choice> {
         ("commit", saved.commit.clone(), true),
         ("version", saved.version.clone(), true),
         ("faults", format!("{} without [{}]", report.faults, report.without.join(", ")), true),
+        ("scale", report.scale.0.to_string(), false),
         ("seeds that run twice", report.run_twice.to_string(), true),
         ("required points", yes(report.require_points), true),
         ("strict regressions", yes(report.strict_regressions), true),
@@ -138,7 +139,8 @@ fn demands(shards: &BTreeMap<u64, Saved>) -> Result<Demands, Refusal> {
     }
     let milder = [Profile::Calm, Profile::Standard, Profile::Storm];
     let profile = milder.into_iter().find(|profile| profiles.contains(profile)).unwrap_or_default();
-    Ok(Demands { profile, without: choose::families(&without)?, ..Demands::default() })
+    let scale = shards.values().next().map(|saved| saved.report.scale).unwrap_or_default();
+    Ok(Demands { profile, without: choose::families(&without)?, scale, ..Demands::default() })
 }
 
 /// The report of the whole sweep.
@@ -162,6 +164,7 @@ fn merged(shards: &BTreeMap<u64, Saved>, require_points: bool) -> Result<SweepRe
     Ok(SweepReport {
         faults: distinct(shards, |saved| saved.report.faults.clone()).join(" and "),
         without: demands.without.iter().map(|family| family.name().to_owned()).collect(),
+        scale: first.scale,
         bug: first.bug.clone(),
         real: first.real,
         seeds: first.seeds.clone(),
@@ -240,6 +243,7 @@ mod tests {
         let report = SweepReport {
             faults: "standard".to_owned(),
             without: Vec::new(),
+            scale: shaketable_reports::Scale::default(),
             bug: None,
             real: false,
             seeds,

@@ -31,7 +31,7 @@ pub(super) fn replay(arguments: &ReplayArguments) -> Result<Conclusion, Refusal>
     if arguments.backend.is_real()? && (arguments.seed.is_none() || arguments.trace.is_some()) {
         refuse!("--backend fdb requires a seed, and does not support --trace");
     }
-    let backend = Backend::open(&arguments.backend, arguments.shaking.faults.unwrap_or_default())?;
+    let backend = Backend::open(&arguments.backend, arguments.shaking.faults.faults.unwrap_or_default())?;
     let Replayed { entry, mut result, mut report, plan } = match arguments.seed {
         Some(seed) => from_seed(arguments, seed, &backend)?,
         None => from_file(arguments)?,
@@ -76,7 +76,7 @@ struct Replayed {
 /// Replays a seed.
 fn from_seed(arguments: &ReplayArguments, seed: u64, backend: &Backend) -> Result<Replayed, Refusal> {
     let entry = choose::workload(&arguments.what)?;
-    let mut demands = arguments.shaking.demands()?;
+    let mut demands = arguments.shaking.demands(&[entry.as_ref()])?;
     if let Some(bug) = &arguments.bug {
         choose::plant(&mut demands, entry.as_ref(), bug)?;
     }
@@ -111,8 +111,10 @@ pub(super) fn read(path: &str, shaking: &Shaking, bug: Option<&str>) -> Result<S
         }
         Err(error) => refuse!("cannot read {path}: {error}"),
     };
-    if shaking.faults.is_some() || !shaking.without.is_empty() || bug.is_some() {
-        refuse!("{path} determines the faults and the planted bug: omit --faults, --without and --bug");
+    if shaking.is_given() || bug.is_some() {
+        refuse!(
+            "{path} determines the faults, the scale and the planted bug: omit --faults, --without, --scale and --bug"
+        );
     }
     let workload = plan::workload_of(&repro).map_err(|error| Refusal::Usage(format!("{path}: {error}")))?;
     let entry =

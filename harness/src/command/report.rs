@@ -40,6 +40,9 @@ impl<'a> Origin<'a> {
         if !without.is_empty() {
             line += &format!(" --without {}", without.join(","));
         }
+        if !self.demands.scale.is_usual() {
+            line += &format!(" --scale {}", self.demands.scale.0);
+        }
         if let Some(bug) = choose::planted(self.demands) {
             line += &format!(" --bug {bug}");
         }
@@ -53,6 +56,7 @@ impl<'a> Origin<'a> {
             seed: self.seed,
             faults: choose::name_of(self.demands.profile).to_owned(),
             without: self.demands.without.iter().map(|f| f.name().to_owned()).collect(),
+            scale: self.demands.scale,
             bug: choose::planted(self.demands).map(str::to_owned),
             repro: self.repro.map(str::to_owned),
             verdict: verdict(result),

@@ -133,7 +133,8 @@ impl Earlier {
     ) -> Result<Demands, Refusal> {
         let profile = choose::profile(&self.report.faults).map_err(Refusal::Usage)?;
         let without = choose::families(&self.report.without)?;
-        let mut demands = Demands { profile, without, ..Demands::default() };
+        let scale = self.report.scale;
+        let mut demands = Demands { profile, without, scale, ..Demands::default() };
         if let Some(bug) = &self.report.bug {
             plant(&mut demands, bug)?;
         }

@@ -207,6 +207,7 @@ impl Sweep {
         SweepReport {
             faults: choose::name_of(self.demands.profile).to_owned(),
             without: self.demands.without.iter().map(|f| f.name().to_owned()).collect(),
+            scale: self.demands.scale,
             real: !self.backend.is_simulated(),
             bug: choose::planted(&self.demands).map(str::to_owned),
             seeds: self.seeds.clone(),

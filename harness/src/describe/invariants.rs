@@ -163,6 +163,10 @@ impl<I: Invariants> Workload for Guarded<I> {
         vec(I::operation(), self.operations.clone()).boxed()
     }
 
+    fn length(&mut self) -> Option<&mut Range<usize>> {
+        Some(&mut self.operations)
+    }
+
     async fn setup<D: Database>(&self, db: &D) -> tx::Result<()> {
         let filled = db.run(|tx, _| async move { I::setup(&tx).await }).await;
         sessions::set_up(filled)

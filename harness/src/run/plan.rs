@@ -12,10 +12,10 @@ use proptest::{
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use shaketable_reports::Regression;
+use shaketable_reports::{Regression, Scale};
 use shaketable_sim::{
     config::{ClusterBug, ClusterConfig},
-    faults::{Family, FaultPlan, Profile},
+    faults::{Family, FaultPlan, Profile, Strike},
     rt::{MILLISECOND, Nanos},
     seed::Seed,
 };
@@ -41,6 +41,9 @@ pub struct Demands {
     /// The planted bug of the cluster.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cluster_bug: Option<ClusterBug>,
+    /// How many times as long as usual the run is: its operations, and the time in which faults strike.
+    #[serde(default, skip_serializing_if = "Scale::is_usual")]
+    pub scale: Scale,
 }
 
 /// Everything that determines a run.
@@ -83,7 +86,12 @@ impl Plan {
     // Never inlined: profiles know this phase of a run by it (`scripts/profile`).
     #[inline(never)]
     pub fn draw<W: Workload>(seed: Seed, demands: &Demands) -> Plan {
-        Self::around(W::draw(&mut seed.stream("workload"), demands.bug.as_deref()), seed, demands)
+        let mut configuration = W::draw(&mut seed.stream("workload"), demands.bug.as_deref());
+        if let Some(length) = configuration.length() {
+            let times = demands.scale.0 as usize;
+            *length = length.start * times..(length.end - 1) * times + 1;
+        }
+        Self::around(configuration, seed, demands)
     }
 
     /// Draws the plan of a seed for a given configuration.
@@ -102,14 +110,15 @@ impl Plan {
         let operations: Vec<Vec<AnyValue>> = (0..configuration.clients())
             .map(|client| generate(seed, client, configuration.operations(client)))
             .collect();
-        let hurt = rng.range(500..4_000) * MILLISECOND;
+        let usual_hurt = rng.range(500..4_000) * MILLISECOND;
+        let hurt = usual_hurt * Nanos::from(demands.scale.0);
         let longest = operations.iter().map(Vec::len).max().unwrap_or(0) as u64;
         // In some runs clients do not pause, so that they collide. In the others their operations are spread
         // over the whole act, so that every fault strikes during an operation.
         let pause = if rng.chance(0.5) { 0 } else { hurt / longest.max(1) };
         let mut cluster = ClusterConfig::draw(seed, &configuration.keys());
         cluster.cluster_bug = demands.cluster_bug;
-        let faults = FaultPlan::draw(seed, demands.profile, hurt, &demands.without);
+        let faults = faults(seed, usual_hurt, demands);
         Plan {
             schema: SCHEMA,
             workload: configuration.name().to_owned(),
@@ -124,6 +133,18 @@ impl Plan {
             schedule: None,
         }
     }
+}
+
+/// The faults of a run: those of its seed, and in each further part of a longer run the strikes of another one.
+fn faults(seed: Seed, usual_hurt: Nanos, demands: &Demands) -> FaultPlan {
+    let draw = |seed| FaultPlan::draw(seed, demands.profile, usual_hurt, &demands.without);
+    let mut faults = draw(seed);
+    for part in 1..demands.scale.0 {
+        let strikes = draw(Seed(seed.stream(&format!("part-{part}")).u64())).strikes;
+        let later = Nanos::from(part) * usual_hurt;
+        faults.strikes.extend(strikes.into_iter().map(|strike| Strike { at: later + strike.at, ..strike }));
+    }
+    faults
 }
 
 impl Demands {

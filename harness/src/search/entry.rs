@@ -28,6 +28,8 @@ pub trait Entry: Send + Sync {
     }
     /// The claims that its sweep must reach.
     fn points(&self) -> &'static [&'static str];
+    /// Whether its runs can be longer than usual ([`Demands::scale`]).
+    fn grows(&self) -> bool;
     /// Draws the plan of a seed and performs it.
     fn run(&self, seed: Seed, demands: &Demands, keep_trace: bool) -> RunResult;
     /// Draws the plan of a seed and performs it. `observer` sees the run at its end.
@@ -96,6 +98,9 @@ impl<W: Workload> Entry for Of<W> {
     }
     fn points(&self) -> &'static [&'static str] {
         W::points()
+    }
+    fn grows(&self) -> bool {
+        W::draw(&mut Seed(0).stream("workload"), None).length().is_some()
     }
     fn run(&self, seed: Seed, demands: &Demands, keep_trace: bool) -> RunResult {
         runner::run(&Plan::draw::<W>(seed, demands), keep_trace)

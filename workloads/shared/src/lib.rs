@@ -11,7 +11,7 @@ use shaketable::{
     Misfit,
     judge::Keyspace,
     sessions::slots,
-    specimen::{self, Recorded},
+    specimen::{self, At, Content, Recorded},
     workload::Outcome,
 };
 use shaketable_layers::queue::{ItemId, Position};
@@ -19,7 +19,9 @@ use shaketable_sim::{proto::Mutation, trace::hash_bytes};
 use shaketable_tx::{
     self as tx, Database, Env,
     Isolation::{self, Serializable, Snapshot},
-    KeyValue, RangeOption, RetryError, Transaction, Turns, always, once,
+    KeyValue, RangeOption, RetryError, Transaction, Turns, always,
+    limits::{READ_LIMIT, TooLarge},
+    once,
 };
 use std::{
     collections::BTreeMap,
@@ -306,9 +308,33 @@ pub fn drawn<W: shaketable::Workload>(seed: u64) -> (W, Vec<Vec<W::Op>>) {
     (workload, lists)
 }
 
+/// Refuses a call that reads all of these values, if the layer has refused it because they are more than one call
+/// may read, and that may be so. The model does not know how long keys are: at most this many bytes.
+pub fn may_read_all<'a>(at: &At, values: impl Iterator<Item = &'a Content>) -> Result<(), TooLarge> {
+    const LONGEST_KEY: usize = 1_000;
+    let refusal = TooLarge::Read { limit: READ_LIMIT };
+    let is_refused = at.refusal.is_some_and(|said| said == refusal.to_string());
+    match is_refused && values.map(|value| value.length() + LONGEST_KEY).sum::<usize>() > READ_LIMIT {
+        true => Err(refusal),
+        false => Ok(()),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_what_may_be_too_much_may_be_refused() {
+        let said = TooLarge::Read { limit: READ_LIMIT }.to_string();
+        let value = Content::of(7, 9_000);
+        let judged = |refusal, many| {
+            let at = At { refusal, ..At::default() };
+            may_read_all(&at, std::iter::repeat_n(&value, many)).is_ok()
+        };
+        assert!(judged(None, 5_000) && judged(Some("it is late"), 5_000));
+        assert!(judged(Some(&said), 1_000) && !judged(Some(&said), 1_001));
+    }
 
     #[test]
     fn ids_contain_their_names() {

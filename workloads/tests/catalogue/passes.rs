@@ -1,11 +1,13 @@
 //! Every workload passes: the layers that come with the command pass their judges, with a few seeds each,
 //! calm and under faults. `shaketable run` tests longer.
 
+use serde_json::Value;
 use shaketable::{entry::Entry, finding::Verdict};
 use shaketable::{
     plan::{Demands, Plan},
     runner,
 };
+use shaketable_reports::Scale;
 use shaketable_sim::{
     faults::Profile,
     rt::{MILLISECOND, Nanos, SECOND},
@@ -67,6 +69,49 @@ fn standard_faults() {
 #[test]
 fn a_storm() {
     insta::assert_snapshot!(passes(Profile::Storm, 10));
+}
+
+/// The operations of a plan, the number of its strikes, and the time in which they fall.
+fn extent(plan: &Plan) -> (usize, usize, Nanos) {
+    let last = plan.faults.strikes.last().map_or(0, |strike| strike.at);
+    assert!(last < plan.hurt && plan.faults.strikes.is_sorted_by_key(|strike| strike.at));
+    (plan.operations.iter().map(Vec::len).sum(), plan.faults.strikes.len(), plan.hurt)
+}
+
+#[test]
+fn a_plan_at_scale_n_is_n_times_as_long() {
+    for entry in catalogue() {
+        assert!(entry.grows(), "{} has no length", entry.name());
+        let total = |scale: u32| {
+            let demands = Demands { scale: Scale(scale), ..Demands::default() };
+            let extents = (0..10).map(|seed| {
+                let plan: Value = serde_json::from_str(&entry.plan(Seed(seed), &demands)).expect("a plan");
+                let operations = plan["operations"].as_array().expect("clients").iter();
+                let operations: usize = operations.map(|list| list.as_array().expect("a list").len()).sum();
+                (operations, plan["hurt"].as_u64().expect("nanoseconds"))
+            });
+            extents.fold((0, 0), |sum, of| (sum.0 + of.0, sum.1 + of.1))
+        };
+        let (usual, long) = (total(1), total(4));
+        assert_eq!(long.1, 4 * usual.1, "{}", entry.name());
+        assert!((3 * usual.0..5 * usual.0).contains(&long.0), "{}: {usual:?}, {long:?}", entry.name());
+    }
+    let extents = [1, 4].map(|scale| {
+        let demands = Demands { scale: Scale(scale), profile: Profile::Storm, ..Demands::default() };
+        extent(&Plan::draw::<Cycle>(Seed(1), &demands))
+    });
+    assert!((2 * extents[0].1..7 * extents[0].1).contains(&extents[1].1), "{extents:?}");
+}
+
+#[test]
+fn a_run_at_scale_n_passes() {
+    let demands = Demands { scale: Scale(5), ..Demands::default() };
+    for entry in catalogue().iter().filter(|entry| ["cycle", "queue", "bulk"].contains(&entry.name())) {
+        let (usual, long) =
+            (entry.run(Seed(2), &Demands::default(), false), entry.run(Seed(2), &demands, false));
+        assert_eq!(long.findings, [], "{}", entry.name());
+        assert!(long.counters.operations > 3 * usual.counters.operations, "{}", entry.name());
+    }
 }
 
 #[test]

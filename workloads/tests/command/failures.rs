@@ -71,6 +71,24 @@ fn a_saved_plan_replays_like_its_seed() {
 }
 
 #[test]
+fn a_longer_run_is_replayed_as_long_as_it_was() {
+    let path = folder("longer").join("long.json");
+    let repro = path.to_str().expect("a plain path");
+    let planted = ["cycle", "1", "--bug", "snapshot-read"];
+    let seed = run(&[&["replay", "--scale", "3", "--output", repro], &planted[..]].concat());
+    let told = stdout(&seed);
+    assert_eq!(fact(&told, "scale"), "  scale         3");
+    let line = told.lines().last().expect("the replay line");
+    assert_eq!(line, "shaketable replay cycle 1 --faults standard --scale 3 --bug snapshot-read");
+    assert_eq!(fact(&stdout(&run(&["replay", repro])), "event hash"), fact(&told, "event hash"));
+    let usual = stdout(&run(&[&["replay"], &planted[..]].concat()));
+    assert_ne!(fact(&usual, "event hash"), fact(&told, "event hash"));
+    assert!(!usual.contains("scale"));
+    let sweep = run(&["run", "cycle", "--seeds", "1", "--scale", "3"]);
+    assert!(stdout(&sweep).contains("scale 3"), "{sweep:?}");
+}
+
+#[test]
 fn a_failing_run_is_shrunk_to_a_repro_file_that_fails_alike() {
     let path = folder("shrunk").join("small.json");
     let small = path.to_str().expect("a plain path");

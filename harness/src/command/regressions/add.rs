@@ -91,7 +91,7 @@ fn candidates(arguments: &RegressionsAddArguments) -> Result<Vec<Candidate>, Ref
         && let Ok(number) = seeds::seed(seed)
     {
         let entry = choose::workload(workload)?;
-        let mut demands = arguments.shaking.demands()?;
+        let mut demands = arguments.shaking.demands(&[entry.as_ref()])?;
         if let Some(bug) = &arguments.bug {
             choose::plant(&mut demands, entry.as_ref(), bug)?;
         }
@@ -99,9 +99,8 @@ fn candidates(arguments: &RegressionsAddArguments) -> Result<Vec<Candidate>, Ref
         let shown = format!("{workload} {number}");
         return Ok(vec![Candidate { shown, entry, repro, known: None, shrinks }]);
     }
-    let shaking = &arguments.shaking;
-    if shaking.faults.is_some() || !shaking.without.is_empty() || arguments.bug.is_some() {
-        refuse!("--faults, --without and --bug require a workload and a seed: files determine them");
+    if arguments.shaking.is_given() || arguments.bug.is_some() {
+        refuse!("--faults, --without, --scale and --bug require a workload and a seed: files determine them");
     }
     let mut all = Vec::new();
     for path in &arguments.what {
@@ -172,7 +171,8 @@ fn of_report(path: &str, text: &str, shrinks: bool) -> Result<Vec<Candidate>, Re
 /// The demands with which the plan of a run was drawn.
 fn demands(run: &RunReport, entry: &dyn Entry) -> Result<Demands, Refusal> {
     let profile = choose::profile(&run.faults).map_err(Refusal::Usage)?;
-    let mut demands = Demands { profile, without: choose::families(&run.without)?, ..Demands::default() };
+    let (without, scale) = (choose::families(&run.without)?, run.scale);
+    let mut demands = Demands { profile, without, scale, ..Demands::default() };
     if let Some(bug) = &run.bug {
         choose::plant(&mut demands, entry, bug)?;
     }

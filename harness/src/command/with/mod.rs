@@ -113,7 +113,7 @@ impl Shaken {
 
 impl Shake<'_> {
     fn of(arguments: &WithArguments) -> Result<Shake<'_>, Refusal> {
-        let demands = arguments.shaking.demands()?;
+        let demands = arguments.faults.demands()?;
         let program = std::env::current_exe().ok();
         let library = library(arguments.library.as_deref(), program.as_deref().and_then(Path::parent))?;
         Ok(Shake { arguments, faults: demands.profile, without: demands.without, library })

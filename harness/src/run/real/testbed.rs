@@ -367,7 +367,8 @@ impl<'a> Testbed for Real<'a> {
             clients.push(self.access.clone().run_client(client.clone(), deaths).boxed_local());
         }
         let auditor = self.access.task(AUDITOR)?;
-        let auditor = audit(auditor, participants.workload.clone(), participants.audits.clone());
+        let Participants { workload, scale, audits, .. } = participants;
+        let auditor = audit(auditor, workload.clone(), *scale, audits.clone());
         // A broken invariant ends the auditor, not the clients.
         let auditor = auditor.then(|()| pending::<Infallible>()).boxed_local();
         *self.work.lock() = Some(Work { clients, auditor });

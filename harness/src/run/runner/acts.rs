@@ -16,6 +16,7 @@ use crate::{
     run::plan::Plan,
 };
 use shaketable_reports::Counters;
+use shaketable_sim::rt::Nanos;
 use shaketable_tx::AnyDatabase;
 use std::sync::Arc;
 
@@ -34,9 +35,10 @@ pub(crate) async fn perform<T: Testbed>(plan: &Plan, testbed: T) -> Result<RunRe
     testbed.wait(&participants, plan.hurt).await?;
 
     // Heal. Faults stop, and everything that they broke works again. Every client must now finish within a
-    // time limit; a client that does not is stuck.
+    // time limit, which grows with its operations; a client that does not is stuck.
     testbed.begin(Act::Heal);
-    testbed.wait(&participants, testbed.bound()).await?;
+    let bound = testbed.bound() * Nanos::from(plan.demands.scale.0);
+    testbed.wait(&participants, bound).await?;
 
     // Check. No client is running and no commit can take effect any more, so the database is final. The
     // judges read the history, and the final check compares the database with the model.

@@ -4,6 +4,7 @@ use super::{Host, phase};
 use crate::{describe::erased::AnyWorkload, judge::panics};
 use futures::FutureExt;
 use parking_lot::Mutex;
+use shaketable_reports::Scale;
 use shaketable_sim::{
     proto::Version,
     rt::{MILLISECOND, Nanos},
@@ -12,7 +13,8 @@ use shaketable_sim::{
 use shaketable_tx::{Database, DatabaseOption, Transaction};
 use std::{panic::AssertUnwindSafe, sync::Arc};
 
-/// The pause between two audits, nanoseconds.
+/// The pause between two audits of a run that is as long as usual, nanoseconds. In a longer run it is longer: an
+/// audit reads all data, which grow with the run.
 const AUDIT_PAUSE: Nanos = 100 * MILLISECOND;
 
 /// The results of the auditor.
@@ -39,14 +41,14 @@ impl Broken {
 }
 
 /// Audits the cluster repeatedly until an invariant is broken.
-pub(crate) async fn audit<H: Host>(host: H, workload: AnyWorkload, audits: Arc<Mutex<Audits>>) {
+pub(crate) async fn audit<H: Host>(host: H, workload: AnyWorkload, scale: Scale, audits: Arc<Mutex<Audits>>) {
     let db = host.database();
     // If the auditor cannot read, it skips this audit and continues with the next one.
     if db.set_option(DatabaseOption::TransactionRetryLimit(20)).is_err() {
         return;
     }
     while audits.lock().broken.is_none() {
-        host.sleep(AUDIT_PAUSE).await;
+        host.sleep(AUDIT_PAUSE * Nanos::from(scale.0)).await;
         let Ok(tx) = db.create_transaction() else { return };
         let verdict = loop {
             match AssertUnwindSafe(phase::judge_task(workload.audit(&tx))).catch_unwind().await {

@@ -15,6 +15,7 @@ use futures::{
     future::{Either, select},
 };
 use parking_lot::Mutex;
+use shaketable_reports::Scale;
 use shaketable_sim::{
     faults::Cut,
     rt::{MILLISECOND, Nanos},
@@ -49,6 +50,8 @@ pub(crate) struct Client {
 /// The clients and the auditor of a run.
 pub(crate) struct Participants {
     pub(crate) workload: AnyWorkload,
+    /// How long the run is.
+    pub(crate) scale: Scale,
     pub(crate) clients: Vec<Arc<Client>>,
     /// The results of the auditor so far.
     pub(crate) audits: Arc<Mutex<Audits>>,
@@ -76,7 +79,8 @@ impl Participants {
             })
         };
         let clients = plan.operations.iter().enumerate().map(client).collect();
-        Participants { workload: plan.configuration.clone(), clients, audits: Arc::default() }
+        let (workload, scale) = (plan.configuration.clone(), plan.demands.scale);
+        Participants { workload, scale, clients, audits: Arc::default() }
     }
 
     /// Whether every client has finished.

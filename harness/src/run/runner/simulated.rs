@@ -230,12 +230,13 @@ impl Testbed for Simulated<'_> {
                 }
             });
         }
-        let (workload, audits) = (participants.workload.clone(), participants.audits.clone());
+        let Participants { workload, scale, audits, .. } = participants;
+        let (workload, scale, audits) = (workload.clone(), *scale, audits.clone());
         let auditor = self.world.add_machine(Class::Client, "auditor", move |world, node| {
             let (workload, audits) = (workload.clone(), audits.clone());
             async move {
                 let db = SimDatabase::new(world.clone(), node, AUDITOR, controller);
-                audit(Machine::new(world, node, db), workload, audits).await;
+                audit(Machine::new(world, node, db), workload, scale, audits).await;
             }
         });
         *self.auditor.lock() = Some(auditor);

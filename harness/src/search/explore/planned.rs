@@ -30,7 +30,7 @@ impl PlanOnSmallestCluster {
             profile: Profile::Standard,
             bug: demands.bug.clone(),
             cluster_bug: demands.cluster_bug,
-            without: Vec::new(),
+            ..Demands::default()
         };
         let mut plan = draw(&demands);
         plan.cluster = ClusterConfig { cluster_bug: demands.cluster_bug, ..ClusterConfig::smallest() };

@@ -4,7 +4,7 @@ use super::{counters, families};
 use shaketable_reports::{
     Access, AdviceEntry, Body, BugReport, BugsReport, CallEntry, Catch, Conclusion, Cost, Distribution,
     Document, Ending, EventEntry, EventKind, Fate, FindingReport, OperationEntry, PointReport, RowEntry,
-    RunHistory, RunReport, SCHEMA, Schedule, Severity, Shrunk, ShrunkRun, Size, SweepReport,
+    RunHistory, RunReport, SCHEMA, Scale, Schedule, Severity, Shrunk, ShrunkRun, Size, SweepReport,
     TransactionEntry, Verdict, WitnessEntry, WorkloadAdvice, WorkloadReport,
 };
 
@@ -288,6 +288,7 @@ pub fn run(workload: &str, seed: u64, message: &str) -> RunReport {
         seed,
         faults: "standard".into(),
         without: vec!["clog".into()],
+        scale: Scale(1),
         bug: Some("retry-unknown".into()),
         repro: None,
         verdict: Verdict::Violated { judge: "model".into(), message: message.into() },
@@ -382,6 +383,7 @@ pub fn sweep(failures: Vec<RunReport>) -> SweepReport {
         real: false,
         bug: None,
         without: Vec::new(),
+        scale: Scale(1),
         seeds: 0..200,
         fresh: None,
         require_points: false,

@@ -19,6 +19,7 @@ pub fn run(seed: u64, verdict: Verdict) -> RunReport {
         seed,
         faults: "standard".into(),
         without: vec!["clog".into()],
+        scale: Scale(1),
         bug: Some("recipe-dequeue".into()),
         repro: None,
         other_findings: match verdict {
@@ -83,6 +84,7 @@ pub fn sweep(outcome: Conclusion, workloads: Vec<WorkloadReport>) -> SweepReport
         real: false,
         bug: None,
         without: Vec::new(),
+        scale: Scale(1),
         seeds: 0..200,
         fresh: None,
         require_points: false,

@@ -184,6 +184,10 @@ impl Workload for Upload {
         self.drawn(client)
     }
 
+    fn length(&mut self) -> Option<&mut Range<usize>> {
+        Some(&mut self.operations)
+    }
+
     async fn open<D: Database>(&self, db: &D, client: usize) -> tx::Result<Client<D>> {
         let session = sessions::open(db, client, self.timeout).await?;
         Ok(Client { session, expected: Expect::Anything })

@@ -176,6 +176,10 @@ impl Workload for Bulk {
         self.drawn(client)
     }
 
+    fn length(&mut self) -> Option<&mut Range<usize>> {
+        Some(&mut self.operations)
+    }
+
     async fn setup<D: Database>(&self, db: &D) -> tx::Result<()> {
         let filled = db.run(|tx, _| async move {
             for (row, value) in self.model().rows {

@@ -134,6 +134,10 @@ impl Workload for Leased {
         self.drawn(client)
     }
 
+    fn length(&mut self) -> Option<&mut Range<usize>> {
+        Some(&mut self.operations)
+    }
+
     fn is_conflict_free(&self, op: &Op) -> bool {
         matches!(op, Op::Enqueue(_))
     }

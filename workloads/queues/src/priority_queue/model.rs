@@ -5,7 +5,7 @@ use super::{
     operations::{LONGEST, digest},
     queue,
 };
-use crate::shared::{item_id, item_name};
+use crate::shared::{item_id, item_name, may_read_all};
 use shaketable::{
     models::timeline::Timeline,
     specimen::{At, Content},
@@ -62,6 +62,12 @@ impl Queue {
     pub(super) fn replayed(&self, model: &mut Timeline<Items>, op: &Op, at: &At) -> Result<Answer, Error> {
         model.begin(at);
         let item = |(at, value): (Place, Content)| (at.priority, item_name(at.id), value);
+        if let Op::Len(snapshot) | Op::Items(snapshot) = op {
+            may_read_all(at, model.seen(*snapshot).values())?;
+        }
+        if let Op::Change { .. } = op {
+            may_read_all(at, model.snapshot().values())?;
+        }
         Ok(match op {
             Op::Push(batch) => {
                 let under = queue().subspace().subspace(&batch.priority);

@@ -86,6 +86,9 @@ impl Queue {
                 if matches!(look, Look::Len | Look::Items | Look::Pages) && seen.keys().any(is_own) {
                     return Err(Error::OwnItemsUnreadable);
                 }
+                if matches!(look, Look::Len | Look::Items) {
+                    shared::may_read_all(at, seen.values().map(|(_, content)| content))?;
+                }
                 match look {
                     Look::First => Answer::First(first(seen)?.map(item)),
                     Look::IsEmpty => Answer::IsEmpty(first(seen)?.is_none()),

@@ -215,6 +215,10 @@ impl Workload for RecordBuild {
         self.drawn()
     }
 
+    fn length(&mut self) -> Option<&mut Range<usize>> {
+        Some(&mut self.operations)
+    }
+
     fn describe_key(&self, key: &[u8]) -> Option<String> {
         describe_key(&space(), &meta_data()[1], key)
     }

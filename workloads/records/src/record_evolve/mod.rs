@@ -210,6 +210,10 @@ impl Workload for RecordEvolve {
         self.drawn()
     }
 
+    fn length(&mut self) -> Option<&mut Range<usize>> {
+        Some(&mut self.operations)
+    }
+
     async fn setup<D: Database>(&self, db: &D) -> tx::Result<()> {
         let (records, chain) = (&self.initial(), &self.chain());
         let first = &chain[0].meta_data;

@@ -147,6 +147,10 @@ impl Workload for Feeds {
         self.drawn(client)
     }
 
+    fn length(&mut self) -> Option<&mut Range<usize>> {
+        Some(&mut self.operations)
+    }
+
     /// Saves and deletes of different records do not conflict, although all of them change the same indexes.
     fn is_conflict_free(&self, op: &Op) -> bool {
         let is_own = |act: &Act| !matches!(act, Act::Clear(_) | Act::Entries(_));

@@ -261,6 +261,10 @@ impl Workload for Queries {
         self.drawn()
     }
 
+    fn length(&mut self) -> Option<&mut Range<usize>> {
+        Some(&mut self.operations)
+    }
+
     fn describe_key(&self, key: &[u8]) -> Option<String> {
         describe_key(&space(), &self.schema().meta_data, key)
     }

@@ -161,6 +161,10 @@ impl Workload for Api {
         self.drawn()
     }
 
+    fn length(&mut self) -> Option<&mut Numbers<usize>> {
+        Some(&mut self.operations)
+    }
+
     async fn setup<D: Database>(&self, db: &D) -> Result<()> {
         let initial = &Layout::initial();
         let filled = db.run(|tx, _| async move {

@@ -106,6 +106,10 @@ impl Workload for Contract {
         vec((0..8u8, any::<u8>()).prop_map(|(n, value)| Write(n, value)), self.operations.clone()).boxed()
     }
 
+    fn length(&mut self) -> Option<&mut Range<usize>> {
+        Some(&mut self.operations)
+    }
+
     async fn setup<D: Database>(&self, _: &D) -> Result<()> {
         Ok(())
     }

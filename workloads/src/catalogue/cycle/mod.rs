@@ -140,6 +140,10 @@ impl Workload for Cycle {
         vec((0..self.nodes).prop_map(Rotate), self.operations.clone()).boxed()
     }
 
+    fn length(&mut self) -> Option<&mut Range<usize>> {
+        Some(&mut self.operations)
+    }
+
     fn describe_key(&self, key: &[u8]) -> Option<String> {
         let node = key.strip_prefix(b"cycle/")?.try_into().ok()?;
         Some(format!("node {}", u32::from_be_bytes(node)))

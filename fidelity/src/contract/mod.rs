@@ -83,8 +83,8 @@ const PATIENCE: Duration = Duration::from_secs(120);
 /// The calls of a case that makes many.
 const MANY: u32 = 250_000;
 
-/// The same for a part of the suite, which runs beside faults again and again: with all of its calls this one case
-/// would cost more than all others.
+/// The same for a part of the suite, which runs beside faults again and again: with all of its calls this one
+/// case would cost more than all others.
 const MANY_OF_A_PART: u32 = 2_500;
 
 type Run = Box<dyn Fn(Ctx) -> BoxFuture<'static, Expectation> + Send + Sync>;
@@ -186,8 +186,8 @@ pub async fn run_each(
 }
 
 /// Runs the cases for whose numbers `is_wanted` returns true, one after another, all under the same prefix
-/// below `prefix`, so that a cluster can be made that has the keys of each of them on several servers. A case that
-/// makes many calls makes fewer of them.
+/// below `prefix`, so that a cluster can be made that has the keys of each of them on several servers. A case
+/// that makes many calls makes fewer of them.
 pub async fn run_part(
     db: &impl Database,
     prefix: &[u8],
@@ -202,7 +202,8 @@ pub async fn run_part(
     results
 }
 
-/// Runs one case until an attempt is conclusive. Its prefix has this number, and it makes at most so many calls.
+/// Runs one case until an attempt is conclusive. Its prefix has this number, and it makes at most so many
+/// calls.
 async fn run_case(
     db: &AnyDatabase,
     prefix: &[u8],

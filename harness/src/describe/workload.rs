@@ -119,8 +119,8 @@ pub trait Workload: Clone + Debug + Serialize + DeserializeOwned + Send + Sync +
     /// Whether an operation has at most one effect. If so, the model's judge reports a second one.
     const ONE_EFFECT: bool = true;
 
-    /// Whether a [`step`](Workload::step) that only read and does not fit leaves the model as it was. The judge then
-    /// need not copy the model before each read.
+    /// Whether a [`step`](Workload::step) that only read and does not fit leaves the model as it was. The
+    /// judge then need not copy the model before each read.
     const MISFIT_KEEPS_MODEL: bool = false;
 
     /// Whether a committed transaction of an operation is its effect. A transaction that only ensures that
@@ -160,8 +160,8 @@ pub trait Workload: Clone + Debug + Serialize + DeserializeOwned + Send + Sync +
     /// The operations of client number `client`.
     fn operations(&self, client: usize) -> BoxedStrategy<Vec<Self::Op>>;
 
-    /// The part of the configuration that decides how many [`operations`](Workload::operations) a client has. A
-    /// run at scale N has N times as many (`--scale`); a workload without this part has no longer runs.
+    /// The part of the configuration that decides how many [`operations`](Workload::operations) a client has.
+    /// A run at scale N has N times as many (`--scale`); a workload without this part has no longer runs.
     fn length(&mut self) -> Option<&mut Range<usize>> {
         None
     }

@@ -135,7 +135,8 @@ impl Plan {
     }
 }
 
-/// The faults of a run: those of its seed, and in each further part of a longer run the strikes of another one.
+/// The faults of a run: those of its seed, and in each further part of a longer run the strikes of another
+/// one.
 fn faults(seed: Seed, usual_hurt: Nanos, demands: &Demands) -> FaultPlan {
     let draw = |seed| FaultPlan::draw(seed, demands.profile, usual_hurt, &demands.without);
     let mut faults = draw(seed);

@@ -308,8 +308,8 @@ pub fn drawn<W: shaketable::Workload>(seed: u64) -> (W, Vec<Vec<W::Op>>) {
     (workload, lists)
 }
 
-/// Refuses a call that reads all of these values, if the layer has refused it because they are more than one call
-/// may read, and that may be so. The model does not know how long keys are: at most this many bytes.
+/// Refuses a call that reads all of these values, if the layer has refused it because they are more than one
+/// call may read, and that may be so. The model does not know how long keys are: at most this many bytes.
 pub fn may_read_all<'a>(at: &At, values: impl Iterator<Item = &'a Content>) -> Result<(), TooLarge> {
     const LONGEST_KEY: usize = 1_000;
     let refusal = TooLarge::Read { limit: READ_LIMIT };

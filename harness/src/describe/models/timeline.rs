@@ -7,17 +7,19 @@ use crate::describe::specimen::At;
 use shaketable_sim::proto::Version;
 use std::{fmt, sync::Arc};
 
-/// How many versions later a transaction can commit at most, with room to spare: FoundationDB's window has 5,000,000.
+/// How many versions later a transaction can commit at most, with room to spare: FoundationDB's window has
+/// 5,000,000.
 const WINDOW: Version = 20_000_000;
 
-/// A model with its past states, as far back as a transaction can still read. Those that are equal are shared: a clone copies none.
+/// A model with its past states, as far back as a transaction can still read. Those that are equal are
+/// shared: a clone copies none.
 #[derive(Clone)]
 pub struct Timeline<M> {
     now: Arc<M>,
     /// The past states, each with the version from which on it was valid, ascending.
     past: Vec<(Version, Arc<M>)>,
-    /// The transaction in progress: its versionstamp, and what its snapshot reads see if that is not the current
-    /// state.
+    /// The transaction in progress: its versionstamp, and what its snapshot reads see if that is not the
+    /// current state.
     open: Option<([u8; 10], Option<Arc<M>>)>,
 }
 

@@ -13,8 +13,8 @@ use shaketable_sim::{
 use shaketable_tx::{Database, DatabaseOption, Transaction};
 use std::{panic::AssertUnwindSafe, sync::Arc};
 
-/// The pause between two audits of a run that is as long as usual, nanoseconds. In a longer run it is longer: an
-/// audit reads all data, which grow with the run.
+/// The pause between two audits of a run that is as long as usual, nanoseconds. In a longer run it is longer:
+/// an audit reads all data, which grow with the run.
 const AUDIT_PAUSE: Nanos = 100 * MILLISECOND;
 
 /// The results of the auditor.

@@ -3,7 +3,7 @@
 use super::{counters, families};
 use shaketable_reports::{
     Access, Body, CallEntry, Conclusion, Cost, Document, Ending, EventEntry, EventKind, Fate, FindingReport,
-    OperationEntry, Outcomes, PointReport, RowEntry, RunHistory, RunReport, SCHEMA, ShrunkRun, Size,
+    OperationEntry, Outcomes, PointReport, RowEntry, RunHistory, RunReport, SCHEMA, Scale, ShrunkRun, Size,
     SweepReport, TransactionEntry, Verdict, WitnessEntry, WorkloadReport,
 };
 

@@ -10,12 +10,19 @@ use shaketable_sim::{config::ClusterBug, faults::Profile, seed::Seed};
 use shaketable_tx::{Error, Isolation, Result};
 use std::{
     sync::{
-        Arc,
+        Arc, Mutex, MutexGuard, PoisonError,
         mpsc::{Receiver, channel},
     },
     thread::{self, JoinHandle},
     time::Duration,
 };
+
+/// A test's turn. A session asks whether the threads of this process rest: those of another test must not
+/// count.
+fn turn() -> MutexGuard<'static, ()> {
+    static TURN: Mutex<()> = Mutex::new(());
+    TURN.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 /// A session, its thread and a database.
 struct Open {
@@ -85,6 +92,7 @@ fn sleep(milliseconds: u64) {
 
 #[test]
 fn time_stands_still_while_nothing_waits_and_keeps_pace_while_a_watch_does() {
+    let _turn = turn();
     let open = open();
     let first = open.version();
     sleep(300);
@@ -107,6 +115,7 @@ fn time_stands_still_while_nothing_waits_and_keeps_pace_while_a_watch_does() {
 /// As a binding does that asks whether an answer is there, and then sets a callback for it.
 #[test]
 fn a_callback_that_is_set_while_the_answer_is_on_its_way_changes_nothing() {
+    let _turn = turn();
     let run = |spins: u32| {
         let open = open();
         open.version();
@@ -132,6 +141,7 @@ fn a_callback_that_is_set_while_the_answer_is_on_its_way_changes_nothing() {
 
 #[test]
 fn a_call_that_nothing_waits_for_is_made_in_its_order_all_the_same() {
+    let _turn = turn();
     let open = open();
     let writer = open.begin();
     open.act(writer, Action::Set(Bytes::from_static(b"k"), Bytes::from_static(b"v")));
@@ -148,6 +158,7 @@ fn a_call_that_nothing_waits_for_is_made_in_its_order_all_the_same() {
 
 #[test]
 fn the_end_answers_what_is_outstanding_and_what_comes_later() {
+    let _turn = turn();
     let open = open();
     let tx = open.begin();
     let watch = open.call(tx, Call::Watch(Bytes::from_static(b"k")), false);
@@ -163,6 +174,7 @@ fn the_end_answers_what_is_outstanding_and_what_comes_later() {
 
 #[test]
 fn a_session_without_messages_has_no_cluster() {
+    let _turn = turn();
     let host = Host::new().expect("a pipe");
     host.stop();
     assert_eq!(host.run(|| Environment::default().settings(None)), Ok(None));
@@ -170,6 +182,7 @@ fn a_session_without_messages_has_no_cluster() {
 
 #[test]
 fn many_commands_at_once_are_no_endless_loop() {
+    let _turn = turn();
     let open = open();
     for keys in [1, 50_000_u32] {
         let tx = open.begin();
@@ -184,6 +197,7 @@ fn many_commands_at_once_are_no_endless_loop() {
 /// The real client sends the versionstamp first.
 #[test]
 fn a_versionstamp_is_answered_before_its_commit() {
+    let _turn = turn();
     let open = open();
     let (told, order) = channel();
     for n in 0..200_u32 {
@@ -205,6 +219,7 @@ fn a_versionstamp_is_answered_before_its_commit() {
 /// All databases of a process read what one of them has committed, also from the cache of read versions.
 #[test]
 fn a_commit_waits_for_the_reads_that_were_called_before_it() {
+    let _turn = turn();
     let open = open();
     for n in 0..100 {
         let (key, value) = (Bytes::from(format!("key {n}")), Bytes::from_static(b"v"));
@@ -222,6 +237,7 @@ fn a_commit_waits_for_the_reads_that_were_called_before_it() {
 
 #[test]
 fn databases_of_a_process_share_the_cached_read_version() {
+    let _turn = turn();
     let mut open = open();
     let (one, two) = (open.database, open.host.open());
     for n in 0..50_u32 {
@@ -241,6 +257,7 @@ fn databases_of_a_process_share_the_cached_read_version() {
 
 #[test]
 fn a_recovery_is_waited_for_whatever_the_faults_and_the_defaults_of_the_database() {
+    let _turn = turn();
     for seed in 1..=4 {
         let storm =
             Environment { seed: Some(Seed(seed)), faults: Some(Profile::Storm), ..Environment::default() };
@@ -280,6 +297,7 @@ fn counted(bug: Option<ClusterBug>, faults: Profile, increments: usize, memory: 
 /// Whether the history is judged as a whole or in parts, the verdict and the report are the same.
 #[test]
 fn a_history_that_is_judged_in_parts_gives_the_same_report() {
+    let _turn = turn();
     let whole = counted(None, Profile::Standard, 8_000, usize::MAX);
     assert_eq!(counted(None, Profile::Standard, 8_000, 4_000_000), whole);
     assert_eq!((whole.objections.len(), whole.late), (0, 0), "{whole}");
@@ -293,6 +311,7 @@ fn a_history_that_is_judged_in_parts_gives_the_same_report() {
 /// If there is too little room to wait until everything is final, what is not judged is counted.
 #[test]
 fn what_ends_after_its_history_was_forgotten_is_counted() {
+    let _turn = turn();
     let report = counted(None, Profile::Storm, 1_500, 100_000);
     assert_eq!(report.objections, [""; 0]);
     let open = open_with(Settings { memory: 100_000, ..Environment::default().settings(None) });

@@ -14,8 +14,9 @@ use std::{
     time::Duration,
 };
 
-/// How long a program that is disconnected may take to read the reason.
-const REASON_TIMEOUT: Duration = Duration::from_secs(1);
+/// How long a program that is disconnected may take to read the reason: long enough for one among a thousand
+/// on a busy machine.
+const REASON_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Why a connection ends.
 enum Reason {

@@ -5,7 +5,7 @@ use crate::{
     text::count,
 };
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, fmt};
 
 /// The result of a whole command, reported by its exit code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -251,21 +251,50 @@ pub struct FindingReport {
     pub message: String,
 }
 
-/// How many times as long as usual a run is, from 1 on.
+/// How many times as long as usual a run is: from 1 to [`Scale::MOST`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(transparent)]
-pub struct Scale(pub u32);
+#[serde(try_from = "u32", into = "u32")]
+pub struct Scale(u32);
 
-impl Default for Scale {
-    fn default() -> Scale {
-        Scale(1)
+impl Scale {
+    /// The largest scale. Workloads number the calls of a client in 16 bits, and must not name two of them
+    /// alike.
+    pub const MOST: u32 = 100;
+    /// A run that is as long as usual.
+    pub const USUAL: Scale = Scale(1);
+
+    /// Whether the run is as long as usual.
+    pub fn is_usual(&self) -> bool {
+        *self == Scale::USUAL
     }
 }
 
-impl Scale {
-    /// Whether the run is as long as usual.
-    pub fn is_usual(&self) -> bool {
-        self.0 == 1
+impl Default for Scale {
+    fn default() -> Scale {
+        Scale::USUAL
+    }
+}
+
+impl TryFrom<u32> for Scale {
+    type Error = String;
+
+    fn try_from(times: u32) -> Result<Scale, String> {
+        match times {
+            1..=Scale::MOST => Ok(Scale(times)),
+            _ => Err(format!("a scale is a number from 1 to {}, and not {times}", Scale::MOST)),
+        }
+    }
+}
+
+impl From<Scale> for u32 {
+    fn from(scale: Scale) -> u32 {
+        scale.0
+    }
+}
+
+impl fmt::Display for Scale {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
     }
 }
 

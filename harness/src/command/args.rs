@@ -129,8 +129,8 @@ pub(super) enum Command<Extra: Subcommand> {
 #[derive(Clone, Debug, Default, Args)]
 pub(super) struct Faults {
     /// The fault profile: calm, standard or storm [default: standard]
-    #[arg(long, value_name = "PROFILE", value_parser = choose::profile)]
-    pub faults: Option<Profile>,
+    #[arg(long = "faults", value_name = "PROFILE", value_parser = choose::profile)]
+    pub profile: Option<Profile>,
     /// Switch a fault family off; may be repeated (see `list faults`)
     #[arg(long, value_name = "FAMILY", value_delimiter = ',')]
     pub without: Vec<String>,
@@ -140,7 +140,7 @@ impl Faults {
     /// The demands on each run.
     pub(super) fn demands(&self) -> Result<Demands, Refusal> {
         let without = choose::families(&self.without)?;
-        Ok(Demands { profile: self.faults.unwrap_or_default(), without, ..Demands::default() })
+        Ok(Demands { profile: self.profile.unwrap_or_default(), without, ..Demands::default() })
     }
 }
 
@@ -149,17 +149,20 @@ impl Faults {
 pub(super) struct Shaking {
     #[command(flatten)]
     pub faults: Faults,
-    /// Make each run N times as long: N times the operations, and N times the time in which faults
-    /// strike [default: 1]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
-    pub scale: Option<u32>,
+    /// Make each run N times as long, up to 100: N times the operations, and N times the time in which
+    /// faults strike [default: 1]
+    #[arg(long, value_name = "N", value_parser = choose::scale)]
+    pub scale: Option<Scale>,
 }
 
 impl Shaking {
     /// The demands on each run of these workloads.
-    pub(super) fn demands(&self, entries: &[&dyn Entry]) -> Result<Demands, Refusal> {
-        let scale = Scale(self.scale.unwrap_or(1));
-        if let Some(entry) = entries.iter().find(|entry| !scale.is_usual() && !entry.grows()) {
+    pub(super) fn demands<'a>(
+        &self,
+        entries: impl IntoIterator<Item = &'a dyn Entry>,
+    ) -> Result<Demands, Refusal> {
+        let scale = self.scale.unwrap_or_default();
+        if let Some(entry) = entries.into_iter().find(|entry| !scale.is_usual() && !entry.grows()) {
             refuse!("{} has no longer runs, because it has no Workload::length: omit --scale", entry.name());
         }
         Ok(Demands { scale, ..self.faults.demands()? })
@@ -167,7 +170,7 @@ impl Shaking {
 
     /// Whether it says anything that a repro file determines.
     pub(super) fn is_given(&self) -> bool {
-        self.faults.faults.is_some() || !self.faults.without.is_empty() || self.scale.is_some()
+        self.faults.profile.is_some() || !self.faults.without.is_empty() || self.scale.is_some()
     }
 }
 
@@ -648,11 +651,16 @@ mod tests {
     #[test]
     fn only_a_workload_with_a_length_has_longer_runs() {
         let [sound, broken] = ["sound", "broken"].map(|name| fake(name, |_, _| Verdict::Passed));
-        let demands = |scale, entry: &dyn Entry| Shaking { scale, ..Shaking::default() }.demands(&[entry]);
-        assert_eq!(demands(Some(3), sound.as_ref()).expect("it grows").scale, Scale(3));
-        assert_eq!(demands(None, broken.as_ref()).expect("it is as long as ever").scale, Scale(1));
-        let refusal = demands(Some(3), broken.as_ref()).expect_err("it does not grow").to_string();
+        let three = Scale::try_from(3).expect("a scale");
+        let demands = |scale, entry: &dyn Entry| Shaking { scale, ..Shaking::default() }.demands([entry]);
+        assert_eq!(demands(Some(three), sound.as_ref()).expect("it grows").scale, three);
+        assert_eq!(demands(None, broken.as_ref()).expect("it is as long as ever").scale, Scale::USUAL);
+        let refusal = demands(Some(three), broken.as_ref()).expect_err("it does not grow").to_string();
         assert!(refusal.starts_with("broken has no longer runs"), "{refusal}");
+        // A repro file or a report may say anything.
+        for (text, is_scale) in [("0", false), ("1", true), ("100", true), ("101", false)] {
+            assert_eq!(serde_json::from_str::<Scale>(text).is_ok(), is_scale, "{text}");
+        }
     }
 
     #[test]

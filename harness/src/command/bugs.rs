@@ -42,7 +42,9 @@ pub(super) struct Planted {
 /// Runs the planted bugs, and prints and writes the report.
 pub(super) fn bugs(arguments: &BugsArguments) -> Result<Conclusion, Refusal> {
     let entries = (program().workloads)();
-    let demands = arguments.shaking.demands(&choose::each(&entries))?;
+    let wanted = choose::places(&arguments.workloads)?;
+    let shaken = entries.iter().map(Box::as_ref).filter(|entry| wanted(entry.name()) || wanted(CLUSTER));
+    let demands = arguments.shaking.demands(shaken)?;
     let mut planted = planted(&entries, &arguments.workloads, &demands)?;
     if arguments.workloads.is_empty() && arguments.bug.is_empty() && !program().tests_cluster {
         planted.retain(|planted| planted.place != CLUSTER);

@@ -4,11 +4,11 @@
 use super::{Refusal, program, refuse};
 use crate::run::plan::Demands;
 use crate::search::entry::Entry;
+use shaketable_reports::Scale;
 use shaketable_sim::{
     config::ClusterBug,
     faults::{Family, Profile},
 };
-
 use std::time::Duration;
 
 /// The place name of the planted bugs of the simulated cluster.
@@ -77,11 +77,6 @@ pub fn families(names: &[String]) -> Result<Vec<Family>, Refusal> {
     Ok(chosen)
 }
 
-/// References to these workloads.
-pub fn each(entries: &[Box<dyn Entry>]) -> Vec<&dyn Entry> {
-    entries.iter().map(Box::as_ref).collect()
-}
-
 /// Switches on a planted bug of the workload or of the cluster.
 pub fn plant(demands: &mut Demands, entry: &dyn Entry, name: &str) -> Result<(), Refusal> {
     if entry.bugs().iter().any(|b| b.name == name) {
@@ -109,6 +104,11 @@ pub fn profile(text: &str) -> Result<Profile, String> {
         "storm" => Ok(Profile::Storm),
         other => Err(format!("must be calm, standard or storm{}", did_you_mean(other, PROFILES))),
     }
+}
+
+/// How many times as long as usual runs are.
+pub fn scale(text: &str) -> Result<Scale, String> {
+    text.parse::<u32>().map_err(|error| error.to_string())?.try_into()
 }
 
 const PROFILES: [&str; 3] = ["calm", "standard", "storm"];

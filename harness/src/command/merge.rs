@@ -91,7 +91,7 @@ fn choices(saved: &Saved) -> Vec<Choice> {
         ("commit", saved.commit.clone(), true),
         ("version", saved.version.clone(), true),
         ("faults", format!("{} without [{}]", report.faults, report.without.join(", ")), true),
-        ("scale", report.scale.0.to_string(), false),
+        ("scale", report.scale.to_string(), false),
         ("seeds that run twice", report.run_twice.to_string(), true),
         ("required points", yes(report.require_points), true),
         ("strict regressions", yes(report.strict_regressions), true),

@@ -31,7 +31,7 @@ pub(super) fn replay(arguments: &ReplayArguments) -> Result<Conclusion, Refusal>
     if arguments.backend.is_real()? && (arguments.seed.is_none() || arguments.trace.is_some()) {
         refuse!("--backend fdb requires a seed, and does not support --trace");
     }
-    let backend = Backend::open(&arguments.backend, arguments.shaking.faults.faults.unwrap_or_default())?;
+    let backend = Backend::open(&arguments.backend, arguments.shaking.faults.profile.unwrap_or_default())?;
     let Replayed { entry, mut result, mut report, plan } = match arguments.seed {
         Some(seed) => from_seed(arguments, seed, &backend)?,
         None => from_file(arguments)?,
@@ -76,7 +76,7 @@ struct Replayed {
 /// Replays a seed.
 fn from_seed(arguments: &ReplayArguments, seed: u64, backend: &Backend) -> Result<Replayed, Refusal> {
     let entry = choose::workload(&arguments.what)?;
-    let mut demands = arguments.shaking.demands(&[entry.as_ref()])?;
+    let mut demands = arguments.shaking.demands([entry.as_ref()])?;
     if let Some(bug) = &arguments.bug {
         choose::plant(&mut demands, entry.as_ref(), bug)?;
     }

@@ -41,7 +41,7 @@ impl<'a> Origin<'a> {
             line += &format!(" --without {}", without.join(","));
         }
         if !self.demands.scale.is_usual() {
-            line += &format!(" --scale {}", self.demands.scale.0);
+            line += &format!(" --scale {}", self.demands.scale);
         }
         if let Some(bug) = choose::planted(self.demands) {
             line += &format!(" --bug {bug}");

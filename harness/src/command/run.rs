@@ -112,7 +112,7 @@ impl Sweep {
     /// The sweep that the arguments ask for.
     fn new(arguments: &RunArguments) -> Result<Sweep, Refusal> {
         let entries = choose::workloads(&arguments.workloads)?;
-        let mut demands = arguments.shaking.demands(&choose::each(&entries))?;
+        let mut demands = arguments.shaking.demands(entries.iter().map(Box::as_ref))?;
         if let Some(bug) = &arguments.bug {
             plant(&mut demands, &entries, bug)?;
         }

@@ -81,7 +81,7 @@ pub(super) fn shrink(arguments: &ShrinkArguments) -> Result<Conclusion, Refusal>
     let (entry, repro, named) = match arguments.seed {
         Some(seed) => {
             let entry = choose::workload(&arguments.what)?;
-            let mut demands = arguments.shaking.demands(&[entry.as_ref()])?;
+            let mut demands = arguments.shaking.demands([entry.as_ref()])?;
             if let Some(bug) = &arguments.bug {
                 choose::plant(&mut demands, entry.as_ref(), bug)?;
             }

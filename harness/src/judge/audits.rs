@@ -18,8 +18,8 @@ use std::sync::Arc;
 /// interval is audited.
 const MOST_VERSIONS: usize = 40;
 
-/// How many times as much as was written may be audited. It bounds the cost of judging a database that grows:
-/// at each of its versions an audit reads all that was written before.
+/// How many times as much as was written may be audited between the first and the last state. It bounds the
+/// cost of judging a database that grows: at each of its versions an audit reads all that was written before.
 const AUDITED_PER_WRITTEN: usize = 4;
 
 /// What a row costs an audit beside its bytes.

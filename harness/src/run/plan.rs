@@ -87,8 +87,8 @@ impl Plan {
     #[inline(never)]
     pub fn draw<W: Workload>(seed: Seed, demands: &Demands) -> Plan {
         let mut configuration = W::draw(&mut seed.stream("workload"), demands.bug.as_deref());
-        if let Some(length) = configuration.length() {
-            let times = demands.scale.0 as usize;
+        let times = u32::from(demands.scale) as usize;
+        if let Some(length) = configuration.length().filter(|length| times > 1 && length.start < length.end) {
             *length = length.start * times..(length.end - 1) * times + 1;
         }
         Self::around(configuration, seed, demands)
@@ -111,7 +111,7 @@ impl Plan {
             .map(|client| generate(seed, client, configuration.operations(client)))
             .collect();
         let usual_hurt = rng.range(500..4_000) * MILLISECOND;
-        let hurt = usual_hurt * Nanos::from(demands.scale.0);
+        let hurt = usual_hurt * Nanos::from(u32::from(demands.scale));
         let longest = operations.iter().map(Vec::len).max().unwrap_or(0) as u64;
         // In some runs clients do not pause, so that they collide. In the others their operations are spread
         // over the whole act, so that every fault strikes during an operation.
@@ -140,7 +140,7 @@ impl Plan {
 fn faults(seed: Seed, usual_hurt: Nanos, demands: &Demands) -> FaultPlan {
     let draw = |seed| FaultPlan::draw(seed, demands.profile, usual_hurt, &demands.without);
     let mut faults = draw(seed);
-    for part in 1..demands.scale.0 {
+    for part in 1..u32::from(demands.scale) {
         let strikes = draw(Seed(seed.stream(&format!("part-{part}")).u64())).strikes;
         let later = Nanos::from(part) * usual_hurt;
         faults.strikes.extend(strikes.into_iter().map(|strike| Strike { at: later + strike.at, ..strike }));

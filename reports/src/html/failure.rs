@@ -222,7 +222,7 @@ fn about(run: &RunReport, commit: &str, room: &Room) -> Markup {
     let rows = [
         ("commit", commit.to_owned()),
         ("faults", text::faults(&run.faults, &run.without)),
-        ("scale", if run.scale.is_usual() { String::new() } else { run.scale.0.to_string() }),
+        ("scale", if run.scale.is_usual() { String::new() } else { run.scale.to_string() }),
         ("planted bug", run.bug.clone().unwrap_or_default()),
         ("repro file", run.repro.clone().unwrap_or_default()),
         ("event hash", format!("{} over {}", run.event_hash, plural(run.events, "event", "events"))),

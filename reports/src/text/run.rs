@@ -101,7 +101,7 @@ const WIDTH: usize = COLUMNS - 16;
 fn facts(run: &RunReport, commit: &str, details: Details) -> String {
     let mut rows = vec![("commit", commit.to_owned()), ("faults", faults(&run.faults, &run.without))];
     if !run.scale.is_usual() {
-        rows.push(("scale", run.scale.0.to_string()));
+        rows.push(("scale", run.scale.to_string()));
     }
     if let Some(bug) = &run.bug {
         rows.push(("planted bug", bug.clone()));

@@ -44,7 +44,7 @@ pub(crate) fn head(report: &SweepReport, commit: &str) -> Vec<String> {
         format!("faults {}", faults(&report.faults, &report.without)),
         format!("seeds {}..{}", report.seeds.start, report.seeds.end),
     ];
-    head.extend((!report.scale.is_usual()).then(|| format!("scale {}", report.scale.0)));
+    head.extend((!report.scale.is_usual()).then(|| format!("scale {}", report.scale)));
     head.extend(report.fresh.as_ref().map(|text| format!("fresh from {text:?}")));
     head.extend(report.bug.as_ref().map(|bug| format!("planted bug {bug}")));
     head.extend(report.shard.map(|(number, of)| format!("shard {number} of {of}")));

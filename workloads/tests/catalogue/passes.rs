@@ -7,7 +7,6 @@ use shaketable::{
     plan::{Demands, Plan},
     runner,
 };
-use shaketable_reports::Scale;
 use shaketable_sim::{
     faults::Profile,
     rt::{MILLISECOND, Nanos, SECOND},
@@ -71,11 +70,9 @@ fn a_storm() {
     insta::assert_snapshot!(passes(Profile::Storm, 10));
 }
 
-/// The operations of a plan, the number of its strikes, and the time in which they fall.
-fn extent(plan: &Plan) -> (usize, usize, Nanos) {
-    let last = plan.faults.strikes.last().map_or(0, |strike| strike.at);
-    assert!(last < plan.hurt && plan.faults.strikes.is_sorted_by_key(|strike| strike.at));
-    (plan.operations.iter().map(Vec::len).sum(), plan.faults.strikes.len(), plan.hurt)
+/// Demands of runs that are this many times as long as usual.
+fn longer(times: u32) -> Demands {
+    Demands { scale: times.try_into().expect("a scale"), ..Demands::default() }
 }
 
 #[test]
@@ -83,7 +80,7 @@ fn a_plan_at_scale_n_is_n_times_as_long() {
     for entry in catalogue() {
         assert!(entry.grows(), "{} has no length", entry.name());
         let total = |scale: u32| {
-            let demands = Demands { scale: Scale(scale), ..Demands::default() };
+            let demands = longer(scale);
             let extents = (0..2).map(|seed| {
                 let plan: Value = serde_json::from_str(&entry.plan(Seed(seed), &demands)).expect("a plan");
                 let operations = plan["operations"].as_array().expect("clients").iter();
@@ -96,16 +93,19 @@ fn a_plan_at_scale_n_is_n_times_as_long() {
         assert_eq!(long.1, 3 * usual.1, "{}", entry.name());
         assert!((3 * usual.0 / 2..8 * usual.0).contains(&long.0), "{}: {usual:?}, {long:?}", entry.name());
     }
-    let extents = [1, 4].map(|scale| {
-        let demands = Demands { scale: Scale(scale), profile: Profile::Storm, ..Demands::default() };
-        extent(&Plan::draw::<Cycle>(Seed(1), &demands))
+    let [usual, long] = [1, 4].map(|scale| {
+        let plan = Plan::draw::<Cycle>(Seed(1), &Demands { profile: Profile::Storm, ..longer(scale) });
+        let strikes = plan.faults.strikes;
+        let last = strikes.last().map_or(0, |strike| strike.at);
+        assert!(last < plan.hurt && strikes.is_sorted_by_key(|strike| strike.at));
+        strikes.len()
     });
-    assert!((2 * extents[0].1..7 * extents[0].1).contains(&extents[1].1), "{extents:?}");
+    assert!((2 * usual..7 * usual).contains(&long), "{usual}, {long}");
 }
 
 #[test]
 fn a_run_at_scale_n_passes() {
-    let demands = Demands { scale: Scale(5), ..Demands::default() };
+    let demands = longer(5);
     for entry in catalogue().iter().filter(|entry| ["cycle", "queue", "bulk"].contains(&entry.name())) {
         let (usual, long) =
             (entry.run(Seed(2), &Demands::default(), false), entry.run(Seed(2), &demands, false));

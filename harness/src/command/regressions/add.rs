@@ -91,7 +91,7 @@ fn candidates(arguments: &RegressionsAddArguments) -> Result<Vec<Candidate>, Ref
         && let Ok(number) = seeds::seed(seed)
     {
         let entry = choose::workload(workload)?;
-        let mut demands = arguments.shaking.demands(&[entry.as_ref()])?;
+        let mut demands = arguments.shaking.demands([entry.as_ref()])?;
         if let Some(bug) = &arguments.bug {
             choose::plant(&mut demands, entry.as_ref(), bug)?;
         }

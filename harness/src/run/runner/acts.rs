@@ -37,7 +37,7 @@ pub(crate) async fn perform<T: Testbed>(plan: &Plan, testbed: T) -> Result<RunRe
     // Heal. Faults stop, and everything that they broke works again. Every client must now finish within a
     // time limit, which grows with its operations; a client that does not is stuck.
     testbed.begin(Act::Heal);
-    let bound = testbed.bound() * Nanos::from(plan.demands.scale.0);
+    let bound = testbed.bound() * Nanos::from(u32::from(plan.demands.scale));
     testbed.wait(&participants, bound).await?;
 
     // Check. No client is running and no commit can take effect any more, so the database is final. The

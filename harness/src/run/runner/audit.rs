@@ -48,7 +48,7 @@ pub(crate) async fn audit<H: Host>(host: H, workload: AnyWorkload, scale: Scale,
         return;
     }
     while audits.lock().broken.is_none() {
-        host.sleep(AUDIT_PAUSE * Nanos::from(scale.0)).await;
+        host.sleep(AUDIT_PAUSE * Nanos::from(u32::from(scale))).await;
         let Ok(tx) = db.create_transaction() else { return };
         let verdict = loop {
             match AssertUnwindSafe(phase::judge_task(workload.audit(&tx))).catch_unwind().await {

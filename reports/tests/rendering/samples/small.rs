@@ -19,7 +19,7 @@ pub fn run(seed: u64, verdict: Verdict) -> RunReport {
         seed,
         faults: "standard".into(),
         without: vec!["clog".into()],
-        scale: Scale(1),
+        scale: Scale::USUAL,
         bug: Some("recipe-dequeue".into()),
         repro: None,
         other_findings: match verdict {
@@ -84,7 +84,7 @@ pub fn sweep(outcome: Conclusion, workloads: Vec<WorkloadReport>) -> SweepReport
         real: false,
         bug: None,
         without: Vec::new(),
-        scale: Scale(1),
+        scale: Scale::USUAL,
         seeds: 0..200,
         fresh: None,
         require_points: false,

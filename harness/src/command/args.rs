@@ -129,7 +129,7 @@ pub(super) enum Command<Extra: Subcommand> {
 #[derive(Clone, Debug, Default, Args)]
 pub(super) struct Faults {
     /// The fault profile: calm, standard or storm [default: standard]
-    #[arg(long = "faults", value_name = "PROFILE", value_parser = choose::profile)]
+    #[arg(id = "faults", long = "faults", value_name = "PROFILE", value_parser = choose::profile)]
     pub profile: Option<Profile>,
     /// Switch a fault family off; may be repeated (see `list faults`)
     #[arg(long, value_name = "FAMILY", value_delimiter = ',')]
@@ -234,7 +234,7 @@ pub(super) struct RunArguments {
     pub strict_regressions: bool,
     /// Continue the sweep of this report, which is not complete, and report on the whole sweep
     #[arg(long, value_name = "REPORT", conflicts_with_all = [
-        "workloads", "seeds", "fresh", "faults", "without", "bug", "check_determinism", "shard", "regressions",
+        "workloads", "seeds", "fresh", "faults", "without", "scale", "bug", "check_determinism", "shard", "regressions",
         "no_regressions", "strict_regressions"
     ])]
     pub resume: Option<PathBuf>,

@@ -90,6 +90,7 @@ fn bad_usage_is_one_line_and_exit_code_2() {
         &["run", "--fresh", ""],
         &["run", "--fresh", "x", "--seeds", "0..0xffffffffffffffff"],
         &["run", "--fresh", "x", "--resume", &missing],
+        &["run", "--scale", "2", "--resume", &missing],
         &["run", "cycle", "--seeds", "1", "--junit", place],
         &["run", "cycle", "--seeds", "1", "--junit", "-", "--json", "-"],
         &["run", "cycle", "--seeds", "1", "--junit", &report, "--json", &report],

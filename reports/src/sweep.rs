@@ -9,10 +9,11 @@ use serde::{Deserialize, Serialize};
 use std::{collections::BTreeMap, ops::Range};
 
 /// Why a sweep ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Ending {
     /// Every seed was run.
+    #[default]
     Complete,
     /// The budget was used up.
     Budget,

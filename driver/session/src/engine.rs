@@ -11,6 +11,7 @@ use crate::{
     quiescence::{Caller, QuiescenceDetector},
     report::{End, Report},
     settings::Settings,
+    snapshot,
     timeouts::Timeouts,
     verdict::Verdict,
     wall::Pace,
@@ -67,6 +68,9 @@ pub async fn serve(
     let world = World::new(settings.seed, cluster, &plan, settings.keeps_events);
     world.history.lock().forgets_unsent = true;
     let cluster = Cluster::start(world.clone()).await;
+    if !settings.restored.is_empty() {
+        snapshot::restore(&world, cluster.controller(), settings.restored.clone()).await;
+    }
     fault_windows::begin(&world, settings.clone(), plan);
     let mut engine = Engine {
         inbox,
@@ -94,7 +98,10 @@ pub async fn serve(
     // Judging a long run takes long, but ends: the watchdog must not report it.
     engine.heartbeat.suspend();
     let (tally, objections) = engine.verdict.end(&world, &engine.cluster).await;
-    let report = Report::of(&settings, &world.history.lock(), end, tally, objections);
+    let mut report = Report::of(&settings, &world.history.lock(), end, tally, objections);
+    if settings.keeps_rows {
+        report.rows = snapshot::rows(&engine.cluster);
+    }
     engine.cluster.shutdown().await;
     report
 }

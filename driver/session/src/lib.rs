@@ -61,6 +61,7 @@ pub mod remote;
 pub mod report;
 pub mod server;
 pub mod settings;
+pub mod snapshot;
 pub mod spin;
 mod timeouts;
 pub mod topology;

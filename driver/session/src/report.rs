@@ -1,6 +1,9 @@
 //! The report of a run: what the cluster did, and which errors and unknown results the program received.
 
-use crate::settings::{Settings, profile_name};
+use crate::{
+    settings::{Settings, profile_name},
+    snapshot::{RESTORER, Rows},
+};
 use shaketable_sim::{
     faults::Family,
     history::{Attempt, Call, History, Reported},
@@ -100,6 +103,8 @@ pub struct Report {
     pub late: u64,
     /// Where the read conflict ranges of refused transactions begin, most frequent first.
     pub hot_keys: Vec<(String, usize)>,
+    /// The data with which the cluster ended, if the settings ask for it.
+    pub rows: Rows,
 }
 
 /// What the attempts of a run add up to.
@@ -110,11 +115,17 @@ pub struct Tally {
     unknown: usize,
     unknown_results: Vec<UnknownResult>,
     conflicts: BTreeMap<KeyRange, usize>,
+    /// The attempts that wrote the data with which the cluster began, and count for nothing else.
+    restored: usize,
 }
 
 impl Tally {
     /// Adds an attempt that has ended.
     pub fn add(&mut self, id: AttemptId, attempt: &Attempt, is_committed: bool) {
+        if attempt.client == RESTORER {
+            self.restored += 1;
+            return;
+        }
         let error = match attempt.reported {
             Reported::Failed(error) => error,
             Reported::ReadOnly | Reported::Committed { .. } => {
@@ -166,13 +177,14 @@ impl Report {
             settings: settings.clone(),
             end,
             objections,
-            attempts: history.first as usize + history.attempts.len(),
+            attempts: history.first as usize + history.attempts.len() - tally.restored,
             committed: tally.committed,
             hot_keys: tally.hot_keys(),
             errors: tally.errors,
             unknown: tally.unknown,
             unknown_results: tally.unknown_results,
             late: history.late,
+            rows: Rows::new(),
         }
     }
 }
@@ -243,6 +255,11 @@ impl fmt::Display for Report {
         for (key, times) in &self.hot_keys {
             writeln!(f, "  {times} times {key}")?;
         }
-        writeln!(f, "again: {}", self.settings.again())
+        let restored = match self.settings.restored.len() {
+            0 => String::new(),
+            1 => ", with the row that was restored".to_owned(),
+            rows => format!(", with the {rows} rows that were restored"),
+        };
+        writeln!(f, "again: {}{restored}", self.settings.again())
     }
 }

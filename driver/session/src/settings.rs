@@ -20,13 +20,13 @@
 //! says, whether it exists or not: a program that is used to its file need not have another one, and nothing
 //! is ever sent to the addresses in it.
 
-use crate::{address::Address, output, topology::Topology};
+use crate::{address::Address, output, snapshot::Rows, topology::Topology};
 use shaketable_sim::{
     config::ClusterBug,
     faults::{Family, Profile},
     seed::Seed,
 };
-use std::path::PathBuf;
+use std::{path::PathBuf, sync::Arc};
 
 /// How much of the history is kept unless the environment says otherwise, megabytes.
 const MEMORY: usize = 1_000;
@@ -59,6 +59,10 @@ pub struct Settings {
     pub journal: Option<PathBuf>,
     /// How much of the history is kept before it is judged and forgotten, bytes.
     pub memory: usize,
+    /// The data with which the cluster begins.
+    pub restored: Arc<Rows>,
+    /// Whether the report has the data with which the cluster ends.
+    pub keeps_rows: bool,
 }
 
 impl Settings {
@@ -168,6 +172,8 @@ impl Environment {
             keeps_events: self.events.is_some(),
             memory: self.memory.unwrap_or(MEMORY) * 1_000_000,
             journal: self.journal.as_deref().map(|path| output::file("journal", path)),
+            restored: Arc::default(),
+            keeps_rows: false,
         }
     }
 }

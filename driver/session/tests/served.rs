@@ -6,5 +6,6 @@ mod served {
     pub mod endings;
     pub mod nonsense;
     pub mod shared;
+    pub mod snapshots;
     pub mod support;
 }

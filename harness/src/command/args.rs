@@ -578,6 +578,12 @@ pub(super) struct ServeArguments {
     /// Write the report to a file; - for standard output, as without it
     #[arg(long, value_name = "FILE")]
     pub report: Option<PathBuf>,
+    /// Begin with the data of this snapshot
+    #[arg(long, value_name = "FILE")]
+    pub restore: Option<PathBuf>,
+    /// Write a snapshot of the data in the end: what `--restore` reads; - for standard output
+    #[arg(long, value_name = "FILE")]
+    pub snapshot: Option<PathBuf>,
 }
 
 #[derive(Clone, Debug, Args)]

@@ -15,7 +15,10 @@ use super::{
 use crate::{judge::vacuous, run::plan::Demands};
 use shaketable_reports::{Body, Conclusion, Cost, Ending, SweepReport, WorkloadReport, text};
 use shaketable_sim::faults::{Family, Profile};
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    ops::Range,
+};
 
 /// The maximum number of missing shards that are listed.
 const MISSING_LISTED: usize = 10;
@@ -23,11 +26,10 @@ const MISSING_LISTED: usize = 10;
 /// Merges the reports, and prints and writes the result.
 pub(super) fn merge(arguments: &MergeArguments) -> Result<Conclusion, Refusal> {
     let outputs = Outputs::check(arguments.files())?;
-    let saved = arguments.reports.iter().map(|path| Saved::read(path)).collect::<Result<Vec<_>, _>>()?;
-    let shards = by_number(saved)?;
-    agree(&shards, arguments.force)?;
-    let report = merged(&shards, arguments.require_points)?;
-    let commit = distinct(&shards, |saved| saved.commit.clone()).join(" and ");
+    let mut merged = Merged { force: arguments.force, ..Merged::default() };
+    arguments.reports.iter().try_for_each(|path| merged.add(Saved::read(path)?))?;
+    let commit = merged.commits.join();
+    let report = merged.finish(arguments.require_points)?;
     let outcome = report.outcome;
     let printed = text::sweep(&report, &commit);
     let written = outputs.publish(&printed, &commit, Body::Sweep(report));
@@ -39,36 +41,168 @@ fn shard_of(report: &SweepReport) -> (u64, u64) {
     report.shard.unwrap_or((1, 1))
 }
 
-/// The reports by the numbers of their shards. Each shard with seeds must be there once.
-fn by_number(saved: Vec<Saved>) -> Result<BTreeMap<u64, Saved>, Refusal> {
-    let mut shards: BTreeMap<u64, Saved> = BTreeMap::new();
-    let mut total = None;
-    for saved in saved {
+/// The sum of the reports so far. A report is added and forgotten, so that thousands of them need the memory
+/// of one.
+#[derive(Default)]
+struct Merged {
+    /// Whether reports may differ in what can be forced.
+    force: bool,
+    /// The path of each report, by the number of its shard.
+    shards: BTreeMap<u64, String>,
+    /// The first report that was read, without its figures, and its path.
+    first: Option<Saved>,
+    /// The least number of a shard, and its folder of regressions.
+    regressions: Option<(u64, Option<String>)>,
+    commits: Distinct,
+    faults: Distinct,
+    profiles: BTreeSet<usize>,
+    without: BTreeSet<String>,
+    require_points: bool,
+    strict_regressions: bool,
+    run_twice: u64,
+    jobs: u64,
+    ending: Ending,
+    cost: Cost,
+    workloads: Vec<Whole>,
+}
+
+/// Different values of an option, each with the least number of a shard that has it.
+#[derive(Default)]
+struct Distinct(BTreeMap<String, u64>);
+
+impl Distinct {
+    fn add(&mut self, number: u64, value: &str) {
+        match self.0.get_mut(value) {
+            Some(least) => *least = number.min(*least),
+            None => drop(self.0.insert(value.to_owned(), number)),
+        }
+    }
+
+    /// The values in the order of the shards.
+    fn join(&self) -> String {
+        let mut values: Vec<(&u64, &str)> = self.0.iter().map(|(value, least)| (least, &**value)).collect();
+        values.sort_unstable();
+        values.into_iter().map(|(_, value)| value).collect::<Vec<_>>().join(" and ")
+    }
+}
+
+/// The fault profiles, the mildest first.
+const MILDER: [Profile; 3] = [Profile::Calm, Profile::Standard, Profile::Storm];
+
+impl Merged {
+    /// Adds a report of the same sweep, of a shard that was not added before.
+    fn add(&mut self, saved: Saved) -> Result<(), Refusal> {
         let (number, of) = shard_of(&saved.report);
-        let expected = *total.get_or_insert(of);
-        if of != expected {
-            let first = shards.values().next().map_or("", |first| first.shown.as_str());
-            refuse!("{first} is one of {expected} shards, and {} is one of {of}", saved.shown);
+        if let Some(first) = &self.first {
+            let (_, expected) = shard_of(&first.report);
+            if of != expected {
+                refuse!("{} is one of {expected} shards, and {} is one of {of}", first.shown, saved.shown);
+            }
+            if let Some(other) = self.shards.get(&number) {
+                refuse!("{other} and {} overlap: both are shard {number} of {of}", saved.shown);
+            }
+            agree(first, &saved, self.force)?;
         }
-        if let Some(other) = shards.get(&number) {
-            refuse!("{} and {} overlap: both are shard {number} of {of}", other.shown, saved.shown);
+        let ran = saved.ran()?;
+        let report = &saved.report;
+        let profile = choose::profile(&report.faults)
+            .map_err(|e| Refusal::Usage(format!("{}: the fault profile {e}", saved.shown)))?;
+        self.profiles.extend(MILDER.iter().position(|milder| *milder == profile));
+        self.without.extend(report.without.iter().cloned());
+        self.commits.add(number, &saved.commit);
+        self.faults.add(number, &report.faults);
+        if self.regressions.as_ref().is_none_or(|(least, _)| number < *least) {
+            self.regressions = Some((number, report.regressions.clone()));
         }
-        shards.insert(number, saved);
+        self.require_points |= report.require_points;
+        self.strict_regressions |= report.strict_regressions;
+        self.run_twice = self.run_twice.max(report.run_twice);
+        self.jobs = self.jobs.max(report.jobs);
+        self.ending = worse(self.ending, report.ending);
+        self.cost = self.cost.and(report.cost);
+        self.workloads.resize_with(report.workloads.len(), Whole::default);
+        let share = Share::new(&report.seeds, report.shard);
+        for ((whole, part), ran) in self.workloads.iter_mut().zip(&report.workloads).zip(ran) {
+            whole.add(part);
+            if ran != Ran::all(&share) {
+                whole.gaps.insert(number, ran);
+            }
+        }
+        self.shards.insert(number, saved.shown.clone());
+        if self.first.is_none() {
+            let workloads = saved
+                .report
+                .workloads
+                .iter()
+                .map(|part| WorkloadReport { workload: part.workload.clone(), ..WorkloadReport::default() });
+            let report = SweepReport { workloads: workloads.collect(), ..saved.report };
+            self.first = Some(Saved { report, ..saved });
+        }
+        Ok(())
     }
-    let (Some(of), Some(first)) = (total, shards.values().next()) else { refuse!("there is no report") };
-    // If there are fewer seeds than shards, the last shards have none, and cannot be run.
-    let needed = of.min(Share::new(&first.report.seeds, None).len());
-    let missing = needed.saturating_sub(shards.range(..=needed).count() as u64);
-    if missing > 0 {
-        let numbers = (1..=needed).filter(|number| !shards.contains_key(number));
-        let mut listed: Vec<String> = numbers.take(MISSING_LISTED).map(|number| number.to_string()).collect();
-        if missing > listed.len() as u64 {
-            listed.push(format!("{} more", text::count(missing - listed.len() as u64)));
-        }
-        let (what, are) = if missing == 1 { ("shard", "is") } else { ("shards", "are") };
-        refuse!("{what} {} of {of} {are} missing", and(&listed));
+
+    /// What every shard was asked for: the mildest faults, without the families that any shard switched off.
+    fn demands(&self, first: &SweepReport) -> Result<Demands, Refusal> {
+        let profile = self.profiles.first().map(|mildest| MILDER[*mildest]).unwrap_or_default();
+        let without: Vec<String> = self.without.iter().cloned().collect();
+        Ok(Demands {
+            profile,
+            without: choose::families(&without)?,
+            scale: first.scale,
+            ..Demands::default()
+        })
     }
-    Ok(shards)
+
+    /// The report of the whole sweep. Each shard with seeds must be there.
+    fn finish(self, require_points: bool) -> Result<SweepReport, Refusal> {
+        let Some(Saved { report: first, .. }) = &self.first else { refuse!("there is no report") };
+        let (_, of) = shard_of(first);
+        let share = Share::new(&first.seeds, None);
+        // If there are fewer seeds than shards, the last shards have none, and cannot be run.
+        let needed = of.min(share.len());
+        let missing = needed.saturating_sub(self.shards.range(..=needed).count() as u64);
+        if missing > 0 {
+            let numbers = (1..=needed).filter(|number| !self.shards.contains_key(number));
+            let mut listed: Vec<String> =
+                numbers.take(MISSING_LISTED).map(|number| number.to_string()).collect();
+            if missing > listed.len() as u64 {
+                listed.push(format!("{} more", text::count(missing - listed.len() as u64)));
+            }
+            let (what, are) = if missing == 1 { ("shard", "is") } else { ("shards", "are") };
+            refuse!("{what} {} of {of} {are} missing", and(&listed));
+        }
+        let demands = self.demands(first)?;
+        let require_points = require_points || self.require_points;
+        let workloads = self.workloads.into_iter().map(|whole| {
+            let shards = self.shards.keys().map(|number| {
+                let ran = whole.gaps.get(number).cloned();
+                (*number, ran.unwrap_or_else(|| Ran::all(&Share::new(&first.seeds, Some((*number, of))))))
+            });
+            let ran = Ran::merged(shards, of).seeds(&share);
+            whole.finish(ran, (!first.real).then_some(&demands), require_points)
+        });
+        let workloads: Vec<WorkloadReport> = workloads.collect();
+        Ok(SweepReport {
+            faults: self.faults.join(),
+            without: demands.without.iter().map(|family| family.name().to_owned()).collect(),
+            scale: first.scale,
+            bug: first.bug.clone(),
+            real: first.real,
+            seeds: first.seeds.clone(),
+            fresh: first.fresh.clone(),
+            require_points,
+            run_twice: self.run_twice,
+            // The first shard replays them.
+            regressions: self.regressions.and_then(|(_, folder)| folder),
+            strict_regressions: self.strict_regressions,
+            shard: None,
+            jobs: self.jobs,
+            ending: self.ending,
+            outcome: SweepReport::outcome_of(self.ending, &workloads),
+            workloads,
+            cost: self.cost,
+        })
+    }
 }
 
 /// `1`, `1 and 2`, `1, 2 and 3`.
@@ -104,87 +238,19 @@ fn choices(saved: &Saved) -> Vec<Choice> {
 }
 
 /// Refuses reports of different sweeps.
-fn agree(shards: &BTreeMap<u64, Saved>, force: bool) -> Result<(), Refusal> {
-    let mut saved = shards.values();
-    let Some(first) = saved.next() else { return Ok(()) };
-    let expected = choices(first);
-    for other in saved {
-        for ((name, one, can_be_forced), (_, another, _)) in expected.iter().zip(choices(other)) {
-            if *one == another || (force && *can_be_forced) {
-                continue;
-            }
-            let hint = if *can_be_forced { " (--force merges them)" } else { "" };
-            refuse!("{} and {} differ in {name}: {one}, {another}{hint}", first.shown, other.shown);
+fn agree(first: &Saved, other: &Saved, force: bool) -> Result<(), Refusal> {
+    for ((name, one, can_be_forced), (_, another, _)) in choices(first).iter().zip(choices(other)) {
+        if *one == another || (force && *can_be_forced) {
+            continue;
         }
+        let hint = if *can_be_forced { " (--force merges them)" } else { "" };
+        refuse!("{} and {} differ in {name}: {one}, {another}{hint}", first.shown, other.shown);
     }
     Ok(())
 }
 
-/// The different values of an option, in the order of the shards.
-fn distinct(shards: &BTreeMap<u64, Saved>, of: impl Fn(&Saved) -> String) -> Vec<String> {
-    let mut seen = BTreeSet::new();
-    shards.values().map(of).filter(|value| seen.insert(value.clone())).collect()
-}
-
-/// What every shard was asked for: the mildest faults, without the families that any shard switched off.
-fn demands(shards: &BTreeMap<u64, Saved>) -> Result<Demands, Refusal> {
-    let mut profiles = Vec::new();
-    let mut without = Vec::new();
-    for saved in shards.values() {
-        profiles.push(
-            choose::profile(&saved.report.faults)
-                .map_err(|e| Refusal::Usage(format!("{}: the fault profile {e}", saved.shown)))?,
-        );
-        without.extend(saved.report.without.iter().cloned());
-    }
-    let milder = [Profile::Calm, Profile::Standard, Profile::Storm];
-    let profile = milder.into_iter().find(|profile| profiles.contains(profile)).unwrap_or_default();
-    let scale = shards.values().next().map(|saved| saved.report.scale).unwrap_or_default();
-    Ok(Demands { profile, without: choose::families(&without)?, scale, ..Demands::default() })
-}
-
-/// The report of the whole sweep.
-fn merged(shards: &BTreeMap<u64, Saved>, require_points: bool) -> Result<SweepReport, Refusal> {
-    let demands = demands(shards)?;
-    let ran = shards.values().map(Saved::ran).collect::<Result<Vec<_>, _>>()?;
-    let Some(first) = shards.values().next().map(|saved| &saved.report) else {
-        refuse!("there is no report")
-    };
-    let reports = || shards.values().map(|saved| &saved.report);
-    let require_points = require_points || reports().any(|report| report.require_points);
-    let share = Share::new(&first.seeds, None);
-    let workload = |at: usize| {
-        let parts: Vec<&WorkloadReport> = reports().map(|report| &report.workloads[at]).collect();
-        let ran = shards.keys().copied().zip(ran.iter().map(|ran| &ran[at]));
-        let ran = Ran::merged(ran, shard_of(first).1).seeds(&share);
-        whole(&parts, ran, (!first.real).then_some(&demands), require_points)
-    };
-    let workloads: Vec<WorkloadReport> = (0..first.workloads.len()).map(workload).collect();
-    let ending = ending(reports().map(|report| report.ending));
-    Ok(SweepReport {
-        faults: distinct(shards, |saved| saved.report.faults.clone()).join(" and "),
-        without: demands.without.iter().map(|family| family.name().to_owned()).collect(),
-        scale: first.scale,
-        bug: first.bug.clone(),
-        real: first.real,
-        seeds: first.seeds.clone(),
-        fresh: first.fresh.clone(),
-        require_points,
-        run_twice: reports().map(|report| report.run_twice).max().unwrap_or(0),
-        // The first shard replays them.
-        regressions: first.regressions.clone(),
-        strict_regressions: reports().any(|report| report.strict_regressions),
-        shard: None,
-        jobs: reports().map(|report| report.jobs).max().unwrap_or(0),
-        ending,
-        outcome: SweepReport::outcome_of(ending, &workloads),
-        workloads,
-        cost: reports().fold(Cost::default(), |sum, report| sum.and(report.cost)),
-    })
-}
-
-/// The worst of the endings.
-fn ending(endings: impl Iterator<Item = Ending>) -> Ending {
+/// The worse of two endings.
+fn worse(one: Ending, other: Ending) -> Ending {
     let rank = |ending: &Ending| match ending {
         Ending::Complete => 0,
         Ending::Budget => 1,
@@ -192,52 +258,63 @@ fn ending(endings: impl Iterator<Item = Ending>) -> Ending {
         Ending::Interrupted => 3,
         Ending::Lost => 4,
     };
-    endings.max_by_key(rank).unwrap_or(Ending::Complete)
+    std::cmp::max_by_key(one, other, rank)
 }
 
 /// The report of one workload from those of all shards.
-fn whole(
-    parts: &[&WorkloadReport],
-    ran: Vec<std::ops::Range<u64>>,
-    demands: Option<&Demands>,
-    require_points: bool,
-) -> WorkloadReport {
-    let mut sum = WorkloadReport::default();
-    let mut points: BTreeMap<String, (u64, u64)> = BTreeMap::new();
-    for part in parts {
+#[derive(Default)]
+struct Whole {
+    sum: WorkloadReport,
+    points: BTreeMap<String, (u64, u64)>,
+    /// What was run by each shard that did not run all its seeds.
+    gaps: BTreeMap<u64, Ran>,
+}
+
+impl Whole {
+    /// Adds the report of a shard, apart from the seeds that it ran.
+    fn add(&mut self, part: &WorkloadReport) {
+        let sum = &mut self.sum;
         sum.add_figures(part);
         sum.workload.clone_from(&part.workload);
         sum.failing_seeds.extend(&part.failing_seeds);
         sum.failures.extend(part.failures.iter().cloned());
+        sum.failures.sort_by_key(|failure| failure.seed);
+        sum.failures.truncate(FAILURES_KEPT);
         sum.add_regressions(part.regressions.iter().cloned());
         for point in &part.points {
-            let (passed, held) = points.entry(point.name.clone()).or_default();
-            *passed = passed.saturating_add(point.passed);
-            *held = held.saturating_add(point.held);
+            if !self.points.contains_key(&point.name) {
+                self.points.insert(point.name.clone(), (0, 0));
+            }
+            if let Some((passed, held)) = self.points.get_mut(&point.name) {
+                *passed = passed.saturating_add(point.passed);
+                *held = held.saturating_add(point.held);
+            }
         }
     }
-    sum.failing_seeds.sort_unstable();
-    sum.failures.sort_by_key(|failure| failure.seed);
-    sum.failures.truncate(FAILURES_KEPT);
-    // As in one sweep, only the first failure has its plans: each shard shrank the first of its own.
-    for later in sum.failures.iter_mut().skip(1) {
-        (later.plan, later.shrunk) = (None, None);
+
+    fn finish(self, ran: Vec<Range<u64>>, demands: Option<&Demands>, require_points: bool) -> WorkloadReport {
+        let Whole { mut sum, points, .. } = self;
+        sum.failing_seeds.sort_unstable();
+        // As in one sweep, only the first failure has its plans: each shard shrank the first of its own.
+        for later in sum.failures.iter_mut().skip(1) {
+            (later.plan, later.shrunk) = (None, None);
+        }
+        sum.ran = ran;
+        let delivered = |family: Family| sum.faults_delivered.get(family.name()).copied().unwrap_or(0);
+        let outcomes = sum.outcomes.iter().map(|(kind, of_kind)| (&**kind, of_kind));
+        sum.vacuous =
+            vacuous::judge(&sum.counters, outcomes, delivered, demands.map(Demands::faults), sum.runs);
+        sum.points = report::points(&[], &points);
+        if require_points {
+            sum.missed_points = report::unreached(&sum.points);
+        }
+        sum
     }
-    sum.ran = ran;
-    let delivered = |family: Family| sum.faults_delivered.get(family.name()).copied().unwrap_or(0);
-    let outcomes = sum.outcomes.iter().map(|(kind, of_kind)| (&**kind, of_kind));
-    sum.vacuous = vacuous::judge(&sum.counters, outcomes, delivered, demands.map(Demands::faults), sum.runs);
-    sum.points = report::points(&[], &points);
-    if require_points {
-        sum.missed_points = report::unreached(&sum.points);
-    }
-    sum
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::ops::Range;
 
     fn saved(shown: &str, seeds: Range<u64>, shard: Option<(u64, u64)>) -> Saved {
         let report = SweepReport {
@@ -262,9 +339,15 @@ mod tests {
         Saved { shown: shown.to_owned(), version: "1".to_owned(), commit: "a".to_owned(), report }
     }
 
-    fn shards(numbers: &[u64], of: u64) -> Result<BTreeMap<u64, Saved>, String> {
-        let saved = numbers.iter().map(|n| saved(&format!("{n}.json"), 0..100, Some((*n, of)))).collect();
-        by_number(saved).map_err(|refusal| refusal.to_string())
+    fn shards(numbers: &[u64], of: u64) -> Vec<Saved> {
+        numbers.iter().map(|n| saved(&format!("{n}.json"), 0..100, Some((*n, of)))).collect()
+    }
+
+    /// The report of these shards, or why there is none.
+    fn merged(shards: Vec<Saved>, force: bool) -> Result<SweepReport, String> {
+        let mut merged = Merged { force, ..Merged::default() };
+        let added = shards.into_iter().try_for_each(|saved| merged.add(saved));
+        added.and_then(|()| merged.finish(false)).map_err(|refusal| refusal.to_string())
     }
 
     fn refusal<T>(result: Result<T, String>) -> String {
@@ -273,28 +356,24 @@ mod tests {
 
     #[test]
     fn missing_and_overlapping_shards_are_named() {
-        assert!(shards(&[3, 1, 2], 3).is_ok());
-        assert_eq!(refusal(shards(&[1, 3], 3)), "shard 2 of 3 is missing");
-        assert_eq!(refusal(shards(&[2, 4], 5)), "shards 1, 3 and 5 of 5 are missing");
-        assert_eq!(refusal(shards(&[1, 2, 1], 3)), "1.json and 1.json overlap: both are shard 1 of 3");
-        assert!(
-            refusal(shards(&[1], u64::MAX))
-                .ends_with("10, 11 and 89 more of 18446744073709551615 are missing")
-        );
+        let refused = |numbers: &[u64], of| refusal(merged(shards(numbers, of), false));
+        assert!(merged(shards(&[3, 1, 2], 3), false).is_ok());
+        assert_eq!(refused(&[1, 3], 3), "shard 2 of 3 is missing");
+        assert_eq!(refused(&[2, 4], 5), "shards 1, 3 and 5 of 5 are missing");
+        assert_eq!(refused(&[1, 2, 1], 3), "1.json and 1.json overlap: both are shard 1 of 3");
+        let many = refused(&[1], u64::MAX);
+        assert!(many.ends_with("10, 11 and 89 more of 18446744073709551615 are missing"), "{many}");
         let other = vec![saved("a", 0..9, Some((1, 2))), saved("b", 0..9, None)];
-        assert_eq!(
-            refusal(by_number(other).map_err(|r| r.to_string())),
-            "a is one of 2 shards, and b is one of 1"
-        );
+        assert_eq!(refusal(merged(other, false)), "a is one of 2 shards, and b is one of 1");
     }
 
     #[test]
     fn shards_without_seeds_need_no_report() {
         let few = |numbers: &[u64]| {
-            by_number(numbers.iter().map(|n| saved("x", 4..6, Some((*n, 4)))).collect()).map(drop)
+            merged(numbers.iter().map(|n| saved("x", 4..6, Some((*n, 4)))).collect(), false).map(drop)
         };
         assert_eq!(few(&[1, 2]), Ok(()));
-        assert!(few(&[1]).is_err());
+        assert_eq!(few(&[1]), Err("shard 2 of 4 is missing".to_owned()));
     }
 
     type Change = fn(&mut Saved);
@@ -302,9 +381,9 @@ mod tests {
     #[test]
     fn reports_of_different_sweeps_are_refused() {
         let refused = |change: Change, force: bool| {
-            let mut shards = shards(&[1, 2], 2).expect("both");
-            change(shards.get_mut(&2).expect("the second"));
-            agree(&shards, force).map_err(|refusal| refusal.to_string())
+            let mut shards = shards(&[1, 2], 2);
+            change(&mut shards[1]);
+            merged(shards, force).map(drop)
         };
         assert_eq!(refused(|_| {}, false), Ok(()));
         let can_be_forced: &[(Change, &str)] = &[
@@ -335,12 +414,12 @@ mod tests {
 
     #[test]
     fn a_forced_merge_requires_what_every_shard_could_meet() {
-        let mut mixed = shards(&[1, 2], 2).expect("both");
-        let report = &mut mixed.get_mut(&2).expect("the second").report;
+        let mut mixed = shards(&[1, 2], 2);
+        let report = &mut mixed[1].report;
         (report.faults, report.without) = ("calm".to_owned(), vec!["kill".to_owned()]);
-        let demands = demands(&mixed).expect("possible");
-        assert_eq!((demands.profile, demands.without), (Profile::Calm, vec![Family::Kill]));
-        assert_eq!(merged(&mixed, false).expect("merged").faults, "standard and calm");
+        mixed.reverse();
+        let whole = merged(mixed, true).expect("merged");
+        assert_eq!((&*whole.faults, whole.without), ("standard and calm", vec!["kill".to_owned()]));
     }
 
     #[test]
@@ -353,7 +432,7 @@ mod tests {
             (&[Interrupted, Unwritable], Interrupted),
             (&[Lost, Interrupted], Lost),
         ] {
-            assert_eq!(ending(endings.iter().copied()), worst);
+            assert_eq!(endings.iter().copied().fold(Complete, worse), worst);
         }
     }
 }

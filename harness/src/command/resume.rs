@@ -62,12 +62,17 @@ impl Ran {
         (runs == report.runs).then_some(ran)
     }
 
+    /// All indices of a share.
+    pub(super) fn all(share: &Share) -> Ran {
+        Ran((share.len > 0).then_some((0, share.len)).into_iter().collect())
+    }
+
     /// What the shards of a sweep ran, as indices of all its seeds. Each shard is given with its number;
     /// shards that are not given ran nothing.
-    pub(super) fn merged<'a>(shards: impl Iterator<Item = (u64, &'a Ran)> + Clone, of: u64) -> Ran {
+    pub(super) fn merged(shards: impl Iterator<Item = (u64, Ran)> + Clone, of: u64) -> Ran {
         // Shards that ran all their seeds have no gaps; only what follows the first gap is merged seed by
         // seed.
-        let begun = |(_, ran): (u64, &Ran)| ran.0.get(&0).copied().unwrap_or(0);
+        let begun = |(_, ran): (u64, Ran)| ran.0.get(&0).copied().unwrap_or(0);
         let rows = if shards.clone().count() as u64 == of { shards.clone().map(begun).min() } else { None };
         let rows = rows.unwrap_or(0);
         let mut merged = Ran::default();
@@ -168,9 +173,7 @@ mod tests {
             (0..share.len()).filter(|place| !left_out.contains(place)).for_each(|place| ran.insert(place));
             ran
         };
-        let merged = |shards: &[(u64, Ran)]| {
-            Ran::merged(shards.iter().map(|(number, ran)| (*number, ran)), 3).seeds(&whole)
-        };
+        let merged = |shards: &[(u64, Ran)]| Ran::merged(shards.iter().cloned(), 3).seeds(&whole);
         let complete = [(2, part(2, &[])), (1, part(1, &[])), (3, part(3, &[]))];
         assert_eq!(merged(&complete), std::iter::once(5..28).collect::<Vec<_>>());
         let gaps = [(1, part(1, &[])), (2, part(2, &[1, 6, 7])), (3, part(3, &[6]))];

@@ -13,8 +13,9 @@ use shaketable_session::{
     Host,
     address::{Address, server_of},
     report::{ACCUSED, Report},
-    server::{ConnectionStats, Server},
+    server::Server,
     settings::{Environment, Settings},
+    snapshot::{self, Rows},
 };
 use shaketable_sim::seed::Seed;
 use std::{
@@ -42,6 +43,7 @@ pub(super) fn serve(arguments: &ServeArguments) -> Result<Conclusion, Refusal> {
     let settings = settings(arguments)?;
     let report = Target::check_named(arguments.report.as_deref())?;
     let cluster_file = Target::check_named(arguments.cluster_file.as_deref())?;
+    let snapshot = Target::check_named(arguments.snapshot.as_deref())?;
     arguments.cluster_file.iter().try_for_each(|file| is_free(file))?;
     let interrupt = Interrupt::listen()?;
     let (host, server) = open(arguments)?;
@@ -54,12 +56,19 @@ pub(super) fn serve(arguments: &ServeArguments) -> Result<Conclusion, Refusal> {
     host.stop();
     let served = served?;
     wait(&host, &served, LONGEST_END, || false);
-    let (text, objection) = ended(served, &connections)?;
+    let ended = ended(served)?;
+    let text = match &ended {
+        Some(ended) => format!("{ended}{connections}"),
+        None => format!("nobody used the cluster\n{connections}"),
+    };
     report.map_or_else(|| output::print(&text), |file| file.write(&text))?;
-    match objection {
-        None => Ok(Conclusion::Passed),
-        Some(objection) => Err(Refusal::Cluster(format!("{ACCUSED}{objection}"))),
+    if let Some(objection) = ended.iter().flat_map(|ended| &ended.objections).next() {
+        // Its data are not to be relied on either.
+        return Err(Refusal::Cluster(format!("{ACCUSED}{objection}")));
     }
+    let rows = ended.as_ref().map_or(&*settings.restored, |ended| &ended.rows);
+    snapshot.map_or(Ok(()), |file| file.write(&snapshot::write(rows)))?;
+    Ok(Conclusion::Passed)
 }
 
 fn settings(arguments: &ServeArguments) -> Result<Settings, Refusal> {
@@ -71,7 +80,21 @@ fn settings(arguments: &ServeArguments) -> Result<Settings, Refusal> {
         topology: arguments.topology.clone().unwrap_or_default(),
         ..Environment::default()
     };
-    Ok(environment.settings(None))
+    Ok(Settings {
+        restored: Arc::new(arguments.restore.as_deref().map(restored).transpose()?.unwrap_or_default()),
+        keeps_rows: arguments.snapshot.is_some(),
+        ..environment.settings(None)
+    })
+}
+
+/// The rows of a snapshot.
+fn restored(file: &Path) -> Result<Rows, Refusal> {
+    let shown = file.display();
+    let text = match fs::read(file) {
+        Ok(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
+        Err(error) => refuse!("cannot read {shown}: {error}"),
+    };
+    snapshot::read(&text).map_err(|why| Refusal::Usage(format!("{shown}: {why}")))
 }
 
 /// A file that a server has not written is not replaced.
@@ -157,15 +180,14 @@ fn ready(arguments: &ServeArguments, settings: &Settings, address: &Address) -> 
     format!("serving seed {seed}, {faults} faults: set SHAKETABLE_SERVER={address}{file}\n")
 }
 
-/// What is printed in the end, and the first objection of the cluster's judges.
-fn ended(cluster: Cluster, connections: &ConnectionStats) -> Result<(String, Option<String>), Refusal> {
+/// The report of the run; `None` if nobody used the cluster.
+fn ended(cluster: Cluster) -> Result<Option<Report>, Refusal> {
     if !cluster.is_finished() {
         // The end of the process ends its thread.
         return Err(Refusal::Cluster("the simulated cluster hangs: there is no report".to_owned()));
     }
     match cluster.join() {
-        Ok(Ok(Some(report))) => Ok((format!("{report}{connections}"), report.objections.into_iter().next())),
-        Ok(Ok(None)) => Ok((format!("nobody used the cluster\n{connections}"), None)),
+        Ok(Ok(report)) => Ok(report),
         Ok(Err(panic)) => Err(Refusal::Cluster(format!("the simulated cluster failed: {panic}"))),
         // The host catches the panics of the cluster.
         Err(panic) => std::panic::resume_unwind(panic),
@@ -191,7 +213,7 @@ mod tests {
         wait(&host, &cluster, Duration::from_millis(200), || false);
         host.stop();
         wait(&host, &cluster, Duration::from_millis(200), || false);
-        let refused = ended(cluster, &ConnectionStats::default()).expect_err("it hangs");
+        let refused = ended(cluster).expect_err("it hangs");
         let said = "the simulated cluster hangs: there is no report".to_owned();
         assert_eq!(refused, Refusal::Cluster(said));
         drop(release);
@@ -239,6 +261,8 @@ mod tests {
             public: false,
             cluster_file: None,
             report: None,
+            restore: None,
+            snapshot: None,
         };
         let settings = settings(&arguments).unwrap_or_else(|_| panic!("nothing is wrong with it"));
         assert_eq!((settings.seed, settings.memory), (Seed(7), 7_000_000));

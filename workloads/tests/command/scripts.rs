@@ -166,6 +166,7 @@ fn the_scripts_of_the_workflow_shake_and_merge() {
 #[cfg(unix)]
 #[test]
 fn the_kubernetes_manifest_shakes_and_merges() {
+    use std::os::unix::process::CommandExt;
     let folder = folder("kubernetes");
     // What the manifest calls, with two workloads in place of all. A shell writes it: a file that this
     // process had open for writing could not be started while another test starts a program.
@@ -179,6 +180,7 @@ fn the_kubernetes_manifest_shakes_and_merges() {
     assert_eq!(name(claim).0, "PersistentVolumeClaim");
     assert_eq!(text(&sweep_job["spec"]["completionMode"]), "Indexed");
     let shards = text(&sweep_job["spec"]["completions"]);
+    assert_eq!(shards, "8");
     assert_eq!(text(&sweep_job["spec"]["parallelism"]), shards);
     let reports = folder.join("reports");
     fs::create_dir(&reports).expect("created");
@@ -203,20 +205,35 @@ fn the_kubernetes_manifest_shakes_and_merges() {
             command.env(name, value);
         }
         command.env("REPORTS", &reports).envs(changed.iter().copied());
+        // A pod of its own: what kills it kills what it has started.
+        command.process_group(0);
         command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("a shell")
     };
     // The merge may be started before the shards.
     let merging = start(merge_job, &[("WAIT", "0.1")]);
-    for index in 0..shards.parse::<u64>().expect("a number") {
+    let shard = |index: u64| {
         let index = index.to_string();
-        let shard = start(sweep_job, &[("SEEDS", "8"), ("JOB_COMPLETION_INDEX", &index)]);
-        let output = shard.wait_with_output().expect("it ends");
+        start(sweep_job, &[("SEEDS", "80"), ("JOB_COMPLETION_INDEX", &index)])
+    };
+    let run = |index| {
+        let output = shard(index).wait_with_output().expect("it ends");
         assert_eq!(code(&output), 0, "{}", stderr(&output));
-    }
+    };
+    run(0);
+    // A pod that is killed leaves no report. Kubernetes starts it again; what is missing in the end is named.
+    let killed = shard(2);
+    let group = format!("-{}", killed.id());
+    assert!(Command::new("kill").args(["-KILL", "--", &group]).status().expect("a program").success());
+    assert!(!killed.wait_with_output().expect("it ends").status.success());
+    (3..8).for_each(run);
+    let given_up = start(merge_job, &[("LONGEST", "0")]).wait_with_output().expect("it ends");
+    assert_eq!(code(&given_up), 2);
+    assert!(stderr(&given_up).ends_with("shards 2 and 3 of 8 are missing\n"), "{}", stderr(&given_up));
+    (1..3).for_each(run);
     let output = merging.wait_with_output().expect("it ends");
     assert!([0, 4].contains(&code(&output)), "{}", stderr(&output));
     let (merged, _) = sweep(&reports.join("FRESH_TEXT/report.json"));
-    assert_eq!((merged.seeds.end - merged.seeds.start, merged.shard, merged.runs()), (8, None, 16));
+    assert_eq!((merged.seeds.end - merged.seeds.start, merged.shard, merged.runs()), (80, None, 160));
 }
 
 /// What `scripts/fold` makes of the stacks of `perf script`.

@@ -119,6 +119,32 @@ fn what_it_cannot_serve_is_one_line_and_exit_code_2() {
     }
 }
 
+#[test]
+fn a_snapshot_is_restored_and_written() {
+    let folder = folder("serving-snapshot");
+    let path = |name: &str| folder.join(name).to_str().expect("text").to_owned();
+    let (from, to) = (path("from"), path("to"));
+    let text = "shaketable snapshot 1\n\\x00a 1\nb some\\x20text\nrows 2\n";
+    fs::write(&from, text).expect("written");
+    let (child, _) = serve(&["--restore", &from, "--snapshot", &to]);
+    assert_eq!(code(&end(child, "-TERM")), 0);
+    assert_eq!(fs::read_to_string(&to).expect("a snapshot"), text);
+    let torn = path("torn");
+    fs::write(&torn, &text[..text.len() - 3]).expect("written");
+    let missing = path("missing");
+    for (restored, why) in
+        [(&torn, "it is not whole: "), (&missing, "cannot read "), (&path(""), "cannot read ")]
+    {
+        let output = run(&["serve", "--restore", restored, "--snapshot", &to]);
+        let errors = stderr(&output);
+        assert_eq!((code(&output), errors.lines().count()), (2, 1), "{errors}");
+        assert!(errors.contains(why), "{errors}");
+    }
+    assert_eq!(fs::read_to_string(&to).expect("a snapshot"), text, "it is left as it was");
+    let output = run(&["serve", "--snapshot", "/missing/file"]);
+    assert_eq!(code(&output), 2, "{}", stderr(&output));
+}
+
 /// A program that is connected when the server ends is told so.
 #[test]
 fn the_end_is_told_to_who_is_connected() {

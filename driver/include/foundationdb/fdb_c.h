@@ -1,5 +1,5 @@
 /*
- * The C interface of FoundationDB 7.4, for programs of API versions 200 to 740.
+ * The C interface of FoundationDB 7.4, for programs of API versions 200 to 740, and of 8.0, for version 800.
  *
  *     #define FDB_API_VERSION 740
  *     #include <foundationdb/fdb_c.h>
@@ -22,11 +22,16 @@
 #endif
 
 #if !defined(FDB_API_VERSION)
-#error "Define FDB_API_VERSION before fdb_c.h is included: 200 to 740"
+#error "Define FDB_API_VERSION before fdb_c.h is included: 200 to 800"
 #elif FDB_API_VERSION < 200
 #error "FDB_API_VERSION is below 200, the oldest version that this library speaks"
 #elif FDB_API_VERSION > FDB_LATEST_API_VERSION
-#error "FDB_API_VERSION is above 740, the newest version of this header"
+#error "FDB_API_VERSION is above 800, the newest version of this header"
+#endif
+
+#if FDB_API_VERSION < 800
+/* The first version with tenants. */
+#define FDB_API_VERSION_TENANT_API_RELEASED 720
 #endif
 
 /* A program may define these two itself. */
@@ -148,7 +153,56 @@ typedef struct mappedkeyvalue {
     unsigned char buffer[32];
 } FDBMappedKeyValue;
 
-/* --- Blob granules --- */
+#if FDB_API_VERSION >= 800
+/* --- Streams of changes --- */
+
+/* The type of an FDBCdcMutation: a mutation, or one of the two that are no atomic operation. */
+typedef enum {
+    FDB_CDC_MUTATION_TYPE_SET_VALUE = 0,
+    FDB_CDC_MUTATION_TYPE_CLEAR_RANGE = 1,
+    FDB_CDC_MUTATION_TYPE_ADD = 2,
+    FDB_CDC_MUTATION_TYPE_AND = 6,
+    FDB_CDC_MUTATION_TYPE_OR = 7,
+    FDB_CDC_MUTATION_TYPE_XOR = 8,
+    FDB_CDC_MUTATION_TYPE_APPEND_IF_FITS = 9,
+    FDB_CDC_MUTATION_TYPE_MAX = 12,
+    FDB_CDC_MUTATION_TYPE_MIN = 13,
+    FDB_CDC_MUTATION_TYPE_SET_VERSIONSTAMPED_KEY = 14,
+    FDB_CDC_MUTATION_TYPE_SET_VERSIONSTAMPED_VALUE = 15,
+    FDB_CDC_MUTATION_TYPE_BYTE_MIN = 16,
+    FDB_CDC_MUTATION_TYPE_BYTE_MAX = 17,
+    FDB_CDC_MUTATION_TYPE_MIN_V2 = 18,
+    FDB_CDC_MUTATION_TYPE_AND_V2 = 19,
+    FDB_CDC_MUTATION_TYPE_COMPARE_AND_CLEAR = 20
+} FDBCdcMutationType;
+
+#pragma pack(push, 4)
+typedef struct cdc_stream_info {
+    FDBKey name;
+    uint64_t stream_id;
+    FDBKeyRange key_range;
+    int64_t min_version;
+} FDBCdcStreamInfo;
+
+/* A key and its value or operand, or the begin and the end of a range. */
+typedef struct cdc_mutation {
+    uint8_t type;
+    const uint8_t *param1;
+    int param1_length;
+    const uint8_t *param2;
+    int param2_length;
+} FDBCdcMutation;
+
+/* What was committed at a version. */
+typedef struct cdc_versioned_mutations {
+    int64_t version;
+    const FDBCdcMutation *mutations;
+    int mutation_count;
+} FDBCdcVersionedMutations;
+#pragma pack(pop)
+#endif
+
+/* --- Blob granules: version 800 has the types only --- */
 
 #pragma pack(push, 4)
 typedef struct granulesummary {
@@ -280,11 +334,21 @@ DLLEXPORT WARN_UNUSED_RESULT fdb_error_t fdb_future_get_string_array(FDBFuture *
                                                                      int *out_count);
 DLLEXPORT WARN_UNUSED_RESULT fdb_error_t fdb_future_get_keyrange_array(FDBFuture *f, const FDBKeyRange **out_ranges,
                                                                        int *out_count);
+#if FDB_API_VERSION < 800
 DLLEXPORT WARN_UNUSED_RESULT fdb_error_t fdb_future_get_granule_summary_array(FDBFuture *f,
                                                                               const FDBGranuleSummary **out_summaries,
                                                                               int *out_count);
 DLLEXPORT WARN_UNUSED_RESULT fdb_error_t fdb_future_readbg_get_descriptions(FDBFuture *f, FDBBGFileDescription **out,
                                                                             int *out_count);
+#else
+DLLEXPORT WARN_UNUSED_RESULT fdb_error_t fdb_future_get_cdc_stream_info_array(FDBFuture *f,
+                                                                              const FDBCdcStreamInfo **out_streams,
+                                                                              int *out_count);
+/* Each call gives a handle, which the caller destroys. */
+DLLEXPORT WARN_UNUSED_RESULT fdb_error_t fdb_future_get_cdc_consumer(FDBFuture *f, FDBCdcConsumer **out_consumer);
+DLLEXPORT WARN_UNUSED_RESULT fdb_error_t fdb_future_get_cdc_versioned_mutations(
+    FDBFuture *f, const FDBCdcVersionedMutations **out_mutations, int *out_count, int64_t *out_consumed_version);
+#endif
 
 /* --- Results: as futures, but there is no wait --- */
 
@@ -293,6 +357,7 @@ DLLEXPORT void fdb_result_destroy(FDBResult *r);
 
 DLLEXPORT WARN_UNUSED_RESULT fdb_error_t fdb_result_get_keyvalue_array(FDBResult *r, const FDBKeyValue **out_rows,
                                                                        int *out_count, fdb_bool_t *out_more);
+#if FDB_API_VERSION < 800
 DLLEXPORT WARN_UNUSED_RESULT fdb_error_t fdb_result_get_bg_mutations_array(FDBResult *r,
                                                                            const FDBBGMutation **out_mutations,
                                                                            int *out_count);
@@ -304,6 +369,7 @@ DLLEXPORT WARN_UNUSED_RESULT FDBResult *fdb_readbg_parse_snapshot_file(const uin
 DLLEXPORT WARN_UNUSED_RESULT FDBResult *fdb_readbg_parse_delta_file(const uint8_t *data, int length,
                                                                     const FDBBGTenantPrefix *tenant_prefix,
                                                                     const FDBBGEncryptionCtx *encryption);
+#endif
 
 /* --- Databases --- */
 
@@ -344,6 +410,7 @@ DLLEXPORT WARN_UNUSED_RESULT FDBFuture *fdb_database_create_snapshot(FDBDatabase
                                                                      int uid_length, const uint8_t *command,
                                                                      int command_length);
 
+#if FDB_API_VERSION < 800
 /* Blob granules of the ranges from begin to end, which is not included. */
 DLLEXPORT WARN_UNUSED_RESULT FDBFuture *fdb_database_purge_blob_granules(FDBDatabase *d, const uint8_t *begin,
                                                                          int begin_length, const uint8_t *end,
@@ -371,8 +438,31 @@ DLLEXPORT WARN_UNUSED_RESULT FDBFuture *fdb_database_flush_blob_range(FDBDatabas
                                                                       int begin_length, const uint8_t *end,
                                                                       int end_length, fdb_bool_t compact,
                                                                       int64_t version);
+#else
+/* Streams of the changes of a range. A registered stream has a number, a uint64. */
+DLLEXPORT WARN_UNUSED_RESULT FDBFuture *fdb_database_register_cdc_stream(FDBDatabase *d, const uint8_t *name,
+                                                                         int name_length, const uint8_t *begin,
+                                                                         int begin_length, const uint8_t *end,
+                                                                         int end_length);
+DLLEXPORT WARN_UNUSED_RESULT FDBFuture *fdb_database_remove_cdc_stream(FDBDatabase *d, const uint8_t *name,
+                                                                       int name_length);
+DLLEXPORT WARN_UNUSED_RESULT FDBFuture *fdb_database_list_cdc_streams(FDBDatabase *d);
+DLLEXPORT WARN_UNUSED_RESULT FDBFuture *fdb_database_create_cdc_consumer(FDBDatabase *d, const uint8_t *name,
+                                                                         int name_length);
+DLLEXPORT WARN_UNUSED_RESULT FDBFuture *fdb_database_resume_cdc_consumer(FDBDatabase *d, uint64_t stream_id,
+                                                                         int64_t consumed_version);
 
-/* --- Tenants --- */
+DLLEXPORT void fdb_cdc_consumer_destroy(FDBCdcConsumer *consumer);
+/* Versioned mutations. */
+DLLEXPORT WARN_UNUSED_RESULT FDBFuture *fdb_cdc_consumer_consume(FDBCdcConsumer *consumer);
+/* The stream need not keep what was consumed. */
+DLLEXPORT WARN_UNUSED_RESULT FDBFuture *fdb_cdc_consumer_acknowledge(FDBCdcConsumer *consumer);
+DLLEXPORT WARN_UNUSED_RESULT fdb_error_t fdb_cdc_consumer_get_position(FDBCdcConsumer *consumer,
+                                                                       uint64_t *out_stream_id,
+                                                                       int64_t *out_consumed_version);
+#endif
+
+/* --- Tenants: with version 800 the library has them, and a call ends the program --- */
 
 DLLEXPORT void fdb_tenant_destroy(FDBTenant *tenant);
 
@@ -382,6 +472,7 @@ DLLEXPORT WARN_UNUSED_RESULT fdb_error_t fdb_tenant_create_transaction(FDBTenant
 /* An int64. */
 DLLEXPORT WARN_UNUSED_RESULT FDBFuture *fdb_tenant_get_id(FDBTenant *tenant);
 
+#if FDB_API_VERSION < 800
 DLLEXPORT WARN_UNUSED_RESULT FDBFuture *fdb_tenant_purge_blob_granules(FDBTenant *tenant, const uint8_t *begin,
                                                                        int begin_length, const uint8_t *end,
                                                                        int end_length, int64_t version,
@@ -407,6 +498,7 @@ DLLEXPORT WARN_UNUSED_RESULT FDBFuture *fdb_tenant_flush_blob_range(FDBTenant *t
                                                                     int begin_length, const uint8_t *end,
                                                                     int end_length, fdb_bool_t compact,
                                                                     int64_t version);
+#endif
 
 /* --- Transactions --- */
 
@@ -475,6 +567,12 @@ DLLEXPORT WARN_UNUSED_RESULT FDBFuture *fdb_transaction_get_range_split_points(F
                                                                                const uint8_t *begin, int begin_length,
                                                                                const uint8_t *end, int end_length,
                                                                                int64_t chunk_size);
+#if FDB_API_VERSION >= 800
+/* At most so many of them, besides the ends of the range. */
+DLLEXPORT WARN_UNUSED_RESULT FDBFuture *fdb_transaction_get_range_split_points_with_limit(
+    FDBTransaction *tr, const uint8_t *begin, int begin_length, const uint8_t *end, int end_length, int64_t chunk_size,
+    int limit);
+#endif
 
 /* Ready when the key has another value after the commit. Resets do not end it then. */
 DLLEXPORT WARN_UNUSED_RESULT FDBFuture *fdb_transaction_watch(FDBTransaction *tr, const uint8_t *key, int key_length);
@@ -521,6 +619,7 @@ DLLEXPORT WARN_UNUSED_RESULT FDBFuture *fdb_transaction_get_tag_throttled_durati
 /* An int64. */
 DLLEXPORT WARN_UNUSED_RESULT FDBFuture *fdb_transaction_get_total_cost(FDBTransaction *tr);
 
+#if FDB_API_VERSION < 800
 /* Blob granules. A version of -2 is that of the transaction. */
 
 DLLEXPORT WARN_UNUSED_RESULT FDBFuture *fdb_transaction_get_blob_granule_ranges(FDBTransaction *tr,
@@ -539,12 +638,13 @@ DLLEXPORT WARN_UNUSED_RESULT FDBFuture *fdb_transaction_summarize_blob_granules(
 DLLEXPORT WARN_UNUSED_RESULT FDBFuture *fdb_transaction_read_blob_granules_description(
     FDBTransaction *tr, const uint8_t *begin, int begin_length, const uint8_t *end, int end_length,
     int64_t begin_version, int64_t read_version, int64_t *out_read_version);
+#endif
 
 /* --- What older versions have --- */
 
 #if FDB_API_VERSION < 620
 DLLEXPORT WARN_UNUSED_RESULT fdb_error_t fdb_future_get_version(FDBFuture *f, int64_t *out_version);
-#else
+#elif FDB_API_VERSION < 800
 #define fdb_future_get_version(f, out) FDB_REMOVED_FUNCTION
 #endif
 

@@ -88,6 +88,11 @@ typedef enum {
     FDB_NET_OPTION_CLIENT_BUGGIFY_SECTION_ACTIVATED_PROBABILITY = 82,
     FDB_NET_OPTION_CLIENT_BUGGIFY_SECTION_FIRED_PROBABILITY = 83,
 
+#if FDB_API_VERSION >= 800
+    /* Text: an address of IPv4 or IPv6, for traces. */
+    FDB_NET_OPTION_TRACE_IP = 84,
+#endif
+
     /* Text: "none", "log_file" or "network_lossy". */
     FDB_NET_OPTION_DISTRIBUTED_CLIENT_TRACER = 90,
     /* Text: a folder for temporary files. */
@@ -128,7 +133,9 @@ typedef enum {
     FDB_DB_OPTION_TRANSACTION_BYPASS_UNREADABLE = 700,
     FDB_DB_OPTION_TRANSACTION_USED_DURING_COMMIT_PROTECTION_DISABLE = 701,
     FDB_DB_OPTION_TRANSACTION_REPORT_CONFLICTING_KEYS = 702,
+#if FDB_API_VERSION < 800
     FDB_DB_OPTION_USE_CONFIG_DATABASE = 800,
+#endif
     /* Integer: percent. */
     FDB_DB_OPTION_TEST_CAUSAL_READ_RISKY = 900
 } FDBDatabaseOption;
@@ -220,6 +227,10 @@ typedef enum {
     /* The read version may be one that the database got a moment ago, or never. */
     FDB_TR_OPTION_USE_GRV_CACHE = 1101,
     FDB_TR_OPTION_SKIP_GRV_CACHE = 1102,
+#if FDB_API_VERSION >= 800
+    /* Integer: milliseconds that a request for a read version may be kept back; it fails if it would be longer. */
+    FDB_TR_OPTION_MAX_GRV_QUEUE_DELAY = 1103,
+#endif
     /* Text: a token of the tenants that it gives access to. */
     FDB_TR_OPTION_AUTHORIZATION_TOKEN = 2000,
     /* Each read asks several servers and compares what they say. */

@@ -22,6 +22,9 @@ typedef struct FDB_tenant FDBTenant;
 typedef struct FDB_transaction FDBTransaction;
 typedef struct FDB_future FDBFuture;
 typedef struct FDB_result FDBResult;
+#if FDB_API_VERSION >= 800
+typedef struct FDB_cdc_consumer FDBCdcConsumer;
+#endif
 /* Of versions before 610. */
 typedef struct FDB_cluster FDBCluster;
 

@@ -9,10 +9,11 @@ use super::{
     future::{FDBFuture, code},
     memory::{copy, copy_option, store},
     network::Network,
+    removed::demand,
     transaction::FDBTransaction,
     types::fdb_error_t,
     value::Value,
-    versions::first_option,
+    versions::{EIGHT, first_option, is_eight, is_removed_option},
 };
 
 use crate::embedded::Clients;
@@ -28,8 +29,10 @@ use std::{
     sync::Arc,
 };
 
-/// The protocol of FoundationDB 7.4.
-const PROTOCOL: u64 = 0x0FDB_00B0_7400_0000;
+/// The protocol of FoundationDB 7.4 and of 8.0. Client and cluster have the same.
+fn protocol() -> u64 {
+    if is_eight() { 0x0FDB_00B0_8000_0000 } else { 0x0FDB_00B0_7400_0000 }
+}
 
 /// A database: a client of the simulated cluster.
 pub struct FDBDatabase {
@@ -187,7 +190,7 @@ pub unsafe extern "C" fn fdb_database_set_option(
     value: *const u8,
     value_length: c_int,
 ) -> fdb_error_t {
-    if !DatabaseOption::CODES.contains(&option) {
+    if !DatabaseOption::CODES.contains(&option) || is_removed_option(option) {
         return Error::INVALID_OPTION.code();
     }
     // SAFETY: as the caller promises.
@@ -225,6 +228,7 @@ pub unsafe extern "C" fn fdb_database_open_tenant(
     _tenant_name_length: c_int,
     out_tenant: *mut *mut FDBTenant,
 ) -> fdb_error_t {
+    demand("fdb_database_open_tenant", EIGHT);
     // SAFETY: as the caller promises.
     let database = unsafe { &*d };
     let opened = database.session().map(|(session, id)| Box::into_raw(Box::new(FDBTenant { session, id })));
@@ -242,6 +246,7 @@ pub unsafe extern "C" fn fdb_tenant_create_transaction(
     tenant: *mut FDBTenant,
     out_transaction: *mut *mut FDBTransaction,
 ) -> fdb_error_t {
+    demand("fdb_tenant_create_transaction", EIGHT);
     // SAFETY: as the caller promises.
     let tenant = unsafe { &*tenant };
     let transaction = FDBTransaction::create(tenant.session.clone(), tenant.id, Some(TENANT_NOT_FOUND));
@@ -252,6 +257,7 @@ pub unsafe extern "C" fn fdb_tenant_create_transaction(
 /// The number of a tenant: `tenant_not_found` (2131).
 #[unsafe(no_mangle)]
 pub extern "C" fn fdb_tenant_get_id(_tenant: *mut FDBTenant) -> *mut FDBFuture {
+    demand("fdb_tenant_get_id", EIGHT);
     FDBFuture::ready(Err(TENANT_NOT_FOUND))
 }
 
@@ -262,6 +268,7 @@ pub extern "C" fn fdb_tenant_get_id(_tenant: *mut FDBTenant) -> *mut FDBFuture {
 /// `tenant` is a tenant that was not destroyed, and is not used any more.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fdb_tenant_destroy(tenant: *mut FDBTenant) {
+    demand("fdb_tenant_destroy", EIGHT);
     if !tenant.is_null() {
         // SAFETY: the handle came from `Box::into_raw`, and this is the one time that it is taken back.
         drop(unsafe { Box::from_raw(tenant) });
@@ -281,16 +288,16 @@ pub unsafe extern "C" fn fdb_database_get_main_thread_busyness(database: *mut FD
     Network::get().ok().filter(|_| is_threaded).map_or(0.0, Network::busyness)
 }
 
-/// The protocol of the cluster, that of FoundationDB 7.4. It never changes: a call that expects this one is
+/// The protocol of the cluster, that of FoundationDB 7.4, or of 8.0 from version 800 on. It never changes: a call that expects this one is
 /// not ready until it is cancelled.
 #[unsafe(no_mangle)]
 pub extern "C" fn fdb_database_get_server_protocol(
     _database: *mut FDBDatabase,
     expected_version: u64,
 ) -> *mut FDBFuture {
-    match expected_version {
-        PROTOCOL => FDBFuture::never(),
-        _ => FDBFuture::ready(Ok(Value::UInt64(PROTOCOL))),
+    match protocol() {
+        protocol if protocol == expected_version => FDBFuture::never(),
+        protocol => FDBFuture::ready(Ok(Value::UInt64(protocol))),
     }
 }
 
@@ -321,7 +328,10 @@ pub unsafe extern "C" fn fdb_database_force_recovery_with_data_loss(
     let id = session.next_transaction();
     session.command(database, Command::Create(id));
     let ends = session.clone();
-    let end = move |_: &Result<_>| ends.command(database, Command::Transaction(id, Action::Destroy));
+    let end = move |answer| {
+        ends.command(database, Command::Transaction(id, Action::Destroy));
+        answer
+    };
     FDBFuture::calling(session, database, id, Call::Recover, end)
 }
 

@@ -1,6 +1,9 @@
 //! Names and predicates of error codes.
 
-use super::types::{fdb_bool_t, fdb_error_t};
+use super::{
+    types::{fdb_bool_t, fdb_error_t},
+    versions::{is_eight, is_retried_no_more},
+};
 use shaketable_tx::Error;
 use std::{
     collections::BTreeMap,
@@ -45,26 +48,29 @@ pub fn from_program(code: fdb_error_t) -> Error {
     Error::from_code(if (0..=30_000).contains(&code) { code } else { 4000 })
 }
 
-/// The codes of FoundationDB 7.4 and their names, a pair in each line.
+/// The codes of FoundationDB: each with its name in 7.4 and, where that differs, in 8.0; `-` for none.
 const NAMES: &str = include_str!("errors.txt");
 
-static TABLE: LazyLock<BTreeMap<c_int, CString>> = LazyLock::new(|| {
-    let pair = |line: &str| {
-        let (code, name) = line.split_once(' ')?;
-        Some((code.parse().ok()?, CString::new(name).ok()?))
+static TABLE: LazyLock<BTreeMap<c_int, [CString; 2]>> = LazyLock::new(|| {
+    let names = |line: &str| {
+        let mut words = line.split(' ');
+        let code = words.next()?.parse().ok()?;
+        let old = words.next()?;
+        let name = |word| CString::new(if word == "-" { "UNKNOWN_ERROR" } else { word }).ok();
+        Some((code, [name(old)?, name(words.next().unwrap_or(old))?]))
     };
-    NAMES.lines().filter_map(pair).collect()
+    NAMES.lines().filter_map(names).collect()
 });
 
-/// The name of a code.
-fn name(code: c_int) -> &'static CStr {
-    TABLE.get(&code).map_or(c"UNKNOWN_ERROR", CString::as_c_str)
+/// The name of a code, for the client of 8.0 or of 7.4.
+fn name(code: c_int, is_eight: bool) -> &'static CStr {
+    TABLE.get(&code).map_or(c"UNKNOWN_ERROR", |names| &names[usize::from(is_eight)])
 }
 
 /// The name of an error code, such as `not_committed`; never null.
 #[unsafe(no_mangle)]
 pub extern "C" fn fdb_get_error(code: fdb_error_t) -> *const c_char {
-    name(code).as_ptr()
+    name(code, is_eight()).as_ptr()
 }
 
 /// Whether a code satisfies a predicate: 50000 retryable, 50001 maybe committed, 50002 retryable and not
@@ -72,6 +78,9 @@ pub extern "C" fn fdb_get_error(code: fdb_error_t) -> *const c_char {
 #[unsafe(no_mangle)]
 pub extern "C" fn fdb_error_predicate(predicate: c_int, code: fdb_error_t) -> fdb_bool_t {
     let error = Error::from_code(code);
+    if is_retried_no_more(error) {
+        return 0;
+    }
     let holds = match predicate {
         50_000 => error.is_retryable(),
         50_001 => error.is_maybe_committed(),
@@ -89,9 +98,14 @@ mod tests {
     fn every_code_has_one_name_and_those_of_the_contract_agree() {
         assert_eq!(TABLE.len(), NAMES.lines().count());
         for error in Error::ALL {
-            assert_eq!(name(error.code()).to_str(), Ok(error.name()));
+            assert_eq!(name(error.code(), false).to_str(), Ok(error.name()));
         }
-        assert_eq!(name(1), c"end_of_stream");
-        assert_eq!(name(31_000), c"UNKNOWN_ERROR");
+        assert_eq!([name(1, false), name(1, true)], [c"end_of_stream"; 2]);
+        assert_eq!(name(31_000, false), c"UNKNOWN_ERROR");
+        assert_eq!(
+            [name(1251, false), name(1251, true)],
+            [c"UNKNOWN_ERROR", c"transaction_grv_queue_rejected"]
+        );
+        assert_eq!([name(2131, false), name(2131, true)], [c"tenant_not_found", c"UNKNOWN_ERROR"]);
     }
 }

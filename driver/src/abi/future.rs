@@ -66,19 +66,18 @@ impl FDBFuture {
         Arc::into_raw(Self::new(Some(result))).cast_mut()
     }
 
-    /// A handle of a future with the answer of a call; `seen` looks at the answer first.
+    /// A handle of a future with what `and` makes of the answer of a call.
     pub fn calling(
         session: Arc<dyn Session>,
         database: DatabaseId,
         transaction: TransactionId,
         call: Call,
-        seen: impl FnOnce(&Result<Reply>) + Send + 'static,
+        and: impl FnOnce(Result<Reply>) -> Result<Reply> + Send + 'static,
     ) -> *mut FDBFuture {
         let future = Self::new(None);
         let answered = future.clone();
         let completion = move |answer: Result<Reply>| {
-            seen(&answer);
-            answered.complete(answer.map(Value::from));
+            answered.complete(and(answer).map(Value::from));
         };
         let id = session.call(database, transaction, call, Box::new(completion));
         // Set once, here.

@@ -60,6 +60,7 @@
 //!   with 1031 ([`shaketable_session::remote`]); with the C client they never end.
 //! * Network options are checked and have no effect: there are no trace files, TLS or other client libraries.
 
+pub mod cdc;
 pub mod database;
 pub mod errors;
 mod fork;

@@ -13,7 +13,7 @@ use super::{
     memory::copy_option,
     network_option,
     types::{CompletionHook, fdb_error_t},
-    versions::network_option_set,
+    versions::{is_eight, network_option_set},
 };
 
 use parking_lot::{Condvar, Mutex};
@@ -37,7 +37,9 @@ use std::{
 };
 
 /// The newest version of the API.
-pub const MAX_API_VERSION: c_int = 740;
+const MAX_API_VERSION: c_int = 800;
+/// What a process has before it selects a version, and functions within a simulation without one.
+const DEFAULT_API_VERSION: c_int = 740;
 /// The oldest version of the API that this library speaks.
 const MIN_API_VERSION: c_int = 200;
 
@@ -191,10 +193,10 @@ impl Network {
     }
 }
 
-/// The selected version of the API; the newest if there is none.
+/// The selected version of the API; that of 7.4 if there is none.
 pub fn api_version() -> c_int {
     match API_VERSION.load(Ordering::SeqCst) {
-        0 => MAX_API_VERSION,
+        0 => DEFAULT_API_VERSION,
         version => version,
     }
 }
@@ -210,15 +212,15 @@ pub(super) fn require_api_version(function: &str) {
     }
 }
 
-/// The version that the program was compiled for; the newest if it has selected none.
+/// The version that the program was compiled for; that of 7.4 if it has selected none.
 pub fn header_version() -> c_int {
     match HEADER_VERSION.load(Ordering::SeqCst) {
-        0 => MAX_API_VERSION,
+        0 => DEFAULT_API_VERSION,
         version => version,
     }
 }
 
-/// Selects the version of the API, from 200 to 740; once.
+/// Selects the version of the API, from 200 to 800; once.
 #[unsafe(no_mangle)]
 pub extern "C" fn fdb_select_api_version_impl(runtime: c_int, header: c_int) -> fdb_error_t {
     if API_VERSION.load(Ordering::SeqCst) != 0 {
@@ -237,18 +239,20 @@ pub extern "C" fn fdb_select_api_version_impl(runtime: c_int, header: c_int) -> 
     selected.map_or(API_VERSION_ALREADY_SET, |_| SUCCESS)
 }
 
-/// 740.
+/// 800.
 #[unsafe(no_mangle)]
 pub extern "C" fn fdb_get_max_api_version() -> c_int {
     MAX_API_VERSION
 }
 
-/// The version of the client that this library stands for, its source and its protocol, separated by commas.
-/// Aborts before the version of the API is selected.
+/// The version of the client that this library stands for, its source and its protocol, separated by commas:
+/// 8.0 from version 800 on. Aborts before the version of the API is selected.
 #[unsafe(no_mangle)]
 pub extern "C" fn fdb_get_client_version() -> *const c_char {
     require_api_version("fdb_get_client_version");
-    c"7.4.0,shaketable,fdb00b074000000".as_ptr()
+    let version =
+        if is_eight() { c"8.0.0,shaketable,fdb00b080000000" } else { c"7.4.0,shaketable,fdb00b074000000" };
+    version.as_ptr()
 }
 
 /// Sets an option of the network. They have no effect on the simulated cluster, but their codes (2007),

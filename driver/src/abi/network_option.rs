@@ -1,7 +1,8 @@
 //! The options of the network: their codes and the values that they accept.
 
+use super::versions::is_eight;
 use shaketable_tx::{Error, Result};
-use std::{ffi::c_int, ops::RangeInclusive};
+use std::{ffi::c_int, net::IpAddr, ops::RangeInclusive};
 
 /// The value that an option accepts.
 enum Accepts {
@@ -19,6 +20,8 @@ enum Accepts {
     OneOf(&'static [&'static str]),
     /// `name=value`.
     Knob,
+    /// An IPv4 or IPv6 address.
+    Address,
     /// Letters, digits and underscores.
     Identifier,
 }
@@ -40,6 +43,7 @@ fn accepts(code: c_int) -> Option<Accepts> {
         37 | 60 | 61 | 64 | 67..=71 => Accepts::Nothing,
         62 | 63 | 66 | 91 => Accepts::NotEmpty,
         65 => Accepts::Integer(1..=1024),
+        84 if is_eight() => Accepts::Address,
         90 => Accepts::OneOf(&["none", "disabled", "logfile", "file", "log_file", "network_lossy"]),
         1000..=1002 => Accepts::Anything,
         _ => return None,
@@ -91,6 +95,9 @@ pub fn check(code: c_int, value: Option<&[u8]>, is_set_up: bool) -> Result<()> {
         }
         (Accepts::OneOf(texts), Some(value)) => texts.iter().any(|text| text.as_bytes() == value),
         (Accepts::Knob, Some(value)) => value.contains(&b'='),
+        (Accepts::Address, Some(value)) => {
+            std::str::from_utf8(value).is_ok_and(|text| text.parse::<IpAddr>().is_ok())
+        }
         (Accepts::Identifier, Some(value)) => value.iter().all(is_word),
     };
     // The one number among them is looked at after the order.

@@ -7,7 +7,7 @@ use super::{
     types::fdb_bool_t,
 };
 use bytes::Bytes;
-use shaketable_session::Call;
+use shaketable_session::{Call, Reply};
 use shaketable_tx::{Error, KeySelector, RangeOption, Result, StreamingMode};
 use std::ffi::c_int;
 
@@ -18,10 +18,11 @@ impl FDBTransaction {
         begin: Bytes,
         end: Bytes,
         call: impl FnOnce(Bytes, Bytes) -> Call,
+        and: impl FnOnce(Result<Reply>) -> Result<Reply> + Send + 'static,
     ) -> *mut FDBFuture {
         match begin > end {
             true => FDBFuture::ready(Err(Error::INVERTED_RANGE)),
-            false => self.call(call(begin, end)),
+            false => self.call_and(call(begin, end), and),
         }
     }
 }
@@ -41,7 +42,7 @@ pub unsafe extern "C" fn fdb_transaction_get_estimated_range_size_bytes(
 ) -> *mut FDBFuture {
     // SAFETY: as the caller promises.
     let (transaction, begin, end) = unsafe { (borrow(tr), copy(begin, begin_length), copy(end, end_length)) };
-    transaction.call_range(begin, end, Call::GetEstimatedRangeSize)
+    transaction.call_range(begin, end, Call::GetEstimatedRangeSize, |answer| answer)
 }
 
 /// Keys that divide a range into chunks of about a size.
@@ -59,8 +60,51 @@ pub unsafe extern "C" fn fdb_transaction_get_range_split_points(
     chunk_size: i64,
 ) -> *mut FDBFuture {
     // SAFETY: as the caller promises.
+    unsafe {
+        fdb_transaction_get_range_split_points_with_limit(
+            tr,
+            begin,
+            begin_length,
+            end,
+            end_length,
+            chunk_size,
+            -1,
+        )
+    }
+}
+
+/// At most `limit` of the keys that divide a range into chunks of about a size; all of them if it is
+/// negative. The ends of the range are not counted. Of the header of 8.0.
+///
+/// # Safety
+///
+/// As for [`fdb_transaction_get_range_split_points`].
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fdb_transaction_get_range_split_points_with_limit(
+    tr: *mut FDBTransaction,
+    begin: *const u8,
+    begin_length: c_int,
+    end: *const u8,
+    end_length: c_int,
+    chunk_size: i64,
+    limit: c_int,
+) -> *mut FDBFuture {
+    // SAFETY: as the caller promises.
     let (transaction, begin, end) = unsafe { (borrow(tr), copy(begin, begin_length), copy(end, end_length)) };
-    transaction.call_range(begin, end, |begin, end| Call::GetRangeSplitPoints(begin, end, chunk_size))
+    let limited = move |answer| match (answer, usize::try_from(limit)) {
+        (Ok(Reply::Keys(mut keys)), Ok(limit)) => {
+            let last = keys.len().saturating_sub(1);
+            keys.drain(last.min(limit.saturating_add(1))..last);
+            Ok(Reply::Keys(keys))
+        }
+        (answer, _) => answer,
+    };
+    transaction.call_range(
+        begin,
+        end,
+        |begin, end| Call::GetRangeSplitPoints(begin, end, chunk_size),
+        limited,
+    )
 }
 
 /// The parameters of a range read that are not keys.

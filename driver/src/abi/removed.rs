@@ -25,8 +25,11 @@ const INVALID_DATABASE_NAME: Error = Error::from_code(2013);
 /// A cluster before version 610: a path, of which databases are made.
 pub struct FDBCluster(CString);
 
+/// The version that has removed a function which every version has.
+pub(super) const NEVER: c_int = c_int::MAX;
+
 /// Ends a program that calls a function which its header does not have.
-fn demand(name: &str, removed_in: c_int) {
+pub(super) fn demand(name: &str, removed_in: c_int) {
     if header_version() >= removed_in {
         output::complain(&format!("{name} was removed from the API in version {removed_in}"));
         std::process::abort();

@@ -3,10 +3,15 @@
 use super::{
     future::{FDBFuture, borrow, code},
     memory::store,
+    removed::{NEVER, demand},
     types::{FDBKey, FDBKeyRange, FDBKeyValue, FDBMappedKeyValue, fdb_bool_t, fdb_error_t},
     value::{Value, length},
+    versions::EIGHT,
 };
-use std::ffi::{c_char, c_int, c_void};
+use std::{
+    ffi::{c_char, c_int, c_void},
+    ptr,
+};
 
 /// Defines a function that reads results of one type.
 macro_rules! getters {
@@ -56,6 +61,8 @@ getters! {
     /// Texts that end with a zero byte.
     fdb_future_get_string_array(out: *const *const c_char, out_count: c_int),
         Value::Strings(texts) => (texts.start(), texts.length());
+    /// Streams of changes: none.
+    fdb_future_get_cdc_stream_info_array(out: *const c_void, out_count: c_int), Value::Streams => (ptr::null(), 0);
 }
 
 /// A value, if the key has one.
@@ -87,9 +94,9 @@ pub unsafe extern "C" fn fdb_future_get_value(
 }
 
 /// Defines a function that reads results of a type that no future has here: 2000, unless the future has an
-/// error.
+/// error. Programs of the version that has removed it end.
 macro_rules! no_such_results {
-    ($($(#[doc = $doc:literal])+ $name:ident($($type:ty),+);)*) => {
+    (until $removed:expr; $($(#[doc = $doc:literal])+ $name:ident($($type:ty),+);)*) => {
         $(
             $(#[doc = $doc])+
             ///
@@ -100,6 +107,7 @@ macro_rules! no_such_results {
             /// `f` is a future that was not destroyed. Nothing is stored.
             #[unsafe(no_mangle)]
             pub unsafe extern "C" fn $name(f: *mut FDBFuture, $(_: *mut $type),+) -> fdb_error_t {
+                demand(stringify!($name), $removed);
                 // SAFETY: as the caller promises.
                 code(unsafe { borrow(f) }.pick(|_| None))
             }
@@ -108,12 +116,19 @@ macro_rules! no_such_results {
 }
 
 no_such_results! {
+    until NEVER;
     /// A truth value.
     fdb_future_get_bool(fdb_bool_t);
     /// What databases share.
     fdb_future_get_shared_state(*mut c_void);
     /// Ranges of keys.
     fdb_future_get_keyrange_array(*const FDBKeyRange, c_int);
+    /// Mutations of a stream of changes, and the position after them.
+    fdb_future_get_cdc_versioned_mutations(*const c_void, c_int, i64);
+}
+
+no_such_results! {
+    until EIGHT;
     /// Summaries of blob granules.
     fdb_future_get_granule_summary_array(*const c_void, c_int);
     /// Descriptions of blob granules.

@@ -6,7 +6,7 @@ use super::{
     future::FDBFuture,
     memory::{copy, copy_option, store},
     types::{fdb_bool_t, fdb_error_t},
-    versions::{Restart, resets, translate},
+    versions::{Restart, adapt, is_new_option, resets, translate},
 };
 use shaketable_session::{Action, Call, Command, DatabaseId, Reply, Session, TransactionId};
 use shaketable_tx::{ConflictRangeType, Error, Isolation, KeySelector, Result, TransactionOption};
@@ -59,15 +59,21 @@ impl FDBTransaction {
 
     /// A future with the answer of a call.
     pub fn call(&self, call: Call) -> *mut FDBFuture {
-        self.call_and_see(call, |_| {})
+        self.call_and(call, |answer| answer)
     }
 
-    fn call_and_see(&self, call: Call, seen: impl FnOnce(&Result<Reply>) + Send + 'static) -> *mut FDBFuture {
+    /// A future with what `and` makes of the answer of a call.
+    pub fn call_and(
+        &self,
+        call: Call,
+        and: impl FnOnce(Result<Reply>) -> Result<Reply> + Send + 'static,
+    ) -> *mut FDBFuture {
         match self.refused.or_else(|| fork::check().err()) {
             Some(error) => FDBFuture::ready(Err(error)),
             None => {
+                let (call, adapted) = adapt(call);
                 let called = self.called(&call);
-                let seen = self.reset_after(&call, seen);
+                let seen = self.reset_after(&call, move |answer| and(adapted(answer)));
                 FDBFuture::calling(self.session.clone(), self.database, called, call, seen)
             }
         }
@@ -75,20 +81,21 @@ impl FDBTransaction {
 }
 
 impl FDBTransaction {
-    /// What sees the answer of a call, and resets the transaction after it where the version of the API says
+    /// What takes the answer of a call, and resets the transaction after it where the version of the API says
     /// so.
     fn reset_after(
         &self,
         call: &Call,
-        seen: impl FnOnce(&Result<Reply>) + Send + 'static,
-    ) -> impl FnOnce(&Result<Reply>) + Send + 'static {
+        and: impl FnOnce(Result<Reply>) -> Result<Reply> + Send + 'static,
+    ) -> impl FnOnce(Result<Reply>) -> Result<Reply> + Send + 'static {
         let (on_success, on_failure) = (resets(call, false), resets(call, true));
         let (session, database, id) = (self.session.clone(), self.database, self.id);
         move |answer| {
-            seen(answer);
+            let answer = and(answer);
             if if answer.is_ok() { on_success } else { on_failure } {
                 session.command(database, Command::Transaction(id, Action::Reset));
             }
+            answer
         }
     }
 }
@@ -191,7 +198,7 @@ pub unsafe extern "C" fn fdb_transaction_set_option(
     value: *const u8,
     value_length: c_int,
 ) -> fdb_error_t {
-    if !TransactionOption::CODES.contains(&option) {
+    if !TransactionOption::CODES.contains(&option) && !is_new_option(option) {
         return Error::INVALID_OPTION.code();
     }
     // SAFETY: as the caller promises.
@@ -259,11 +266,12 @@ pub unsafe extern "C" fn fdb_transaction_commit(tr: *mut FDBTransaction) -> *mut
     let transaction = unsafe { borrow(tr) };
     let (committed, restart) = (transaction.committed.clone(), transaction.restart.clone());
     let life = restart.life();
-    transaction.call_and_see(Call::Commit, move |answer| {
+    transaction.call_and(Call::Commit, move |answer| {
         restart.commit_ended(life);
         if let Ok(Reply::Committed(version)) = answer {
-            committed.store(*version, Ordering::SeqCst);
+            committed.store(version, Ordering::SeqCst);
         }
+        answer
     })
 }
 

@@ -1,13 +1,16 @@
 //! What the simulated cluster does not have: blob granules, and processes that restart on demand.
 //!
-//! Calls that return a future, or a result, fail with `unsupported_operation` (2108).
+//! Calls that return a future, or a result, fail with `unsupported_operation` (2108). Programs of version 800,
+//! which has no blob granules, end with the call.
 
 use super::{
     database::{FDBDatabase, FDBTenant},
     future::FDBFuture,
     network,
+    removed::{NEVER, demand},
     transaction::FDBTransaction,
     types::{FDBKeyValue, FDBReadBlobGranuleContext, fdb_bool_t, fdb_error_t},
+    versions::EIGHT,
 };
 use shaketable_tx::Error;
 use std::ffi::{c_int, c_void};
@@ -15,8 +18,9 @@ use std::ffi::{c_int, c_void};
 /// The result of a synchronous computation: an error, always.
 pub struct FDBResult(Error);
 
-/// A handle of a result that is `unsupported_operation`.
-fn unsupported_result() -> *mut FDBResult {
+/// A handle of a result that is `unsupported_operation`, from a function of blob granules.
+fn unsupported_result(name: &str) -> *mut FDBResult {
+    demand(name, EIGHT);
     Box::into_raw(Box::new(FDBResult(Error::UNSUPPORTED_OPERATION)))
 }
 
@@ -60,6 +64,7 @@ pub unsafe extern "C" fn fdb_result_get_bg_mutations_array(
     _out: *mut *const c_void,
     _out_count: *mut c_int,
 ) -> fdb_error_t {
+    demand("fdb_result_get_bg_mutations_array", EIGHT);
     // SAFETY: as the caller promises.
     unsafe { &*r }.0.code()
 }
@@ -76,7 +81,7 @@ pub extern "C" fn fdb_transaction_read_blob_granules(
     _: i64,
     _: FDBReadBlobGranuleContext,
 ) -> *mut FDBResult {
-    unsupported_result()
+    unsupported_result("fdb_transaction_read_blob_granules")
 }
 
 /// Reads a snapshot file of blob granules: 2108.
@@ -87,7 +92,7 @@ pub extern "C" fn fdb_readbg_parse_snapshot_file(
     _: *const c_void,
     _: *const c_void,
 ) -> *mut FDBResult {
-    unsupported_result()
+    unsupported_result("fdb_readbg_parse_snapshot_file")
 }
 
 /// Reads a delta file of blob granules: 2108.
@@ -98,16 +103,17 @@ pub extern "C" fn fdb_readbg_parse_delta_file(
     _: *const c_void,
     _: *const c_void,
 ) -> *mut FDBResult {
-    unsupported_result()
+    unsupported_result("fdb_readbg_parse_delta_file")
 }
 
-/// Defines functions whose future fails with 2108.
+/// Defines functions whose future fails with 2108. Programs of the version that has removed them end.
 macro_rules! unsupported {
-    ($($(#[doc = $doc:literal])+ $name:ident($($type:ty),*);)*) => {
+    (until $removed:expr; $($(#[doc = $doc:literal])+ $name:ident($($type:ty),*);)*) => {
         $(
             $(#[doc = $doc])+
             #[unsafe(no_mangle)]
             pub extern "C" fn $name($(_: $type),*) -> *mut FDBFuture {
+                demand(stringify!($name), $removed);
                 FDBFuture::ready(Err(Error::UNSUPPORTED_OPERATION))
             }
         )*
@@ -118,6 +124,7 @@ macro_rules! unsupported {
 macro_rules! of_both {
     ($($(#[doc = $doc:literal])+ $database:ident, $tenant:ident($($type:ty),*);)*) => {
         unsupported! {
+            until EIGHT;
             $(
                 $(#[doc = $doc])+
                 $database(*mut FDBDatabase, *const u8, c_int $(, $type)*);
@@ -170,18 +177,23 @@ pub extern "C" fn fdb_transaction_read_blob_granules_finish(
     _: i64,
     _: *mut FDBReadBlobGranuleContext,
 ) -> *mut FDBResult {
-    unsupported_result()
+    unsupported_result("fdb_transaction_read_blob_granules_finish")
 }
 
 unsupported! {
+    until NEVER;
     /// What databases of one cluster share: 2108.
     fdb_database_create_shared_state(*mut FDBDatabase);
+    /// Restarts a process: 2108.
+    fdb_database_reboot_worker(*mut FDBDatabase, *const u8, c_int, fdb_bool_t, c_int);
+}
+
+unsupported! {
+    until EIGHT;
     /// Begins a read of blob granules: 2108.
     fdb_transaction_read_blob_granules_start(
         *mut FDBTransaction, *const u8, c_int, *const u8, c_int, i64, i64, *mut i64
     );
-    /// Restarts a process: 2108.
-    fdb_database_reboot_worker(*mut FDBDatabase, *const u8, c_int, fdb_bool_t, c_int);
     /// Lists ranges of blob granules: 2108.
     fdb_transaction_get_blob_granule_ranges(*mut FDBTransaction, *const u8, c_int, *const u8, c_int, c_int);
     /// Summarizes blob granules: 2108.

@@ -1,6 +1,7 @@
 //! Results in the form in which C reads them: arrays of pointers into memory that lives as long as they do.
 
 use super::{
+    cdc::FDBCdcConsumer,
     database::FDBDatabase,
     removed::FDBCluster,
     types::{FDBGetRangeReqAndResult, FDBKey, FDBKeySelector, FDBKeyValue, FDBMappedKeyValue, fdb_bool_t},
@@ -16,6 +17,10 @@ pub enum Value {
     Done,
     /// A handle of a version of the API that returned them through futures. It is its reader's to destroy.
     Handle(Handle),
+    /// A consumer of a stream of changes. Each of its readers has a handle of its own.
+    Consumer(FDBCdcConsumer),
+    /// Streams of changes: none.
+    Streams,
     /// A number.
     Int64(i64),
     /// A protocol version.

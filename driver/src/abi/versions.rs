@@ -3,10 +3,12 @@
 use super::{network::api_version, transaction::FDBTransaction};
 use bytes::Bytes;
 use parking_lot::Mutex;
-use shaketable_session::{Action, Call, Command, TransactionId};
+use shaketable_session::{Action, Call, Command, Reply, TransactionId};
+use shaketable_tx::{Error, KEY_SIZE_LIMIT, RangeOption, Result, StreamingMode};
 use std::{
     ffi::c_int,
     sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst},
+    time::Duration,
 };
 
 /// From this version on, snapshot reads see the transaction's own writes.
@@ -22,6 +24,8 @@ const KEEPS_COMMITTED: c_int = 700;
 /// From this version on, the cache of read versions belongs to the state that the databases of several client
 /// libraries share.
 const SHARED_CACHE: c_int = 720;
+/// From this version on, the client is that of FoundationDB 8.0.
+pub const EIGHT: c_int = 800;
 
 /// The database option `SNAPSHOT_RYW_DISABLE`.
 const SNAPSHOT_RYW_DISABLE: c_int = 27;
@@ -31,6 +35,18 @@ const STAMPED_KEY: u32 = 14;
 const STAMPED_VALUE: u32 = 15;
 /// The transaction option `USE_GRV_CACHE`.
 const USE_GRV_CACHE: c_int = 1101;
+/// The transaction option `MAX_GRV_QUEUE_DELAY`.
+const MAX_GRV_QUEUE_DELAY: c_int = 1103;
+/// The database option `USE_CONFIG_DATABASE`.
+const USE_CONFIG_DATABASE: c_int = 800;
+/// The transaction option `TIMEOUT`.
+const TIMEOUT: c_int = 500;
+/// The transaction option `DURABILITY_DATACENTER`, which has no effect.
+const NO_EFFECT: c_int = 110;
+/// The bytes of a batch in the modes `SERIAL` and `WANT_ALL` of 8.0.
+const SERIAL_BYTES: usize = 120_000;
+/// An error that no client retries.
+const NOT_RETRYABLE: Error = Error::from_code(4000);
 /// A code that no option has: its error is that of a refused option, with the next call.
 const NO_OPTION: c_int = 0;
 /// A key that no transaction writes, and that is no special key.
@@ -52,7 +68,104 @@ fn is_special(key: &[u8]) -> bool {
 }
 
 fn with_zeros(bytes: &[u8], zeros: usize) -> Bytes {
-    [bytes, &[0; 4][..zeros]].concat().into()
+    [bytes, &[0; 8][..zeros]].concat().into()
+}
+
+/// Whether the client is that of FoundationDB 8.0.
+pub fn is_eight() -> bool {
+    api_version() >= EIGHT
+}
+
+/// Whether transactions have an option that 7.4 does not have.
+pub fn is_new_option(code: c_int) -> bool {
+    code == MAX_GRV_QUEUE_DELAY && is_eight()
+}
+
+/// Whether databases have an option no more.
+pub fn is_removed_option(code: c_int) -> bool {
+    code == USE_CONFIG_DATABASE && is_eight()
+}
+
+/// Whether `on_error` and the predicates retry an error that 8.0 does not have any more.
+pub fn is_retried_no_more(error: Error) -> bool {
+    is_eight() && matches!(error, Error::PROXY_TAG_THROTTLED | Error::BLOB_GRANULE_REQUEST_FAILED)
+}
+
+/// Whether a key has more bytes than one of 8.0. System keys have the same limit in both.
+fn is_long(key: &[u8], limit: usize) -> bool {
+    key.len() > limit && key[0] != 0xff
+}
+
+/// A key of 8.0, where raw access adds nothing to the longest: one that is too long is so in 7.4 too.
+fn whole(key: Bytes) -> Bytes {
+    if is_long(&key, KEY_SIZE_LIMIT) { with_zeros(&key, 8) } else { key }
+}
+
+/// The end of a conflict range of 8.0, cut to one byte more than the longest key.
+fn cut(key: Bytes) -> Bytes {
+    if is_long(&key, KEY_SIZE_LIMIT + 1) { key.slice(..=KEY_SIZE_LIMIT) } else { key }
+}
+
+fn range_of_eight(mut range: RangeOption) -> RangeOption {
+    if matches!(range.mode, StreamingMode::Serial | StreamingMode::WantAll) {
+        range.mode = StreamingMode::Exact;
+        range.target_bytes = match range.target_bytes {
+            0 => SERIAL_BYTES,
+            bytes => bytes.min(SERIAL_BYTES),
+        };
+    }
+    range
+}
+
+fn action_of_eight(action: Action) -> Action {
+    match action {
+        Action::Set(key, value) => Action::Set(whole(key), value),
+        Action::Clear(key) => Action::Clear(whole(key)),
+        Action::AddConflictRange(begin, end, kind) => Action::AddConflictRange(cut(begin), cut(end), kind),
+        Action::Atomic { key, operand, code } => Action::Atomic { key: whole(key), operand, code },
+        // The cluster keeps no request back for as long as that. A timeout without a value has the error of
+        // a value that is not accepted, with the next call.
+        Action::SetOption { code: MAX_GRV_QUEUE_DELAY, value } => {
+            let milliseconds =
+                value.as_deref().and_then(|value| value.try_into().ok()).map(i64::from_le_bytes);
+            let is_accepted = milliseconds.is_some_and(|n| (0..=i64::from(i32::MAX)).contains(&n));
+            Action::SetOption { code: if is_accepted { NO_EFFECT } else { TIMEOUT }, value: None }
+        }
+        action => action,
+    }
+}
+
+fn call_of_eight(call: Call) -> Call {
+    match call {
+        Call::Get(key, isolation) => Call::Get(whole(key), isolation),
+        Call::Watch(key) => Call::Watch(whole(key)),
+        Call::GetRange(range, iteration, isolation) => {
+            Call::GetRange(range_of_eight(range), iteration, isolation)
+        }
+        Call::GetMappedRange(range, mapper, iteration, isolation) => {
+            Call::GetMappedRange(range_of_eight(range), mapper, iteration, isolation)
+        }
+        Call::OnError(error) if is_retried_no_more(error) => Call::OnError(NOT_RETRYABLE),
+        call => call,
+    }
+}
+
+/// A call as the selected version makes it, and what that makes of its answer.
+pub fn adapt(call: Call) -> (Call, impl FnOnce(Result<Reply>) -> Result<Reply> + Send + 'static) {
+    let is_eight = is_eight();
+    let given = match call {
+        Call::OnError(error) if is_retried_no_more(error) => Some(error),
+        _ => None,
+    };
+    let is_duration = matches!(call, Call::GetTagThrottledDuration);
+    let adapted = move |answer: Result<Reply>| match answer {
+        Err(NOT_RETRYABLE) => Err(given.unwrap_or(NOT_RETRYABLE)),
+        // Its proxies throttle no tags.
+        Err(Error::PROXY_TAG_THROTTLED) if is_eight => Err(Error::TAG_THROTTLED),
+        Ok(Reply::Time(_)) if is_eight && is_duration => Ok(Reply::Time(Duration::ZERO)),
+        answer => answer,
+    };
+    (if is_eight { call_of_eight(call) } else { call }, adapted)
 }
 
 /// What a database begins with.
@@ -74,7 +187,7 @@ pub fn resets(call: &Call, is_failed: bool) -> bool {
 /// An action as the selected version takes it.
 pub fn translate(action: Action) -> Action {
     let before = |version| api_version() < version;
-    match action {
+    match if is_eight() { action_of_eight(action) } else { action } {
         // Keys like any other that lie outside of the legal range.
         Action::Set(key, value) if is_special(&key) && before(KEEPS_COMMITTED) => Action::Set(BEYOND, value),
         Action::Clear(key) if is_special(&key) && before(KEEPS_COMMITTED) => Action::Clear(BEYOND),

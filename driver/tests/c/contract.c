@@ -6,9 +6,9 @@
 
 static void before_the_network(void) {
     SAME(fdb_select_api_version_impl(740, 730), 2202);
-    SAME(fdb_select_api_version_impl(800, 800), 2203);
+    SAME(fdb_select_api_version_impl(801, 801), 2203);
     SAME(fdb_select_api_version_impl(199, 740), 2203);
-    SAME(fdb_get_max_api_version(), 740);
+    SAME(fdb_get_max_api_version(), 800);
 }
 
 static void network_options(void) {

@@ -4,7 +4,7 @@
 #include "check.h"
 
 static void only_numbers_and_names_come_first(void) {
-    SAME(fdb_get_max_api_version(), 740);
+    SAME(fdb_get_max_api_version(), 800);
     CHECK(fdb_get_error(2200));
     SAME(fdb_error_predicate(FDB_ERROR_PREDICATE_RETRYABLE, 1020), 1);
 }

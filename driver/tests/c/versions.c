@@ -67,6 +67,104 @@ int main(void) {
     // The cache of read versions.
     SAME(fdb_transaction_set_option(tr, FDB_TR_OPTION_USE_GRV_CACHE, NULL, 0), 0);
     SAME(finish(fdb_transaction_get_read_version(tr)), FDB_API_VERSION < 720 ? 0 : 2007);
+    fdb_transaction_reset(tr);
+
+    // What is new in 8.0, and what it has removed.
+    const int is_eight = FDB_API_VERSION >= 800;
+    const int64_t delay = 10, below = -1;
+    const uint64_t protocol = is_eight ? 0x0FDB00B080000000 : 0x0FDB00B074000000;
+    const char *client = is_eight ? "8.0.0,shaketable,fdb00b080000000" : "7.4.0,shaketable,fdb00b074000000";
+    CHECK(!strcmp(fdb_get_client_version(), client));
+    FDBFuture *f = fdb_database_get_server_protocol(db, 0);
+    uint64_t found;
+    SAME(wait_for(f), 0);
+    SAME(fdb_future_get_uint64(f, &found), 0);
+    CHECK(found == protocol);
+    fdb_future_destroy(f);
+    CHECK(!strcmp(fdb_get_error(1251), is_eight ? "transaction_grv_queue_rejected" : "UNKNOWN_ERROR"));
+    CHECK(!strcmp(fdb_get_error(1223), is_eight ? "UNKNOWN_ERROR" : "proxy_tag_throttled"));
+    // Its codes are not in older headers.
+    SAME(fdb_network_set_option((FDBNetworkOption)84, KEY("127.0.0.1")), is_eight ? 0 : 2007);
+    SAME(fdb_network_set_option((FDBNetworkOption)84, KEY("::1")), is_eight ? 0 : 2007);
+    SAME(fdb_network_set_option((FDBNetworkOption)84, KEY("nowhere")), is_eight ? 2006 : 2007);
+    SAME(fdb_network_set_option((FDBNetworkOption)84, NULL, 0), is_eight ? 2006 : 2007);
+    FDBDatabase *configuration = NULL;
+    SAME(fdb_create_database(NULL, &configuration), 0);
+    SAME(fdb_database_set_option(configuration, (FDBDatabaseOption)800, NULL, 0), is_eight ? 2007 : 0);
+    fdb_database_destroy(configuration);
+    const FDBTransactionOption queue = (FDBTransactionOption)1103;
+    SAME(fdb_transaction_set_option(tr, queue, (const uint8_t *)&delay, 8), is_eight ? 0 : 2007);
+    SAME(finish(fdb_transaction_get_read_version(tr)), 0);
+    fdb_transaction_reset(tr);
+    SAME(fdb_transaction_set_option(tr, queue, (const uint8_t *)&below, 8), is_eight ? 0 : 2007);
+    SAME(finish(fdb_transaction_get_read_version(tr)), is_eight ? 2006 : 0);
+    fdb_transaction_reset(tr);
+
+    // Errors that 8.0 does not retry.
+    for (int i = 0; i < 2; i++) {
+        const fdb_error_t error = i ? 1079 : 1223;
+        SAME(fdb_error_predicate(FDB_ERROR_PREDICATE_RETRYABLE, error), !is_eight && error == 1223);
+        SAME(fdb_error_predicate(FDB_ERROR_PREDICATE_RETRYABLE_NOT_COMMITTED, error), !is_eight && error == 1223);
+        SAME(finish(fdb_transaction_on_error(tr, error)), is_eight ? error : 0);
+        fdb_transaction_reset(tr);
+    }
+    SAME(finish(fdb_transaction_on_error(tr, 4000)), 4000);
+    fdb_transaction_reset(tr);
+
+    // The longest key with raw access, and where longer ones end.
+    static uint8_t bytes[10100];
+    memset(bytes, 'k', sizeof bytes);
+    for (int length = 10000; length <= 10009; length++) {
+        const int is_too_long = length > (is_eight ? 10000 : 10008);
+        SAME(fdb_transaction_set_option(tr, FDB_TR_OPTION_RAW_ACCESS, NULL, 0), 0);
+        fdb_transaction_set(tr, bytes, length, KEY("x"));
+        SAME(finish(fdb_transaction_commit(tr)), is_too_long ? 2102 : 0);
+        fdb_transaction_reset(tr);
+        SAME(fdb_transaction_set_option(tr, FDB_TR_OPTION_RAW_ACCESS, NULL, 0), 0);
+        fdb_transaction_atomic_op(tr, bytes, length, KEY("x"), FDB_MUTATION_TYPE_ADD);
+        SAME(finish(fdb_transaction_commit(tr)), is_too_long ? 2102 : 0);
+        fdb_transaction_reset(tr);
+        SAME(fdb_transaction_set_option(tr, FDB_TR_OPTION_RAW_ACCESS, NULL, 0), 0);
+        f = fdb_transaction_watch(tr, bytes, length);
+        if (is_too_long) SAME(wait_for(f), 2102);
+        else SAME(fdb_future_is_ready(f), 0);
+        fdb_future_destroy(f);
+        fdb_transaction_reset(tr);
+        // A clear of such a key is none.
+        fdb_transaction_clear(tr, bytes, length);
+        CHECK((version_of(fdb_transaction_get_approximate_size(tr)) == 0) == is_too_long);
+        fdb_transaction_reset(tr);
+    }
+    int64_t sizes[2];
+    for (int i = 0; i < 2; i++) {
+        const int length = !i ? 10050 : is_eight ? 10001 : 10009;
+        SAME(fdb_transaction_add_conflict_range(tr, bytes, length, KEY("l"), FDB_CONFLICT_RANGE_TYPE_WRITE), 0);
+        sizes[i] = version_of(fdb_transaction_get_approximate_size(tr));
+        fdb_transaction_reset(tr);
+    }
+    SAME(sizes[0], sizes[1]);
+
+    // The bytes of a batch of what the transaction has written itself, so that it asks no server.
+    fdb_transaction_clear_range(tr, KEY("row"), KEY("rox"));
+    for (int i = 100; i < 300; i++) {
+        char key[8];
+        snprintf(key, sizeof key, "row%d", i);
+        fdb_transaction_set(tr, KEY(key), bytes, 1000);
+    }
+    const FDBStreamingMode modes[] = {FDB_STREAMING_MODE_SERIAL, FDB_STREAMING_MODE_WANT_ALL};
+    for (int i = 0; i < 2; i++) {
+        const FDBKeyValue *rows;
+        int count;
+        fdb_bool_t more;
+        f = fdb_transaction_get_range(tr, FDB_KEYSEL_FIRST_GREATER_OR_EQUAL((const uint8_t *)"row", 3),
+                                      FDB_KEYSEL_FIRST_GREATER_OR_EQUAL((const uint8_t *)"rox", 3), 0, 0,
+                                      modes[i], 1, 0, 0);
+        SAME(wait_for(f), 0);
+        SAME(fdb_future_get_keyvalue_array(f, &rows, &count, &more), 0);
+        SAME(count, is_eight ? 119 : 79);
+        CHECK(more);
+        fdb_future_destroy(f);
+    }
     fdb_transaction_destroy(tr);
     fdb_transaction_destroy(other);
     stop(db);

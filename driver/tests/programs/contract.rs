@@ -1,6 +1,7 @@
 //! The contract of the C interface, and what stays the program's own.
 
 use super::build::Program;
+use std::os::unix::process::ExitStatusExt;
 
 #[test]
 fn a_program_in_c_gets_what_the_header_promises() {
@@ -14,9 +15,31 @@ fn a_program_of_the_oldest_version_of_the_api_runs() {
 
 #[test]
 fn each_version_of_the_api_has_its_own_behaviour() {
-    for version in ["630", "699", "700", "710", "719", "720", "730", "740"] {
+    for version in ["630", "699", "700", "710", "719", "720", "730", "740", "800"] {
         let program = Program::compile_with("versions", &[&format!("-DFDB_API_VERSION={version}")]);
         assert_eq!(program.run::<&str>(&[], &[]), "passed\n", "{version}");
+    }
+}
+
+#[test]
+fn a_program_of_version_800_has_what_is_new_and_ends_with_what_is_removed() {
+    let program = Program::compile("changes");
+    for seed in ["1", "2", "3"] {
+        assert_eq!(program.run::<&str>(&[], &[("SHAKETABLE_SEED", seed)]), "passed\n", "{seed}");
+    }
+    for removed in [
+        "fdb_database_open_tenant",
+        "fdb_tenant_get_id",
+        "fdb_tenant_create_transaction",
+        "fdb_tenant_destroy",
+        "fdb_database_blobbify_range",
+        "fdb_readbg_parse_delta_file",
+        "fdb_future_get_granule_summary_array",
+    ] {
+        let output = program.output(&[removed], &[]);
+        let said = format!("shaketable: {removed} was removed from the API in version 800\n");
+        assert_eq!(String::from_utf8_lossy(&output.stderr), said);
+        assert_eq!(output.status.signal(), Some(libc::SIGABRT), "{removed}: {}", output.status);
     }
 }
 

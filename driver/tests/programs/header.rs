@@ -32,8 +32,6 @@ const SELECTED: &[&[&str]] = &[
     &["FDB_API_VERSION=730"],
     &["FDB_API_VERSION=740"],
     &["FDB_API_VERSION=740", "FDB_INCLUDE_LEGACY_TYPES"],
-    &["FDB_USE_LATEST_API_VERSION"],
-    &["FDB_USE_LATEST_BINDINGS_API_VERSION"],
 ];
 
 /// C, and C++ if there is a compiler for it.
@@ -200,14 +198,14 @@ fn declarations(text: &str) -> BTreeSet<String> {
     found
 }
 
-/// The macros of the interface: each with the number of its parameters (none without a list) and its body, in
+/// The macros of the interface, but for the newest version, which that of 8.0 has changed: each with the number of its parameters (none without a list) and its body, in
 /// which parameters have numbers for names.
 fn macros(text: &str) -> BTreeSet<String> {
     let mut found = BTreeSet::new();
     for definition in text.lines().filter_map(|line| line.strip_prefix("#define ")) {
         let (name, _) = definition.split_once(['(', ' ']).unwrap_or((definition, ""));
         let starts = ["fdb_", "FDB_", "DLLEXPORT", "WARN_UNUSED_RESULT"];
-        if !starts.iter().any(|start| name.starts_with(start)) {
+        if !starts.iter().any(|start| name.starts_with(start)) || name.starts_with("FDB_LATEST_") {
             continue;
         }
         let rest = &definition[name.len()..];
@@ -267,6 +265,43 @@ fn the_header_declares_what_that_of_foundationdb_declares() {
     }
 }
 
+/// Parts of the declarations that a program of 8.0 has and one of 7.4 has not.
+const ADDED: &[&str] = &[
+    "_cdc_",
+    "FDB_CDC_MUTATION_TYPE_",
+    "FDBCdc",
+    "fdb_transaction_get_range_split_points_with_limit",
+    "FDB_NET_OPTION_TRACE_IP=84",
+    "FDB_TR_OPTION_MAX_GRV_QUEUE_DELAY=1103",
+];
+
+/// Parts of the declarations that a program of 7.4 has and one of 8.0 has not.
+const REMOVED: &[&str] = &[
+    "FDB_DB_OPTION_USE_CONFIG_DATABASE",
+    "blob",
+    "_readbg_",
+    "_bg_mutations_array",
+    "_granule_summary_array",
+    "_purge_granules_complete",
+    "fdb_tenant_",
+];
+
+#[test]
+fn the_header_of_version_800_differs_as_that_of_8_0_does() {
+    let of = |defined: &str| declarations(&said(&HEADER, "c", &[defined]));
+    let (seven, eight) = (of("FDB_API_VERSION=740"), of("FDB_API_VERSION=800"));
+    for (more, less, parts, count) in [(&eight, &seven, ADDED, 35), (&seven, &eight, REMOVED, 26)] {
+        let found: Vec<_> = more.difference(less).collect();
+        assert_eq!(found.len(), count, "{found:#?}");
+        let has = |one: &str| parts.iter().any(|part| one.contains(part));
+        assert!(found.iter().all(|one| has(one)), "{found:#?}");
+        assert!(parts.iter().all(|part| found.iter().any(|one| one.contains(part))), "{found:#?}");
+    }
+    for newest in ["FDB_USE_LATEST_API_VERSION", "FDB_USE_LATEST_BINDINGS_API_VERSION"] {
+        assert_eq!(of(newest), eight);
+    }
+}
+
 #[test]
 fn declarations_differ_in_more_than_words_and_space() {
     let of = |text: &str| declarations(text).into_iter().collect::<Vec<_>>();
@@ -300,7 +335,7 @@ fn declarations_differ_in_more_than_words_and_space() {
 
 #[test]
 fn a_version_that_the_library_does_not_take_is_refused() {
-    for defined in [&[][..], &["FDB_API_VERSION=199"], &["FDB_API_VERSION=741"]] {
+    for defined in [&[][..], &["FDB_API_VERSION=199"], &["FDB_API_VERSION=801"]] {
         let output = preprocessed(&HEADER, "c", defined);
         let errors = String::from_utf8_lossy(&output.stderr);
         assert!(!output.status.success() && errors.contains("#error \""), "{defined:?}: {errors}");

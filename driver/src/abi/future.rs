@@ -432,8 +432,13 @@ mod tests {
                 was_kept: kept,
             });
             let weak = session.this.clone();
-            let future =
-                FDBFuture::calling(session.clone(), DatabaseId(0), TransactionId(0), Call::Commit, |_| {});
+            let future = FDBFuture::calling(
+                session.clone(),
+                DatabaseId(0),
+                TransactionId(0),
+                Call::Commit,
+                |answer| answer,
+            );
             session.handle.store(future, Ordering::SeqCst);
             drop(session);
             function(future);

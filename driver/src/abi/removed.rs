@@ -1,6 +1,6 @@
 //! Functions that newer headers do not have. A program has them if it was compiled for a version of the API
 //! before the one that removed them; another that calls them ends, as with FoundationDB's library
-//! (`fdb_c.cpp`).
+//! (`fdb_c.cpp`). The modules of tenants and blob granules have those that version 800 has removed.
 
 use super::{
     database::{FDBDatabase, fdb_create_database},

@@ -288,8 +288,8 @@ pub unsafe extern "C" fn fdb_database_get_main_thread_busyness(database: *mut FD
     Network::get().ok().filter(|_| is_threaded).map_or(0.0, Network::busyness)
 }
 
-/// The protocol of the cluster, that of FoundationDB 7.4, or of 8.0 from version 800 on. It never changes: a call that expects this one is
-/// not ready until it is cancelled.
+/// The protocol of the cluster, that of FoundationDB 7.4, or of 8.0 from version 800 on. It never changes: a
+/// call that expects this one is not ready until it is cancelled.
 #[unsafe(no_mangle)]
 pub extern "C" fn fdb_database_get_server_protocol(
     _database: *mut FDBDatabase,

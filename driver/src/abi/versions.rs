@@ -150,6 +150,17 @@ fn call_of_eight(call: Call) -> Call {
     }
 }
 
+/// An answer in 8.0, whose proxies throttle no tags. `given` is the error that was passed to `on_error`, if it is
+/// not the one of the call.
+fn answer_of_eight(answer: Result<Reply>, given: Option<Error>) -> Result<Reply> {
+    match answer {
+        Err(NOT_RETRYABLE) => Err(given.unwrap_or(NOT_RETRYABLE)),
+        Err(Error::PROXY_TAG_THROTTLED) => Err(Error::TAG_THROTTLED),
+        Ok(Reply::Time(_)) => Ok(Reply::Time(Duration::ZERO)),
+        answer => answer,
+    }
+}
+
 /// A call as the selected version makes it, and what that makes of its answer.
 pub fn adapt(call: Call) -> (Call, impl FnOnce(Result<Reply>) -> Result<Reply> + Send + 'static) {
     let is_eight = is_eight();
@@ -157,14 +168,7 @@ pub fn adapt(call: Call) -> (Call, impl FnOnce(Result<Reply>) -> Result<Reply> +
         Call::OnError(error) if is_retried_no_more(error) => Some(error),
         _ => None,
     };
-    let is_duration = matches!(call, Call::GetTagThrottledDuration);
-    let adapted = move |answer: Result<Reply>| match answer {
-        Err(NOT_RETRYABLE) => Err(given.unwrap_or(NOT_RETRYABLE)),
-        // Its proxies throttle no tags.
-        Err(Error::PROXY_TAG_THROTTLED) if is_eight => Err(Error::TAG_THROTTLED),
-        Ok(Reply::Time(_)) if is_eight && is_duration => Ok(Reply::Time(Duration::ZERO)),
-        answer => answer,
-    };
+    let adapted = move |answer| if is_eight { answer_of_eight(answer, given) } else { answer };
     (if is_eight { call_of_eight(call) } else { call }, adapted)
 }
 
@@ -286,5 +290,16 @@ mod tests {
     fn special_keys_are_those_between_the_users_and_the_end() {
         assert!(is_special(b"\xff\xff") && is_special(b"\xff\xff/status/json"));
         assert!(!is_special(b"\xff\x02") && !is_special(b"\xff\xff\xff") && !is_special(b""));
+    }
+    #[test]
+    fn no_tag_is_throttled_by_the_proxies_of_8_0() {
+        let throttled = answer_of_eight(Err(Error::PROXY_TAG_THROTTLED), None);
+        assert!(matches!(throttled, Err(Error::TAG_THROTTLED)));
+        let given = answer_of_eight(Err(NOT_RETRYABLE), Some(Error::PROXY_TAG_THROTTLED));
+        assert!(matches!(given, Err(Error::PROXY_TAG_THROTTLED)));
+        let duration = answer_of_eight(Ok(Reply::Time(Duration::from_secs(5))), None);
+        assert!(matches!(duration, Ok(Reply::Time(Duration::ZERO))));
+        let other = answer_of_eight(Err(Error::NOT_COMMITTED), None);
+        assert!(matches!(other, Err(Error::NOT_COMMITTED)));
     }
 }

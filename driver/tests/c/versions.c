@@ -113,6 +113,9 @@ int main(void) {
 
     // The longest key with raw access, and where longer ones end.
     static uint8_t bytes[10100];
+    const FDBKeyValue *rows;
+    int count;
+    fdb_bool_t more;
     memset(bytes, 'k', sizeof bytes);
     for (int length = 10000; length <= 10009; length++) {
         const int is_too_long = length > (is_eight ? 10000 : 10008);
@@ -126,11 +129,23 @@ int main(void) {
         fdb_transaction_reset(tr);
         SAME(fdb_transaction_set_option(tr, FDB_TR_OPTION_RAW_ACCESS, NULL, 0), 0);
         f = fdb_transaction_watch(tr, bytes, length);
-        if (is_too_long) SAME(wait_for(f), 2102);
-        else SAME(fdb_future_is_ready(f), 0);
+        for (int n = 0; n < 100 * is_too_long && !fdb_future_is_ready(f); n++) usleep(1000);
+        SAME(fdb_future_get_error(f), is_too_long ? 2102 : 2015);
         fdb_future_destroy(f);
         fdb_transaction_reset(tr);
-        // A clear of such a key is none.
+        // A read of such a key is none, and in no conflict.
+        SAME(finish(fdb_transaction_get(tr, bytes, length, 0)), 0);
+        const uint8_t begin[] = "\xff\xff/transaction/read_conflict_range/";
+        const uint8_t end[] = "\xff\xff/transaction/read_conflict_range0";
+        f = fdb_transaction_get_range(tr, FDB_KEYSEL_FIRST_GREATER_OR_EQUAL(begin, (int)sizeof begin - 1),
+                                      FDB_KEYSEL_FIRST_GREATER_OR_EQUAL(end, (int)sizeof end - 1), 0, 0,
+                                      FDB_STREAMING_MODE_WANT_ALL, 1, 0, 0);
+        SAME(wait_for(f), 0);
+        SAME(fdb_future_get_keyvalue_array(f, &rows, &count, &more), 0);
+        SAME(count == 0, is_too_long);
+        fdb_future_destroy(f);
+        fdb_transaction_reset(tr);
+        // So is a clear.
         fdb_transaction_clear(tr, bytes, length);
         CHECK((version_of(fdb_transaction_get_approximate_size(tr)) == 0) == is_too_long);
         fdb_transaction_reset(tr);
@@ -153,9 +168,6 @@ int main(void) {
     }
     const FDBStreamingMode modes[] = {FDB_STREAMING_MODE_SERIAL, FDB_STREAMING_MODE_WANT_ALL};
     for (int i = 0; i < 2; i++) {
-        const FDBKeyValue *rows;
-        int count;
-        fdb_bool_t more;
         f = fdb_transaction_get_range(tr, FDB_KEYSEL_FIRST_GREATER_OR_EQUAL((const uint8_t *)"row", 3),
                                       FDB_KEYSEL_FIRST_GREATER_OR_EQUAL((const uint8_t *)"rox", 3), 0, 0,
                                       modes[i], 1, 0, 0);

@@ -297,6 +297,11 @@ fn the_header_of_version_800_differs_as_that_of_8_0_does() {
         assert!(found.iter().all(|one| has(one)), "{found:#?}");
         assert!(parts.iter().all(|part| found.iter().any(|one| one.contains(part))), "{found:#?}");
     }
+    let [seven, eight_has] =
+        ["740", "800"].map(|version| macros(&said(&HEADER, "c", &[&format!("FDB_API_VERSION={version}")])));
+    let names: Vec<_> = seven.difference(&eight_has).filter_map(|one| one.split(' ').next()).collect();
+    assert_eq!(names, ["FDB_API_VERSION", "FDB_API_VERSION_TENANT_API_RELEASED", "fdb_future_get_version"]);
+    assert_eq!(eight_has.difference(&seven).count(), 1, "the version");
     for newest in ["FDB_USE_LATEST_API_VERSION", "FDB_USE_LATEST_BINDINGS_API_VERSION"] {
         assert_eq!(of(newest), eight);
     }

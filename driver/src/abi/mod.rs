@@ -1,5 +1,5 @@
-//! FoundationDB's C interface, as `fdb_c.h` of 7.4 declares it for the API versions 200 to 740, and that of 8.0
-//! for version 800.
+//! FoundationDB's C interface, as `fdb_c.h` of 7.4 declares it for the API versions 200 to 740, and that of
+//! 8.0 for version 800.
 //!
 //! Every function of both headers is here. Keys and values that a program passes are copied during the call.
 //! Futures own their results ([`future`]). Handles may be used and destroyed in any order and by any thread;
@@ -32,10 +32,10 @@
 //! | 730 | failures of external client libraries are ignored | they are errors | there are none to load |
 //! | 740 | no special key `fault_tolerance_metrics_json` | one | no version has it |
 //!
-//! A program that selects 800 finds the client of 8.0 instead. What that does otherwise than the client of 7.4
-//! is as read from the source of the main branch, not seen on a cluster. There it does so for every version;
-//! here programs of older versions keep what 7.4 does. What was removed ends a program that was compiled for
-//! 800, whatever version it selects.
+//! A program that selects 800 finds the client of 8.0 instead. What that does otherwise than the client of
+//! 7.4 is as read from the source of the main branch, not seen on a cluster. There it does so for every
+//! version; here programs of older versions keep what 7.4 does. What was removed ends a program that was
+//! compiled for 800, whatever version it selects.
 //!
 //! | source | 7.4 | 8.0 | here |
 //! |---|---|---|---|
@@ -56,9 +56,9 @@
 //! | `ReadYourWrites.cpp` | a cancel, a timeout or misuse that ends a commit leaves its watches until the reset | they end with its error | always the former |
 //! | `DatabaseContext.cpp` | special keys of tenants | none | no version has them |
 //!
-//! The 111 functions of the library of 7.4 are here, and the 13 that 8.0 adds: those of the headers, those that
-//! older headers have ([`removed`]), and those by which one client library uses another, which no program
-//! calls ([`unsupported`]). Functions that changed before 200 have one form only.
+//! The 111 functions of the library of 7.4 are here, and the 13 that 8.0 adds: those of the headers, those
+//! that older headers have ([`removed`]), and those by which one client library uses another, which no
+//! program calls ([`unsupported`]). Functions that changed before 200 have one form only.
 //!
 //! # What the cluster does not have
 //!

@@ -1,7 +1,7 @@
 //! What the simulated cluster does not have: blob granules, and processes that restart on demand.
 //!
-//! Calls that return a future, or a result, fail with `unsupported_operation` (2108). Programs of version 800,
-//! which has no blob granules, end with the call.
+//! Calls that return a future, or a result, fail with `unsupported_operation` (2108). Programs of version
+//! 800, which has no blob granules, end with the call.
 
 use super::{
     database::{FDBDatabase, FDBTenant},

@@ -198,8 +198,8 @@ fn declarations(text: &str) -> BTreeSet<String> {
     found
 }
 
-/// The macros of the interface, but for the newest version, which that of 8.0 has changed: each with the number of its parameters (none without a list) and its body, in
-/// which parameters have numbers for names.
+/// The macros of the interface, but for the newest version, which that of 8.0 has changed: each with the
+/// number of its parameters (none without a list) and its body, in which parameters have numbers for names.
 fn macros(text: &str) -> BTreeSet<String> {
     let mut found = BTreeSet::new();
     for definition in text.lines().filter_map(|line| line.strip_prefix("#define ")) {

@@ -150,8 +150,8 @@ fn call_of_eight(call: Call) -> Call {
     }
 }
 
-/// An answer in 8.0, whose proxies throttle no tags. `given` is the error that was passed to `on_error`, if it
-/// is not the one of the call.
+/// An answer in 8.0, whose proxies throttle no tags. `given` is the error that was passed to `on_error`, if
+/// the call has another one.
 fn answer_of_eight(answer: Result<Reply>, given: Option<Error>) -> Result<Reply> {
     match answer {
         Err(NOT_RETRYABLE) => Err(given.unwrap_or(NOT_RETRYABLE)),

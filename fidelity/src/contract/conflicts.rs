@@ -6,7 +6,10 @@ use super::{
     world::{Serializable, Snapshot, some},
 };
 use futures::future::{join, join_all};
-use shaketable_tx::{ConflictRangeType, Error, Isolation, MutationType, Transaction, TransactionOption};
+use shaketable_tx::{
+    AnyTransaction, ConflictRangeType, Error, Isolation, MutationType, Result, Transaction, TransactionOption,
+};
+use std::fmt::Debug;
 
 const SECTION: &str = "conflicts";
 
@@ -354,15 +357,37 @@ async fn outlive(c: &Ctx, version: i64) -> Expectation {
     Err(Broken::new(format!("a version {FORGETTING} s old is too old to read at, and could be read at")))
 }
 
+/// `read` must fail with 1007, as soon as every replica has left `version` behind: that which is asked may be
+/// behind the one that `outlive` has asked. A version that was read at is read at by another transaction, which
+/// remembers nothing.
+async fn is_too_old<T: Debug, F: Future<Output = Result<T>>>(
+    c: &Ctx,
+    tx: &mut AnyTransaction,
+    version: i64,
+    what: &str,
+    read: impl Fn(AnyTransaction) -> F,
+) -> Expectation {
+    for _ in 0..FORGETTING {
+        let answer = read(tx.clone()).await;
+        if answer.is_err() {
+            return fails(what, answer, Error::TRANSACTION_TOO_OLD);
+        }
+        outlive(c, version).await?;
+        *tx = c.tx()?;
+        tx.set_read_version(version);
+    }
+    fails(what, read(tx.clone()).await, Error::TRANSACTION_TOO_OLD)
+}
+
 async fn too_old_read(c: Ctx) -> Expectation {
-    let tx = c.tx()?;
+    let tx = &mut c.tx()?;
     let version = tx.get_read_version().await?;
     outlive(&c, version).await?;
-    fails("get", tx.get(&c.key("a"), Serializable).await, Error::TRANSACTION_TOO_OLD)?;
-    let range = tx.get_range(&c.everything(), 1, Snapshot).await;
-    fails("get_range", range, Error::TRANSACTION_TOO_OLD)?;
-    let key = tx.get_key(&c.selector("a", false, 1), Snapshot).await;
-    fails("get_key", key, Error::TRANSACTION_TOO_OLD)
+    let (key, range, selector) = (&c.key("a"), &c.everything(), &c.selector("a", false, 1));
+    is_too_old(&c, tx, version, "get", |tx| async move { tx.get(key, Serializable).await }).await?;
+    is_too_old(&c, tx, version, "get_range", |tx| async move { tx.get_range(range, 1, Snapshot).await })
+        .await?;
+    is_too_old(&c, tx, version, "get_key", |tx| async move { tx.get_key(selector, Snapshot).await }).await
 }
 
 async fn too_old_cached(c: Ctx) -> Expectation {
@@ -404,11 +429,11 @@ async fn too_old_risky(c: Ctx) -> Expectation {
 }
 
 async fn too_old_retry(c: Ctx) -> Expectation {
-    let tx = c.tx()?;
+    let tx = &mut c.tx()?;
     let version = tx.get_read_version().await?;
     outlive(&c, version).await?;
-    let read = tx.get(&c.key("a"), Serializable).await;
-    fails("the read", read, Error::TRANSACTION_TOO_OLD)?;
+    let key = &c.key("a");
+    is_too_old(&c, tx, version, "the read", |tx| async move { tx.get(key, Serializable).await }).await?;
     tx.on_error(Error::TRANSACTION_TOO_OLD).await?;
     succeeds("the read in the next attempt", tx.get(&c.key("a"), Serializable).await)?;
     tx.set(&c.key("a"), b"1");

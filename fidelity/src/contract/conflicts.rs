@@ -358,8 +358,8 @@ async fn outlive(c: &Ctx, version: i64) -> Expectation {
 }
 
 /// `read` must fail with 1007, as soon as every replica has left `version` behind: that which is asked may be
-/// behind the one that `outlive` has asked. A version that was read at is read at by another transaction, which
-/// remembers nothing.
+/// behind the one that `outlive` has asked. What was read at a version that is still kept is read again by
+/// another transaction, which remembers nothing.
 async fn is_too_old<T: Debug, F: Future<Output = Result<T>>>(
     c: &Ctx,
     tx: &mut AnyTransaction,

@@ -20,7 +20,7 @@ use shaketable_sim::{
     ids::{ClientId, Endpoint},
     world::{Class, World},
 };
-use shaketable_tx::{Database, KeyValue, Result, Transaction};
+use shaketable_tx::{Database, KEY_SIZE_LIMIT, KeyValue, Result, Transaction, VALUE_SIZE_LIMIT};
 use std::{collections::BTreeMap, fmt::Write, sync::Arc};
 
 /// The rows of a cluster, without those of the system, in ascending order.
@@ -28,10 +28,6 @@ pub type Rows = Vec<KeyValue>;
 
 /// The first line.
 const HEAD: &str = "shaketable snapshot 1";
-
-/// The longest key and the longest value of FoundationDB, bytes.
-const LONGEST_KEY: usize = 10_000;
-const LONGEST_VALUE: usize = 100_000;
 
 /// A transaction that restores rows writes about this many bytes, and this many rows, at most.
 const BYTES_AT_ONCE: usize = 500_000;
@@ -66,7 +62,7 @@ pub fn read(text: &str) -> std::result::Result<Rows, String> {
     for (number, line) in (2..).zip(lines.lines()) {
         let row = line.split_once(' ').and_then(|(key, value)| Some((unescape(key)?, unescape(value)?)));
         let Some((key, value)) = row else { return Err(format!("line {number} is no row")) };
-        if key.len() > LONGEST_KEY || value.len() > LONGEST_VALUE {
+        if key.len() > KEY_SIZE_LIMIT || value.len() > VALUE_SIZE_LIMIT {
             return Err(format!("line {number} has a key or a value that FoundationDB refuses as too long"));
         }
         if key.starts_with(b"\xff") {
@@ -131,7 +127,7 @@ pub(crate) async fn restore(world: &Arc<World>, controller: Endpoint, rows: Arc<
         let (rows, sender) = (rows.clone(), sender.clone());
         async move {
             let db = SimDatabase::new(world, node, RESTORER, controller);
-            // An error that is not retryable: the cluster is calm, and the rows are legal.
+            // No fault strikes yet, and the rows are legal: what fails here is the simulator.
             fill(&db, &rows).await.expect("a calm cluster takes legal rows");
             // The receiver waits below.
             let _ = sender.lock().take().map(|sender| sender.send(()));
@@ -200,7 +196,7 @@ mod tests {
         ] {
             assert_eq!(lines(rows, count), Err(why.to_owned()));
         }
-        let long = lines(&format!("{} 1\n", "k".repeat(LONGEST_KEY + 1)), 1);
+        let long = lines(&format!("{} 1\n", "k".repeat(KEY_SIZE_LIMIT + 1)), 1);
         assert_eq!(long, Err("line 2 has a key or a value that FoundationDB refuses as too long".to_owned()));
     }
 }

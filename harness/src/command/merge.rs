@@ -282,13 +282,9 @@ impl Whole {
         sum.failures.truncate(FAILURES_KEPT);
         sum.add_regressions(part.regressions.iter().cloned());
         for point in &part.points {
-            if !self.points.contains_key(&point.name) {
-                self.points.insert(point.name.clone(), (0, 0));
-            }
-            if let Some((passed, held)) = self.points.get_mut(&point.name) {
-                *passed = passed.saturating_add(point.passed);
-                *held = held.saturating_add(point.held);
-            }
+            let (passed, held) = self.points.entry(point.name.clone()).or_default();
+            *passed = passed.saturating_add(point.passed);
+            *held = held.saturating_add(point.held);
         }
     }
 

@@ -13,6 +13,7 @@ use crate::{
     settings::Settings,
     snapshot,
     timeouts::Timeouts,
+    turns::Turns,
     verdict::Verdict,
     wall::Pace,
     watchdog::Heartbeat,
@@ -26,6 +27,7 @@ use shaketable_sim::{
     faults::Family,
     ids::{ClientId, NodeId},
     rt::{self, Alarm, MILLISECOND, Nanos},
+    seed::Stream,
     world::{Class, World},
 };
 use shaketable_tx::Error;
@@ -52,7 +54,7 @@ const ANSWERS_ALONE: u32 = 256;
 const STEPS_BETWEEN_SWEEPS: u64 = 1 << 16;
 
 /// Serves the inbox until it is stopped, and reports. If there is a script, it fills the inbox. `is_shared`
-/// says that the programs are other processes.
+/// says that the programs are other processes. With `turns`, the threads of the program run one at a time.
 pub async fn serve(
     inbox: Arc<Inbox>,
     pending: Arc<PendingCalls>,
@@ -60,6 +62,7 @@ pub async fn serve(
     settings: Settings,
     script: Option<Script>,
     is_shared: bool,
+    turns: Option<Arc<Turns>>,
 ) -> Report {
     let plan = fault_windows::plan(&settings);
     let mut cluster = ClusterConfig::draw(settings.seed, &[]);
@@ -85,6 +88,7 @@ pub async fn serve(
         stamps: Stamps::default(),
         timeouts: Timeouts::default(),
         threads: if is_shared { None } else { QuiescenceDetector::new() },
+        turns: turns.map(|turns| (turns, settings.seed.stream("turns"))),
         is_called_back: false,
         alone: 0,
         is_quiescent: false,
@@ -93,7 +97,11 @@ pub async fn serve(
         tick: TICK,
     };
     engine.run().await;
-    let end = End::of(&world, engine.is_quiescence_unknown);
+    let is_overrun = engine.turns.as_ref().is_some_and(|(turns, _)| {
+        turns.stop();
+        turns.is_overrun()
+    });
+    let end = End::of(&world, engine.is_quiescence_unknown || is_overrun);
     engine.pending.close(Error::OPERATION_CANCELLED);
     // Judging a long run takes long, but ends: the watchdog must not report it.
     engine.heartbeat.suspend();
@@ -123,6 +131,8 @@ struct Engine {
     /// Detects whether the program sleeps; none for programs that are other processes, and on systems that
     /// do not show it.
     threads: Option<QuiescenceDetector>,
+    /// Lets the threads of the program run one at a time, if the settings ask for it, and chooses the next.
+    turns: Option<(Arc<Turns>, Stream)>,
     /// Whether a callback has waited for an answer: the program must then be quiescent before virtual time
     /// advances.
     is_called_back: bool,
@@ -196,7 +206,27 @@ impl Engine {
                 (self.is_quiescent, sleep) = (false, None);
                 self.take(message);
             }
-            match self.pending.demand() {
+            let mut demand = self.pending.demand();
+            if let Some((turns, _)) = &self.turns
+                && turns.is_asked_in_vain()
+            {
+                match demand {
+                    Demand::Nothing if !self.is_quiescent => {
+                        self.await_quiescence();
+                        continue;
+                    }
+                    // There will be no step before the program asks for something.
+                    Demand::Nothing => turns.stepped(),
+                    // Who asks again and again does not sleep.
+                    Demand::OpenEnded => demand = Demand::Calls,
+                    Demand::Calls => {}
+                }
+            }
+            if self.turns.as_ref().is_some_and(|(turns, _)| turns.is_waited_for()) {
+                self.await_quiescence();
+                continue;
+            }
+            match demand {
                 // A script continues only after an answer that is waited for, or after a recorded advance of
                 // time that followed the wall clock.
                 Demand::Nothing if self.script.is_some() => {
@@ -245,6 +275,7 @@ impl Engine {
     fn stepped(&mut self) {
         self.journal.iter_mut().for_each(Journal::stepped);
         self.script.iter_mut().for_each(Script::stepped);
+        self.turns.iter().for_each(|(turns, _)| turns.stepped());
         self.heartbeat.suspended(|| self.verdict.keep_up(&self.world));
         self.steps += 1;
         if self.steps.is_multiple_of(STEPS_BETWEEN_SWEEPS) {
@@ -257,17 +288,17 @@ impl Engine {
         self.script.iter_mut().for_each(|script| script.ask(&self.inbox));
     }
 
-    /// If callbacks wait for answers: waits until the program is quiescent, and takes its messages until
-    /// then.
+    /// If callbacks wait for answers, or threads run one at a time: waits until the program is quiescent, and
+    /// takes its messages until then. A thread that waits for its turn is given it.
     fn await_quiescence(&mut self) {
         self.is_quiescent = false;
         while !self.is_quiescent && !self.inbox.is_stopped() {
             let inbox = &self.inbox;
-            if self.is_called_back
+            if (self.is_called_back || self.turns.is_some())
                 && !self.is_quiescence_unknown
                 && let Some(threads) = &mut self.threads
             {
-                let call_at_once = self.alone < ANSWERS_ALONE;
+                let call_at_once = self.turns.is_none() && self.alone < ANSWERS_ALONE;
                 self.is_quiescence_unknown =
                     !self.heartbeat.suspended(|| threads.wait(call_at_once, || inbox.is_stopped()));
             }
@@ -276,6 +307,9 @@ impl Engine {
                 // Calls and commands do not wake the program, but a cancellation completes its call here.
                 self.is_quiescent &= !matches!(message, Message::Cancel(_));
                 self.take(message);
+            }
+            if let (true, Some((turns, choice))) = (self.is_quiescent, &mut self.turns) {
+                self.is_quiescent = !turns.give(choice);
             }
         }
     }
@@ -353,7 +387,7 @@ impl Engine {
     fn take(&mut self, message: Message) {
         // That something waits may be said at any instant of the wall clock while the answer is on its way:
         // it must not change how virtual time advances.
-        if !matches!(message, Message::Want(_) | Message::Expect(..)) {
+        if !matches!(message, Message::Want(_) | Message::Expect(..) | Message::Turn) {
             self.tick = TICK;
         }
         match message {
@@ -373,6 +407,7 @@ impl Engine {
             Message::Want(id) => self.pending.want(id, None),
             Message::Expect(id, caller) => self.expect(id, caller),
             Message::Cancel(id) => self.pending.cancel(id),
+            Message::Turn => {}
             Message::Kill(databases, calls) => self.kill(&databases, &calls),
         }
     }

@@ -8,6 +8,7 @@ use crate::{
     quiescence::Caller,
     report::{self, Report},
     settings::Settings,
+    turns::{Turn, Turns},
     watchdog::Heartbeat,
 };
 use parking_lot::Mutex;
@@ -39,6 +40,7 @@ pub struct Host {
     is_over: AtomicBool,
     /// Whether its programs are other processes.
     is_shared: AtomicBool,
+    turns: Arc<Turns>,
 }
 
 impl Host {
@@ -56,6 +58,7 @@ impl Host {
             thread: OnceLock::new(),
             is_over: AtomicBool::new(false),
             is_shared: AtomicBool::new(false),
+            turns: Arc::default(),
         })
     }
 
@@ -65,17 +68,25 @@ impl Host {
         self.is_shared.store(true, Ordering::SeqCst);
     }
 
+    /// Lets the threads of the program run one at a time, until the cluster ends ([`turns`](crate::turns)). To
+    /// be called by a thread that may go on to run it.
+    pub fn take_turns(&self) {
+        self.turns.start();
+    }
+
     /// Runs a cluster on this thread until [`stop`](Host::stop). It starts with the first message, with the
     /// settings that hold then; `None` if there was none. The error is what the simulator panicked with:
     /// every call ends with 4100.
     pub fn run(&self, settings: impl FnOnce() -> Settings) -> Result<Option<Report>, String> {
         let _ = self.thread.set(thread::current().id());
+        self.turns.begin();
         self.heartbeat.suspended(|| self.inbox.wait_for_work());
         let report = match self.inbox.is_stopped() {
             true => Ok(None),
             false => self.simulate(settings(), None),
         };
         self.is_over.store(true, Ordering::SeqCst);
+        self.turns.stop();
         let error = if report.is_ok() { Error::OPERATION_CANCELLED } else { Error::INTERNAL_ERROR };
         self.pending.close(error);
         self.refuse(error);
@@ -85,7 +96,8 @@ impl Host {
     fn simulate(&self, settings: Settings, script: Option<Script>) -> Result<Option<Report>, String> {
         let (inbox, pending, heartbeat) = (self.inbox.clone(), self.pending.clone(), self.heartbeat.clone());
         let is_shared = self.is_shared.load(Ordering::SeqCst);
-        let serve = engine::serve(inbox, pending, heartbeat, settings.clone(), script, is_shared);
+        let turns = (script.is_none() && settings.one_at_a_time).then(|| self.turns.clone());
+        let serve = engine::serve(inbox, pending, heartbeat, settings.clone(), script, is_shared, turns);
         let run = || rt::simulate(settings.seed, serve);
         catch_unwind(AssertUnwindSafe(run)).map(Some).map_err(|panic| message(&*panic))
     }
@@ -153,6 +165,13 @@ impl Host {
         self.databases.lock().free.extend(databases);
     }
 
+    /// Waits for this thread's turn unless it has it: it makes a request that has no answer.
+    fn keep_turn(&self) {
+        if !self.is_here() {
+            self.turns.keep(|| self.push(Message::Turn));
+        }
+    }
+
     fn push(&self, message: Message) {
         self.inbox.push(message);
         if self.is_over.load(Ordering::SeqCst) {
@@ -191,10 +210,12 @@ fn message(panic: &(dyn std::any::Any + Send)) -> String {
 impl Session for Host {
     /// When all numbers are taken, the last one is shared: nothing says that databases are different clients.
     fn open(&self) -> DatabaseId {
+        self.wait_for_turn(Turn::Next);
         self.try_open(&self.versions).unwrap_or(Numbers::LAST)
     }
 
     fn next_transaction(&self) -> TransactionId {
+        self.keep_turn();
         TransactionId(self.transactions.fetch_add(1, Ordering::SeqCst))
     }
 
@@ -203,6 +224,7 @@ impl Session for Host {
             // The client's transactions may go on, and it ends with the cluster.
             return;
         }
+        self.keep_turn();
         self.push(Message::Command(database, command));
     }
 
@@ -213,6 +235,7 @@ impl Session for Host {
         call: Call,
         completion: Completion,
     ) -> CallId {
+        self.wait_for_turn(Turn::Next);
         let id = CallId(self.calls.fetch_add(1, Ordering::SeqCst));
         self.push(Message::Call { id, database, transaction, call, completion });
         id
@@ -227,11 +250,20 @@ impl Session for Host {
     }
 
     fn cancel(&self, call: CallId) {
+        self.keep_turn();
         self.push(Message::Cancel(call));
+        // Whether the call has ended must not depend on when the cluster's thread takes the message.
+        self.wait_for_turn(Turn::Next);
     }
 
     fn is_here(&self) -> bool {
         self.thread.get() == Some(&thread::current().id())
+    }
+
+    fn wait_for_turn(&self, turn: Turn) {
+        if !self.is_here() {
+            self.turns.wait(turn, || self.push(Message::Turn));
+        }
     }
 }
 

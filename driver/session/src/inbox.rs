@@ -37,6 +37,8 @@ pub enum Message {
     Expect(CallId, Option<Caller>),
     /// A call is cancelled.
     Cancel(CallId),
+    /// A thread waits for its turn.
+    Turn,
     /// The clients of some databases die, with these calls in progress.
     Kill(Vec<DatabaseId>, Vec<CallId>),
 }

@@ -128,7 +128,8 @@ fn cannot_write(error: &io::Error) {
     complain(&format!("cannot write the journal of the run: {error}"));
 }
 
-/// The request in a message. Only a server kills clients, and such messages are not recorded.
+/// The request in a message. Only a server kills clients, and such messages are not recorded. A thread's turn
+/// is not either: the requests have the order that it made.
 fn request(message: &Message) -> Option<Request> {
     Some(match message {
         Message::Open(id, _) => Request::Open(*id),
@@ -138,7 +139,7 @@ fn request(message: &Message) -> Option<Request> {
         }
         Message::Want(id) | Message::Expect(id, _) => Request::Want(*id),
         Message::Cancel(id) => Request::Cancel(*id),
-        Message::Kill(..) => return None,
+        Message::Turn | Message::Kill(..) => return None,
     })
 }
 

@@ -30,7 +30,8 @@
 //! while calls are outstanding; and the program has more than 32 threads, of which one that has been idle and
 //! does not call hands an answer on.
 //!
-//! With several threads that call, or with several programs, the order of arrival decides; if callbacks of
+//! With several threads that call, or with several programs, the order of arrival decides, unless the settings
+//! let the threads of a program run one at a time ([`turns`]); if callbacks of
 //! several threads wait at once, virtual time waits for the program once in a millisecond at most. Watches
 //! alone keep the pace of the wall clock, so that the virtual time at which a program that waits for nothing
 //! else calls again differs from run to run.
@@ -66,6 +67,7 @@ pub mod spin;
 mod timeouts;
 pub mod topology;
 pub mod transactions;
+pub mod turns;
 mod verdict;
 mod wakeup;
 mod wall;
@@ -79,6 +81,7 @@ use shaketable_tx::{
     ConflictRangeType, Error, Isolation, KeySelector, MappedBatch, RangeBatch, RangeOption, Result,
 };
 use std::time::Duration;
+use turns::Turn;
 
 /// A database handle of a session. Each is a client of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -254,4 +257,7 @@ pub trait Session: Send + Sync {
 
     /// Whether the current thread is the one on which answers arrive: it must not wait for one.
     fn is_here(&self) -> bool;
+
+    /// Waits until this thread may go on, if the session lets the threads of the program run one at a time.
+    fn wait_for_turn(&self, _: Turn) {}
 }

@@ -93,6 +93,11 @@ impl Caller {
         }
         NUMBER.with(|caller| *caller)
     }
+
+    /// Its number, which is not 0.
+    pub fn number(self) -> u32 {
+        self.0
+    }
 }
 
 fn number(thread: Pid) -> u32 {

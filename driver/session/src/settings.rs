@@ -11,6 +11,7 @@
 //! | `SHAKETABLE_REPORT` | a file for the report of the run, or `-` for standard error; in a folder that exists, each process writes its own file, as it does with events |
 //! | `SHAKETABLE_JOURNAL` | a file for the [journal](crate::journal) of the run, or a folder as above |
 //! | `SHAKETABLE_MEMORY` | how much of its history a cluster keeps before it is judged, megabytes; 1,000 unless given |
+//! | `SHAKETABLE_ONE_AT_A_TIME` | `1` lets the threads of the program run [one at a time](crate::turns) |
 //! | `SHAKETABLE_SERVER` | the [address](crate::address) of a server whose cluster is used instead of one of the process; `none` if cluster files that name one are not to be followed |
 //!
 //! A cluster file, or a connection string, whose description is `shaketable` has the seed as its id:
@@ -59,6 +60,8 @@ pub struct Settings {
     pub journal: Option<PathBuf>,
     /// How much of the history is kept before it is judged and forgotten, bytes.
     pub memory: usize,
+    /// Whether the threads of the program run one at a time.
+    pub one_at_a_time: bool,
     /// The data with which the cluster begins.
     pub restored: Arc<Rows>,
     /// Whether the report has the data with which the cluster ends.
@@ -79,6 +82,9 @@ impl Settings {
         }
         if let Some(bug) = self.bug {
             line += &format!(" SHAKETABLE_BUG={}", bug.name());
+        }
+        if self.one_at_a_time {
+            line += " SHAKETABLE_ONE_AT_A_TIME=1";
         }
         line
     }
@@ -105,6 +111,8 @@ pub struct Environment {
     pub journal: Option<PathBuf>,
     /// How much of the history is kept, megabytes.
     pub memory: Option<usize>,
+    /// Whether the threads of the program run one at a time.
+    pub one_at_a_time: bool,
     /// The server to use.
     pub server: Option<Address>,
     /// Whether the cluster is one of the process, whatever a cluster file says.
@@ -152,6 +160,11 @@ impl Environment {
                 format!("SHAKETABLE_MEMORY is not a number of megabytes from 1 to 1000000: {text}")
             })?);
         }
+        environment.one_at_a_time = match set("SHAKETABLE_ONE_AT_A_TIME").as_deref() {
+            None => false,
+            Some("1") => true,
+            Some(text) => return Err(format!("SHAKETABLE_ONE_AT_A_TIME is not 1: {text}")),
+        };
         environment.journal = set("SHAKETABLE_JOURNAL").map(PathBuf::from);
         environment.is_own = set("SHAKETABLE_SERVER").is_some_and(|text| text == "none");
         if let Some(text) = set("SHAKETABLE_SERVER").filter(|text| text != "none") {
@@ -171,6 +184,7 @@ impl Environment {
             bug: self.bug,
             keeps_events: self.events.is_some(),
             memory: self.memory.unwrap_or(MEMORY) * 1_000_000,
+            one_at_a_time: self.one_at_a_time,
             journal: self.journal.as_deref().map(|path| output::file("journal", path)),
             restored: Arc::default(),
             keeps_rows: false,
@@ -231,6 +245,7 @@ mod tests {
             ("SHAKETABLE_REPORT", "-"),
             ("SHAKETABLE_SERVER", "unix:/tmp/socket"),
             ("SHAKETABLE_CLUSTER", "logs=2,replicas=1"),
+            ("SHAKETABLE_ONE_AT_A_TIME", "1"),
             ("SHAKETABLE_EVENTS", "events.txt"),
         ])
         .expect("it is understood");
@@ -242,7 +257,7 @@ mod tests {
         assert_eq!((said.events, settings.keeps_events), (Some("events.txt".into()), true));
         assert_eq!(
             settings.again(),
-            "SHAKETABLE_SEED=12 SHAKETABLE_FAULTS=storm SHAKETABLE_WITHOUT=kill,loss SHAKETABLE_CLUSTER=replicas=1,logs=2"
+            "SHAKETABLE_SEED=12 SHAKETABLE_FAULTS=storm SHAKETABLE_WITHOUT=kill,loss SHAKETABLE_CLUSTER=replicas=1,logs=2 SHAKETABLE_ONE_AT_A_TIME=1"
         );
     }
 
@@ -256,6 +271,7 @@ mod tests {
             ("SHAKETABLE_CLUSTER", "logs=none"),
             ("SHAKETABLE_BUG", "none"),
             ("SHAKETABLE_MEMORY", "0"),
+            ("SHAKETABLE_ONE_AT_A_TIME", "yes"),
         ] {
             let refused = read(&[(name, value)]).expect_err("it is wrong");
             assert!(refused.starts_with(name) && !refused.contains('\n'), "{refused}");

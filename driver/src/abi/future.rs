@@ -16,7 +16,7 @@ use super::{
     value::Value,
 };
 use parking_lot::{Condvar, Mutex};
-use shaketable_session::{Call, CallId, DatabaseId, Reply, Session, TransactionId, spin::Spin};
+use shaketable_session::{Call, CallId, DatabaseId, Reply, Session, TransactionId, spin::Spin, turns::Turn};
 use shaketable_sim::rt;
 use shaketable_tx::{Error, Result};
 use std::{
@@ -130,6 +130,13 @@ impl FDBFuture {
         };
         if let (true, Some((session, call))) = (is_new, self.call.get()) {
             session.expect(*call);
+        }
+    }
+
+    /// Waits until this thread may go on.
+    fn wait_for_turn(&self, turn: Turn) {
+        if let Some((session, _)) = self.call.get() {
+            session.wait_for_turn(turn);
         }
     }
 
@@ -279,13 +286,13 @@ pub unsafe extern "C" fn fdb_future_block_until_ready(f: *mut FDBFuture) -> fdb_
         return BLOCKED_FROM_NETWORK_THREAD;
     }
     future.want();
-    if SPIN.until(|| future.is_ready()) {
-        return SUCCESS;
+    if !SPIN.until(|| future.is_ready()) {
+        let mut state = future.state.lock();
+        while state.result.is_none() {
+            future.ready.wait(&mut state);
+        }
     }
-    let mut state = future.state.lock();
-    while state.result.is_none() {
-        future.ready.wait(&mut state);
-    }
+    future.wait_for_turn(Turn::Next);
     SUCCESS
 }
 
@@ -299,6 +306,9 @@ pub unsafe extern "C" fn fdb_future_is_ready(f: *mut FDBFuture) -> fdb_bool_t {
     // SAFETY: as the caller promises.
     let future = unsafe { hold(f) };
     future.want();
+    if !future.is_ready() {
+        future.wait_for_turn(Turn::AfterStep);
+    }
     future.is_ready().into()
 }
 

@@ -297,6 +297,9 @@ pub extern "C" fn fdb_setup_network() -> fdb_error_t {
         }
     };
     let Ok(host) = Host::new() else { return PLATFORM_ERROR };
+    if environment.one_at_a_time {
+        host.take_turns();
+    }
     let network = Network {
         host: Arc::new(host),
         remote: OnceLock::new(),

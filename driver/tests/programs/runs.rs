@@ -50,6 +50,25 @@ fn a_seed_repeats_a_program_whose_event_loop_is_woken_by_callbacks() {
 }
 
 #[test]
+fn a_seed_repeats_a_program_whose_threads_run_one_at_a_time() {
+    let program = Program::compile("threads");
+    let mut different = Vec::new();
+    for seed in ["1", "2", "3"] {
+        let one_at_a_time = ("SHAKETABLE_ONE_AT_A_TIME", "1");
+        let variables = [("SHAKETABLE_SEED", seed), ("SHAKETABLE_FAULTS", "standard"), one_at_a_time];
+        let (_, first) = run(&program, &[], &variables);
+        assert!(first.ends_with(" SHAKETABLE_ONE_AT_A_TIME=1\n"), "{first}");
+        assert!(!first.contains("not determined by the seed alone"), "{first}");
+        for _ in 0..4 {
+            assert_eq!(run(&program, &[], &variables).1, first);
+        }
+        different.push(first);
+    }
+    different.dedup();
+    assert_eq!(different.len(), 3, "seeds differ");
+}
+
+#[test]
 fn faults_strike_and_the_report_names_unknown_results_and_how_to_run_it_again() {
     let program = Program::compile("transfers");
     let (mut retries, mut unknown, mut listed) = (0, 0, 0);

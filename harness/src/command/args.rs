@@ -599,6 +599,10 @@ pub(super) struct WithArguments {
     /// A run fails if it takes longer than this: 60s, 5m
     #[arg(long, value_name = "TIME", value_parser = choose::duration)]
     pub timeout: Option<Duration>,
+    /// Let the threads of a program run one at a time between their calls, in an order that the seed
+    /// chooses, so that a seed repeats the run of most programs with several threads
+    #[arg(long)]
+    pub one_at_a_time: bool,
     /// Let every run write to the terminal, instead of showing the output of the one that fails
     #[arg(long)]
     pub show_output: bool,

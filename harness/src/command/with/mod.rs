@@ -198,6 +198,7 @@ impl Shake<'_> {
             .env("SHAKETABLE_SEED", seed.to_string())
             .env("SHAKETABLE_FAULTS", choose::name_of(self.faults))
             .env("SHAKETABLE_WITHOUT", self.names_without())
+            .env("SHAKETABLE_ONE_AT_A_TIME", if self.arguments.one_at_a_time { "1" } else { "" })
             .env("SHAKETABLE_REPORT", reports)
             .env("SHAKETABLE_JOURNAL", reports)
             // A cluster file that a server has left is not followed.
@@ -255,6 +256,9 @@ impl Shake<'_> {
         let _ = write!(line, " --faults {}", choose::name_of(self.faults));
         if !self.without.is_empty() {
             let _ = write!(line, " --without {}", self.names_without());
+        }
+        if self.arguments.one_at_a_time {
+            line += " --one-at-a-time";
         }
         if let Some(folder) = &self.arguments.library {
             let _ = write!(line, " --library {}", quoted(&folder.to_string_lossy()));

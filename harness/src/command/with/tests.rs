@@ -56,14 +56,15 @@ fn the_command_finds_its_settings_in_the_environment() {
     let place = place();
     let (text, code) = shake(
         &place,
-        &["--seeds", "7..8", "--faults", "storm", "--without", "loss"],
-        "echo $SHAKETABLE_SEED $SHAKETABLE_FAULTS $SHAKETABLE_WITHOUT $SHAKETABLE_SERVER; echo $LD_LIBRARY_PATH; read x
-        exit 9",
+        &["--seeds", "7..8", "--faults", "storm", "--without", "loss", "--one-at-a-time"],
+        "echo $SHAKETABLE_SEED $SHAKETABLE_FAULTS $SHAKETABLE_WITHOUT $SHAKETABLE_ONE_AT_A_TIME $SHAKETABLE_SERVER
+        echo $LD_LIBRARY_PATH; read x; exit 9",
     );
     let library = fs::canonicalize(place.path()).expect("it exists");
-    let expected = format!("7 storm loss none\n{}", library.display());
+    let expected = format!("7 storm loss 1 none\n{}", library.display());
     assert!(code == 1 && text.starts_with(&expected), "{text}");
     assert!(text.contains("ended with exit code 9\nno report: "), "{text}");
+    assert!(text.contains(" --without loss --one-at-a-time --library "), "{text}");
 }
 
 #[test]

@@ -38,5 +38,8 @@ pub use history::{
     TransactionEntry, WitnessEntry,
 };
 pub use regressions::{Regression, RegressionReport, RegressionsReport, Replayed, WorkloadRegressions};
-pub use run::{Conclusion, Counters, FindingReport, Outcomes, PointReport, RunReport, Scale, Verdict};
+pub use run::{
+    Conclusion, Counters, ErrorReport, FindingReport, Outcomes, PointReport, ProgramReport, RunReport, Scale,
+    Verdict,
+};
 pub use sweep::{Cost, Ending, SweepReport, WorkloadReport};

@@ -344,4 +344,27 @@ pub struct RunReport {
     /// What happened in the run, if it was kept.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub history: Option<Box<RunHistory>>,
+    /// What else is known of a run of a program, which `shaketable with` made.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub program: Option<Box<ProgramReport>>,
+}
+
+/// What a program was answered.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProgramReport {
+    /// The errors that ended its attempts at transactions.
+    pub errors: Vec<ErrorReport>,
+}
+
+/// An error that a program was given, and why FoundationDB gives it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ErrorReport {
+    /// Its name and code.
+    pub error: String,
+    /// How often it was given.
+    pub times: u64,
+    /// When FoundationDB gives it, and what it means for the transaction. Empty if nothing is to be said.
+    pub meaning: String,
+    /// The page of FoundationDB's documentation about it.
+    pub link: String,
 }

@@ -9,7 +9,7 @@ use crate::{
     journal::{Journal, Script},
     pending::{Demand, PendingCalls},
     quiescence::{Caller, QuiescenceDetector},
-    report::{End, Report},
+    report::{End, Recording, Report},
     settings::Settings,
     snapshot,
     timeouts::Timeouts,
@@ -63,13 +63,13 @@ pub async fn serve(
     script: Option<Script>,
     is_shared: bool,
     turns: Option<Arc<Turns>>,
-) -> Report {
+) -> (Report, Option<Recording>) {
     let plan = fault_windows::plan(&settings);
     let mut cluster = ClusterConfig::draw(settings.seed, &[]);
     settings.topology.apply(&mut cluster);
     cluster.cluster_bug = settings.bug;
-    let world = World::new(settings.seed, cluster, &plan, settings.keeps_events);
-    world.history.lock().forgets_unsent = true;
+    let world = World::new(settings.seed, cluster, &plan, settings.keeps_events || settings.keeps_history);
+    world.history.lock().forgets_unsent = !settings.keeps_history;
     let cluster = Cluster::start(world.clone()).await;
     if !settings.restored.is_empty() {
         snapshot::restore(&world, cluster.controller(), settings.restored.clone()).await;
@@ -110,8 +110,9 @@ pub async fn serve(
     if settings.keeps_rows {
         report.rows = snapshot::rows(&engine.cluster);
     }
+    let recording = settings.keeps_history.then(|| Recording::take(&world, &report.end));
     engine.cluster.shutdown().await;
-    report
+    (report, recording)
 }
 
 struct Engine {

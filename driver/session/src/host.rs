@@ -6,7 +6,7 @@ use crate::{
     journal::Script,
     pending::PendingCalls,
     quiescence::Caller,
-    report::{self, Report},
+    report::{self, Recording, Report},
     settings::Settings,
     turns::{Turn, Turns},
     watchdog::Heartbeat,
@@ -83,7 +83,7 @@ impl Host {
         self.heartbeat.suspended(|| self.inbox.wait_for_work());
         let report = match self.inbox.is_stopped() {
             true => Ok(None),
-            false => self.simulate(settings(), None),
+            false => self.simulate(settings(), None).map(|(report, _)| Some(report)),
         };
         self.is_over.store(true, Ordering::SeqCst);
         self.turns.stop();
@@ -93,28 +93,40 @@ impl Host {
         report
     }
 
-    fn simulate(&self, settings: Settings, script: Option<Script>) -> Result<Option<Report>, String> {
+    fn simulate(
+        &self,
+        settings: Settings,
+        script: Option<Script>,
+    ) -> Result<(Report, Option<Recording>), String> {
         let (inbox, pending, heartbeat) = (self.inbox.clone(), self.pending.clone(), self.heartbeat.clone());
         let is_shared = self.is_shared.load(Ordering::SeqCst);
         let turns = (script.is_none() && settings.one_at_a_time).then(|| self.turns.clone());
         let serve = engine::serve(inbox, pending, heartbeat, settings.clone(), script, is_shared, turns);
         let run = || rt::simulate(settings.seed, serve);
-        catch_unwind(AssertUnwindSafe(run)).map(Some).map_err(|panic| message(&*panic))
+        catch_unwind(AssertUnwindSafe(run)).map_err(|panic| message(&*panic))
     }
 
     /// Performs a run again from its [journal](crate::journal), on this thread, and returns the text of its
     /// report; `None` if nothing was asked. Fails if the process cannot open a pipe.
     pub fn replay(journal: Vec<u8>) -> std::io::Result<Option<String>> {
+        Ok(Self::perform(journal, false)?.map(|performed| performed.text))
+    }
+
+    /// Like [`replay`](Host::replay), with all that is known of the run, and with its history if it is to be
+    /// kept.
+    pub fn perform(journal: Vec<u8>, keeps_history: bool) -> std::io::Result<Option<Performed>> {
         let Some((settings, script)) = Script::read(journal) else { return Ok(None) };
+        let settings = Settings { keeps_history, ..settings };
         let is_cut = script.is_cut();
-        let text = match Host::new()?.simulate(settings.clone(), Some(script)) {
-            Ok(report) => report.map(|report| report.to_string()),
-            Err(panic) => Some(report::of_panic(&settings, &panic)),
+        let run = Host::new()?.simulate(settings.clone(), Some(script));
+        let mut text = match &run {
+            Ok((report, _)) => report.to_string(),
+            Err(panic) => report::of_panic(&settings, panic),
         };
-        Ok(text.map(|text| match is_cut {
-            true => format!("{text}the journal of the run is not whole: what came later was not judged\n"),
-            false => text,
-        }))
+        if is_cut {
+            text += "the journal of the run is not whole: what came later was not judged\n";
+        }
+        Ok(Some(Performed { text, run: run.ok() }))
     }
 
     /// Ends the calls that the cluster has not taken.
@@ -178,6 +190,14 @@ impl Host {
             self.refuse(Error::OPERATION_CANCELLED);
         }
     }
+}
+
+/// A run that was performed again.
+pub struct Performed {
+    /// The text of its report.
+    pub text: String,
+    /// Its report, and its history if it was to be kept; `None` if the simulator panicked.
+    pub run: Option<(Report, Option<Recording>)>,
 }
 
 /// The numbers of database handles: those of clients that died are given again, for the same machines.

@@ -73,7 +73,7 @@ mod wakeup;
 mod wall;
 pub mod watchdog;
 
-pub use host::Host;
+pub use host::{Host, Performed};
 
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};

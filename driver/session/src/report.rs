@@ -7,7 +7,7 @@ use crate::{
 use shaketable_sim::{
     faults::Family,
     history::{Attempt, Call, History, Reported},
-    ids::AttemptId,
+    ids::{AttemptId, NodeId},
     proto::{KeyRange, Mutation},
     rt::{MILLISECOND, Nanos},
     trace::Event,
@@ -77,6 +77,22 @@ impl End {
             virtual_time: world.clock.now(),
             faults: world.faults.delivered(),
         }
+    }
+}
+
+/// Everything that happened in a run, for who tells it. The events are in the [`End`].
+pub struct Recording {
+    /// Its transactions.
+    pub history: History,
+    /// The names of the machines that events name.
+    pub machines: BTreeMap<NodeId, String>,
+}
+
+impl Recording {
+    /// Takes what a run has left.
+    pub fn take(world: &World, end: &End) -> Recording {
+        let named = end.events.iter().map(|event| (event.node, world.name(event.node)));
+        Recording { machines: named.collect(), history: std::mem::take(&mut *world.history.lock()) }
     }
 }
 

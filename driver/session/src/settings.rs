@@ -66,6 +66,8 @@ pub struct Settings {
     pub restored: Arc<Rows>,
     /// Whether the report has the data with which the cluster ends.
     pub keeps_rows: bool,
+    /// Whether the whole history of the run is kept for who tells it, with its events.
+    pub keeps_history: bool,
 }
 
 impl Settings {
@@ -188,6 +190,7 @@ impl Environment {
             journal: self.journal.as_deref().map(|path| output::file("journal", path)),
             restored: Arc::default(),
             keeps_rows: false,
+            keeps_history: false,
         }
     }
 }

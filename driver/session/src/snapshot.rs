@@ -34,7 +34,7 @@ const BYTES_AT_ONCE: usize = 500_000;
 const ROWS_AT_ONCE: usize = 5_000;
 
 /// The client that restores the rows: the number that no database handle has.
-pub(crate) const RESTORER: ClientId = ClientId(u16::MAX);
+pub const RESTORER: ClientId = ClientId(u16::MAX);
 
 /// The rows as text.
 pub fn write(rows: &[KeyValue]) -> String {

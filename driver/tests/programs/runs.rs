@@ -125,6 +125,13 @@ fn a_journal_gives_the_run_again() {
             let variables = [("SHAKETABLE_SEED", seed), ("SHAKETABLE_FAULTS", "standard"), journal];
             let (_, report) = run(&program, arguments, &variables);
             assert_eq!(replayed(&path), report, "{name} with seed {seed}");
+            let journal = std::fs::read(&path).expect("there is a journal");
+            let performed = Host::perform(journal, true).expect("a pipe").expect("something was asked");
+            assert_eq!(performed.text, report, "its history changes nothing");
+            let (told, recording) = performed.run.expect("it has ended");
+            let attempts = recording.expect("it was to be kept").history.attempts;
+            assert_eq!(attempts.iter().flatten().count(), told.attempts, "{name} with seed {seed}");
+            assert!(!told.end.events.is_empty());
         }
     }
 }

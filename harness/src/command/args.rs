@@ -603,6 +603,9 @@ pub(super) struct WithArguments {
     /// chooses, so that a seed repeats the run of most programs with several threads
     #[arg(long)]
     pub one_at_a_time: bool,
+    /// Write a page about the failing run, as HTML, for who maintains the program
+    #[arg(long, value_name = "FILE")]
+    pub html: Option<PathBuf>,
     /// Let every run write to the terminal, instead of showing the output of the one that fails
     #[arg(long)]
     pub show_output: bool,

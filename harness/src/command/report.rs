@@ -71,6 +71,7 @@ impl<'a> Origin<'a> {
             plan: None,
             shrunk: None,
             history: None,
+            program: None,
         }
     }
 }

@@ -8,7 +8,7 @@ use super::{
 };
 use crate::{
     history::{RunHistory, ShrunkRun, WitnessEntry},
-    run::{RunReport, Verdict},
+    run::{ProgramReport, RunReport, Verdict},
     text::{self, count, plural, seconds},
 };
 use maud::{Markup, PreEscaped, html};
@@ -48,6 +48,7 @@ pub fn body(run: &RunReport, commit: &str, room: &Room) -> Markup {
     let share = room.of_next_run(run);
     let message = run.verdict.message();
     html! {
+        @if run.program.is_some() { (about_program(run)) }
         @if let Some(shrunk) = &run.shrunk {
             (of_shrunk(shrunk, run, room, &share))
             @if run.history.is_some() || run.plan.is_some() || message != Some(shrunk.message.as_str()) {
@@ -63,11 +64,64 @@ pub fn body(run: &RunReport, commit: &str, room: &Room) -> Markup {
             @if let Some(history) = &run.history { (history_of(history, &share)) }
             @if let Some(plan) = &run.plan { (plan_of(plan, "The plan", &share)) }
         }
+        @if let Some(program) = &run.program { (errors(program)) }
+        @if let (Some(_), Some(history)) = (&run.program, &run.history) { (transcript(history, &share)) }
         (commands(run))
         (others(run, room))
         details.about open[run.history.is_none() && run.shrunk.is_none()] {
             summary { "About the run" }
             (about(run, commit, room))
+        }
+    }
+}
+
+/// What a run of a program is, for who does not know this project.
+fn about_program(run: &RunReport) -> Markup {
+    html! {
+        p.note {
+            "The program ran on a simulated FoundationDB cluster, in place of a real one. Machines of such a cluster die, "
+            "restart and lose messages, and it gives the errors that FoundationDB's client may give ("
+            (run.faults) " faults). The seed repeats all of that. Below are what the program printed, its transactions with what "
+            "they read and wrote, and the errors that it was given. Each database that the program opened is a client."
+        }
+    }
+}
+
+/// The errors that a program was given, and why.
+fn errors(program: &ProgramReport) -> Markup {
+    html! {
+        @if !program.errors.is_empty() {
+            section.errors {
+                h3 { "The errors that the program was given, and why FoundationDB gives them" }
+                dl {
+                    @for error in &program.errors {
+                        dt { (plural(error.times, "time", "times")) " " code { (error.error) } }
+                        dd {
+                            (error.meaning) " "
+                            @if !error.link.is_empty() { a href=(error.link) { "FoundationDB's documentation" } }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Everything that happened, by time.
+fn transcript(history: &RunHistory, share: &Share<'_>) -> Markup {
+    let told = text::transcript(history);
+    let shown = cut_lines(&told, share.left() / 2);
+    share.take(shown.len());
+    html! {
+        details.story {
+            summary { "Every transaction, by time" }
+            pre { (shown) }
+            @if shown.len() < told.len() {
+                p.left-out {
+                    "Left out of this page for its size: "
+                    (plural(told[shown.len()..].lines().count() as u64, "line", "lines")) "."
+                }
+            }
         }
     }
 }
@@ -232,8 +286,10 @@ fn about(run: &RunReport, commit: &str, room: &Room) -> Markup {
     ];
     html! {
         (facts(&rows))
-        h4 { "Drawn from the seed" }
-        (lines(&run.configuration, room.characters))
+        @if !run.configuration.is_empty() {
+            h4 { "Drawn from the seed" }
+            (lines(&run.configuration, room.characters))
+        }
     }
 }
 

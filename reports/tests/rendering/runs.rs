@@ -6,7 +6,8 @@ use crate::samples::{
 };
 use insta::assert_snapshot;
 use shaketable_reports::{
-    Access, Body, CallEntry, Fate, OperationEntry, RowEntry, RunReport, Verdict, json,
+    Access, Body, CallEntry, ErrorReport, Fate, OperationEntry, ProgramReport, RowEntry, RunReport, Verdict,
+    html, json,
     text::{self, Details},
 };
 
@@ -29,6 +30,33 @@ fn a_failure_that_was_shrunk() {
     assert_snapshot!(text::replay(&failed, COMMIT, Details::All));
     let document = document(Body::Replay(Box::new(failed)));
     assert_eq!(json::parse(&json::render(&document)).as_ref(), Ok(&document));
+}
+
+#[test]
+fn the_page_of_a_program_explains_the_errors_that_it_was_given() {
+    let error = ErrorReport {
+        error: "not_committed (1020)".into(),
+        times: 3,
+        meaning: "Another transaction wrote.".into(),
+        link: "https://example.org/conflicts.html#a".into(),
+    };
+    let program = Some(Box::new(ProgramReport { errors: vec![error] }));
+    let failed = RunReport { program, history: Some(Box::new(history())), plan: None, ..run(7, violated()) };
+    let page = |run: RunReport| {
+        let document = document(Body::Replay(Box::new(run)));
+        assert_eq!(json::parse(&json::render(&document)).as_ref(), Ok(&document));
+        html::render(&document).expect("a page")
+    };
+    let shown = [
+        "The program ran on a simulated FoundationDB cluster",
+        "3 times <code>not_committed (1020)</code>",
+        "Another transaction wrote. <a href=\"https://example.org/conflicts.html#a\">",
+        "Every transaction, by time",
+    ];
+    let (of_workload, of_program) = (page(RunReport { program: None, ..failed.clone() }), page(failed));
+    for text in shown {
+        assert!(of_program.contains(text) && !of_workload.contains(text), "{text}");
+    }
 }
 
 #[test]

@@ -9,15 +9,20 @@
 //! same.
 
 mod left;
+mod page;
 mod printed;
+mod why;
 
 use super::{
     Refusal,
     args::WithArguments,
     child::{Child, Ending},
     choose,
+    conclude::settle,
+    files::Files,
     interrupt::Interrupt,
-    output,
+    output::{self, Outputs},
+    program,
     progress::Progress,
     refuse,
     report::{invocation, quoted},
@@ -51,10 +56,17 @@ const LIBRARY: (&str, &str) = if cfg!(target_os = "macos") {
 
 /// Runs the command with each seed until it fails, and prints what the failing run shows.
 pub(super) fn with(arguments: &WithArguments) -> Result<Conclusion, Refusal> {
+    let outputs = Outputs::check(Files { html: arguments.html.as_deref(), ..Files::default() })?;
     let shake = Shake::of(arguments)?;
     let shaken = shake.run(&Interrupt::listen()?)?;
-    output::print(&shake.text(&shaken))?;
-    Ok(shaken.conclusion())
+    let text = shake.text(&shaken);
+    let failed = shaken.failed.as_ref().filter(|_| outputs.has_page());
+    let written = match failed.map(|(seed, run)| page::body(&shake, *seed, run)) {
+        Some(Some(body)) => outputs.publish(&text, program().commit, body),
+        Some(None) => output::print(&format!("{text}\nno HTML report: the run left no journal\n")),
+        None => output::print(&text),
+    };
+    settle(shaken.conclusion(), written, None)
 }
 
 /// What is run, and how.
@@ -75,6 +87,8 @@ struct Run {
     reports: Vec<String>,
     /// The processes that outlived the command, and did not end by themselves.
     left: Vec<String>,
+    /// If it failed, and a page is made of it: the journal of the process that asked most.
+    journal: Option<Vec<u8>>,
 }
 
 /// What the runs showed.
@@ -175,7 +189,10 @@ impl Shake<'_> {
         let left = left::end(&reports, interrupt);
         let Some(ending) = ending.filter(|_| !interrupt.is_set()) else { return Ok(None) };
         let printed = printed.map(Printed::end).unwrap_or_default();
-        let run = Run { ending, printed, reports: collect(&reports), left };
+        let mut run = Run { ending, printed, reports: collect(&reports), left, journal: None };
+        if run.is_failed() && self.arguments.html.is_some() {
+            run.journal = longest_journal(&reports);
+        }
         close(folder);
         Ok(Some(run))
     }
@@ -305,6 +322,14 @@ fn collect(folder: &Path) -> Vec<String> {
         Some(_) => replayed(path),
     };
     files.iter().filter_map(report).collect()
+}
+
+/// The longest journal in a folder.
+fn longest_journal(folder: &Path) -> Option<Vec<u8>> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    let journals = entries.filter(|entry| entry.file_name().to_string_lossy().starts_with("journal-"));
+    let longest = journals.max_by_key(|entry| (entry.metadata().map_or(0, |data| data.len()), entry.path()));
+    fs::read(longest?.path()).ok()
 }
 
 /// The report of a process that has left only its journal.

@@ -76,6 +76,17 @@ fn a_report_that_accuses_the_cluster_fails_a_run_that_passes() {
 }
 
 #[test]
+fn a_failing_run_without_a_journal_has_no_page() {
+    let place = place();
+    let page = place.path().join("page.html");
+    let library = place.path().to_str().expect("a plain path");
+    let words =
+        ["--library", library, "--html", page.to_str().expect("a plain path"), "--", "sh", "-c", "exit 1"];
+    assert_eq!(with(&arguments(&words)).expect("it is run"), Conclusion::Violated);
+    assert!(!page.exists());
+}
+
+#[test]
 fn runs_that_never_use_the_cluster_prove_nothing() {
     let (text, code) = shake(&place(), &["--seeds", "2"], "true");
     let said = "2 runs passed, and none used the simulated cluster: sh does not load libfdb_c.so\n";

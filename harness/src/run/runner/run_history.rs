@@ -19,10 +19,14 @@ use shaketable_reports::{
     Access, CallEntry, EventEntry, EventKind, Fate, OperationEntry, RowEntry, RunHistory, TransactionEntry,
     WitnessEntry,
 };
+use shaketable_session::{
+    report::{End, Recording},
+    snapshot::RESTORER,
+};
 use shaketable_sim::{
     faults::Family,
     history::{Attempt, Call, History, Reported},
-    ids::{AttemptId, NodeId},
+    ids::{AttemptId, ClientId, NodeId},
     proto::{KeyRange, Mutation, Version},
     rt::Nanos,
     trace::{Event, Kind},
@@ -79,6 +83,42 @@ pub(super) fn run_history(
         }
     }
     of_entries(entries, &plan.configuration, recorded)
+}
+
+/// A layer that describes nothing.
+struct Plain;
+
+impl Words for Plain {
+    fn key(&self, _: &[u8]) -> Option<String> {
+        None
+    }
+    fn value(&self, _: &[u8], _: &[u8]) -> Option<String> {
+        None
+    }
+}
+
+/// The history of a program: each of its databases is a client, whose one operation is the program.
+pub(crate) fn of_program(recording: Recording, end: &End, call: &str, outcome: &str) -> RunHistory {
+    let Recording { mut history, machines } = recording;
+    let mut clients: BTreeMap<ClientId, Nanos> = BTreeMap::new();
+    for attempt in history.attempts.iter_mut().flatten().filter(|attempt| attempt.client != RESTORER) {
+        attempt.operation = Some(0);
+        let began = attempt.version_requested.min(attempt.ended);
+        let first = clients.entry(attempt.client).or_insert(began);
+        *first = began.min(*first);
+    }
+    let operation = |(client, called): (ClientId, Nanos)| OperationEntry {
+        client: client.0,
+        index: 0,
+        call: call.to_owned(),
+        called,
+        returned: Some(end.virtual_time),
+        outcome: outcome.to_owned(),
+    };
+    let machine = |node| machines.get(&node).cloned().unwrap_or_default();
+    let recorded =
+        Recorded { history: &history, events: &end.events, ended: end.virtual_time, machine: &machine };
+    of_entries(clients.into_iter().map(operation).collect(), &Plain, &recorded)
 }
 
 /// The history with these operations.
@@ -476,7 +516,6 @@ mod tests {
         judge::alarms::Story,
         judge::finding::{Kind as Accuser, Witness},
     };
-    use shaketable_sim::ids::ClientId;
     use shaketable_tx::{KeySelector, KeyValue};
 
     /// A layer that names one key.
@@ -556,6 +595,37 @@ mod tests {
             |node: NodeId| if node == NodeId(2) { "client-1".to_owned() } else { "log-1".to_owned() };
         let recorded = Recorded { history: &story.history, events: &events, ended: 20, machine: &machine };
         of_entries(Vec::new(), &Named, &recorded)
+    }
+
+    #[test]
+    fn the_databases_of_a_program_are_clients_with_one_operation() {
+        let mut story = Story::default();
+        let (first, attempt) = story.attempt(1, vec![set("a", "2")]);
+        (attempt.client, attempt.operation, attempt.version_requested, attempt.ended) =
+            (ClientId(3), None, 7, 9);
+        let (_, attempt) = story.attempt(2, vec![get("a", Some("2"))]);
+        (attempt.client, attempt.operation) = (ClientId(4), None);
+        story.attempt(0, Vec::new()).1.client = RESTORER;
+        story.log(2, vec![(Some(first), 0, vec![Mutation::Set("a".into(), "2".into())])]);
+        let fault = Event { at: 8, node: NodeId(2), kind: Kind::Fault, a: Family::ALL[0] as u64, b: 0 };
+        let end = End {
+            hash: (0, 0),
+            events: vec![fault],
+            is_quiescence_unknown: false,
+            virtual_time: 20,
+            faults: BTreeMap::new(),
+        };
+        let machines = BTreeMap::from([(NodeId(2), "log-1".to_owned())]);
+        let told = of_program(Recording { history: story.history, machines }, &end, "program", "fails");
+        let operations: Vec<_> = told
+            .operations
+            .iter()
+            .map(|of| (of.client, &*of.call, of.called, of.returned, &*of.outcome))
+            .collect();
+        assert_eq!(operations, [(3, "program", 7, Some(20), "fails"), (4, "program", 0, Some(20), "fails")]);
+        assert!(told.transactions[..2].iter().all(|of| of.operation == Some(0)));
+        assert_eq!(told.transactions[1].calls[0].rows[0].writer, Some(first.0));
+        assert_eq!(told.events[0].machine.as_deref(), Some("log-1"));
     }
 
     #[test]

@@ -310,6 +310,7 @@ pub fn run(workload: &str, seed: u64, message: &str) -> RunReport {
         ),
         shrunk: None,
         history: None,
+        program: None,
     }
 }
 

@@ -42,6 +42,7 @@ pub fn run(seed: u64, verdict: Verdict) -> RunReport {
         plan: None,
         shrunk: None,
         history: None,
+        program: None,
     }
 }
 

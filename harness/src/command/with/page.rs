@@ -1,0 +1,63 @@
+//! The page of a failing run, for who maintains the program: what it printed, what it asked and was answered,
+//! and why FoundationDB may answer so.
+
+use super::{Run, Shake, why::why};
+use crate::{command::choose, run::runner};
+use shaketable_reports::{Body, Counters, ErrorReport, ProgramReport, RunReport, Scale, Verdict};
+use shaketable_session::Host;
+
+/// How much of the end of what the program printed is in the page, bytes.
+const PRINTED: usize = 8_000;
+
+/// The page's content; `None` if the run has no journal that can be performed again.
+pub(super) fn body(shake: &Shake<'_>, seed: u64, run: &Run) -> Option<Body> {
+    let performed = Host::perform(run.journal.clone()?, true).ok()??;
+    let (report, recording) = performed.run?;
+    let command: Vec<_> =
+        shake.arguments.command.iter().map(|word| word.to_string_lossy().into_owned()).collect();
+    let command = command.join(" ");
+    let ending = run.ending.to_string();
+    let history = recording.map(|recording| runner::of_program(recording, &report.end, &command, &ending));
+    let printed = String::from_utf8_lossy(&run.printed);
+    let from = printed.ceil_char_boundary(printed.len().saturating_sub(PRINTED));
+    let message = format!("{ending}, and has printed:\n{}", printed[from..].trim_end());
+    let verdict = match run.accused() {
+        Some(accused) => Verdict::Harness { judge: "cluster".to_owned(), message: accused.to_owned() },
+        None => Verdict::Violated { judge: ending, message },
+    };
+    let errors = report.errors.iter().map(|(error, times)| {
+        let (meaning, link) = why(*error);
+        ErrorReport { error: error.to_string(), times: *times as u64, meaning: meaning.to_owned(), link }
+    });
+    let unknown = report.unknown as u64;
+    let committed = report.unknown_results.iter().filter(|result| result.is_committed).count() as u64;
+    Some(Body::Replay(Box::new(RunReport {
+        workload: command,
+        seed,
+        faults: choose::name_of(shake.faults).to_owned(),
+        without: shake.without.iter().map(|family| family.name().to_owned()).collect(),
+        scale: Scale::USUAL,
+        bug: None,
+        repro: None,
+        verdict,
+        other_findings: Vec::new(),
+        event_hash: format!("{:016x}", report.end.hash.0),
+        events: report.end.hash.1,
+        virtual_ns: report.end.virtual_time,
+        counters: Counters {
+            attempts: report.attempts as u64,
+            committed: report.committed as u64,
+            unknown_committed: committed,
+            unknown_not_committed: unknown.saturating_sub(committed),
+            faults: report.end.faults.values().sum(),
+            ..Counters::default()
+        },
+        faults_delivered: report.end.faults.iter().map(|(f, n)| (f.name().to_owned(), *n)).collect(),
+        configuration: String::new(),
+        replay: shake.replay_line(seed),
+        plan: None,
+        shrunk: None,
+        history: history.map(Box::new),
+        program: Some(Box::new(ProgramReport { errors: errors.collect() })),
+    })))
+}

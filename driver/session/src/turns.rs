@@ -250,8 +250,7 @@ mod tests {
         }
         assert!(!turns.give(&mut choice) && !turns.is_waited_for());
         threads.iter_mut().filter_map(Option::take).for_each(|thread| thread.join().expect("it ends"));
-        let ran = ran.lock().clone();
-        ran
+        std::mem::take(&mut *ran.lock())
     }
 
     #[test]

@@ -44,7 +44,7 @@ async def check(call):
             know = new
             seen = await call(facts, who)
             claim(seen == know, f"{who} knows {know}, and the store has {seen}")
-            for fact in know:
+            for fact in sorted(know):
                 claim(await call(vnstore.ask, store, who, *fact), f"ask does not find {fact} of {who}")
             entry = await call(vnstore.change_get, store, change)
             claim(entry["message"] == f"change {number}", f"change {number} has the message {entry['message']}")

@@ -1,6 +1,7 @@
 """What the programs here share: chance without chance, a claim, and the start."""
 
 import asyncio
+import gc
 import logging
 import os
 import random
@@ -11,6 +12,7 @@ import uuid_extensions
 
 # Neither chance nor the clock may make a difference between two runs of a seed. The package takes these names
 # when it is imported.
+gc.disable()  # It would destroy transactions in cycles at moments of its own.
 logging.disable()
 chance = random.Random(int(os.environ.get("SHAKETABLE_SEED", 0)))
 random.seed(chance.random())

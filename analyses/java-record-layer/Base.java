@@ -110,9 +110,9 @@ class Base {
             factory.setScheduledExecutor(new ScheduledThreadPoolExecutor(1) {
                 @Override
                 public <V> ScheduledFuture<V> schedule(Callable<V> task, long delay, TimeUnit unit) {
-                    // Retries wait for a second at most. What waits longer is a deadline.
+                    // Retries wait for a second at most, and for a random time. What waits longer is a deadline.
                     if (unit.toMillis(delay) <= 1000) {
-                        pause(database.database().createTransaction(), unit.toMillis(delay) / 5, task);
+                        pause(database.database().createTransaction(), 4, task);
                     }
                     return null;
                 }
@@ -140,11 +140,11 @@ class Base {
         System.exit(code);
     }
 
-    /** Does something after about a time: each pause of a transaction that is retried is twice as long. */
-    private static <V> void pause(Transaction transaction, long left, Callable<V> task) {
+    /** Does something after some pauses of a transaction that is retried. */
+    private static <V> void pause(Transaction transaction, int left, Callable<V> task) {
         transaction.onError(new FDBException("not_committed", 1020)).whenComplete((next, error) -> {
             if (left > 1 && error == null) {
-                pause(next, left / 2, task);
+                pause(next, left - 1, task);
                 return;
             }
             if (next != null) {

@@ -24,7 +24,8 @@ pub fn render(body: &Body) -> String {
             };
             missed.map(error).collect()
         }
-        Body::Replay(_)
+        Body::Watch(_)
+        | Body::Replay(_)
         | Body::Explore(_)
         | Body::Advice(_)
         | Body::Regressions(_)

@@ -2,7 +2,7 @@
 
 use crate::{
     AdviceReport, BenchReport, BugsReport, ConformanceReport, ContractReport, ExploreReport,
-    RegressionsReport, RunReport, SweepReport, WorkloadAdvice,
+    RegressionsReport, RunReport, SweepReport, WatchReport, WorkloadAdvice,
 };
 use serde::{Deserialize, Serialize};
 
@@ -16,6 +16,8 @@ pub const SCHEMA: u32 = 3;
 pub enum Body {
     /// A sweep over seeds.
     Sweep(SweepReport),
+    /// A sweep that goes on.
+    Watch(WatchReport),
     /// One run that was replayed.
     Replay(Box<RunReport>),
     /// The results for planted bugs.

@@ -10,6 +10,13 @@ pub fn render(document: &Document) -> String {
     text
 }
 
+/// The document as one line of JSON, ending with a line feed.
+pub fn line(document: &Document) -> String {
+    let mut text = serde_json::to_string(document).expect("plain data with text keys");
+    text.push('\n');
+    text
+}
+
 /// Parses a document. The error is one line.
 pub fn parse(text: &str) -> Result<Document, String> {
     #[derive(Deserialize)]

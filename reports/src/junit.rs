@@ -36,7 +36,8 @@ pub fn render(document: &Document) -> Result<Option<String>, SerializeError> {
             report.set_time(Duration::from_nanos(bugs.cost.wall_ns));
             report.add_test_suites(places(bugs).into_iter().map(|place| planted(bugs, place)));
         }
-        Body::Replay(_)
+        Body::Watch(_)
+        | Body::Replay(_)
         | Body::Explore(_)
         | Body::Advice(_)
         | Body::Regressions(_)

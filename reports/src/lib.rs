@@ -1,5 +1,5 @@
-//! The reports of shaketable for people and CI systems: plain data of a run, a sweep, the results for planted
-//! bugs, a benchmark, a conformance check and a test of the contract, with their renderers.
+//! The reports of shaketable for people and CI systems: plain data of a run, a sweep, a sweep that goes on, the
+//! results for planted bugs, a benchmark, a conformance check and a test of the contract, with their renderers.
 //!
 //! This crate does not depend on how a run is performed. The data is what [`json`] writes and reads; all
 //! other renderers use the same data without adding to it, so that a new one can be applied to saved reports.
@@ -23,6 +23,7 @@ pub mod regressions;
 pub mod run;
 pub mod sweep;
 pub mod text;
+pub mod watch;
 
 pub use advice::{AdviceEntry, AdviceReport, Severity, WorkloadAdvice};
 pub use bench::{BenchReport, Compared, Comparison, Figure, Ratio};
@@ -43,3 +44,4 @@ pub use run::{
     Verdict,
 };
 pub use sweep::{Cost, Ending, SweepReport, WorkloadReport};
+pub use watch::{Reached, ShrinkState, Shrinking, Stage, WatchReport, WatchedFinding};

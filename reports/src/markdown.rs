@@ -17,7 +17,8 @@ pub fn render(document: &Document) -> Option<String> {
     match &document.body {
         Body::Sweep(sweep) => Some(of_sweep(sweep, &document.commit)),
         Body::Bugs(bugs) => Some(of_bugs(bugs, &document.commit)),
-        Body::Replay(_)
+        Body::Watch(_)
+        | Body::Replay(_)
         | Body::Explore(_)
         | Body::Advice(_)
         | Body::Regressions(_)

@@ -88,6 +88,49 @@ fn range(bar: &Bar, shown: &impl Fn(u64) -> String) -> String {
     }
 }
 
+/// The size of a chart of steps, and the space at its sides for numbers.
+const STEPS: (f64, f64) = (440.0, 150.0);
+const MARGIN: (f64, f64) = (34.0, 18.0);
+
+/// A number that rises, by the number of runs, whose axis is logarithmic: `rises` has the runs and the number
+/// from then on. It ends at so many runs, and the number is at most `most`.
+pub fn steps(rises: impl IntoIterator<Item = (u64, u64)>, runs: u64, most: u64, what: &str) -> Markup {
+    let (width, height) = (STEPS.0 - MARGIN.0 - 8.0, STEPS.1 - MARGIN.1 - 8.0);
+    let (last, most) = (runs.max(10), most.max(1));
+    let x = |runs: u64| MARGIN.0 + width * (runs as f64).ln_1p() / (last as f64).ln_1p();
+    let y = |n: u64| 8.0 + height * (1.0 - n.min(most) as f64 / most as f64);
+    let mut path = format!("M{:.1} {:.1}", x(0), y(0));
+    for (at, n) in rises {
+        path += &format!("H{:.1}V{:.1}", x(at.min(last)), y(n));
+    }
+    path += &format!("H{:.1}", x(runs));
+    let unit = STEPS.0 - 60.0;
+    let powers = std::iter::successors(Some(1_u64), |n| n.checked_mul(10)).take_while(|n| x(*n) < unit);
+    html! {
+        svg.chart.steps role="img" aria-label=(what) viewBox=(format!("0 0 {} {}", STEPS.0, STEPS.1)) {
+            @for n in [0, most] {
+                line x1=(MARGIN.0) x2=(MARGIN.0 + width) y1=(format!("{:.1}", y(n))) y2=(format!("{:.1}", y(n))) {}
+                text.end x=(MARGIN.0 - 5.0) y=(format!("{:.1}", y(n) + 4.0)) { (count(n)) }
+            }
+            @for power in powers {
+                text x=(format!("{:.1}", x(power))) y=(STEPS.1 - 4.0) { (short(power)) }
+            }
+            text.end x=(STEPS.0 - 8.0) y=(STEPS.1 - 4.0) { "runs" }
+            path d=(path) {}
+        }
+    }
+}
+
+/// A power of ten, in few characters.
+fn short(n: u64) -> String {
+    match n {
+        0..10_000 => count(n),
+        10_000..1_000_000 => format!("{}k", n / 1_000),
+        1_000_000..1_000_000_000 => format!("{}M", n / 1_000_000),
+        _ => format!("{}G", count(n / 1_000_000_000)),
+    }
+}
+
 /// Named numbers as horizontal bars, largest first.
 pub fn named(numbers: impl IntoIterator<Item = (String, u64)>) -> Markup {
     let mut numbers: Vec<(String, u64)> = numbers.into_iter().collect();
@@ -123,5 +166,31 @@ mod tests {
             assert_eq!(bars.iter().map(|bar| bar.count).sum::<u64>(), numbers.len() as u64, "{numbers:?}");
         }
         assert!(bars(&Distribution::default(), 40).is_empty());
+    }
+
+    #[test]
+    fn steps_stay_inside_of_their_chart() {
+        for (rises, runs, most) in [
+            (vec![], 0, 0),
+            (vec![(0, 0), (1, 3), (7, 4), (7_000, 9)], 10_000, 9),
+            (vec![(3, 12), (u64::MAX, u64::MAX)], u64::MAX, 10),
+        ] {
+            let drawn = steps(rises.clone(), runs, most, "points").into_string();
+            let (_, path) = drawn.split_once("<path d=\"M").expect("a path");
+            let (path, _) = path.split_once('"').expect("it ends");
+            let (begin, moves) = path.split_once('H').expect("a line");
+            assert_eq!(begin, "34.0 132.0");
+            let mut right = 34.0;
+            for step in moves.split('H') {
+                let (x, y) = step.split_once('V').unwrap_or((step, "8"));
+                let [x, y] = [x, y].map(|n| n.parse::<f64>().expect("a number"));
+                assert!((right..=432.0).contains(&x) && (8.0..=132.0).contains(&y), "{path}");
+                right = x;
+            }
+        }
+        assert_eq!(
+            [1, 1_000, 10_000, 1_000_000, 10_u64.pow(19)].map(short),
+            ["1", "1,000", "10k", "1M", "10,000,000,000G"]
+        );
     }
 }

@@ -12,6 +12,7 @@ mod diff;
 mod failure;
 mod room;
 mod sweep;
+mod watch;
 
 use crate::document::{Body, Document};
 use maud::{DOCTYPE, Markup, PreEscaped, html};
@@ -26,20 +27,26 @@ const ROOMS: [usize; 4] = [1_700_000, 1_000_000, 300_000, 0];
 
 const STYLE: &str = include_str!("page.css");
 /// The scripts in the order in which they use each other.
-const SCRIPTS: [&str; 6] = [
+const SCRIPTS: [&str; 7] = [
     include_str!("history.js"),
     include_str!("layout.js"),
     include_str!("drawing.js"),
     include_str!("details.js"),
     include_str!("timeline.js"),
+    include_str!("copy.js"),
     include_str!("page.js"),
 ];
+/// Those of a sweep that goes on.
+const WATCH_SCRIPTS: [&str; 2] = [include_str!("copy.js"), include_str!("watch.js")];
 
 /// Without these, a page could fetch something: it has all that it needs.
 const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'";
+/// The page of a sweep that goes on asks its server for what is new. Its icon is empty, so that no browser
+/// asks for one.
+const WATCH_POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; connect-src 'self'; img-src data:";
 
-/// The document as a page. Returns `None` for reports other than those of sweeps, of single runs and of
-/// planted bugs.
+/// The document as a page. Returns `None` for reports other than those of sweeps, also of one that goes on, of
+/// single runs and of planted bugs.
 pub fn render(document: &Document) -> Option<String> {
     let mut page = None;
     for size in ROOMS {
@@ -61,6 +68,7 @@ fn page_with(document: &Document, size: usize) -> Option<String> {
             (format!("{}, seed {}", run.workload, run.seed), failure::main(run, commit, &room))
         }
         Body::Bugs(bugs) => ("planted bugs".to_owned(), bugs::main(bugs, commit)),
+        Body::Watch(report) => (watch::title(report), watch::main(report, commit)),
         Body::Explore(_)
         | Body::Advice(_)
         | Body::Regressions(_)
@@ -68,6 +76,9 @@ fn page_with(document: &Document, size: usize) -> Option<String> {
         | Body::Conformance(_)
         | Body::Contract(_) => return None,
     };
+    let is_watch = matches!(document.body, Body::Watch(_));
+    let (policy, scripts) =
+        if is_watch { (WATCH_POLICY, &WATCH_SCRIPTS[..]) } else { (POLICY, &SCRIPTS[..]) };
     let page = html! {
         (DOCTYPE)
         html lang="en" {
@@ -75,14 +86,15 @@ fn page_with(document: &Document, size: usize) -> Option<String> {
                 meta charset="utf-8";
                 meta name="viewport" content="width=device-width, initial-scale=1";
                 meta name="color-scheme" content="light dark";
-                meta http-equiv="Content-Security-Policy" content=(POLICY);
+                meta http-equiv="Content-Security-Policy" content=(policy);
+                @if is_watch { link rel="icon" href="data:,"; }
                 title { (title) " · shaketable" }
                 style { (PreEscaped(STYLE)) }
             }
             body {
                 main { (main) (advice::section(&document.advice)) }
                 footer { "shaketable " (document.version) ", commit " (commit) }
-                script { (PreEscaped(script())) }
+                script { (PreEscaped(script(scripts))) }
             }
         }
     };
@@ -90,8 +102,8 @@ fn page_with(document: &Document, size: usize) -> Option<String> {
 }
 
 /// The scripts as one, whose names are not those of the page.
-fn script() -> String {
-    format!("(() => {{\n\"use strict\";\n{}\n}})();", SCRIPTS.join("\n"))
+fn script(parts: &[&str]) -> String {
+    format!("(() => {{\n\"use strict\";\n{}\n}})();", parts.join("\n"))
 }
 
 /// A verdict or a state as a coloured word.

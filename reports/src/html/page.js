@@ -1,4 +1,4 @@
-// The page: time lines that are drawn when they are first seen, keys, copy buttons.
+// The page: time lines that are drawn when they are first seen, keys.
 
 const drawn = new Map();
 let current = null;
@@ -40,24 +40,6 @@ document.addEventListener("keydown", (event) => {
 document.addEventListener("toggle", (event) => {
   if (event.target.open) drawVisible(event.target);
 }, true);
-
-async function copy(button) {
-  const text = (button.parentElement.querySelector("code, pre") ?? button).textContent;
-  try {
-    await navigator.clipboard.writeText(text);
-  } catch {
-    // Some browsers do not let a page of a file use the clipboard: the text is selected, to be copied by hand.
-    getSelection().selectAllChildren(button.parentElement.querySelector("code, pre"));
-    button.textContent = "Selected";
-    return;
-  }
-  button.textContent = "Copied";
-  setTimeout(() => (button.textContent = "Copy"), 1500);
-}
-
-document.addEventListener("click", (event) => {
-  if (event.target.matches("button.copy")) copy(event.target);
-});
 
 // A printed page has everything but the plans.
 let opened = [];

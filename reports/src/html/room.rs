@@ -23,9 +23,14 @@ impl Room {
 
     /// The room of the page of a sweep.
     pub fn for_sweep(size: usize, sweep: &SweepReport) -> Room {
-        let failures = sweep.failures().count().max(1);
-        let characters = (TEXTS / failures / TEXTS_OF_A_RUN).clamp(200, 4_000);
-        Room { characters, ..Room::new(size, sweep.failures().filter(|run| is_large(run)).count()) }
+        let large = sweep.failures().filter(|run| is_large(run)).count();
+        Room { left: Cell::new(size), runs: Cell::new(large), ..Room::for_texts(sweep.failures().count()) }
+    }
+
+    /// The room of a page with so many runs, and with the history of none.
+    pub fn for_texts(runs: usize) -> Room {
+        let characters = (TEXTS / runs.max(1) / TEXTS_OF_A_RUN).clamp(200, 4_000);
+        Room { characters, ..Room::new(0, 0) }
     }
 
     /// The bytes that the next run may have; what earlier runs did not use is shared among the others.

@@ -25,9 +25,9 @@ pub fn main(report: &SweepReport, commit: &str, room: &Room) -> Markup {
         }
         (table(report))
         (failures(report, commit, room))
-        (distributions(report))
+        (distributions(report, false))
         (totals(report))
-        (points(report))
+        (points(report, true))
     }
 }
 
@@ -113,10 +113,12 @@ fn time(us: u64) -> String {
     }
 }
 
-fn distributions(report: &SweepReport) -> Markup {
+/// Latencies and attempts of each workload; with `has_empty` also of those that have none yet.
+pub fn distributions(report: &SweepReport, has_empty: bool) -> Markup {
     type Of = fn(&WorkloadReport) -> &Distribution;
     let one = |title: &str, note: &str, of: Of, shown: fn(u64) -> String| {
-        let rows = || report.workloads.iter().filter(move |w| !of(w).is_empty());
+        let some = |of: &Distribution, n| if of.is_empty() { String::new() } else { shown(n) };
+        let rows = || report.workloads.iter().filter(move |w| has_empty || !of(w).is_empty());
         html! {
             @if rows().next().is_some() {
                 section {
@@ -136,8 +138,8 @@ fn distributions(report: &SweepReport) -> Markup {
                                     tr {
                                         th scope="row" { (w.workload) }
                                         td { (count(of(w).count())) }
-                                        @for percent in [50.0, 90.0, 99.0] { td { (shown(of(w).percentile(percent))) } }
-                                        td { (shown(of(w).max())) }
+                                        @for percent in [50.0, 90.0, 99.0] { td { (some(of(w), of(w).percentile(percent))) } }
+                                        td { (some(of(w), of(w).max())) }
                                         td.drawn { (chart::distribution(of(w), title, shown)) }
                                     }
                                 }
@@ -155,7 +157,7 @@ fn distributions(report: &SweepReport) -> Markup {
 }
 
 /// Counters, faults and costs of all workloads.
-fn totals(report: &SweepReport) -> Markup {
+pub fn totals(report: &SweepReport) -> Markup {
     let total = report.total();
     let counters: Vec<(&str, String)> =
         total.counters.named().into_iter().map(|(name, n)| (name, count(n))).collect();
@@ -179,7 +181,8 @@ fn totals(report: &SweepReport) -> Markup {
     }
 }
 
-fn points(report: &SweepReport) -> Markup {
+/// The points of each workload, which are unfolded if `unfolds` and some were never reached.
+pub fn points(report: &SweepReport, unfolds: bool) -> Markup {
     let with_points = || report.workloads.iter().filter(|w| !w.points.is_empty());
     let missed = |w: &WorkloadReport| w.points.iter().filter(|point| !point.was_reached()).count();
     let point = |point: &PointReport| {
@@ -197,7 +200,7 @@ fn points(report: &SweepReport) -> Markup {
                 h2 { "Points" }
                 p.note { "Claims in the code of layers and workloads: how often each was evaluated, and how often it was true." }
                 @for w in with_points() {
-                    details.points open[missed(w) > 0] {
+                    details.points open[unfolds && missed(w) > 0] {
                         summary {
                             strong { (w.workload) } ": " (count((w.points.len() - missed(w)) as u64)) " of "
                             (count(w.points.len() as u64)) " reached"

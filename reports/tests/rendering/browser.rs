@@ -6,10 +6,10 @@
 
 #![expect(clippy::print_stdout, reason = "measured times")]
 
-use crate::samples::pages::{bugs, document, failure, history, large, passing, sweep, whole};
+use crate::samples::pages::{bugs, document, failure, history, large, passing, sweep, watched, whole};
 use crate::webdriver::{Driver, Window};
 use serde_json::{Value, json};
-use shaketable_reports::{Body, html};
+use shaketable_reports::{Body, Stage, html};
 use std::path::{Path, PathBuf};
 
 const VIEWS: [(u32, u32); 2] = [(1280, 800), (390, 844)];
@@ -50,6 +50,7 @@ fn the_witness_is_in_the_first_view_and_nothing_complains() {
         ("sweep", written("sweep", Body::Sweep(sweep(vec![failure(history()), whole(large(1_000))]))), None),
         ("passing", written("passing", Body::Sweep(passing())), None),
         ("bugs", written("bugs", Body::Bugs(bugs())), None),
+        ("watch", written("watch", Body::Watch(watched(Stage::Shrinking))), None),
     ];
     for view in VIEWS {
         for is_dark in [false, true] {

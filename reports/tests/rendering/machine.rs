@@ -3,9 +3,12 @@
 use crate::checks::conformance;
 use crate::checks::contract;
 use crate::planted_bugs::bugs;
+use crate::samples::pages::watched;
 use crate::samples::small::{document, failing, run, violated};
 use insta::assert_snapshot;
-use shaketable_reports::{BenchReport, Body, Compared, Comparison, Cost, Ratio, RunReport, SCHEMA, json};
+use shaketable_reports::{
+    BenchReport, Body, Compared, Comparison, Cost, Ratio, RunReport, SCHEMA, Stage, json,
+};
 
 #[test]
 fn json_of_a_failing_sweep() {
@@ -32,6 +35,7 @@ fn every_report_reads_back_as_it_was_written() {
     };
     for body in [
         Body::Sweep(failing()),
+        Body::Watch(watched(Stage::Shrinking)),
         Body::Replay(Box::new(large)),
         Body::Bugs(bugs()),
         bench(None),
@@ -40,6 +44,9 @@ fn every_report_reads_back_as_it_was_written() {
         Body::Contract(contract()),
     ] {
         let document = document(body);
+        let line = json::line(&document);
+        assert_eq!(line.find('\n'), Some(line.len() - 1));
+        assert_eq!(json::parse(&line).as_ref(), Ok(&document));
         assert_eq!(json::parse(&json::render(&document)), Ok(document));
     }
 }

@@ -12,4 +12,5 @@ mod runs;
 mod samples;
 mod schema;
 mod sweeps;
+mod watching;
 mod webdriver;

@@ -3,9 +3,10 @@
 use super::{counters, families};
 use shaketable_reports::{
     Access, AdviceEntry, Body, BugReport, BugsReport, CallEntry, Catch, Conclusion, Cost, Distribution,
-    Document, Ending, EventEntry, EventKind, Fate, FindingReport, OperationEntry, PointReport, RowEntry,
-    RunHistory, RunReport, SCHEMA, Scale, Schedule, Severity, Shrunk, ShrunkRun, Size, SweepReport,
-    TransactionEntry, Verdict, WitnessEntry, WorkloadAdvice, WorkloadReport,
+    Document, Ending, EventEntry, EventKind, Fate, FindingReport, OperationEntry, PointReport, Reached,
+    RowEntry, RunHistory, RunReport, SCHEMA, Scale, Schedule, Severity, ShrinkState, Shrinking, Shrunk,
+    ShrunkRun, Size, Stage, SweepReport, TransactionEntry, Verdict, WatchReport, WatchedFinding,
+    WitnessEntry, WorkloadAdvice, WorkloadReport,
 };
 
 const MS: u64 = 1_000_000;
@@ -449,4 +450,38 @@ pub fn passing() -> SweepReport {
     let mut report = sweep(Vec::new());
     report.outcome = Conclusion::Passed;
     report
+}
+
+/// A sweep that goes on: of its workloads one has not run yet, and one fails.
+pub fn watched(stage: Stage) -> WatchReport {
+    let mut sweep = sweep(vec![run("counter", 17, CLAIM)]);
+    sweep.workloads.iter_mut().for_each(|w| w.failures.clear());
+    sweep.workloads[1] = WorkloadReport { workload: "priority_queue".into(), ..WorkloadReport::default() };
+    (sweep.ending, sweep.outcome) = match stage {
+        Stage::Ended => (Ending::Complete, Conclusion::Violated),
+        Stage::Regressions | Stage::Runs | Stage::Shrinking => (Ending::Interrupted, Conclusion::Violated),
+    };
+    let at = |runs, points| Reached { runs, elapsed_ns: runs * 20 * MS, points };
+    let found = |runs, seed, shrinking| WatchedFinding {
+        runs,
+        elapsed_ns: runs * 20 * MS,
+        run: RunReport { plan: None, ..run("counter", seed, CLAIM) },
+        shrinking,
+    };
+    let [before, now] =
+        [(80, 8, 14), (12, 3, 2)].map(|(operations, clients, faults)| Size { operations, clients, faults });
+    let shrinking = match stage {
+        Stage::Regressions | Stage::Runs => None,
+        Stage::Shrinking => Some(Shrinking { runs: 57, before, now, state: ShrinkState::Searching }),
+        Stage::Ended => Some(Shrinking { runs: 212, before, now, state: ShrinkState::Minimal }),
+    };
+    WatchReport {
+        stage,
+        elapsed_ns: 12_345 * MS,
+        budget_ns: None,
+        seeds: 400,
+        sweep,
+        coverage: vec![at(0, 0), at(1, 2), at(2, 3), at(37, 4)],
+        findings: vec![found(60, 20, None), found(61, 17, shrinking)],
+    }
 }

@@ -109,8 +109,30 @@ impl Window<'_> {
 
     /// Loads a file, until its load event has ended.
     pub fn load(&self, path: &Path) {
-        self.post("url", &json!({ "url": format!("file://{}", path.display()) }));
+        self.visit(&format!("file://{}", path.display()));
+    }
+
+    /// Loads an address, until its load event has ended.
+    pub fn visit(&self, address: &str) {
+        self.post("url", &json!({ "url": address }));
         self.script("return new Promise((done) => requestAnimationFrame(() => setTimeout(done, 50)))");
+    }
+
+    /// Waits until a script returns true, and says what the page shows if it does not within ten seconds.
+    pub fn until(&self, script: &str) {
+        let waits = format!(
+            "const ends = Date.now() + 10000;
+             const is = () => {{ {script} }};
+             return new Promise((done) => {{
+               const look = () => is() ? done(true) : Date.now() > ends ? done(false) : setTimeout(look, 20);
+               look();
+             }})"
+        );
+        assert!(
+            self.script(&waits) == json!(true),
+            "not within ten seconds: {script}\n{}",
+            self.script("return document.body.innerText")
+        );
     }
 
     /// The result of a script.

@@ -73,6 +73,13 @@ pub(super) enum Command<Extra: Subcommand> {
     /// Run workloads with many seeds and judge every run
     #[command(after_help = EXIT_CODES)]
     Run(RunArguments),
+    /// Run workloads as `run` does, and serve a page that shows how it goes
+    ///
+    /// The page is for a browser on this machine: the address that is printed has a token, without which
+    /// nobody gets anything. It shows the progress, the coverage points, the failures as they come and how
+    /// far they are shrunk, and distributions. Output, files and exit code are those of `run`.
+    #[command(after_help = EXIT_CODES)]
+    Watch(WatchArguments),
     /// Replay one seed, or the plan of a repro file
     #[command(after_help = EXIT_CODES)]
     Replay(ReplayArguments),
@@ -260,6 +267,22 @@ pub(super) struct RunArguments {
     pub html: Option<PathBuf>,
     #[command(flatten)]
     pub backend: BackendArguments,
+}
+
+#[derive(Clone, Debug, Args)]
+pub(super) struct WatchArguments {
+    #[command(flatten)]
+    pub run: RunArguments,
+    /// The port of the page on 127.0.0.1 [default: any that is free]
+    #[arg(long, value_name = "PORT")]
+    pub port: Option<u16>,
+    /// Serve the last state of the page until Ctrl-C; otherwise the command ends with the sweep
+    #[arg(long)]
+    pub stay: bool,
+    /// Print the data of the page to standard output, as one line of JSON whenever something has
+    /// changed, at most one a second; the text goes to standard error
+    #[arg(long)]
+    pub json_lines: bool,
 }
 
 /// What `--trace` prints.

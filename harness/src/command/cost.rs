@@ -42,11 +42,16 @@ impl Meter {
         Meter { cpu: nanoseconds(ClockId::ProcessCPUTime), wall: wall() }
     }
 
+    /// The real time since the start, nanoseconds.
+    pub(super) fn wall(&self) -> u64 {
+        wall() - self.wall
+    }
+
     /// The cost since the start.
     pub(super) fn cost(&self) -> Cost {
         Cost {
             cpu_ns: nanoseconds(ClockId::ProcessCPUTime) - self.cpu,
-            wall_ns: wall() - self.wall,
+            wall_ns: self.wall(),
             peak_memory: peak_memory(),
         }
     }

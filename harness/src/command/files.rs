@@ -23,8 +23,8 @@ pub struct Files<'a> {
 }
 
 impl Files<'_> {
-    /// Refuses two outputs to the same file, or to standard output.
-    pub fn check_apart(&self) -> Result<(), Refusal> {
+    /// The files that are named, each with its option.
+    fn named(&self) -> impl Iterator<Item = (&'static str, &Path)> {
         let all = [
             ("--json", self.json),
             ("--junit", self.junit),
@@ -32,7 +32,17 @@ impl Files<'_> {
             ("--output", self.plan),
             ("--failures", self.failures),
         ];
-        let named: Vec<_> = all.into_iter().filter_map(|(option, path)| Some((option, path?))).collect();
+        all.into_iter().filter_map(|(option, path)| Some((option, path?)))
+    }
+
+    /// The option whose output goes to standard output, if there is one.
+    pub(super) fn on_stdout(&self) -> Option<&'static str> {
+        self.named().find(|(_, path)| *path == Path::new("-")).map(|(option, _)| option)
+    }
+
+    /// Refuses two outputs to the same file, or to standard output.
+    pub fn check_apart(&self) -> Result<(), Refusal> {
+        let named: Vec<_> = self.named().collect();
         for (n, (option, path)) in named.iter().enumerate() {
             for (other, other_path) in &named[..n] {
                 match *path == Path::new("-") {
@@ -81,5 +91,10 @@ mod tests {
         let both = Files { json: Some(stdout), html: Some(stdout), ..Files::default() };
         assert_eq!(apart(both), Err("only one of --json and --html can be -, standard output".to_owned()));
         assert_eq!(apart(Files { json: Some(&a), ..both }), Ok(()));
+        assert_eq!(
+            (both.on_stdout(), Files { json: Some(&a), ..both }.on_stdout()),
+            (Some("--json"), Some("--html"))
+        );
+        assert_eq!(Files { json: Some(&a), ..Files::default() }.on_stdout(), None);
     }
 }

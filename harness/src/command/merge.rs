@@ -10,7 +10,7 @@ use super::{
     refuse, report,
     resume::{Ran, Share},
     saved::Saved,
-    sweep::FAILURES_KEPT,
+    tally::FAILURES_KEPT,
 };
 use crate::{judge::vacuous, run::plan::Demands};
 use shaketable_reports::{Body, Conclusion, Cost, Ending, SweepReport, WorkloadReport, text};

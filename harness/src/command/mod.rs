@@ -28,6 +28,7 @@ mod files;
 mod install;
 pub mod interrupt;
 mod list;
+mod live;
 mod merge;
 mod new;
 pub mod output;
@@ -41,6 +42,8 @@ mod saved;
 mod serve;
 mod shrink;
 mod sweep;
+mod tally;
+mod watch;
 mod with;
 
 use crate::search::entry::Entry;
@@ -247,6 +250,7 @@ fn dispatch<Extra: Subcommand>(
     match arguments.command {
         None => run::main_job(),
         Some(Command::Run(arguments)) => run::run(&arguments),
+        Some(Command::Watch(arguments)) => watch::watch(&arguments),
         Some(Command::Replay(arguments)) => replay::replay(&arguments),
         Some(Command::Shrink(arguments)) => shrink::shrink(&arguments),
         Some(Command::Explore(arguments)) => explore::explore(&arguments),

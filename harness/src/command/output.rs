@@ -44,7 +44,7 @@ pub fn print(text: &str) -> Result<(), Refusal> {
 }
 
 /// Prints what is read by programs.
-fn print_raw(text: &str) -> Result<(), Refusal> {
+pub(super) fn print_raw(text: &str) -> Result<(), Refusal> {
     let mut out = io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => refuse!("cannot print: {error}"),
@@ -85,6 +85,8 @@ pub struct Outputs {
     summary: Option<PathBuf>,
     /// Whether the output is read by GitHub's runner, which makes annotations of lines that begin with `::`.
     annotates: bool,
+    /// Whether something else is printed to stdout, so that the text goes to stderr.
+    pub(super) keeps_stdout: bool,
 }
 
 impl Outputs {
@@ -102,6 +104,7 @@ impl Outputs {
             advice: Vec::new(),
             summary: set("GITHUB_STEP_SUMMARY").map(PathBuf::from),
             annotates: set("GITHUB_ACTIONS").is_some_and(|value| value == "true"),
+            keeps_stdout: false,
         })
     }
 
@@ -129,7 +132,7 @@ impl Outputs {
         if self.annotates {
             text += &annotations::render(&document.body);
         }
-        if self.targets().any(|target| matches!(target, Target::Stdout)) {
+        if self.keeps_stdout || self.targets().any(|target| matches!(target, Target::Stdout)) {
             print_error(text.trim_end());
             return written;
         }
@@ -198,7 +201,7 @@ fn append(path: &Path, text: &str) -> Result<(), Refusal> {
 }
 
 /// A report with its identification. The commit is that from which the program that ran it was built.
-fn document(commit: &str, body: Body) -> Document {
+pub(super) fn document(commit: &str, body: Body) -> Document {
     let version = program().version.to_owned();
     Document { schema: SCHEMA, version, commit: commit.to_owned(), advice: Vec::new(), body }
 }

@@ -19,7 +19,7 @@ use crate::{
     run::plan::Demands,
     search::{entry::Entry, seeds},
 };
-use shaketable_reports::{Body, Conclusion, Ending, text};
+use shaketable_reports::{Body, Conclusion, Ending, SweepReport, text};
 use std::{path::PathBuf, time::Duration};
 
 /// The default number of seeds.
@@ -61,46 +61,66 @@ fn plant(demands: &mut Demands, entries: &[Box<dyn Entry>], bug: &str) -> Result
 
 /// Performs the sweep, and prints and writes the report.
 pub(super) fn run(arguments: &RunArguments) -> Result<Conclusion, Refusal> {
-    let mut sweep = match &arguments.resume {
-        Some(path) => Sweep::resumed(arguments, Earlier::read(path)?)?,
-        None => Sweep::new(arguments)?,
-    };
-    if sweep.run_twice > 0 && arguments.backend.is_real()? {
-        refuse!(
-            "--check-determinism requires simulated clusters: runs on a real cluster are never identical"
-        );
+    let prepared = Prepared::new(arguments)?;
+    let report = prepared.sweep.perform(&prepared.interrupt);
+    prepared.conclude(report)
+}
+
+/// A sweep that can begin: what it needs was checked.
+pub(super) struct Prepared {
+    pub(super) sweep: Sweep,
+    pub(super) interrupt: Interrupt,
+    list: Option<failures::List>,
+}
+
+impl Prepared {
+    /// The sweep that the arguments ask for.
+    pub(super) fn new(arguments: &RunArguments) -> Result<Prepared, Refusal> {
+        let mut sweep = match &arguments.resume {
+            Some(path) => Sweep::resumed(arguments, Earlier::read(path)?)?,
+            None => Sweep::new(arguments)?,
+        };
+        if sweep.run_twice > 0 && arguments.backend.is_real()? {
+            refuse!(
+                "--check-determinism requires simulated clusters: runs on a real cluster are never identical"
+            );
+        }
+        if sweep.share().len() == 0 {
+            refuse!("this shard has no seeds: there are fewer seeds than shards");
+        }
+        sweep.outputs = Outputs::check(arguments.files())?;
+        let list = arguments.failures.as_deref().map(failures::List::check).transpose()?;
+        sweep.regressions = Regressions::choose(&sweep, arguments)?;
+        sweep.backend = Backend::open(&arguments.backend, sweep.demands.profile)?;
+        Ok(Prepared { sweep, interrupt: Interrupt::listen()?, list })
     }
-    if sweep.share().len() == 0 {
-        refuse!("this shard has no seeds: there are fewer seeds than shards");
+
+    /// Prints and writes the report.
+    pub(super) fn conclude(self, report: SweepReport) -> Result<Conclusion, Refusal> {
+        let Prepared { mut sweep, interrupt, list } = self;
+        let outcome = report.outcome;
+        let interrupted = (report.ending == Ending::Interrupted).then(|| {
+            let all = sweep.share().len().saturating_mul(sweep.entries.len() as u64);
+            interrupt.refusal(&format!(
+                "after {} of {}",
+                text::count(report.runs()),
+                text::plural(all, "run", "runs")
+            ))
+        });
+        if sweep.backend.is_simulated() {
+            let entries = sweep.entries.iter().map(AsRef::as_ref);
+            sweep.outputs.advice = advise::for_page(&sweep.outputs, entries, sweep.jobs, &interrupt);
+        }
+        let printed = text::sweep(&report, program().commit);
+        let listed = list.map_or(Ok(()), |list| list.add(&report, program().commit));
+        let ended_by_outputs = report.ending == Ending::Unwritable;
+        let mut written = sweep.outputs.publish(&printed, program().commit, Body::Sweep(report));
+        if ended_by_outputs {
+            written = written.and(Err(output::unwritable()));
+        }
+        let written = written.and(listed);
+        settle(outcome, written, interrupted)
     }
-    sweep.outputs = Outputs::check(arguments.files())?;
-    let list = arguments.failures.as_deref().map(failures::List::check).transpose()?;
-    sweep.regressions = Regressions::choose(&sweep, arguments)?;
-    sweep.backend = Backend::open(&arguments.backend, sweep.demands.profile)?;
-    let interrupt = Interrupt::listen()?;
-    let report = sweep.perform(&interrupt);
-    let outcome = report.outcome;
-    let interrupted = (report.ending == Ending::Interrupted).then(|| {
-        let all = sweep.share().len().saturating_mul(sweep.entries.len() as u64);
-        interrupt.refusal(&format!(
-            "after {} of {}",
-            text::count(report.runs()),
-            text::plural(all, "run", "runs")
-        ))
-    });
-    if sweep.backend.is_simulated() {
-        let entries = sweep.entries.iter().map(AsRef::as_ref);
-        sweep.outputs.advice = advise::for_page(&sweep.outputs, entries, sweep.jobs, &interrupt);
-    }
-    let printed = text::sweep(&report, program().commit);
-    let listed = list.map_or(Ok(()), |list| list.add(&report, program().commit));
-    let ended_by_outputs = report.ending == Ending::Unwritable;
-    let mut written = sweep.outputs.publish(&printed, program().commit, Body::Sweep(report));
-    if ended_by_outputs {
-        written = written.and(Err(output::unwritable()));
-    }
-    let written = written.and(listed);
-    settle(outcome, written, interrupted)
 }
 
 /// The CPU time for which failures are shrunk, if they are.

@@ -17,7 +17,9 @@ use super::{
     report::{self, Origin, quoted},
 };
 use crate::{
-    describe::strict::PlanError, judge::finding::deciding, search::entry::Entry, search::shrink::Shrunk,
+    describe::strict::PlanError,
+    judge::finding::deciding,
+    search::{self, entry::Entry, shrink::Shrunk},
 };
 use shaketable_reports::{
     Body, Conclusion, ShrunkRun,
@@ -143,9 +145,14 @@ fn write_plan(given: Option<Target>, path: &Path, plan: &str) -> Result<(), Refu
     target.write(plan)
 }
 
-/// Shrinks the plan of a failure for its report. `None` if it does not fail again: it is not deterministic.
-pub(super) fn shrunk_plan(entry: &dyn Entry, plan: &str, limits: &Limits<'_>) -> Option<ShrunkRun> {
-    let shrunk = entry.shrink(plan, &mut |so_far| limits.allow(so_far.replays)).ok().flatten()?;
+/// Shrinks the plan of a failure for its report, as [`Entry::shrink`] does. `None` if it does not fail again:
+/// it is not deterministic.
+pub(super) fn shrunk_plan(
+    entry: &dyn Entry,
+    plan: &str,
+    should_continue: &mut dyn FnMut(&search::shrink::Progress) -> bool,
+) -> Option<ShrunkRun> {
+    let shrunk = entry.shrink(plan, should_continue).ok().flatten()?;
     told(entry, &shrunk)
 }
 

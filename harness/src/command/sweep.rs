@@ -5,18 +5,17 @@ use super::{
     backend::Backend,
     choose, cost,
     interrupt::Interrupt,
+    live::Live,
     output::{Outputs, Watch},
     progress::Progress,
     regressions::Regressions,
     report::{self, Origin},
-    resume::{Earlier, Ran, Share},
+    resume::{Earlier, Share},
     shrink::{self, Limits},
+    tally::Tally,
 };
 use crate::{
-    judge::{
-        finding::{self, Finding, Kind},
-        vacuous,
-    },
+    judge::finding::{self, Finding, Kind},
     run::{
         plan::Demands,
         pool::{self, Update},
@@ -24,17 +23,13 @@ use crate::{
     },
     search::{determinism, entry::Entry},
 };
-use shaketable_reports::{Ending, RunReport, SweepReport, WorkloadReport};
-use shaketable_sim::{faults::Family, seed::Seed};
+use shaketable_reports::{Cost, Ending, RunReport, Stage, SweepReport, WorkloadReport};
+use shaketable_sim::seed::Seed;
 use std::{
-    collections::BTreeMap,
     ops::Range,
     sync::atomic::{AtomicBool, Ordering},
     time::Duration,
 };
-
-/// The number of failures per workload that are kept in full.
-pub(super) const FAILURES_KEPT: usize = 10;
 
 /// A sweep.
 pub(super) struct Sweep {
@@ -72,10 +67,13 @@ pub(super) struct Sweep {
 pub(super) struct OneRun {
     pub(super) result: RunResult,
     /// The full report of a run that did not pass.
-    failure: Option<RunReport>,
-    twice: bool,
-    differed: bool,
-    cpu: u64,
+    pub(super) failure: Option<RunReport>,
+    /// Whether it was run twice.
+    pub(super) twice: bool,
+    /// Whether the second run differed.
+    pub(super) differed: bool,
+    /// CPU time, nanoseconds.
+    pub(super) cpu: u64,
     /// The requests for memory, of both runs if it was run twice.
     pub(super) allocations: u64,
 }
@@ -134,24 +132,29 @@ impl Sweep {
     pub(super) fn observed(
         &self,
         interrupt: &Interrupt,
+        observer: impl FnMut(usize, &OneRun),
+    ) -> SweepReport {
+        self.watched(interrupt, &Live::new(self), observer)
+    }
+
+    /// Like [`observed`](Sweep::observed). `live` has the results so far.
+    pub(super) fn watched(
+        &self,
+        interrupt: &Interrupt,
+        live: &Live,
         mut observer: impl FnMut(usize, &OneRun),
     ) -> SweepReport {
-        let meter = cost::Meter::start();
         let deadline = self.budget.map(cost::deadline);
         let over_budget = || deadline.is_some_and(cost::is_past);
         let share = self.share();
         let pieces = share.len().saturating_mul(self.entries.len() as u64);
         let parts: Vec<_> = self.entries.iter().map(|e| (e.name(), share.len())).collect();
         let mut progress = Progress::new(&parts, ("run", "runs"), "failed");
-        let mut tallies: Vec<Tally> = match &self.earlier {
-            Some(earlier) => Tally::of(earlier),
-            None => self.entries.iter().map(|_| Tally::default()).collect(),
-        };
-        for (workload, tally) in tallies.iter().enumerate() {
-            progress.resume(workload, tally.report.runs, tally.report.failed());
+        for (workload, (runs, failed)) in live.runs().into_iter().enumerate() {
+            progress.resume(workload, runs, failed);
         }
-        let replayed = self.regressions.replay(&self.entries, self.jobs, || interrupt.is_set());
-        tallies.iter_mut().zip(replayed).for_each(|(tally, replayed)| tally.report.add_regressions(replayed));
+        live.add_regressions(self.regressions.replay(&self.entries, self.jobs, || interrupt.is_set()));
+        live.enter(Stage::Runs);
         let unwritable = AtomicBool::new(false);
         let mut watch = Watch::start(&self.outputs, &unwritable);
         let done = pool::run(
@@ -174,27 +177,14 @@ impl Sweep {
                         let (place, workload) = self.piece(piece);
                         progress.done(workload, ran.failure.is_none());
                         observer(workload, &ran);
-                        tallies[workload].add(place, share.seed(place), ran);
+                        live.add(workload, place, share.seed(place), ran);
                     }
                 }
             },
         );
         progress.end();
-        let workloads: Vec<_> = self
-            .entries
-            .iter()
-            .zip(tallies)
-            .map(|(entry, tally)| {
-                let simulated = self.backend.is_simulated();
-                let mut report = tally.report(entry.as_ref(), &self.demands, &share, simulated);
-                report.missed_points = Vec::new();
-                if self.require_points {
-                    report.missed_points = report::unreached(&report.points);
-                }
-                report
-            })
-            .collect();
-        let workloads = self.shrink_failures(workloads, interrupt);
+        let mut workloads = live.workloads(self);
+        self.shrink_failures(&mut workloads, interrupt, live);
         let ending = match done {
             _ if self.backend.is_lost() => Ending::Lost,
             done if done == pieces && (self.backend.is_simulated() || !interrupt.is_set()) => {
@@ -204,6 +194,22 @@ impl Sweep {
             _ if unwritable.load(Ordering::Relaxed) => Ending::Unwritable,
             _ => Ending::Budget,
         };
+        self.report(workloads, ending, live.end(ending))
+    }
+
+    /// The report of a workload, without its failures, and with at most so many failing seeds.
+    pub(super) fn report_of(&self, entry: &dyn Entry, tally: &Tally, most_seeds: usize) -> WorkloadReport {
+        let simulated = self.backend.is_simulated();
+        let mut report = tally.report(entry, &self.demands, &self.share(), simulated, most_seeds);
+        report.missed_points = Vec::new();
+        if self.require_points {
+            report.missed_points = report::unreached(&report.points);
+        }
+        report
+    }
+
+    /// The report of the sweep that ends so. `cost` is that of its last part.
+    pub(super) fn report(&self, workloads: Vec<WorkloadReport>, ending: Ending, cost: Cost) -> SweepReport {
         SweepReport {
             faults: choose::name_of(self.demands.profile).to_owned(),
             without: self.demands.without.iter().map(|f| f.name().to_owned()).collect(),
@@ -221,37 +227,34 @@ impl Sweep {
             ending,
             outcome: SweepReport::outcome_of(ending, &workloads),
             workloads,
-            cost: match &self.earlier {
-                Some(earlier) => earlier.report.cost.and(meter.cost()),
-                None => meter.cost(),
-            },
+            cost: self.earlier.as_ref().map_or(cost, |earlier| earlier.report.cost.and(cost)),
         }
     }
 
     /// Shrinks the first failure of each workload, unless that was done before.
-    fn shrink_failures(
-        &self,
-        mut workloads: Vec<WorkloadReport>,
-        interrupt: &Interrupt,
-    ) -> Vec<WorkloadReport> {
-        let Some(budget) = self.shrink_budget.filter(|_| self.backend.is_simulated()) else {
-            return workloads;
-        };
+    fn shrink_failures(&self, workloads: &mut [WorkloadReport], interrupt: &Interrupt, live: &Live) {
+        let Some(budget) = self.shrink_budget.filter(|_| self.backend.is_simulated()) else { return };
         let is_left = |w: &WorkloadReport| w.failures.first().is_some_and(|failure| failure.shrunk.is_none());
         let left: Vec<usize> = (0..workloads.len()).filter(|n| is_left(&workloads[*n])).collect();
         if left.is_empty() || interrupt.is_set() {
-            return workloads;
+            return;
         }
+        live.enter(Stage::Shrinking);
+        let seeds: Vec<u64> = left.iter().map(|n| workloads[*n].failures[0].seed).collect();
         let plans: Vec<String> = left
             .iter()
-            .map(|n| self.entries[*n].plan(Seed(workloads[*n].failures[0].seed), &self.demands))
+            .zip(&seeds)
+            .map(|(n, seed)| self.entries[*n].plan(Seed(*seed), &self.demands))
             .collect();
         let mut progress =
             Progress::new(&[("shrinking", left.len() as u64)], ("failure", "failures"), "not shrunk");
         let shrink = |place: u64| {
             let limits = Limits::new(REPLAYS, budget, interrupt);
             let place = place as usize;
-            shrink::shrunk_plan(self.entries[left[place]].as_ref(), &plans[place], &limits)
+            shrink::shrunk_plan(self.entries[left[place]].as_ref(), &plans[place], &mut |so_far| {
+                live.searches(left[place], seeds[place], so_far);
+                limits.allow(so_far.replays)
+            })
         };
         pool::run(
             left.len() as u64,
@@ -262,14 +265,15 @@ impl Sweep {
                 Update::Tick => progress.tick(),
                 Update::Done(place, shrunk) => {
                     progress.done(0, shrunk.is_some());
-                    let failure = &mut workloads[left[place as usize]].failures[0];
-                    failure.plan = serde_json::from_str(&plans[place as usize]).ok();
+                    let place = place as usize;
+                    live.shrunk(left[place], seeds[place], shrunk.as_ref());
+                    let failure = &mut workloads[left[place]].failures[0];
+                    failure.plan = serde_json::from_str(&plans[place]).ok();
                     failure.shrunk = shrunk.map(Box::new);
                 }
             },
         );
         progress.end();
-        workloads
     }
 
     /// Performs one run. Returns `None` if it was interrupted.
@@ -297,93 +301,6 @@ impl Sweep {
         });
         let (cpu, allocations) = (cost::thread_cpu() - before.0, pool::allocations() - before.1);
         Some(OneRun { result, failure, twice, differed, cpu, allocations })
-    }
-}
-
-/// The results of a workload's runs so far.
-#[derive(Default)]
-struct Tally {
-    report: WorkloadReport,
-    ran: Ran,
-    points: BTreeMap<String, (u64, u64)>,
-    failing: Vec<u64>,
-    failures: BTreeMap<u64, RunReport>,
-}
-
-impl Tally {
-    /// The results of the earlier part of a sweep, by workload.
-    fn of(earlier: &Earlier) -> Vec<Tally> {
-        let tally = |(report, ran): (&WorkloadReport, &Ran)| Tally {
-            ran: ran.clone(),
-            points: report.points.iter().map(|p| (p.name.clone(), (p.passed, p.held))).collect(),
-            failing: report.failing_seeds.clone(),
-            failures: report.failures.iter().map(|failure| (failure.seed, failure.clone())).collect(),
-            report: report.clone(),
-        };
-        earlier.report.workloads.iter().zip(&earlier.workloads).map(tally).collect()
-    }
-
-    fn add(&mut self, place: u64, seed: u64, ran: OneRun) {
-        self.ran.insert(place);
-        let report = &mut self.report;
-        report.runs += 1;
-        report.run_twice += u64::from(ran.twice);
-        report.differing += u64::from(ran.differed);
-        report.virtual_ns += ran.result.virtual_time;
-        report.cpu_ns += ran.cpu;
-        match ran.result.verdict() {
-            finding::Verdict::Passed => report.passed += 1,
-            finding::Verdict::Violated => report.violated += 1,
-            finding::Verdict::Stuck => report.stuck += 1,
-            finding::Verdict::Harness => report.harness += 1,
-        }
-        report.counters.add(&ran.result.counters);
-        report.add_outcomes(ran.result.outcomes.iter().map(|(kind, of_kind)| (*kind, of_kind)));
-        let performed = &ran.result.performed;
-        performed.latencies.iter().for_each(|latency| report.latencies.record(latency / 1_000));
-        performed.attempts.iter().for_each(|attempts| report.attempts.record(u64::from(*attempts)));
-        for (family, n) in &ran.result.faults {
-            *report.faults_delivered.entry(family.name().to_owned()).or_default() += n;
-        }
-        for (name, seen) in &ran.result.points {
-            if !self.points.contains_key(*name) {
-                self.points.insert((*name).to_owned(), (0, 0));
-            }
-            if let Some(sum) = self.points.get_mut(*name) {
-                *sum = (sum.0 + seen.passed, sum.1 + seen.held);
-            }
-        }
-        if let Some(failure) = ran.failure {
-            self.failing.push(seed);
-            self.failures.insert(seed, failure);
-            if self.failures.len() > FAILURES_KEPT {
-                self.failures.pop_last();
-            }
-        }
-    }
-
-    fn report(
-        mut self,
-        entry: &dyn Entry,
-        demands: &Demands,
-        share: &Share,
-        simulated: bool,
-    ) -> WorkloadReport {
-        self.failing.sort_unstable();
-        let delivered =
-            |family: Family| self.report.faults_delivered.get(family.name()).copied().unwrap_or(0);
-        let demands = simulated.then(|| demands.faults());
-        let outcomes = self.report.outcomes.iter().map(|(kind, of_kind)| (&**kind, of_kind));
-        let vacuous = vacuous::judge(&self.report.counters, outcomes, delivered, demands, self.report.runs);
-        WorkloadReport {
-            workload: entry.name().to_owned(),
-            ran: self.ran.seeds(share),
-            points: report::points(entry.points(), &self.points),
-            vacuous,
-            failing_seeds: self.failing,
-            failures: self.failures.into_values().collect(),
-            ..self.report
-        }
     }
 }
 

@@ -173,7 +173,8 @@ mod tests {
         for (rises, runs, most) in [
             (vec![], 0, 0),
             (vec![(0, 0), (1, 3), (7, 4), (7_000, 9)], 10_000, 9),
-            (vec![(3, 12), (u64::MAX, u64::MAX)], u64::MAX, 10),
+            (vec![(3, 12), (u64::MAX, u64::MAX)], 1_000, 10),
+            (vec![(u64::MAX - 1, u64::MAX)], u64::MAX, 1),
         ] {
             let drawn = steps(rises.clone(), runs, most, "points").into_string();
             let (_, path) = drawn.split_once("<path d=\"M").expect("a path");

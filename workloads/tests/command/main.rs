@@ -16,3 +16,9 @@ mod scripts;
 mod serving;
 mod sweeps;
 mod usage;
+#[cfg(unix)]
+mod watching;
+#[cfg(unix)]
+#[path = "../../../reports/tests/rendering/webdriver/mod.rs"]
+#[allow(dead_code, reason = "the tests of the reports use all of it")]
+mod webdriver;

@@ -120,6 +120,11 @@ impl Window<'_> {
 
     /// Waits until a script returns true, and says what the page shows if it does not within ten seconds.
     pub fn until(&self, script: &str) {
+        self.until_within(10, script);
+    }
+
+    /// Like [`until`](Window::until), within so many seconds. A script of chromedriver has 30 at most.
+    pub fn until_within(&self, seconds: u64, script: &str) {
         let waits = format!(
             "const ends = Date.now() + 10000;
              const is = () => {{ {script} }};
@@ -128,9 +133,10 @@ impl Window<'_> {
                look();
              }})"
         );
+        let is_true = (0..seconds.div_ceil(10)).any(|_| self.script(&waits) == json!(true));
         assert!(
-            self.script(&waits) == json!(true),
-            "not within ten seconds: {script}\n{}",
+            is_true,
+            "not within {seconds} seconds: {script}\n{}",
             self.script("return document.body.innerText")
         );
     }

@@ -18,6 +18,9 @@ pub struct RunHistory {
     pub witness: WitnessEntry,
     /// The end of the run.
     pub ended: u64,
+    /// Whether it is the run of a program, whose databases are clients with one operation each.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_program: bool,
 }
 
 /// One operation of a client.

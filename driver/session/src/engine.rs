@@ -110,7 +110,8 @@ pub async fn serve(
     if settings.keeps_rows {
         report.rows = snapshot::rows(&engine.cluster);
     }
-    let recording = settings.keeps_history.then(|| Recording::take(&world, &report.end));
+    let recording =
+        settings.keeps_history.then(|| Recording::take(&world, &report.end, engine.pending.errors()));
     engine.cluster.shutdown().await;
     (report, recording)
 }

@@ -50,6 +50,8 @@ struct State {
     wanted_open_ended: usize,
     /// For how many answers the callbacks of each thread wait.
     callers: BTreeMap<Caller, usize>,
+    /// The errors that were given, with their numbers.
+    errors: BTreeMap<Error, u64>,
 }
 
 impl State {
@@ -149,11 +151,19 @@ impl PendingCalls {
         let mut state = self.state.lock();
         let Some((id, answer)) = state.ended.pop_front() else { return false };
         let pending = state.remove(id);
+        if let (Some(_), Err(error)) = (&pending, &answer) {
+            *state.errors.entry(*error).or_default() += 1;
+        }
         drop(state);
         if let Some(call) = pending {
             (call.completion)(answer);
         }
         true
+    }
+
+    /// The errors that were given as answers, with their numbers.
+    pub fn errors(&self) -> BTreeMap<Error, u64> {
+        self.state.lock().errors.clone()
     }
 
     /// Whether the call is pending and not open-ended.

@@ -86,13 +86,15 @@ pub struct Recording {
     pub history: History,
     /// The names of the machines that events name.
     pub machines: BTreeMap<NodeId, String>,
+    /// The errors that the program was given as answers, with their numbers.
+    pub errors: BTreeMap<Error, u64>,
 }
 
 impl Recording {
     /// Takes what a run has left.
-    pub fn take(world: &World, end: &End) -> Recording {
+    pub fn take(world: &World, end: &End, errors: BTreeMap<Error, u64>) -> Recording {
         let named = end.events.iter().map(|event| (event.node, world.name(event.node)));
-        Recording { machines: named.collect(), history: std::mem::take(&mut *world.history.lock()) }
+        Recording { machines: named.collect(), history: std::mem::take(&mut *world.history.lock()), errors }
     }
 }
 

@@ -93,6 +93,7 @@ fn errors(program: &ProgramReport) -> Markup {
         @if !program.errors.is_empty() {
             section.errors {
                 h3 { "The errors that the program was given, and why FoundationDB gives them" }
+                p.note { "All of them are answers that a real cluster may give. Some are faults that the simulation injected." }
                 dl {
                     @for error in &program.errors {
                         dt { (plural(error.times, "time", "times")) " " code { (error.error) } }

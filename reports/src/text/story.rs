@@ -36,9 +36,22 @@ struct Cell {
 /// Tells the story of a run.
 pub fn story(history: &RunHistory) -> String {
     let whole = chart(history, |_| true);
+    // In the run of a program, who meets what a commit of unknown result has written matters, and so does what
+    // each client saw last.
+    let (mut unknown, mut last) = (BTreeSet::new(), BTreeMap::new());
+    for tx in history.transactions.iter().filter(|_| history.is_program) {
+        last.insert(tx.client, tx.id);
+        if matches!(tx.fate, Fate::UnknownCommitted | Fate::DroppedCommitted) {
+            unknown.insert(tx.id);
+        }
+    }
+    let meets = |call: &CallEntry| {
+        call.rows.iter().any(|row| row.writer.is_some_and(|writer| unknown.contains(&writer)))
+    };
     let matters = |tx: &TransactionEntry| {
         history.witness.transactions.contains(&tx.id)
-            || tx.calls.iter().any(|call| call.shared && !call.access.is_read())
+            || tx.calls.iter().any(|call| (call.shared && !call.access.is_read()) || meets(call))
+            || last.get(&tx.client) == Some(&tx.id)
     };
     let is_left_out = |tx: &&TransactionEntry| is_of_operation(tx) && !matters(tx);
     let left_out = history.transactions.iter().filter(is_left_out).count();
@@ -239,7 +252,9 @@ fn cells(history: &RunHistory, shows: impl Fn(&TransactionEntry) -> bool) -> Vec
         cells.push(of(*called, vec![format!("{marked}{index}: {call}")]));
         for tx in by_operation.get(&(Some(*client), Some(*index))).into_iter().flatten() {
             let lines = transaction(tx, history.witness.transactions.contains(&tx.id), &writers);
-            cells.push(of(tx.durable.unwrap_or(tx.ended), lines));
+            // A program learns of a commit later, and may have gone on meanwhile.
+            let at = if history.is_program { tx.ended } else { tx.durable.unwrap_or(tx.ended) };
+            cells.push(of(at, lines));
         }
         cells.push(of(returned.unwrap_or(history.ended), vec![format!("{marked}{index} {outcome}")]));
     }
@@ -288,6 +303,7 @@ struct Writers<'a> {
 impl Writers<'_> {
     fn of(history: &RunHistory) -> Writers<'_> {
         let who = |tx: &TransactionEntry| match (tx.client, tx.operation) {
+            (Some(_), Some(_)) if history.is_program => format!("attempt {}", tx.id),
             (Some(client), Some(operation)) => format!("client {client}, operation {operation}"),
             (Some(client), None) => format!("client {client}"),
             (None, _) => "setup".to_owned(),

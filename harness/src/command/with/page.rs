@@ -12,22 +12,27 @@ const PRINTED: usize = 8_000;
 /// The page's content; `None` if the run has no journal that can be performed again.
 pub(super) fn body(shake: &Shake<'_>, seed: u64, run: &Run) -> Option<Body> {
     let performed = Host::perform(run.journal.clone()?, true).ok()??;
-    let (report, recording) = performed.run?;
+    let (report, Some(recording)) = performed.run? else { return None };
+    // Those that leave a commit's result unknown first: they explain most.
+    let mut errors: Vec<_> = recording.errors.iter().map(|(error, times)| (*error, *times)).collect();
+    errors.sort_by_key(|(error, _)| !error.leaves_commit_unknown());
     let command: Vec<_> =
         shake.arguments.command.iter().map(|word| word.to_string_lossy().into_owned()).collect();
     let command = command.join(" ");
     let ending = run.ending.to_string();
-    let history = recording.map(|recording| runner::of_program(recording, &report.end, &command, &ending));
+    let history = runner::of_program(recording, &report.end, &command, &ending);
     let printed = String::from_utf8_lossy(&run.printed);
     let from = printed.ceil_char_boundary(printed.len().saturating_sub(PRINTED));
-    let message = format!("{ending}, and has printed:\n{}", printed[from..].trim_end());
+    let printed = printed[from..].trim_end();
+    let last = printed.lines().next_back().unwrap_or_default();
+    let message = format!("{last}\n\nThe program {ending}, and had printed:\n{printed}");
     let verdict = match run.accused() {
         Some(accused) => Verdict::Harness { judge: "cluster".to_owned(), message: accused.to_owned() },
         None => Verdict::Violated { judge: ending, message },
     };
-    let errors = report.errors.iter().map(|(error, times)| {
-        let (meaning, link) = why(*error);
-        ErrorReport { error: error.to_string(), times: *times as u64, meaning: meaning.to_owned(), link }
+    let errors = errors.into_iter().map(|(error, times)| {
+        let (meaning, link) = why(error);
+        ErrorReport { error: error.to_string(), times, meaning: meaning.to_owned(), link }
     });
     let unknown = report.unknown as u64;
     let committed = report.unknown_results.iter().filter(|result| result.is_committed).count() as u64;
@@ -57,7 +62,7 @@ pub(super) fn body(shake: &Shake<'_>, seed: u64, run: &Run) -> Option<Body> {
         replay: shake.replay_line(seed),
         plan: None,
         shrunk: None,
-        history: history.map(Box::new),
+        history: Some(Box::new(history)),
         program: Some(Box::new(ProgramReport { errors: errors.collect() })),
     })))
 }

@@ -14,14 +14,15 @@ pub(super) fn why(error: Error) -> (&'static str, String) {
             "developer-guide.html#developer-guide-transaction-conflicts",
         ),
         Error::COMMIT_UNKNOWN_RESULT | Error::CLUSTER_VERSION_CHANGED | Error::TRANSACTION_TIMED_OUT => (
-            "The client does not know the result of a commit that it has sent: the answer was lost, or did not \
-             come in time. The transaction may be committed or not. A retry loop runs it again, so that what it \
-             does may be done twice, unless it finds out that it was done.",
+            "The client does not know the result of what it has sent: the answer was lost (1021), the client has \
+             begun to use another connection to the cluster (1039), or the program's timeout has expired (1031). \
+             If it was a commit, the transaction may be committed or not. A retry loop runs it again after 1021 \
+             and 1039, so that what it does may be done twice, unless it finds out that it was done.",
             "developer-guide.html#developer-guide-unknown-results",
         ),
         Error::TRANSACTION_TOO_OLD => (
-            "The servers keep the past for about five seconds, and less if they are short of memory: the \
-             transaction's read version is older. A retry loop runs it again, at a new version.",
+            "The servers keep the past for about five seconds, and may forget a version earlier, which a \
+             simulated one does at times. A retry loop runs the transaction again, at a new version.",
             "developer-guide.html#developer-guide-long-transactions",
         ),
         Error::FUTURE_VERSION | Error::PROCESS_BEHIND => (

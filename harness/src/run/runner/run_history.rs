@@ -99,7 +99,7 @@ impl Words for Plain {
 
 /// The history of a program: each of its databases is a client, whose one operation is the program.
 pub(crate) fn of_program(recording: Recording, end: &End, call: &str, outcome: &str) -> RunHistory {
-    let Recording { mut history, machines } = recording;
+    let Recording { mut history, machines, .. } = recording;
     let mut clients: BTreeMap<ClientId, Nanos> = BTreeMap::new();
     for attempt in history.attempts.iter_mut().flatten().filter(|attempt| attempt.client != RESTORER) {
         attempt.operation = Some(0);
@@ -118,7 +118,8 @@ pub(crate) fn of_program(recording: Recording, end: &End, call: &str, outcome: &
     let machine = |node| machines.get(&node).cloned().unwrap_or_default();
     let recorded =
         Recorded { history: &history, events: &end.events, ended: end.virtual_time, machine: &machine };
-    of_entries(clients.into_iter().map(operation).collect(), &Plain, &recorded)
+    let operations = clients.into_iter().map(operation).collect();
+    RunHistory { is_program: true, ..of_entries(operations, &Plain, &recorded) }
 }
 
 /// The history with these operations.
@@ -616,7 +617,12 @@ mod tests {
             faults: BTreeMap::new(),
         };
         let machines = BTreeMap::from([(NodeId(2), "log-1".to_owned())]);
-        let told = of_program(Recording { history: story.history, machines }, &end, "program", "fails");
+        let told = of_program(
+            Recording { history: story.history, machines, errors: BTreeMap::new() },
+            &end,
+            "program",
+            "fails",
+        );
         let operations: Vec<_> = told
             .operations
             .iter()

@@ -182,6 +182,7 @@ pub fn history() -> RunHistory {
             found: Some("operation 0 of client 1: Add { counter: 7, by: 1 } returns 6".into()),
         },
         ended: 5_200 * MS,
+        is_program: false,
     }
 }
 

@@ -234,6 +234,7 @@ pub fn history() -> RunHistory {
             found: Some("12".into()),
         },
         ended: 20_000_000,
+        is_program: false,
     }
 }
 

@@ -1,8 +1,8 @@
 //! Serves the page: on the loopback address alone, with a bound on everything that who connects can use.
 //!
 //! Each connection is one request, on a thread of its own. A request and an answer take at most [`LONGEST`]
-//! each, whatever the other side does, and end at once when the server stops. While nobody connects, the server
-//! waits in the system and does nothing.
+//! each, whatever the other side does. When the server stops, it waits for no more requests, and ends the
+//! answers that it has begun. While nobody connects, it waits in the system and does nothing.
 
 use super::{
     super::cost,
@@ -64,7 +64,7 @@ impl Drop for Stop<'_> {
         self.served.is_over.store(true, Ordering::SeqCst);
         let open = self.served.open.lock();
         // One that is closed already has ended.
-        open.1.values().for_each(|stream| drop(stream.shutdown(Shutdown::Both)));
+        open.1.values().for_each(|stream| drop(stream.shutdown(Shutdown::Read)));
     }
 }
 

@@ -68,8 +68,8 @@ impl Host {
         self.is_shared.store(true, Ordering::SeqCst);
     }
 
-    /// Lets the threads of the program run one at a time, until the cluster ends ([`turns`](crate::turns)). To
-    /// be called by a thread that may go on to run it.
+    /// Lets the threads of the program run one at a time, until the cluster ends ([`turns`](crate::turns)).
+    /// To be called by a thread that may go on to run it.
     pub fn take_turns(&self) {
         self.turns.start();
     }

@@ -30,8 +30,8 @@
 //! while calls are outstanding; and the program has more than 32 threads, of which one that has been idle and
 //! does not call hands an answer on.
 //!
-//! With several threads that call, or with several programs, the order of arrival decides, unless the settings
-//! let the threads of a program run one at a time ([`turns`]); if callbacks of
+//! With several threads that call, or with several programs, the order of arrival decides, unless the
+//! settings let the threads of a program run one at a time ([`turns`]). If callbacks of
 //! several threads wait at once, virtual time waits for the program once in a millisecond at most. Watches
 //! alone keep the pace of the wall clock, so that the virtual time at which a program that waits for nothing
 //! else calls again differs from run to run.

@@ -1,8 +1,8 @@
 //! What a browser asks for: one request of HTTP, of which only the head is read, and who may ask.
 //!
-//! `httparse` reads heads: it depends on nothing. A server of HTTP as a library would bring a pool of threads,
-//! bodies, and connections that stay open, none of which is needed here, and would not bound the time of a
-//! request.
+//! `httparse` reads heads: it depends on nothing. A server of HTTP as a library would bring a pool of
+//! threads, bodies, and connections that stay open, none of which is needed here, and would not bound the
+//! time of a request.
 
 use httparse::{EMPTY_HEADER, Status};
 

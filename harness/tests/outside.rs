@@ -51,8 +51,8 @@ fn packaged() -> PathBuf {
             assert!(from.join(file).metadata().is_ok_and(|file| file.len() > 100), "{package} has no {file}");
         }
         if folder == "driver" {
-            // Cargo would write the package's C library over that of the workspace, which has the same name and
-            // which programs with bindings may be loading at that moment.
+            // Cargo would write the package's C library over that of the workspace, which has the same name
+            // and which programs with bindings may be loading at that moment.
             let manifest = from.join("Cargo.toml");
             let text = fs::read_to_string(&manifest).expect("a manifest");
             assert!(text.contains("\"cdylib\","), "{text}");

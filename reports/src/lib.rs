@@ -1,5 +1,6 @@
-//! The reports of shaketable for people and CI systems: plain data of a run, a sweep, a sweep that goes on, the
-//! results for planted bugs, a benchmark, a conformance check and a test of the contract, with their renderers.
+//! The reports of shaketable for people and CI systems: plain data of a run, a sweep, a sweep that goes on,
+//! the results for planted bugs, a benchmark, a conformance check and a test of the contract, with their
+//! renderers.
 //!
 //! This crate does not depend on how a run is performed. The data is what [`json`] writes and reads; all
 //! other renderers use the same data without adding to it, so that a new one can be applied to saved reports.

@@ -45,8 +45,8 @@ const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; script-src 
 /// asks for one.
 const WATCH_POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; connect-src 'self'; img-src data:";
 
-/// The document as a page. Returns `None` for reports other than those of sweeps, also of one that goes on, of
-/// single runs and of planted bugs.
+/// The document as a page. Returns `None` for reports other than those of sweeps, also of one that goes on,
+/// of single runs and of planted bugs.
 pub fn render(document: &Document) -> Option<String> {
     let mut page = None;
     for size in ROOMS {

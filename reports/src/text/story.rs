@@ -36,8 +36,8 @@ struct Cell {
 /// Tells the story of a run.
 pub fn story(history: &RunHistory) -> String {
     let whole = chart(history, |_| true);
-    // In the run of a program, who meets what a commit of unknown result has written matters, and so does what
-    // each client saw last.
+    // In the run of a program, who meets what a commit of unknown result has written matters, and so does
+    // what each client saw last.
     let (mut unknown, mut last) = (BTreeSet::new(), BTreeMap::new());
     for tx in history.transactions.iter().filter(|_| history.is_program) {
         last.insert(tx.client, tx.id);

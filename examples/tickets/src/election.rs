@@ -51,28 +51,28 @@ pub enum Answer {
 
 /// A process.
 pub struct Process {
-    db: Arc<Fdb>,
-    name: String,
-    priority: i32,
-    env: Env,
+    pub(crate) db: Arc<Fdb>,
+    pub(crate) name: String,
+    pub(crate) priority: i32,
+    pub(crate) env: Env,
 }
 
 /// A leader as it is stored: its ballot, its name, its priority, the end of its lease, its stamp.
-type Row = (u64, String, i32, u64, Vec<u8>);
+pub(crate) type Row = (u64, String, i32, u64, Vec<u8>);
 
 /// What should be stored.
 #[derive(Clone, Debug, Default)]
 pub struct Model {
     leader: Option<Row>,
-    /// When the leader called the operation that made it one, nanoseconds.
-    since: u64,
+    /// When the leader called the operation that made it one, nanoseconds, if it was told that it is one.
+    since: Option<u64>,
     highest: u64,
     /// What is wrong with the answers of operations, by client and number: an operation that was repeated
     /// after an unknown result is told about its last transaction.
     wrong: BTreeMap<(usize, usize), String>,
 }
 
-fn space() -> Subspace {
+pub(crate) fn space() -> Subspace {
     Subspace::from("election")
 }
 
@@ -85,7 +85,7 @@ fn name(client: usize) -> String {
 }
 
 /// What a transaction wrote to the leader's key: `None` for nothing, `Some(None)` if it cleared it.
-fn written(mutations: &[Mutation]) -> Result<Option<Option<Row>>, String> {
+pub(crate) fn written(mutations: &[Mutation]) -> Result<Option<Option<Row>>, String> {
     let mut last = None;
     for mutation in mutations {
         match mutation {
@@ -123,7 +123,7 @@ impl Election {
                 return Err(format!("took the place of {before}, whose lease lasts"));
             }
             if self.planted == Some(Planted::TwoByTime)
-                && step.returned < model.since + self.lease()
+                && model.since.is_some_and(|since| step.returned < since + self.lease())
                 && !is_preempted
             {
                 return Err(format!("leads while the lease of {before} lasts"));
@@ -132,7 +132,8 @@ impl Election {
         if *ballot <= model.highest && self.planted != Some(Planted::ResignDenied) {
             return Err(format!("leads with ballot {ballot}, after {}", model.highest));
         }
-        (model.highest, model.since) = (*ballot, step.called);
+        let is_told = matches!(step.answer, Some(Answer::Leads(_)));
+        (model.highest, model.since) = (*ballot, is_told.then_some(step.called));
         let answer = Answer::Leads(*ballot);
         model.leader = Some(row);
         Ok(answer)
@@ -151,7 +152,7 @@ async fn cycle(process: &Process) -> Result<Answer, FdbBindingError> {
     })
 }
 
-async fn resign(process: &Process) -> Result<Answer, FdbBindingError> {
+pub(crate) async fn resign(process: &Process) -> Result<Answer, FdbBindingError> {
     let name = &process.name;
     let resigned = process
         .db

@@ -1,11 +1,14 @@
 //! Functions that are written against the crate `foundationdb`, and the workloads that shake them: a shop of
-//! this crate, and two recipes that `foundationdb` ships.
+//! this crate, and the two recipes that `foundationdb` ships.
 
 pub mod election;
+pub mod fenced;
 pub mod register;
 pub mod sale;
 pub mod shop;
 
+#[cfg(test)]
+mod plain;
 #[cfg(test)]
 mod tests {
     use foundationdb::{

@@ -1,3 +1,5 @@
 //! The command around the workloads of this crate: `cargo run --release -- run`.
 
-shaketable::main!(tickets::sale::Sale, tickets::election::Election, tickets::register::Register);
+use tickets::{election::Election, fenced::Fenced, register::Register, sale::Sale};
+
+shaketable::main!(Sale, Election, Register, Fenced);

@@ -1,5 +1,5 @@
-// Deletes two documents in the same millisecond, as two processes may, and removes what is deleted. It needs no
-// fault.
+// Deletes two documents in the same millisecond, as two processes may, and removes what is deleted. It needs
+// no fault.
 
 const { open, revised, run, claim, range, name } = require('./store')
 
@@ -7,7 +7,7 @@ run(async () => {
   const instance = await open()
   for (const id of range(2).map(name)) {
     const document = revised('w', undefined, { id, group: 'a', count: 0 })
-    const gone = { ...revised('w', document, { ...document, _deleted: true }), _meta: { lwt: 1_500_000_000_000 } }
+    const gone = { ...revised('w', document, { ...document, _deleted: true }), _meta: { lwt: 1_400_000_000_000 } }
     await instance.bulkWrite([{ document }], 'insert')
     await instance.bulkWrite([{ previous: document, document: gone }], 'delete')
   }

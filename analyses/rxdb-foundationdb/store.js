@@ -10,7 +10,10 @@ Math.random = () => {
 Date.now = () => clock++
 
 const { getRxStorageFoundationDB } = require('rxdb/plugins/storage-foundationdb')
-const storage = getRxStorageFoundationDB({ apiVersion: 720 })
+const { getRxStorageMemory } = require('rxdb/plugins/storage-memory')
+const ours = getRxStorageFoundationDB({ apiVersion: 720 })
+// RxDB's own storage in memory, to compare.
+const storage = process.argv.includes('memory') ? getRxStorageMemory() : ours
 const fdb = require('foundationdb')
 const { fillWithDefaultSettings, normalizeMangoQuery, prepareQuery } = require('rxdb')
 
@@ -24,6 +27,7 @@ const described = {
     id: { type: 'string', maxLength: 3 },
     group: { type: 'string', maxLength: 8 },
     count: { type: 'integer', minimum: 0, maximum: 999, multipleOf: 1 },
+    log: { type: 'array', items: { type: 'string' } },
   },
   required: ['group', 'count'],
   // Without any, RxDB makes that of the identifiers.
@@ -66,7 +70,7 @@ async function open() {
 
 // A document as RxDB passes it to the storage. `writer` is the token of its database, and makes the revision
 // with the number of changes so far, as RxDB has it.
-let stamp = 1_600_000_000_000
+let stamp = 1_500_000_000_000
 const revised = (writer, previous, data) => ({
   id: data.id,
   group: data.group,

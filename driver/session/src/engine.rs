@@ -208,21 +208,16 @@ impl Engine {
                 (self.is_quiescent, sleep) = (false, None);
                 self.take(message);
             }
-            let mut demand = self.pending.demand();
-            if let Some((turns, _)) = &self.turns
-                && turns.is_asked_in_vain()
-            {
-                match demand {
-                    Demand::Nothing if !self.is_quiescent => {
-                        self.await_quiescence();
-                        continue;
-                    }
-                    // There will be no step before the program asks for something.
-                    Demand::Nothing => turns.stepped(),
-                    // Who asks again and again does not sleep.
-                    Demand::OpenEnded => demand = Demand::Calls,
-                    Demand::Calls => {}
+            let demand = self.pending.demand();
+            let turns = self.turns.as_ref().map(|(turns, _)| turns);
+            let asks_in_vain = turns.is_some_and(|turns| turns.is_asked_in_vain());
+            if asks_in_vain && demand == Demand::Nothing {
+                if !self.is_quiescent {
+                    self.await_quiescence();
+                    continue;
                 }
+                // There will be no step before the program asks for something.
+                turns.iter().for_each(|turns| turns.stepped());
             }
             if self.turns.as_ref().is_some_and(|(turns, _)| turns.is_waited_for()) {
                 self.await_quiescence();
@@ -253,6 +248,12 @@ impl Engine {
                     self.advance(tick).await;
                 }
                 Demand::OpenEnded => match pace {
+                    // Who asks again and again does not sleep: time need not wait for the wall clock. A replay
+                    // knows from the journal how far it went.
+                    Some(_) if asks_in_vain => {
+                        self.catch_up(Duration::from_nanos(TICK)).await;
+                        pace = Some(Pace::start(self.now()));
+                    }
                     Some(pace) => self.keep(&pace).await,
                     None => {
                         // Calls that need almost no virtual time are answered at once, before virtual time

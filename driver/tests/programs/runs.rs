@@ -116,13 +116,21 @@ fn replayed(journal: &std::path::Path) -> String {
 
 #[test]
 fn a_journal_gives_the_run_again() {
-    for (name, arguments) in [("transfers", &[][..]), ("loop", &[]), ("threads", &[]), ("ends", &["exit"])] {
+    let programs = [
+        ("transfers", &[][..], ""),
+        ("loop", &[], ""),
+        ("threads", &[], ""),
+        ("threads", &[], "1"),
+        ("ends", &["exit"], ""),
+    ];
+    for (name, arguments, one_at_a_time) in programs {
         let program = Program::compile(name);
         for seed in ["1", "2", "3"] {
             let folder = tempfile::tempdir().expect("a folder");
             let path = folder.path().join("journal");
             let journal = ("SHAKETABLE_JOURNAL", path.to_str().expect("the path is text"));
-            let variables = [("SHAKETABLE_SEED", seed), ("SHAKETABLE_FAULTS", "standard"), journal];
+            let turns = ("SHAKETABLE_ONE_AT_A_TIME", one_at_a_time);
+            let variables = [("SHAKETABLE_SEED", seed), ("SHAKETABLE_FAULTS", "standard"), turns, journal];
             let (_, report) = run(&program, arguments, &variables);
             assert_eq!(replayed(&path), report, "{name} with seed {seed}");
             let journal = std::fs::read(&path).expect("there is a journal");

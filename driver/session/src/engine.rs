@@ -248,8 +248,8 @@ impl Engine {
                     self.advance(tick).await;
                 }
                 Demand::OpenEnded => match pace {
-                    // Who asks again and again does not sleep: time need not wait for the wall clock. A replay
-                    // knows from the journal how far it went.
+                    // Who asks again and again does not sleep: time need not wait for the wall clock. A
+                    // replay knows from the journal how far it went.
                     Some(_) if asks_in_vain => {
                         self.catch_up(Duration::from_nanos(TICK)).await;
                         pace = Some(Pace::start(self.now()));

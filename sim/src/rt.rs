@@ -96,8 +96,8 @@ pub(crate) fn machine_local() -> Option<Arc<dyn Any + Send + Sync>> {
 }
 
 /// The number of clock reads at one instant of virtual time that indicates a loop without waiting. Every call
-/// of a transaction reads the clock; a program may make a quarter of a million of them before it waits for
-/// anything.
+/// of a transaction reads the clock; a workload may make a quarter of a million of them before it waits for
+/// anything. What comes from outside of the simulation has no such limit: see [`Clock::asked`].
 const MAX_READS_PER_INSTANT: u32 = 1_000_000;
 
 /// A handle to the virtual clock.
@@ -143,6 +143,12 @@ impl Clock {
             "it loops without waiting: {MAX_READS_PER_INSTANT} calls at one instant of virtual time"
         );
         now
+    }
+
+    /// Something outside of the simulation has asked for something: what it asks for is no loop, however much
+    /// it is at one instant.
+    pub fn asked(&self) {
+        self.clock_reads.reads.store(0, Ordering::Relaxed);
     }
 
     /// Completes after `duration`, to the nanosecond.

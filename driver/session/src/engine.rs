@@ -388,6 +388,7 @@ impl Engine {
     }
 
     fn take(&mut self, message: Message) {
+        self.world.clock.asked();
         // That something waits may be said at any instant of the wall clock while the answer is on its way:
         // it must not change how virtual time advances.
         if !matches!(message, Message::Want(_) | Message::Expect(..) | Message::Turn) {

@@ -1,11 +1,10 @@
 //! The queue of messages from other threads to the cluster's thread.
 
 use crate::{
-    Call, CallId, Command, Completion, DatabaseId, TransactionId, load::Load, quiescence::Caller, spin::Spin,
-    wakeup::Wakeup,
+    Call, CallId, ClusterName, Command, Completion, DatabaseId, TransactionId, clusters::ProcessVersions,
+    load::Load, quiescence::Caller, spin::Spin, wakeup::Wakeup,
 };
 use parking_lot::Mutex;
-use shaketable_sim::client::ReadVersions;
 use std::{
     collections::VecDeque,
     sync::atomic::{AtomicBool, AtomicUsize, Ordering},
@@ -14,8 +13,8 @@ use std::{
 
 /// A message to the cluster's thread.
 pub enum Message {
-    /// A database was opened, by the process with these read versions.
-    Open(DatabaseId, ReadVersions),
+    /// A database of a cluster was opened, by the process with these read versions.
+    Open(DatabaseId, ClusterName, ProcessVersions),
     /// A command.
     Command(DatabaseId, Command),
     /// A call.

@@ -8,13 +8,14 @@
 //! by the requests, except for those that keep the pace of the wall clock: these are entries of their own.
 
 use crate::{
+    clusters::ProcessVersions,
     inbox::{Inbox, Message},
     output::complain,
     protocol::Request,
     settings::{Environment, Settings},
 };
 use serde::{Deserialize, Serialize};
-use shaketable_sim::{client::ReadVersions, rt::Nanos};
+use shaketable_sim::rt::Nanos;
 use std::{
     fs::File,
     io::{self, Write},
@@ -132,7 +133,7 @@ fn cannot_write(error: &io::Error) {
 /// is not either: the requests have the order that it made.
 fn request(message: &Message) -> Option<Request> {
     Some(match message {
-        Message::Open(id, _) => Request::Open(*id),
+        Message::Open(id, cluster, _) => Request::Open(*id, cluster.clone()),
         Message::Command(database, command) => Request::Command(*database, command.clone()),
         Message::Call { id, database, transaction, call, .. } => {
             Request::Call(*id, *database, *transaction, call.clone())
@@ -144,9 +145,9 @@ fn request(message: &Message) -> Option<Request> {
 }
 
 /// The message of a recorded request. Its answer is dropped.
-fn message(request: Request, versions: &ReadVersions) -> Message {
+fn message(request: Request, versions: &ProcessVersions) -> Message {
     match request {
-        Request::Open(id) => Message::Open(id, versions.clone()),
+        Request::Open(id, cluster) => Message::Open(id, cluster, versions.clone()),
         Request::Command(database, command) => Message::Command(database, command),
         Request::Call(id, database, transaction, call) => {
             Message::Call { id, database, transaction, call, completion: Box::new(drop) }
@@ -166,7 +167,7 @@ pub struct Script {
     /// The steps after the end.
     after: u32,
     /// Shared by the databases of the process.
-    versions: ReadVersions,
+    versions: ProcessVersions,
 }
 
 impl Script {
@@ -186,7 +187,7 @@ impl Script {
             next: None,
             is_cut: false,
             after: 0,
-            versions: ReadVersions::default(),
+            versions: ProcessVersions::default(),
         };
         script.turn();
         Some((settings, script))

@@ -5,10 +5,6 @@ use futures::{StreamExt, channel::mpsc::UnboundedReceiver};
 use shaketable_sim::{client::SimDatabase, rt};
 use std::sync::Arc;
 
-/// How many jobs are done at one instant of virtual time. The simulator fails after too many steps at one
-/// instant, because it assumes a loop that does not wait.
-const JOBS_PER_INSTANT: u32 = 1_000;
-
 /// Work for a client.
 pub enum Job {
     /// A command.
@@ -25,8 +21,8 @@ pub async fn serve(
     clock: rt::Clock,
 ) {
     let mut transactions = Transactions::new(db);
-    let mut done = 0;
     while let Some(job) = jobs.next().await {
+        clock.asked();
         match job {
             Job::Command(command) => transactions.command(command),
             Job::Call(id, transaction, call) => {
@@ -34,10 +30,6 @@ pub async fn serve(
                 let ends = pending.clone();
                 pending.begun(id, rt::spawn_task(async move { ends.ended(id, answer.await) }));
             }
-        }
-        done += 1;
-        if done % JOBS_PER_INSTANT == 0 {
-            clock.sleep(1).await;
         }
     }
 }

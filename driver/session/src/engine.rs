@@ -11,7 +11,7 @@ use crate::{
     quiescence::{Caller, QuiescenceDetector},
     report::{Recording, Report},
     settings::Settings,
-    timeouts::Timeouts,
+    timeouts::{Of, Timeouts},
     turns::Turns,
     wall::Pace,
     watchdog::Heartbeat,
@@ -71,6 +71,7 @@ pub async fn serve(
         homes: BTreeMap::new(),
         stamps: Stamps::default(),
         timeouts: Timeouts::default(),
+        destroyed: Vec::new(),
         threads: if is_shared { None } else { QuiescenceDetector::new() },
         turns: turns.map(|turns| (turns, settings.seed.stream("turns"))),
         is_called_back: false,
@@ -109,6 +110,8 @@ struct Engine {
     homes: BTreeMap<DatabaseId, usize>,
     stamps: Stamps,
     timeouts: Timeouts,
+    /// Transactions that are destroyed with the next request.
+    destroyed: Vec<Of>,
     /// Detects whether the program sleeps; none for programs that are other processes, and on systems that
     /// do not show it.
     threads: Option<QuiescenceDetector>,
@@ -373,22 +376,23 @@ impl Engine {
 
     fn take(&mut self, message: Message) {
         self.clusters.clock().asked();
+        if let Some(destroyed) = self.destroyed_alone(&message) {
+            self.destroyed.push(destroyed);
+            return;
+        }
         // That something waits may be said at any instant of the wall clock while the answer is on its way:
         // it must not change how virtual time advances.
         if !matches!(message, Message::Want(_) | Message::Expect(..) | Message::Turn) {
             self.tick = TICK;
+            for (id, tx) in std::mem::take(&mut self.destroyed) {
+                self.command(id, Command::Transaction(tx, Action::Destroy));
+            }
         }
         match message {
             Message::Open(id, cluster, versions) => self.open(id, &cluster, &versions),
-            Message::Command(id, command) => {
-                self.timeouts.see(id, &command, self.now());
-                if let Command::Transaction(tx, Action::Reset | Action::Cancel | Action::Destroy) = command {
-                    self.stamps.decide(&self.pending, (id, tx));
-                }
-                self.give(id, Job::Command(command));
-            }
+            Message::Command(id, command) => self.command(id, command),
             Message::Call { id, database, transaction, call, completion } => {
-                self.pending.add(id, call.is_open_ended(), completion);
+                self.pending.add(id, (database, transaction), call.is_open_ended(), completion);
                 self.stamps.see(&self.pending, (database, transaction), id, &call);
                 self.give(database, Job::Call(id, transaction, call));
             }
@@ -398,6 +402,22 @@ impl Engine {
             Message::Turn => {}
             Message::Kill(databases, calls) => self.kill(&databases, &calls),
         }
+    }
+
+    /// The transaction that a message destroys, if nothing of it is outstanding. A collector of garbage
+    /// destroys transactions at any instant of the wall clock, and it must not be seen when: they are
+    /// destroyed with the next request.
+    fn destroyed_alone(&self, message: &Message) -> Option<Of> {
+        let Message::Command(id, Command::Transaction(tx, Action::Destroy)) = message else { return None };
+        Some((*id, *tx)).filter(|of| !self.pending.has_any_of(*of))
+    }
+
+    fn command(&mut self, id: DatabaseId, command: Command) {
+        self.timeouts.see(id, &command, self.now());
+        if let Command::Transaction(tx, Action::Reset | Action::Cancel | Action::Destroy) = command {
+            self.stamps.decide(&self.pending, (id, tx));
+        }
+        self.give(id, Job::Command(command));
     }
 
     /// A callback waits for a call.

@@ -3,7 +3,7 @@
 //! Clients add and complete calls; the main task of the cluster delivers the answers, and advances virtual
 //! time only as far as the answers that are waited for require it.
 
-use crate::{CallId, Completion, Reply, quiescence::Caller};
+use crate::{CallId, Completion, Reply, quiescence::Caller, timeouts::Of};
 use futures::task::AtomicWaker;
 use parking_lot::Mutex;
 use shaketable_sim::rt::Task;
@@ -23,6 +23,7 @@ pub enum Demand {
 
 /// A call whose answer is outstanding.
 struct PendingCall {
+    of: Of,
     completion: Completion,
     /// Whether the call may never end, as a watch may not.
     is_open_ended: bool,
@@ -48,6 +49,8 @@ struct State {
     ended: VecDeque<(CallId, Result<Reply>)>,
     wanted_calls: usize,
     wanted_open_ended: usize,
+    /// The number of calls of each transaction that has any.
+    transactions: BTreeMap<Of, usize>,
     /// For how many answers the callbacks of each thread wait.
     callers: BTreeMap<Caller, usize>,
     /// The errors that were given, with their numbers.
@@ -64,23 +67,36 @@ impl State {
         if call.is_wanted {
             *self.count(call.is_open_ended) -= 1;
         }
-        if let Some(caller) = call.caller
-            && let Entry::Occupied(mut calls) = self.callers.entry(caller)
-        {
-            *calls.get_mut() -= 1;
-            if *calls.get() == 0 {
-                calls.remove();
-            }
+        subtract(&mut self.transactions, call.of);
+        if let Some(caller) = call.caller {
+            subtract(&mut self.callers, caller);
         }
         Some(call)
     }
 }
 
+/// One less; those of which there are none are not kept.
+fn subtract<K: Ord>(numbers: &mut BTreeMap<K, usize>, key: K) {
+    if let Entry::Occupied(mut number) = numbers.entry(key) {
+        *number.get_mut() -= 1;
+        if *number.get() == 0 {
+            number.remove();
+        }
+    }
+}
+
 impl PendingCalls {
-    /// Adds a call.
-    pub fn add(&self, id: CallId, is_open_ended: bool, completion: Completion) {
-        let call = PendingCall { completion, is_open_ended, is_wanted: false, caller: None, task: None };
-        self.state.lock().pending.insert(id, call);
+    /// Adds a call of a transaction.
+    pub fn add(&self, id: CallId, of: Of, is_open_ended: bool, completion: Completion) {
+        let call = PendingCall { of, completion, is_open_ended, is_wanted: false, caller: None, task: None };
+        let mut state = self.state.lock();
+        state.pending.insert(id, call);
+        *state.transactions.entry(of).or_default() += 1;
+    }
+
+    /// Whether an answer of the transaction is outstanding.
+    pub fn has_any_of(&self, of: Of) -> bool {
+        self.state.lock().transactions.contains_key(&of)
     }
 
     /// Something waits for the call: a callback of the caller, if one is given.
@@ -197,12 +213,13 @@ impl PendingCalls {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{DatabaseId, TransactionId};
 
     #[test]
     fn threads_whose_callbacks_wait_are_counted() {
         let pending = PendingCalls::default();
         for id in 0..4 {
-            pending.add(CallId(id), false, Box::new(drop));
+            pending.add(CallId(id), (DatabaseId(0), TransactionId(id)), false, Box::new(drop));
         }
         let other = std::thread::spawn(Caller::this).join().expect("it has a number");
         let callers = |id, caller| {
@@ -221,5 +238,7 @@ mod tests {
         pending.ended(CallId(2), Ok(Reply::Done));
         assert!(pending.deliver());
         assert_eq!(pending.callers(), 1);
+        let has_any = [0, 1, 2, 3].map(|id| pending.has_any_of((DatabaseId(0), TransactionId(id))));
+        assert_eq!(has_any, [true, false, false, true]);
     }
 }

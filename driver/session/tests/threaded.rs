@@ -86,6 +86,11 @@ impl Open {
 }
 
 #[expect(clippy::disallowed_methods, reason = "what time passes outside is the point")]
+fn sleep_briefly() {
+    thread::sleep(Duration::from_micros(10));
+}
+
+#[expect(clippy::disallowed_methods, reason = "what time passes outside is the point")]
 fn sleep(milliseconds: u64) {
     thread::sleep(Duration::from_millis(milliseconds));
 }
@@ -137,6 +142,36 @@ fn a_callback_that_is_set_while_the_answer_is_on_its_way_changes_nothing() {
     for spins in 1..40 {
         assert_eq!(run(spins * 200), at_once, "after {spins} times 200 turns");
     }
+}
+
+/// A collector of garbage destroys transactions whenever it likes.
+#[test]
+fn when_a_transaction_is_destroyed_changes_nothing() {
+    let _turn = turn();
+    let reports: Vec<_> = (0..6_u64)
+        .map(|late| {
+            let standard = Environment {
+                seed: Some(Seed(7)),
+                faults: Some(Profile::Standard),
+                ..Environment::default()
+            };
+            let open = open_with(standard.settings(None));
+            for n in 0..60_u64 {
+                let old = open.begin();
+                let _ = open.ask(old, Call::GetReadVersion);
+                let tx = open.begin();
+                open.act(tx, Action::Set(Bytes::from_static(b"k"), Bytes::copy_from_slice(&n.to_le_bytes())));
+                let commit = open.call(tx, Call::Commit, true);
+                // While virtual time goes on, if it is not answered already.
+                (0..(n * 7 + late * 11) % 50).for_each(|_| sleep_briefly());
+                open.act(old, Action::Destroy);
+                let committed = commit.recv().expect("each call is answered");
+                assert!(!matches!(committed, Ok(Reply::Committed(..=0))));
+            }
+            open.stop().expect("the simulator does not fail").expect("it ran").to_string()
+        })
+        .collect();
+    reports.iter().for_each(|report| assert_eq!(*report, reports[0]));
 }
 
 #[test]

@@ -18,6 +18,7 @@
 mod clock;
 mod cluster;
 mod descriptors;
+mod futex;
 mod locks;
 mod real;
 mod sleep;

@@ -1,7 +1,7 @@
 //! A thread that waits for a virtual time, and perhaps for something else too.
 
 use crate::{clock, cluster, real};
-use libc::{c_int, c_void, pollfd, pthread_cond_t, sigset_t};
+use libc::{c_int, c_long, c_void, pollfd, pthread_cond_t, sigset_t};
 use std::{
     os::fd::{AsRawFd, FromRawFd, OwnedFd},
     ptr::{null, null_mut},
@@ -24,6 +24,8 @@ pub enum Target {
     /// It waits for this condition. When its time has come it does so, because virtual time advances only while
     /// the threads of the process sleep; if the cluster cannot see that, it looks itself, now and then.
     Condition(*mut pthread_cond_t),
+    /// The same for a futex, and whether it is one of this process alone.
+    Word(*const u32, c_int),
     /// It looks itself, all the time. The cluster's thread waits until it has.
     Looks,
 }
@@ -50,7 +52,7 @@ struct Waiter {
     is_waiting: Mutex<bool>,
 }
 
-// SAFETY: the pointer to a condition is used only while a thread waits for the condition.
+// SAFETY: a pointer is used only while a thread waits for what it points to.
 unsafe impl Send for Waiter {}
 // SAFETY: as above; the other parts may be shared.
 unsafe impl Sync for Waiter {}
@@ -67,15 +69,24 @@ impl Waiter {
                 // SAFETY: the bytes are there. A file that is full wakes the thread as well.
                 unsafe { libc::write(file.as_raw_fd(), (&raw const ONE).cast(), size_of_val(&ONE)) };
             }
-            Target::Condition(condition) => {
-                let is_waiting = self.is_waiting();
-                if *is_waiting {
-                    // SAFETY: a thread waits for it, and cannot return meanwhile.
-                    unsafe { libc::pthread_cond_broadcast(*condition) };
-                }
-            }
+            Target::Condition(condition) => self.unless_it_has_returned(|| {
+                // SAFETY: a thread waits for it, and cannot return meanwhile.
+                unsafe { libc::pthread_cond_broadcast(*condition) };
+            }),
+            Target::Word(word, private) => self.unless_it_has_returned(|| {
+                let wake = c_long::from(libc::FUTEX_WAKE | private);
+                // SAFETY: as above.
+                unsafe { real::syscall(libc::SYS_futex, *word as c_long, wake, c_int::MAX.into(), 0, 0, 0) };
+            }),
             Target::Looks if clock::now() >= self.until => self.wait_until_it_looks(),
             Target::Looks => {}
+        }
+    }
+
+    fn unless_it_has_returned(&self, wake: impl FnOnce()) {
+        let is_waiting = self.is_waiting();
+        if *is_waiting {
+            wake();
         }
     }
 

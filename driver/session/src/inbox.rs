@@ -1,8 +1,12 @@
 //! The queue of messages from other threads to the cluster's thread.
 
 use crate::{
-    Call, CallId, Command, Completion, DatabaseId, TransactionId, load::Load, quiescence::Caller,
-    sleepers::{SleepId, Sleeper}, spin::Spin, wakeup::Wakeup,
+    Call, CallId, Command, Completion, DatabaseId, TransactionId,
+    load::Load,
+    quiescence::Caller,
+    sleepers::{SleepId, Sleeper},
+    spin::Spin,
+    wakeup::Wakeup,
 };
 use parking_lot::Mutex;
 use shaketable_sim::{client::ReadVersions, rt::Nanos};

@@ -2,7 +2,7 @@
 //! cluster.
 
 use super::{fork, network::Network};
-use shaketable_session::{Host, SleepId, Sleeper};
+use shaketable_session::{Host, Session, SleepId, Sleeper};
 use std::{
     ffi::c_void,
     sync::{Arc, atomic::AtomicU64},
@@ -13,7 +13,11 @@ pub const NOT_PRELOADED: &str = "SHAKETABLE_TIME is 1, but libshaketable_time.so
                                  `shaketable with --time` puts it there";
 
 /// Why a program that uses a server has none.
-pub const SERVED: &str = "SHAKETABLE_TIME is 1, but the cluster of a server has no virtual time for its programs";
+pub const SERVED: &str =
+    "SHAKETABLE_TIME is 1, but the cluster of a server has no virtual time for its programs";
+
+/// What a thread is told that waits on the network thread, in a callback.
+const HERE: u64 = u64::MAX;
 
 type Wait = extern "C" fn(u64, bool, *mut c_void, Wake) -> u64;
 type Wake = extern "C" fn(*mut c_void);
@@ -61,7 +65,11 @@ fn host() -> Option<&'static Host> {
 
 extern "C" fn wait(until: u64, in_turn: bool, waiter: *mut c_void, wake: Wake) -> u64 {
     let sleeper = || Box::new(Waiter(waiter, wake)) as Sleeper;
-    host().and_then(|host| host.sleep(until, in_turn, sleeper)).map_or(0, |SleepId(number)| number)
+    match host() {
+        Some(host) if host.is_here() => HERE,
+        Some(host) => host.sleep(until, in_turn, sleeper).map_or(0, |SleepId(number)| number),
+        None => 0,
+    }
 }
 
 extern "C" fn cancel(number: u64) {

@@ -4,9 +4,12 @@
 //! advances while something waits for it, and what real waits have added: those before the cluster runs, and
 //! after it.
 
-use crate::{cluster, real};
+use crate::{cluster, real, sleep};
 use libc::{c_int, c_void, clockid_t, time_t, timespec, timeval};
-use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+use std::{
+    cell::Cell,
+    sync::atomic::{AtomicU8, AtomicU64, Ordering},
+};
 
 pub const SECOND: u64 = 1_000_000_000;
 
@@ -21,6 +24,11 @@ const TAI: u64 = 37 * SECOND;
 
 /// A time that is never reached. It can be added to the base of any clock.
 const NEVER: u64 = u64::MAX / 4;
+
+/// How often a thread reads the clock while it stands still, before it is taken for one that waits for a time
+/// in this way, and how long it then sleeps, nanoseconds.
+const MOST_READS: u32 = 10_000;
+const MOMENT: u64 = 1_000_000;
 
 /// What real waits have added.
 static ADDED: AtomicU64 = AtomicU64::new(0);
@@ -55,14 +63,37 @@ pub fn now() -> u64 {
     ADDED.load(Ordering::SeqCst) + cluster::now()
 }
 
+/// Virtual time for a program that reads a clock. One that reads it again and again sleeps now and then, because
+/// time would stand still otherwise.
+fn shown() -> u64 {
+    thread_local! {
+        static LAST: Cell<(u64, u32)> = const { Cell::new((0, 0)) };
+    }
+    let now = now();
+    // A thread whose variables are gone is about to end.
+    let reads = LAST.try_with(|last| {
+        let (time, reads) = last.get();
+        let reads = if time == now { reads + 1 } else { 0 };
+        last.set((now, reads));
+        reads
+    });
+    if reads.is_ok_and(|reads| reads >= MOST_READS) {
+        sleep::until(now + MOMENT);
+    }
+    self::now()
+}
+
 /// The cluster's time when virtual time is `at`, unless real waits add to it.
 pub fn of_cluster(at: u64) -> u64 {
     at.saturating_sub(ADDED.load(Ordering::SeqCst))
 }
 
-/// A real wait has ended: virtual time is `at` from now on, unless it is later.
+/// A real wait has ended: virtual time is `at` from now on, unless it is later. One in a callback does not move
+/// it: the runtime of a language may wait there, for as long as other threads run.
 pub fn reach(at: u64) {
-    ADDED.fetch_max(at.saturating_sub(cluster::now()), Ordering::SeqCst);
+    if !cluster::is_here() {
+        ADDED.fetch_max(at.saturating_sub(cluster::now()), Ordering::SeqCst);
+    }
 }
 
 /// How much later `nanos` from now is.
@@ -134,7 +165,7 @@ pub unsafe extern "C" fn clock_gettime(clock: clockid_t, time: *mut timespec) ->
         None => unsafe { real::clock_gettime(clock, time) },
         Some(base) => {
             // SAFETY: as the caller promises.
-            unsafe { time.write(to_timespec(base + now())) };
+            unsafe { time.write(to_timespec(base + shown())) };
             0
         }
     }
@@ -151,7 +182,7 @@ pub unsafe extern "C" fn gettimeofday(time: *mut timeval, zone: *mut c_void) -> 
         // SAFETY: as the caller promises.
         return unsafe { real::gettimeofday(time, zone) };
     }
-    let now = to_timespec(REALTIME + now());
+    let now = to_timespec(REALTIME + shown());
     // SAFETY: as the caller promises.
     unsafe { time.write(timeval { tv_sec: now.tv_sec, tv_usec: now.tv_nsec / 1_000 }) };
     0
@@ -168,7 +199,7 @@ pub unsafe extern "C" fn time(time: *mut time_t) -> time_t {
         // SAFETY: as the caller promises.
         return unsafe { real::time(time) };
     }
-    let now = ((REALTIME + now()) / SECOND) as time_t;
+    let now = ((REALTIME + shown()) / SECOND) as time_t;
     if !time.is_null() {
         // SAFETY: as the caller promises.
         unsafe { time.write(now) };

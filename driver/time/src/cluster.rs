@@ -2,6 +2,7 @@
 
 use libc::c_void;
 use std::{
+    cell::Cell,
     mem::transmute,
     ptr::null_mut,
     sync::atomic::{AtomicPtr, AtomicU64, Ordering},
@@ -10,8 +11,12 @@ use std::{
 /// Asks the cluster to wake a thread when its time is `until`. `wake` is called once with `waiter`: then, or
 /// earlier if the cluster ends or the wait is cancelled; from any thread, and perhaps before this returns.
 /// `in_turn` says that the thread holds nothing for which another one may wait: it may wait for its turn. The
-/// result is the number of the wait; 0 if there is no cluster to wait with, and `wake` is then never called.
+/// result is the number of the wait; 0 if there is no cluster to wait with, and [`HERE`] on its own thread: `wake`
+/// is then never called.
 pub type Wait = extern "C" fn(until: u64, in_turn: bool, waiter: *mut c_void, wake: Wake) -> u64;
+
+/// What is returned on the thread of the cluster.
+const HERE: u64 = u64::MAX;
 
 /// Wakes a thread that waits.
 pub type Wake = extern "C" fn(waiter: *mut c_void);
@@ -51,7 +56,18 @@ pub fn wait(until: u64, in_turn: bool, waiter: *mut c_void, wake: Wake) -> Optio
     }
     // SAFETY: only functions of this type are stored.
     let wait = unsafe { transmute::<*mut c_void, Wait>(wait) };
-    Some(wait(until, in_turn, waiter, wake)).filter(|number| *number != 0)
+    let number = wait(until, in_turn, waiter, wake);
+    IS_HERE.set(number == HERE);
+    Some(number).filter(|number| ![0, HERE].contains(number))
+}
+
+thread_local! {
+    static IS_HERE: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Whether the last wait of this thread was one of the cluster's own thread, in a callback of the program.
+pub fn is_here() -> bool {
+    IS_HERE.get()
 }
 
 /// Calls [`Cancel`] for a wait.

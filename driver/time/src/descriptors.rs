@@ -197,13 +197,18 @@ impl Sets {
     unsafe fn until(&self, at: u64, mask: *const sigset_t) -> c_int {
         // SAFETY: as the caller promises.
         let before = unsafe { self.bytes() };
-        until(at, mask, || files(&before), |timeout| {
-            // SAFETY: these are their bytes.
-            unsafe { self.restore(&before) };
-            let [read, write, except] = self.sets;
-            // SAFETY: as the caller promises.
-            unsafe { real::pselect(self.count, read, write, except, &timeout, mask) }
-        })
+        until(
+            at,
+            mask,
+            || files(&before),
+            |timeout| {
+                // SAFETY: these are their bytes.
+                unsafe { self.restore(&before) };
+                let [read, write, except] = self.sets;
+                // SAFETY: as the caller promises.
+                unsafe { real::pselect(self.count, read, write, except, &timeout, mask) }
+            },
+        )
     }
 }
 

@@ -59,7 +59,8 @@ impl Deadline {
         if left == 0 {
             return call(self.real(0));
         }
-        let Some(wait) = Wait::until(self.at, Target::Word(word, operation & libc::FUTEX_PRIVATE_FLAG)) else {
+        let Some(wait) = Wait::until(self.at, Target::Word(word, operation & libc::FUTEX_PRIVATE_FLAG))
+        else {
             let result = call(self.real(left));
             if result < 0 && real::errno() == ETIMEDOUT {
                 clock::reach(self.at);

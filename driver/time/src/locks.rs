@@ -7,9 +7,7 @@ use crate::{
     clock, real,
     wait::{Target, Wait},
 };
-use libc::{
-    ETIMEDOUT, c_int, clockid_t, pthread_cond_t, pthread_mutex_t, pthread_rwlock_t, sem_t, timespec,
-};
+use libc::{ETIMEDOUT, c_int, clockid_t, pthread_cond_t, pthread_mutex_t, pthread_rwlock_t, sem_t, timespec};
 
 /// How long a thread waits between two looks at the clock, nanoseconds: for what the cluster cannot end, and for
 /// what it can.

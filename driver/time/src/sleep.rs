@@ -8,7 +8,7 @@ use libc::{c_int, c_uint, clockid_t, timespec, useconds_t};
 use std::ptr::null;
 
 /// Sleeps until a virtual time. The result is 0, or `EINTR`.
-fn until(at: u64) -> c_int {
+pub fn until(at: u64) -> c_int {
     while clock::now() < at {
         let Some(wait) = Target::file().and_then(|file| Wait::until(at, file)) else {
             return really(at);

@@ -73,7 +73,8 @@ fn blindness_of_file(file: &File) -> Option<&'static str> {
     let head = read(file, 0, 64).filter(|head| head.starts_with(b"\x7fELF\x02\x01"))?;
     let (at, length, count) = (number(&head, 32, 8)?, number(&head, 54, 2)?, number(&head, 56, 2)?);
     let table = read(file, at, usize::try_from(length * count).ok()?)?;
-    let segments: Vec<_> = table.chunks_exact(usize::try_from(length).ok().filter(|length| *length > 0)?).collect();
+    let segments: Vec<_> =
+        table.chunks_exact(usize::try_from(length).ok().filter(|length| *length > 0)?).collect();
     let of = |wanted| segments.iter().filter(move |segment| number(segment, 0, 4) == Some(wanted));
     if of(NOTE).any(|segment| is_of_go(file, segment) == Some(true)) {
         return Some("a program in Go asks the kernel for the time, and not the C library");
@@ -86,7 +87,8 @@ fn is_of_go(file: &File, segment: &[u8]) -> Option<bool> {
     let (at, length) = (number(segment, 8, 8)?, usize::try_from(number(segment, 32, 8)?).ok()?);
     let notes = read(file, at, length.min(LONGEST_NOTES))?;
     // The length of the name, that of what follows, the type 4, and the name.
-    let is_mark = |note: &[u8]| note.starts_with(&[4, 0, 0, 0]) && note.get(8..16) == Some(b"\x04\0\0\0Go\0\0");
+    let is_mark =
+        |note: &[u8]| note.starts_with(&[4, 0, 0, 0]) && note.get(8..16) == Some(b"\x04\0\0\0Go\0\0");
     Some((0..notes.len()).step_by(4).any(|at| is_mark(&notes[at..])))
 }
 
@@ -121,7 +123,9 @@ mod tests {
         assert_eq!(says("script", format!("#!{there}/go -x\n").as_bytes()), go);
         assert_eq!(says("script of a script", format!("#! {there}/script\n").as_bytes()), go);
         assert_eq!(says("by env", format!("#!/usr/bin/env -S A=b {there}/go\n").as_bytes()), go);
-        for (name, unknown) in [("loop", format!("#!{there}/loop")), ("cut", "\x7fELF\x02\x01".into()), ("text", "x".into())] {
+        for (name, unknown) in
+            [("loop", format!("#!{there}/loop")), ("cut", "\x7fELF\x02\x01".into()), ("text", "x".into())]
+        {
             assert_eq!(says(name, unknown.as_bytes()), "it sees", "{name}");
         }
         assert_eq!((blindness(Path::new("sh")), blindness(Path::new("no such command"))), (None, None));

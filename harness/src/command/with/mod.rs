@@ -348,7 +348,9 @@ fn check_time(library: &Path, program: Option<&OsString>) -> Result<(), Refusal>
     if library.to_string_lossy().contains(char::is_whitespace) {
         refuse!("the folder of {TIME} must not have a space in its name: {}", library.display());
     }
-    if let Some((program, why)) = program.and_then(|name| clock::blindness(Path::new(name)).map(|why| (name, why))) {
+    if let Some((program, why)) =
+        program.and_then(|name| clock::blindness(Path::new(name)).map(|why| (name, why)))
+    {
         refuse!("--time has no effect on {}: {why}", program.to_string_lossy());
     }
     Ok(())

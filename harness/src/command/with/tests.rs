@@ -79,7 +79,10 @@ fn with_time_a_program_is_preloaded_and_one_that_would_not_see_it_is_refused() {
         }
     };
     let missing = refused(&["sh"]);
-    assert!(missing.starts_with("there is no libshaketable_time.so in ") && !missing.contains('\n'), "{missing}");
+    assert!(
+        missing.starts_with("there is no libshaketable_time.so in ") && !missing.contains('\n'),
+        "{missing}"
+    );
     fs::write(place.path().join(TIME), "").expect("written");
     let program = place.path().join("static");
     let mut file = b"\x7fELF\x02\x01".to_vec();

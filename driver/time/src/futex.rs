@@ -9,8 +9,10 @@ use crate::{
     wait::{Target, Wait},
 };
 use libc::{
-    ETIMEDOUT, FUTEX_CLOCK_REALTIME, FUTEX_CMD_MASK, FUTEX_WAIT, FUTEX_WAIT_BITSET, c_int, c_long, timespec,
+    EAGAIN, ETIMEDOUT, FUTEX_CLOCK_REALTIME, FUTEX_CMD_MASK, FUTEX_WAIT, FUTEX_WAIT_BITSET, c_int, c_long,
+    timespec,
 };
+use std::sync::atomic::{AtomicU32, Ordering};
 
 /// How long a thread waits between two looks at the clock, if the cluster does not wake it, nanoseconds.
 const LOOK: u64 = 100_000_000;
@@ -54,10 +56,24 @@ impl Deadline {
 
     /// `call` waits with a timeout. The result may be 0 although nobody has woken the thread, as that of the
     /// system call may.
-    fn wait(&self, word: *const u32, operation: c_int, call: impl FnOnce(timespec) -> c_long) -> c_long {
+    ///
+    /// # Safety
+    ///
+    /// As for the system call.
+    unsafe fn wait(
+        &self,
+        word: *const u32,
+        value: u32,
+        operation: c_int,
+        call: impl FnOnce(timespec) -> c_long,
+    ) -> c_long {
         let left = self.at.saturating_sub(clock::now());
         if left == 0 {
-            return call(self.real(0));
+            // The kernel would let the thread sleep for a moment, in which virtual time could advance.
+            // SAFETY: the word is one that other threads change, as the caller promises.
+            let is_unchanged =
+                unsafe { AtomicU32::from_ptr(word.cast_mut()) }.load(Ordering::SeqCst) == value;
+            return real::fail(if is_unchanged { ETIMEDOUT } else { EAGAIN }).into();
         }
         let Some(wait) = Wait::until(self.at, Target::Word(word, operation & libc::FUTEX_PRIVATE_FLAG))
         else {
@@ -97,9 +113,12 @@ pub unsafe extern "C" fn syscall(
     match unsafe { Deadline::of(number, operation, d as *const timespec) } {
         // SAFETY: as above.
         None => unsafe { real::syscall(number, a, b, c, d, e, f) },
-        Some(deadline) => deadline.wait(a as *const u32, operation, |timeout| {
-            // SAFETY: as above, with another timeout.
-            unsafe { real::syscall(number, a, b, c, (&raw const timeout) as c_long, e, f) }
-        }),
+        // SAFETY: as above.
+        Some(deadline) => unsafe {
+            deadline.wait(a as *const u32, c as u32, operation, |timeout| {
+                // With another timeout.
+                real::syscall(number, a, b, c, (&raw const timeout) as c_long, e, f)
+            })
+        },
     }
 }

@@ -7,15 +7,16 @@ use crate::{
     clock, real,
     wait::{Target, Wait},
 };
-use libc::{ETIMEDOUT, c_int, clockid_t, pthread_cond_t, pthread_mutex_t, pthread_rwlock_t, sem_t, timespec};
+use libc::{
+    EAGAIN, EBUSY, ETIMEDOUT, c_int, clockid_t, pthread_cond_t, pthread_mutex_t, pthread_rwlock_t, sem_t,
+    timespec,
+};
+use std::convert::identity;
 
 /// How long a thread waits between two looks at the clock, nanoseconds: for what the cluster cannot end, and for
 /// what it can.
 const LOOK: u64 = 1_000_000;
 const CONDITION: u64 = 100_000_000;
-
-/// The real time on a clock that has passed.
-const PAST: timespec = timespec { tv_sec: 0, tv_nsec: 0 };
 
 /// A deadline that is to be virtual, and its clock.
 struct Deadline {
@@ -53,9 +54,12 @@ impl Deadline {
     }
 
     /// Waits for a lock or a semaphore: `wait` does until a real time, and returns 0 or an error. What can be
-    /// had at once is, even if the time has passed.
-    fn lock(&self, mut wait: impl FnMut(timespec) -> c_int) -> c_int {
-        let mut error = wait(PAST);
+    /// had at once is, even if the time has passed: `attempt` does not wait.
+    fn lock(&self, attempt: impl FnOnce() -> c_int, mut wait: impl FnMut(timespec) -> c_int) -> c_int {
+        let mut error = match attempt() {
+            EBUSY | EAGAIN => ETIMEDOUT,
+            error => error,
+        };
         while error == ETIMEDOUT && !self.has_passed() {
             let Some(waits) = Wait::until(self.at, Target::Looks) else { return self.really(wait) };
             while error == ETIMEDOUT && !waits.is_over() {
@@ -69,9 +73,19 @@ impl Deadline {
     ///
     /// A signal that came together with the end of the time woke this thread: as the broadcast at that time
     /// woke all others too, none is lost.
-    fn condition(&self, condition: *mut pthread_cond_t, wait: impl FnOnce(timespec) -> c_int) -> c_int {
+    ///
+    /// # Safety
+    ///
+    /// As for the functions that wait for a condition.
+    unsafe fn condition(
+        &self,
+        condition: *mut pthread_cond_t,
+        mutex: *mut pthread_mutex_t,
+        wait: impl FnOnce(timespec) -> c_int,
+    ) -> c_int {
         if self.has_passed() {
-            return wait(PAST);
+            // SAFETY: as the caller promises.
+            return unsafe { give_way(mutex) };
         }
         let Some(waits) = Wait::until(self.at, Target::Condition(condition)) else {
             return self.really(wait);
@@ -83,6 +97,25 @@ impl Deadline {
             ETIMEDOUT => 0,
             _ => error,
         }
+    }
+}
+
+/// Lets another thread have a mutex, as a wait until a time that has passed does. The C library would let this
+/// thread sleep for a moment, in which virtual time could advance.
+///
+/// # Safety
+///
+/// As for the functions that wait for a condition.
+unsafe fn give_way(mutex: *mut pthread_mutex_t) -> c_int {
+    // SAFETY: as the caller promises, here and below.
+    let error = unsafe { libc::pthread_mutex_unlock(mutex) };
+    if error != 0 {
+        return error;
+    }
+    // SAFETY: as above.
+    match unsafe { libc::pthread_mutex_lock(mutex) } {
+        0 => ETIMEDOUT,
+        error => error,
     }
 }
 
@@ -111,10 +144,11 @@ pub unsafe extern "C" fn pthread_cond_timedwait(
     match unsafe { Deadline::of(None, until) } {
         // SAFETY: as above.
         None => unsafe { real::pthread_cond_timedwait(condition, mutex, until) },
-        Some(deadline) => deadline.condition(condition, |until| {
-            // SAFETY: as above.
-            unsafe { real::pthread_cond_timedwait(condition, mutex, &until) }
-        }),
+        // SAFETY: as above.
+        Some(deadline) => unsafe {
+            deadline
+                .condition(condition, mutex, |until| real::pthread_cond_timedwait(condition, mutex, &until))
+        },
     }
 }
 
@@ -134,17 +168,19 @@ pub unsafe extern "C" fn pthread_cond_clockwait(
     match unsafe { Deadline::of(Some(clock), until) } {
         // SAFETY: as above.
         None => unsafe { real::pthread_cond_clockwait(condition, mutex, clock, until) },
-        Some(deadline) => deadline.condition(condition, |until| {
-            // SAFETY: as above.
-            unsafe { real::pthread_cond_clockwait(condition, mutex, clock, &until) }
-        }),
+        // SAFETY: as above.
+        Some(deadline) => unsafe {
+            deadline.condition(condition, mutex, |until| {
+                real::pthread_cond_clockwait(condition, mutex, clock, &until)
+            })
+        },
     }
 }
 
-/// Functions that wait for a lock or a semaphore. `$make` and `$read` turn an error into the result of the
+/// Functions that wait for a lock or a semaphore. `$attempt` does not wait. `$make` and `$read` turn an error into the result of the
 /// function, and back. A function that names no clock has `CLOCK_REALTIME`.
 macro_rules! locks {
-    ($($name:ident($lock:ty $(, $clock:ident)?), $make:expr, $read:expr;)*) => {$(
+    ($($name:ident($lock:ty $(, $clock:ident)?), $attempt:ident, $make:expr, $read:expr;)*) => {$(
         /// As in the C library.
         ///
         /// # Safety
@@ -157,22 +193,24 @@ macro_rules! locks {
             match unsafe { Deadline::of(Some(clock), until) } {
                 // SAFETY: as above.
                 None => unsafe { real::$name(lock, $($clock,)? until) },
-                Some(deadline) => $make(deadline.lock(|until| {
+                Some(deadline) => $make(deadline.lock(
                     // SAFETY: as above.
-                    $read(unsafe { real::$name(lock, $($clock,)? &until) })
-                })),
+                    || $read(unsafe { libc::$attempt(lock) }),
+                    // SAFETY: as above.
+                    |until| $read(unsafe { real::$name(lock, $($clock,)? &until) }),
+                )),
             }
         }
     )*};
 }
 
 locks! {
-    sem_timedwait(sem_t), result, error;
-    sem_clockwait(sem_t, clock), result, error;
-    pthread_mutex_timedlock(pthread_mutex_t), std::convert::identity, std::convert::identity;
-    pthread_mutex_clocklock(pthread_mutex_t, clock), std::convert::identity, std::convert::identity;
-    pthread_rwlock_timedrdlock(pthread_rwlock_t), std::convert::identity, std::convert::identity;
-    pthread_rwlock_timedwrlock(pthread_rwlock_t), std::convert::identity, std::convert::identity;
-    pthread_rwlock_clockrdlock(pthread_rwlock_t, clock), std::convert::identity, std::convert::identity;
-    pthread_rwlock_clockwrlock(pthread_rwlock_t, clock), std::convert::identity, std::convert::identity;
+    sem_timedwait(sem_t), sem_trywait, result, error;
+    sem_clockwait(sem_t, clock), sem_trywait, result, error;
+    pthread_mutex_timedlock(pthread_mutex_t), pthread_mutex_trylock, identity, identity;
+    pthread_mutex_clocklock(pthread_mutex_t, clock), pthread_mutex_trylock, identity, identity;
+    pthread_rwlock_timedrdlock(pthread_rwlock_t), pthread_rwlock_tryrdlock, identity, identity;
+    pthread_rwlock_timedwrlock(pthread_rwlock_t), pthread_rwlock_trywrlock, identity, identity;
+    pthread_rwlock_clockrdlock(pthread_rwlock_t, clock), pthread_rwlock_tryrdlock, identity, identity;
+    pthread_rwlock_clockwrlock(pthread_rwlock_t, clock), pthread_rwlock_trywrlock, identity, identity;
 }

@@ -44,12 +44,19 @@ unsafe fn sleep_for(nanos: u64, left: *mut timespec) -> c_int {
     error
 }
 
+/// A sleep without a length lets other threads run. The kernel would let this one sleep for a moment, in which
+/// virtual time could advance.
+fn give_way() -> c_int {
+    // SAFETY: the function takes nothing.
+    unsafe { libc::sched_yield() };
+    0
+}
+
 fn failing(error: c_int) -> c_int {
     if error == 0 { 0 } else { real::fail(error) }
 }
 
-/// As in the C library. Without a length it does what the C library's does, here and below: it only lets other
-/// threads run.
+/// As in the C library.
 ///
 /// # Safety
 ///
@@ -57,7 +64,8 @@ fn failing(error: c_int) -> c_int {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nanosleep(length: *const timespec, left: *mut timespec) -> c_int {
     // SAFETY: as the caller promises.
-    match clock::length(unsafe { *length }).filter(|nanos| *nanos > 0 && clock::is_on()) {
+    match clock::length(unsafe { *length }).filter(|_| clock::is_on()) {
+        Some(0) => give_way(),
         // SAFETY: as the caller promises.
         Some(nanos) => failing(unsafe { sleep_for(nanos, left) }),
         // SAFETY: as the caller promises.
@@ -81,8 +89,9 @@ pub unsafe extern "C" fn clock_nanosleep(
     let (length, at) = unsafe { (clock::length(*time), clock::when(clock, *time)) };
     match (at, length) {
         (Some(at), _) if clock::is_on() && flags == libc::TIMER_ABSTIME => until(at),
+        (Some(_), Some(0)) if clock::is_on() => give_way(),
         // SAFETY: as the caller promises.
-        (Some(_), Some(nanos)) if clock::is_on() && nanos > 0 => unsafe { sleep_for(nanos, left) },
+        (Some(_), Some(nanos)) if clock::is_on() => unsafe { sleep_for(nanos, left) },
         // SAFETY: as the caller promises.
         _ => unsafe { real::clock_nanosleep(clock, flags, time, left) },
     }
@@ -95,10 +104,11 @@ pub unsafe extern "C" fn clock_nanosleep(
 /// It has none to promise.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn usleep(micros: useconds_t) -> c_int {
-    match micros > 0 && clock::is_on() {
-        true => failing(until(clock::after(u64::from(micros) * 1_000))),
+    match micros {
+        0 if clock::is_on() => give_way(),
+        _ if clock::is_on() => failing(until(clock::after(u64::from(micros) * 1_000))),
         // SAFETY: it takes any number.
-        false => unsafe { real::usleep(micros) },
+        _ => unsafe { real::usleep(micros) },
     }
 }
 

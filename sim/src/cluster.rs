@@ -23,6 +23,13 @@ impl Cluster {
     /// Builds the cluster that the world's configuration describes. Returns when its first
     /// generation accepts commits.
     pub async fn start(world: Arc<World>) -> Cluster {
+        let cluster = Cluster::build(world);
+        cluster.wait_for_generation().await;
+        cluster
+    }
+
+    /// Builds the cluster, which recovers meanwhile: its clients wait for its first generation.
+    pub fn build(world: Arc<World>) -> Cluster {
         let config = &world.config;
         let stateless =
             1 + config.resolver_boundaries.len() as u16 + 1 + config.commit_proxies + config.grv_proxies;
@@ -31,9 +38,7 @@ impl Cluster {
         let controller = add_controller(&world, workers, log_machines);
         let storage = storage::add_servers(&world, controller);
         data_distribution::add(&world, controller);
-        let cluster = Cluster { world, controller, storage };
-        cluster.wait_for_generation().await;
-        cluster
+        Cluster { world, controller, storage }
     }
 
     /// The state that the cluster's machines share.

@@ -1,6 +1,6 @@
 //! Keys, values and ranges in readable form, the same wherever a report or a message shows them: decoded as
-//! tuples where they are tuples, otherwise as printable ASCII with other bytes escaped, and of what is
-//! long only the first bytes.
+//! tuples where they are tuples, also after a prefix, otherwise as printable ASCII with other bytes escaped,
+//! and of what is long only the first bytes.
 
 use crate::{KeySelector, nesting};
 use bytes::Buf;
@@ -9,15 +9,30 @@ use foundationdb_tuple::Element;
 /// The maximum number of bytes of a key or value that are shown.
 const MOST_BYTES: usize = 64;
 
-/// A key, decoded if it is a packed tuple, or a packed tuple and one more byte.
+/// The longest prefix of a subspace after which a tuple is looked for, bytes.
+const LONGEST_PREFIX: usize = 32;
+
+/// A key, decoded if it is a packed tuple, a packed tuple and one more byte, or one of both after a prefix.
 pub fn key(bytes: &[u8]) -> String {
-    tuple(bytes)
-        .or_else(|| {
-            // The end of a tuple's range, or the key after a tuple.
-            let (last, head) = bytes.split_last()?;
-            tuple(head).map(|tuple| format!("{tuple}\\x{last:02x}"))
-        })
-        .unwrap_or_else(|| raw(bytes))
+    or_its_end(bytes, tuple).or_else(|| prefixed(bytes)).unwrap_or_else(|| raw(bytes))
+}
+
+/// What `decode` makes of a key, or of a key without its last byte: the end of a tuple's range, or the key
+/// after a tuple.
+fn or_its_end(bytes: &[u8], decode: impl Fn(&[u8]) -> Option<String>) -> Option<String> {
+    decode(bytes).or_else(|| {
+        let (last, head) = bytes.split_last()?;
+        decode(head).map(|tuple| format!("{tuple}\\x{last:02x}"))
+    })
+}
+
+/// A key of a subspace with a prefix of its own: `"\xfe" + ("a", 1)`. Text can end in what looks like numbers,
+/// so that only a tuple which begins with text or bytes, and has no null, is taken for one.
+fn prefixed(bytes: &[u8]) -> Option<String> {
+    let begins = (1..bytes.len().min(LONGEST_PREFIX + 1)).filter(|at| matches!(bytes[*at], 1 | 2));
+    let without_null = |bytes: &[u8]| tuple(bytes).filter(|tuple| !tuple.contains("null"));
+    let mut decoded = begins.filter_map(|at| Some((at, or_its_end(&bytes[at..], without_null)?)));
+    decoded.next().map(|(at, tuple)| format!("{} + {tuple}", raw(&bytes[..at])))
 }
 
 /// A value. It is decoded as a tuple only if its first element is text or bytes and it contains no null,
@@ -114,6 +129,12 @@ mod tests {
         let stamp = Versionstamp::complete([0, 0, 0, 0, 0, 0, 0, 9, 1, 2], 0);
         assert_eq!(key(&pack(&(stamp,))), "(versionstamp 9.258/0,)");
         assert_eq!(key(b"plain \x80"), r#""plain \x80""#);
+        let name = pack(&(foundationdb_tuple::Bytes::from(&b"\xfe"[..]), 0, "name"));
+        assert_eq!(key(&[b"\xfe", &name[..]].concat()), r#""\xfe" + (b"\xfe", 0, "name")"#);
+        assert_eq!(key(&[b"app/", &name[..], b"\0"].concat()), r#""app/" + (b"\xfe", 0, "name")\x00"#);
+        assert_eq!(key(b"a\x02x\0\0\0"), r#""a\x02x\x00\x00\x00""#);
+        assert_eq!(key(b"a\x15\x07"), r#""a\x15\x07""#);
+        assert_eq!(key(&[&[b'a'; 33][..], &name].concat()), raw(&[&[b'a'; 33][..], &name].concat()));
         assert_eq!(key(b""), r#""""#);
         // Nested too deeply to be decoded on the stack.
         assert!(key(&[5; 9_000]).ends_with("… (9000 bytes)\""));

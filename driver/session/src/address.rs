@@ -9,6 +9,7 @@
 //! mistaken for one that has a seed as its id (see [`settings`](mod@crate::settings)), because `serve` is no
 //! number.
 
+use crate::settings::connection_of;
 use std::{
     fmt,
     io::{self, ErrorKind},
@@ -117,9 +118,7 @@ impl Address {
 
 /// The server that a cluster file names, if it names one.
 pub fn server_of(cluster_file: &str) -> Result<Option<Address>, NotAnAddress> {
-    let mut lines = cluster_file.lines().map(str::trim);
-    let connection = lines.find(|line| !line.is_empty() && !line.starts_with('#')).unwrap_or_default();
-    connection.strip_prefix("shaketable:serve@").map(str::parse).transpose()
+    connection_of(cluster_file).strip_prefix("shaketable:serve@").map(str::parse).transpose()
 }
 
 #[cfg(test)]

@@ -1,21 +1,19 @@
-//! The main task of a cluster that serves a session. It runs the cluster, forwards messages to its clients,
+//! The main task of the clusters that serve a session. It runs them, forwards messages to their clients,
 //! delivers answers, and advances virtual time while something waits for an answer.
 
 use crate::{
-    Action, Call, CallId, Command, DatabaseId, TransactionId,
+    Action, Call, CallId, ClusterName, Command, DatabaseId, TransactionId,
     client::{self, Job},
-    fault_windows,
+    clusters::{Clusters, ProcessVersions, Running},
     inbox::{Inbox, Message},
     journal::{Journal, Script},
     pending::{Demand, PendingCalls},
     quiescence::{Caller, QuiescenceDetector},
-    report::{End, Recording, Report},
+    report::{Recording, Report},
     settings::Settings,
     sleepers::Sleepers,
-    snapshot,
     timeouts::Timeouts,
     turns::Turns,
-    verdict::Verdict,
     wall::Pace,
     watchdog::Heartbeat,
 };
@@ -23,8 +21,6 @@ use futures::channel::mpsc::{self, UnboundedReceiver, UnboundedSender};
 use parking_lot::Mutex;
 use shaketable_sim::{
     client::{ReadVersions, SimDatabase},
-    cluster::Cluster,
-    config::ClusterConfig,
     faults::Family,
     ids::{ClientId, NodeId},
     rt::{self, Alarm, MILLISECOND, Nanos},
@@ -77,30 +73,19 @@ pub async fn serve(
     is_shared: bool,
     turns: Option<Arc<Turns>>,
 ) -> (Report, Option<Recording>) {
-    let plan = fault_windows::plan(&settings);
-    let mut cluster = ClusterConfig::draw(settings.seed, &[]);
-    settings.topology.apply(&mut cluster);
-    cluster.cluster_bug = settings.bug;
-    let world = World::new(settings.seed, cluster, &plan, settings.keeps_events || settings.keeps_history);
-    world.history.lock().forgets_unsent = !settings.keeps_history;
-    let cluster = Cluster::start(world.clone()).await;
-    if !settings.restored.is_empty() {
-        snapshot::restore(&world, cluster.controller(), settings.restored.clone()).await;
-    }
-    fault_windows::begin(&world, settings.clone(), plan);
+    let clusters = Clusters::start(&settings).await;
     let mut engine = Engine {
         inbox,
         pending,
         heartbeat,
+        origin: clusters.clock().now(),
+        clusters,
         journal: settings.journal.as_ref().map(|path| Journal::create(path, &settings)),
         script,
-        world: world.clone(),
-        verdict: Verdict::new(settings.memory),
-        cluster,
         clients: BTreeMap::new(),
+        homes: BTreeMap::new(),
         stamps: Stamps::default(),
         timeouts: Timeouts::default(),
-        origin: world.clock.now(),
         shown,
         sleepers: Sleepers::default(),
         threads: if is_shared { None } else { QuiescenceDetector::new() },
@@ -117,19 +102,13 @@ pub async fn serve(
         turns.stop();
         turns.is_overrun()
     });
-    let end = End::of(&world, engine.is_quiescence_unknown || is_overrun);
+    let ends = engine.clusters.ends(engine.is_quiescence_unknown || is_overrun);
     engine.pending.close(Error::OPERATION_CANCELLED);
     // Judging a long run takes long, but ends: the watchdog must not report it.
     engine.heartbeat.suspend();
-    let (tally, objections) = engine.verdict.end(&world, &engine.cluster).await;
-    let mut report = Report::of(&settings, &world.history.lock(), end, tally, objections);
-    if settings.keeps_rows {
-        report.rows = snapshot::rows(&engine.cluster);
-    }
-    let recording =
-        settings.keeps_history.then(|| Recording::take(&world, &report.end, engine.pending.errors()));
-    engine.cluster.shutdown().await;
-    (report, recording)
+    let (report, recording) = engine.clusters.end(ends).await;
+    let errors = engine.pending.errors();
+    (report, settings.keeps_history.then_some(Recording { errors, ..recording }))
 }
 
 struct Engine {
@@ -140,10 +119,11 @@ struct Engine {
     journal: Option<Journal>,
     /// The recorded requests, if this run is a replay.
     script: Option<Script>,
-    world: Arc<World>,
-    verdict: Verdict,
-    cluster: Cluster,
-    clients: BTreeMap<DatabaseId, Client>,
+    clusters: Clusters,
+    /// The client of each database handle, by the place of its cluster.
+    clients: BTreeMap<(usize, DatabaseId), Client>,
+    /// The place of the cluster of each database handle.
+    homes: BTreeMap<DatabaseId, usize>,
     stamps: Stamps,
     timeouts: Timeouts,
     /// The virtual time at which the cluster had started.
@@ -172,8 +152,9 @@ struct Engine {
     tick: Nanos,
 }
 
-/// A client of the cluster.
+/// A client of a cluster.
 struct Client {
+    world: Arc<World>,
     node: NodeId,
     jobs: UnboundedSender<Job>,
     /// What its machine takes when it starts.
@@ -183,7 +164,7 @@ struct Client {
 /// What a client's machine starts with.
 struct Start {
     jobs: UnboundedReceiver<Job>,
-    /// Shared by the databases of its process.
+    /// Shared by the databases of its process and of its cluster.
     versions: ReadVersions,
 }
 
@@ -289,6 +270,10 @@ impl Engine {
                 },
             }
         }
+        // What was asked before the end belongs to the run, however late it was taken.
+        while let Some(message) = self.next() {
+            self.take(message);
+        }
         self.journal.iter_mut().for_each(Journal::stopped);
     }
 
@@ -304,7 +289,7 @@ impl Engine {
         self.journal.iter_mut().for_each(Journal::stepped);
         self.script.iter_mut().for_each(Script::stepped);
         self.turns.iter().for_each(|(turns, _)| turns.stepped());
-        self.heartbeat.suspended(|| self.verdict.keep_up(&self.world));
+        self.heartbeat.suspended(|| self.clusters.keep_up());
         self.steps += 1;
         if self.steps.is_multiple_of(STEPS_BETWEEN_SWEEPS) {
             rt::forget_ended_tasks();
@@ -343,12 +328,12 @@ impl Engine {
     }
 
     fn now(&self) -> Duration {
-        Duration::from_nanos(self.world.clock.now())
+        Duration::from_nanos(self.clusters.clock().now())
     }
 
     /// Lets virtual time advance until a call has ended, at most for `duration`.
     async fn advance(&mut self, duration: Nanos) {
-        let clock = &self.world.clock;
+        let clock = self.clusters.clock();
         let until = (clock.now() + duration).min(self.sleepers.next().unwrap_or(Nanos::MAX));
         let mut alarm = Alarm::default();
         let ended = poll_fn(|cx| {
@@ -415,7 +400,7 @@ impl Engine {
     }
 
     fn take(&mut self, message: Message) {
-        self.world.clock.asked();
+        self.clusters.clock().asked();
         // That something waits may be said at any instant of the wall clock while the answer is on its way:
         // it must not change how virtual time advances.
         if !matches!(
@@ -425,7 +410,7 @@ impl Engine {
             self.tick = TICK;
         }
         match message {
-            Message::Open(id, versions) => self.open(id, versions),
+            Message::Open(id, cluster, versions) => self.open(id, &cluster, &versions),
             Message::Command(id, command) => {
                 self.timeouts.see(id, &command, self.now());
                 if let Command::Transaction(tx, Action::Reset | Action::Cancel | Action::Destroy) = command {
@@ -459,7 +444,7 @@ impl Engine {
     /// Wakes the first thread whose time has come. It sees that time, and not the few nanoseconds by which the
     /// runtime exceeds it.
     fn wake_sleeper(&mut self) -> bool {
-        let Some(until) = self.sleepers.next().filter(|until| *until <= self.world.clock.now()) else {
+        let Some(until) = self.sleepers.next().filter(|until| *until <= self.clusters.clock().now()) else {
             return false;
         };
         self.show(until);
@@ -486,31 +471,44 @@ impl Engine {
         }
     }
 
+    /// The client of a database handle.
+    fn client(&self, database: DatabaseId) -> Option<&Client> {
+        self.clients.get(&(*self.homes.get(&database)?, database))
+    }
+
     fn give(&self, database: DatabaseId, job: Job) {
-        if let Some(client) = self.clients.get(&database) {
+        if let Some(client) = self.client(database) {
             // A dead client has no receiver.
             let _ = client.jobs.unbounded_send(job);
         }
     }
 
-    /// Adds a client to the cluster, or starts one again that died.
-    fn open(&mut self, id: DatabaseId, versions: ReadVersions) {
+    /// Adds a client to a cluster, or starts one again that died.
+    fn open(&mut self, id: DatabaseId, cluster: &ClusterName, versions: &ProcessVersions) {
+        let place = self.clusters.place(cluster);
+        self.homes.insert(id, place);
         let (jobs, receiver) = mpsc::unbounded();
+        let versions = versions.lock().entry(place).or_default().clone();
         let start = Some(Start { jobs: receiver, versions });
-        if let Some(dead) = self.clients.get_mut(&id) {
+        if let Some(dead) = self.clients.get_mut(&(place, id)) {
             *dead.next.lock() = start;
             dead.jobs = jobs;
-            self.world.start(dead.node);
+            dead.world.start(dead.node);
             return;
         }
         let next = Arc::new(Mutex::new(start));
-        let node = self.add_machine(id, next.clone());
-        self.clients.insert(id, Client { node, jobs, next });
+        let (world, node) = self.add_machine(id, self.clusters.at(place), next.clone());
+        self.clients.insert((place, id), Client { world, node, jobs, next });
     }
 
-    fn add_machine(&self, id: DatabaseId, next: Arc<Mutex<Option<Start>>>) -> NodeId {
-        let (pending, controller) = (self.pending.clone(), self.cluster.controller());
-        self.world.add_machine(Class::Client, &format!("client-{}", id.0), move |world, node| {
+    fn add_machine(
+        &self,
+        id: DatabaseId,
+        home: &Running,
+        next: Arc<Mutex<Option<Start>>>,
+    ) -> (Arc<World>, NodeId) {
+        let (pending, controller) = (self.pending.clone(), home.cluster().controller());
+        let run = move |world: Arc<World>, node| {
             let (start, pending) = (next.lock().take(), pending.clone());
             async move {
                 // Faults kill no client, so each start was given its jobs.
@@ -519,16 +517,17 @@ impl Engine {
                 let db = SimDatabase::of_process(world, node, ClientId(id.0), controller, versions);
                 client::serve(db, jobs, pending, clock).await;
             }
-        })
+        };
+        let node = home.world().add_machine(Class::Client, &format!("client-{}", id.0), run);
+        (home.world().clone(), node)
     }
 
     /// Kills clients. It counts as a fault if one of their calls was in progress.
     fn kill(&mut self, databases: &[DatabaseId], calls: &[CallId]) {
-        for client in databases.iter().filter_map(|id| self.clients.get(id)) {
-            self.world.kill(client.node);
-        }
-        if calls.iter().any(|call| self.pending.expects(*call)) {
-            self.world.faults.count(Family::ClientDeath);
+        let died: Vec<_> = databases.iter().filter_map(|id| self.client(*id)).collect();
+        died.iter().for_each(|client| client.world.kill(client.node));
+        if let (Some(client), true) = (died.first(), calls.iter().any(|call| self.pending.expects(*call))) {
+            client.world.faults.count(Family::ClientDeath);
         }
         calls.iter().for_each(|call| self.pending.cancel(*call));
         for id in databases {

@@ -1,7 +1,9 @@
 //! A session whose cluster runs on a thread of this process.
 
 use crate::{
-    Call, CallId, Command, Completion, DatabaseId, Session, TransactionId, engine,
+    Call, CallId, ClusterName, Command, Completion, DatabaseId, Session, TransactionId,
+    clusters::{self, ProcessVersions},
+    engine,
     inbox::{Inbox, Message},
     journal::Script,
     pending::PendingCalls,
@@ -14,10 +16,7 @@ use crate::{
     watchdog::Heartbeat,
 };
 use parking_lot::Mutex;
-use shaketable_sim::{
-    client::ReadVersions,
-    rt::{self, Nanos},
-};
+use shaketable_sim::rt::{self, Nanos};
 use shaketable_tx::Error;
 use std::{
     collections::BTreeSet,
@@ -39,8 +38,10 @@ pub struct Host {
     pending: Arc<PendingCalls>,
     heartbeat: Arc<Heartbeat>,
     databases: Mutex<Numbers>,
+    /// The names of the clusters.
+    clusters: Mutex<BTreeSet<ClusterName>>,
     /// The read versions that the databases of this process share.
-    versions: ReadVersions,
+    versions: ProcessVersions,
     transactions: AtomicU64,
     calls: AtomicU64,
     sleeps: AtomicU64,
@@ -68,7 +69,8 @@ impl Host {
             pending: Arc::default(),
             heartbeat: Arc::default(),
             databases: Mutex::default(),
-            versions: ReadVersions::default(),
+            clusters: Mutex::default(),
+            versions: ProcessVersions::default(),
             transactions: AtomicU64::new(0),
             calls: AtomicU64::new(0),
             sleeps: AtomicU64::new(0),
@@ -178,11 +180,24 @@ impl Host {
         self.inbox.stop();
     }
 
+    /// Takes note of the name of a cluster; whether the session has room for the cluster.
+    pub fn admits(&self, cluster: &ClusterName) -> bool {
+        let mut names = self.clusters.lock();
+        let is_new = !cluster.0.is_empty() && !names.contains(cluster);
+        if is_new && (names.len() == clusters::MOST || cluster.0.len() > clusters::LONGEST_NAME) {
+            return false;
+        }
+        if is_new {
+            names.insert(cluster.clone());
+        }
+        true
+    }
+
     /// Opens a database handle like [`open`](Session::open), unless there are 65,535 already. It belongs to
     /// the process whose databases share `versions`.
-    pub fn try_open(&self, versions: &ReadVersions) -> Option<DatabaseId> {
+    pub fn try_open(&self, cluster: &ClusterName, versions: &ProcessVersions) -> Option<DatabaseId> {
         let id = self.databases.lock().take()?;
-        self.push(Message::Open(id, versions.clone()));
+        self.push(Message::Open(id, cluster.clone(), versions.clone()));
         Some(id)
     }
 
@@ -290,9 +305,9 @@ fn message(panic: &(dyn std::any::Any + Send)) -> String {
 
 impl Session for Host {
     /// When all numbers are taken, the last one is shared: nothing says that databases are different clients.
-    fn open(&self) -> DatabaseId {
+    fn open(&self, cluster: &ClusterName) -> DatabaseId {
         self.wait_for_turn(Turn::Next);
-        self.try_open(&self.versions).unwrap_or(Numbers::LAST)
+        self.try_open(cluster, &self.versions).unwrap_or(Numbers::LAST)
     }
 
     fn next_transaction(&self) -> TransactionId {

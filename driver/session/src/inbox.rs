@@ -1,7 +1,8 @@
 //! The queue of messages from other threads to the cluster's thread.
 
 use crate::{
-    Call, CallId, Command, Completion, DatabaseId, TransactionId,
+    Call, CallId, ClusterName, Command, Completion, DatabaseId, TransactionId,
+    clusters::ProcessVersions,
     load::Load,
     quiescence::Caller,
     sleepers::{SleepId, Sleeper},
@@ -9,7 +10,7 @@ use crate::{
     wakeup::Wakeup,
 };
 use parking_lot::Mutex;
-use shaketable_sim::{client::ReadVersions, rt::Nanos};
+use shaketable_sim::rt::Nanos;
 use std::{
     collections::VecDeque,
     sync::atomic::{AtomicBool, AtomicUsize, Ordering},
@@ -18,8 +19,8 @@ use std::{
 
 /// A message to the cluster's thread.
 pub enum Message {
-    /// A database was opened, by the process with these read versions.
-    Open(DatabaseId, ReadVersions),
+    /// A database of a cluster was opened, by the process with these read versions.
+    Open(DatabaseId, ClusterName, ProcessVersions),
     /// A command.
     Command(DatabaseId, Command),
     /// A call.

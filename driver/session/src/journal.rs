@@ -8,6 +8,7 @@
 //! by the requests, except for those that keep the pace of the wall clock: these are entries of their own.
 
 use crate::{
+    clusters::ProcessVersions,
     inbox::{Inbox, Message},
     output::complain,
     protocol::Request,
@@ -15,7 +16,7 @@ use crate::{
     sleepers::SleepId,
 };
 use serde::{Deserialize, Serialize};
-use shaketable_sim::{client::ReadVersions, rt::Nanos};
+use shaketable_sim::rt::Nanos;
 use std::{
     fs::File,
     io::{self, Write},
@@ -137,7 +138,7 @@ fn cannot_write(error: &io::Error) {
 /// turn is not either: the requests have the order that it made.
 fn event(message: &Message) -> Option<Event> {
     Some(Event::Asked(match message {
-        Message::Open(id, _) => Request::Open(*id),
+        Message::Open(id, cluster, _) => Request::Open(*id, cluster.clone()),
         Message::Command(database, command) => Request::Command(*database, command.clone()),
         Message::Call { id, database, transaction, call, .. } => {
             Request::Call(*id, *database, *transaction, call.clone())
@@ -151,7 +152,7 @@ fn event(message: &Message) -> Option<Event> {
 }
 
 /// The message of a recorded event, if it was one. Its answer is dropped.
-fn message(event: &Event, versions: &ReadVersions) -> Option<Message> {
+fn message(event: &Event, versions: &ProcessVersions) -> Option<Message> {
     let request = match event {
         Event::Asked(request) => request.clone(),
         Event::Sleeps(number, until) => return Some(Message::Sleep(SleepId(*number), *until, Box::new(()))),
@@ -159,7 +160,7 @@ fn message(event: &Event, versions: &ReadVersions) -> Option<Message> {
         Event::Follows(_) | Event::Stopped | Event::Cut => return None,
     };
     Some(match request {
-        Request::Open(id) => Message::Open(id, versions.clone()),
+        Request::Open(id, cluster) => Message::Open(id, cluster, versions.clone()),
         Request::Command(database, command) => Message::Command(database, command),
         Request::Call(id, database, transaction, call) => {
             Message::Call { id, database, transaction, call, completion: Box::new(drop) }
@@ -179,7 +180,7 @@ pub struct Script {
     /// The steps after the end.
     after: u32,
     /// Shared by the databases of the process.
-    versions: ReadVersions,
+    versions: ProcessVersions,
 }
 
 impl Script {
@@ -199,7 +200,7 @@ impl Script {
             next: None,
             is_cut: false,
             after: 0,
-            versions: ReadVersions::default(),
+            versions: ProcessVersions::default(),
         };
         script.turn();
         Some((settings, script))

@@ -48,6 +48,7 @@
 pub mod address;
 pub mod calls;
 mod client;
+mod clusters;
 mod engine;
 mod fault_windows;
 mod host;
@@ -88,6 +89,11 @@ use turns::Turn;
 /// A database handle of a session. Each is a client of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct DatabaseId(pub u16);
+
+/// The name of a cluster: description and id of its cluster file, as in `docker:docker`. The first name that a
+/// run hears of is that of its first cluster, and so is no name. Each other name is another cluster.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct ClusterName(pub String);
 
 /// A transaction handle of a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -227,8 +233,8 @@ pub type Completion = Box<dyn FnOnce(Result<Reply>) + Send>;
 
 /// A way to a simulated cluster.
 pub trait Session: Send + Sync {
-    /// Opens a database handle.
-    fn open(&self) -> DatabaseId;
+    /// Opens a database handle of a cluster.
+    fn open(&self, cluster: &ClusterName) -> DatabaseId;
 
     /// A number for a transaction that [`Command::Create`] is about to create.
     fn next_transaction(&self) -> TransactionId;

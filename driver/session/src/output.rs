@@ -1,7 +1,6 @@
 //! Writes the library's messages, reports and event logs: to standard error or to files.
 
-use crate::settings::ReportTo;
-use shaketable_sim::trace::Event;
+use crate::{report::Report, settings::ReportTo};
 use std::{
     fs::File,
     io::{self, BufWriter, Write},
@@ -26,9 +25,16 @@ pub fn write(to: &ReportTo, report: &str) {
     }
 }
 
-/// Writes the events of a run, one in a line.
-pub fn write_events(path: &Path, events: &[Event]) {
-    keep("events", path, |file| events.iter().try_for_each(|event| writeln!(file, "{event}")));
+/// Writes the events of a run, one in a line. A line with its name is before those of a further cluster.
+pub fn write_events(path: &Path, report: &Report) {
+    keep("events", path, |file| {
+        report.clusters().try_for_each(|(name, report)| {
+            if let Some(name) = name {
+                writeln!(file, "cluster {}", name.0.escape_debug())?;
+            }
+            report.end.events.iter().try_for_each(|event| writeln!(file, "{event}"))
+        })
+    });
 }
 
 /// Writes a file. If that fails, standard error says why.

@@ -1,6 +1,7 @@
 //! The report of a run: what the cluster did, and which errors and unknown results the program received.
 
 use crate::{
+    ClusterName,
     settings::{Settings, profile_name},
     snapshot::{RESTORER, Rows},
 };
@@ -92,9 +93,10 @@ pub struct Recording {
 
 impl Recording {
     /// Takes what a run has left.
-    pub fn take(world: &World, end: &End, errors: BTreeMap<Error, u64>) -> Recording {
+    pub fn take(world: &World, end: &End) -> Recording {
         let named = end.events.iter().map(|event| (event.node, world.name(event.node)));
-        Recording { machines: named.collect(), history: std::mem::take(&mut *world.history.lock()), errors }
+        let history = std::mem::take(&mut *world.history.lock());
+        Recording { machines: named.collect(), history, errors: BTreeMap::new() }
     }
 }
 
@@ -123,6 +125,8 @@ pub struct Report {
     pub hot_keys: Vec<(String, usize)>,
     /// The data with which the cluster ended, if the settings ask for it.
     pub rows: Rows,
+    /// The further clusters of the run, by their names.
+    pub further: Vec<(ClusterName, Report)>,
 }
 
 /// What the attempts of a run add up to.
@@ -203,6 +207,7 @@ impl Report {
             unknown_results: tally.unknown_results,
             late: history.late,
             rows: Rows::new(),
+            further: Vec::new(),
         }
     }
 }
@@ -234,6 +239,23 @@ impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Settings { seed, faults: profile, .. } = &self.settings;
         writeln!(f, "shaketable: seed {}, faults {}", seed.0, profile_name(*profile))?;
+        self.write_cluster(f)?;
+        for (name, report) in &self.further {
+            writeln!(f, "cluster {}", name.0.escape_debug())?;
+            report.write_cluster(f)?;
+        }
+        let restored = match self.settings.restored.len() {
+            0 => String::new(),
+            1 => ", with the row that was restored".to_owned(),
+            rows => format!(", with the {rows} rows that were restored"),
+        };
+        writeln!(f, "again: {}{restored}", self.settings.again())
+    }
+}
+
+impl Report {
+    /// What happened in one cluster.
+    fn write_cluster(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for objection in &self.objections {
             writeln!(f, "{ACCUSED}{}", objection.split_whitespace().collect::<Vec<_>>().join(" "))?;
         }
@@ -273,11 +295,12 @@ impl fmt::Display for Report {
         for (key, times) in &self.hot_keys {
             writeln!(f, "  {times} times {key}")?;
         }
-        let restored = match self.settings.restored.len() {
-            0 => String::new(),
-            1 => ", with the row that was restored".to_owned(),
-            rows => format!(", with the {rows} rows that were restored"),
-        };
-        writeln!(f, "again: {}{restored}", self.settings.again())
+        Ok(())
+    }
+
+    /// The reports of all clusters of the run, the first without its name.
+    pub fn clusters(&self) -> impl Iterator<Item = (Option<&ClusterName>, &Report)> {
+        let further = self.further.iter().map(|(name, report)| (Some(name), report));
+        std::iter::once((None, self)).chain(further)
     }
 }

@@ -20,9 +20,10 @@
 //! determines the cluster is then the server's, which also has the report. The environment takes precedence
 //! over it. Every other cluster file stands for the simulated cluster as well, with what the environment
 //! says, whether it exists or not: a program that is used to its file need not have another one, and nothing
-//! is ever sent to the addresses in it.
+//! is ever sent to the addresses in it. Files with different names are those of different clusters
+//! ([`ClusterName`]).
 
-use crate::{address::Address, output, snapshot::Rows, topology::Topology};
+use crate::{ClusterName, address::Address, output, snapshot::Rows, topology::Topology};
 use shaketable_sim::{
     config::ClusterBug,
     faults::{Family, Profile},
@@ -228,13 +229,27 @@ pub fn profile_name(profile: Profile) -> &'static str {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NotASeed;
 
+/// The connection string in the text of a cluster file: the first line that is no comment.
+pub fn connection_of(cluster_file: &str) -> &str {
+    let mut lines = cluster_file.lines().map(str::trim);
+    lines.find(|line| !line.is_empty() && !line.starts_with('#')).unwrap_or_default()
+}
+
 /// The seed in the text of a cluster file; `None` if the file describes another cluster.
 pub fn seed_of(cluster_file: &str) -> Result<Option<Seed>, NotASeed> {
-    let mut lines = cluster_file.lines().map(str::trim);
-    let connection = lines.find(|line| !line.is_empty() && !line.starts_with('#')).unwrap_or_default();
-    let Some(("shaketable", rest)) = connection.split_once(':') else { return Ok(None) };
+    let Some(("shaketable", rest)) = connection_of(cluster_file).split_once(':') else { return Ok(None) };
     let (id, _) = rest.split_once('@').ok_or(NotASeed)?;
     id.parse().map(|seed| Some(Seed(seed))).map_err(|_| NotASeed)
+}
+
+/// The name of the cluster that the text of a cluster file describes: none if it describes none, or a server.
+pub fn name_of(cluster_file: &str) -> ClusterName {
+    let connection = connection_of(cluster_file);
+    let name = connection.split_once('@').map_or("", |(name, _)| name);
+    let is_name =
+        |word: &str| !word.is_empty() && word.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_');
+    let is_named = name.split_once(':').is_some_and(|(description, id)| is_name(description) && is_name(id));
+    ClusterName(if is_named && name != "shaketable:serve" { name.to_owned() } else { String::new() })
 }
 
 #[cfg(test)]
@@ -302,5 +317,22 @@ mod tests {
         assert_eq!(seed_of(""), Ok(None));
         assert_eq!(seed_of("shaketable:seven@127.0.0.1:4500"), Err(NotASeed));
         assert_eq!(seed_of("shaketable:7"), Err(NotASeed));
+    }
+
+    #[test]
+    fn a_cluster_file_has_the_name_of_its_cluster() {
+        for (text, name) in [
+            ("docker:docker@127.0.0.1:4500", "docker:docker"),
+            ("# by hand\n\n dr_2:B7@10.0.0.1:4500,10.0.0.2:4500\n", "dr_2:B7"),
+            ("shaketable:7@127.0.0.1:1", "shaketable:7"),
+            ("shaketable:serve@127.0.0.1:1", ""),
+            ("", ""),
+            ("docker:docker", ""),
+            ("docker@127.0.0.1:4500", ""),
+            ("a b:c@127.0.0.1:4500", ""),
+            (":@127.0.0.1:4500", ""),
+        ] {
+            assert_eq!(name_of(text).0, name, "{text:?}");
+        }
     }
 }

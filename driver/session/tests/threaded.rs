@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use shaketable_session::{
-    Action, Call, Command, DatabaseId, Host, Reply, Session, TransactionId,
+    Action, Call, ClusterName, Command, DatabaseId, Host, Reply, Session, TransactionId,
     report::Report,
     settings::{Environment, Settings},
 };
@@ -39,7 +39,7 @@ fn open_with(settings: Settings) -> Open {
     let host = Arc::new(Host::new().expect("a pipe"));
     let served = host.clone();
     let thread = thread::spawn(move || served.run(|| settings));
-    let database = host.open();
+    let database = host.open(&ClusterName::default());
     Open { host, thread, database }
 }
 
@@ -239,7 +239,7 @@ fn a_commit_waits_for_the_reads_that_were_called_before_it() {
 fn databases_of_a_process_share_the_cached_read_version() {
     let _turn = turn();
     let mut open = open();
-    let (one, two) = (open.database, open.host.open());
+    let (one, two) = (open.database, open.host.open(&ClusterName::default()));
     for n in 0..50_u32 {
         let value = Bytes::copy_from_slice(&n.to_be_bytes());
         open.database = one;
@@ -253,6 +253,34 @@ fn databases_of_a_process_share_the_cached_read_version() {
         assert_eq!(read, Ok(Reply::Value(Some(value))), "{n}");
     }
     assert!(matches!(open.stop(), Ok(Some(report)) if report.objections.is_empty()));
+}
+
+/// The first name is that of the first cluster, and so is none. What is accused is the cluster that was used.
+#[test]
+fn another_name_is_another_cluster_with_judges_of_its_own() {
+    let _turn = turn();
+    let name = |text: &str| ClusterName(text.to_owned());
+    for (names, place) in [(["", "a:1"], 0), (["a:1", ""], 0), (["a:1", "b:2"], 1)] {
+        let environment = Environment { bug: Some(ClusterBug::StaleReadVersion), ..Environment::default() };
+        let mut open = open_with(environment.settings(None));
+        let [first, used] = names.map(|text| open.host.open(&name(text)));
+        open.database = used;
+        let tx = open.begin();
+        for n in 0..200_i64 {
+            let read = open.ask(tx, Call::Get(Bytes::from_static(b"k"), Isolation::Snapshot));
+            assert!(read.is_ok(), "{n}");
+            open.act(tx, Action::Set(Bytes::from_static(b"k"), Bytes::copy_from_slice(&n.to_le_bytes())));
+            assert!(matches!(open.ask(tx, Call::Commit), Ok(Reply::Committed(1..))));
+            open.act(tx, Action::Reset);
+        }
+        open.database = first;
+        let tx = open.begin();
+        let read = open.ask(tx, Call::Get(Bytes::from_static(b"k"), Isolation::Serializable));
+        assert_eq!(matches!(read, Ok(Reply::Value(Some(_)))), place == 0, "{names:?}");
+        let report = open.stop().expect("the simulator does not fail").expect("it ran");
+        let accused: Vec<_> = report.clusters().map(|(_, report)| report.objections.is_empty()).collect();
+        assert_eq!(accused.iter().position(|is_clean| !is_clean), Some(place), "{names:?}: {report}");
+    }
 }
 
 #[test]

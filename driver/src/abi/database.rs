@@ -18,7 +18,11 @@ use super::{
 
 use crate::embedded::Clients;
 use bytes::Bytes;
-use shaketable_session::{Action, Call, Command, DatabaseId, Session, address::server_of, settings::seed_of};
+use shaketable_session::{
+    Action, Call, Command, DatabaseId, Session,
+    address::server_of,
+    settings::{name_of, seed_of},
+};
 use shaketable_sim::client::SimDatabase;
 use shaketable_tx::{DatabaseOption, Error, Result};
 use std::{
@@ -92,10 +96,11 @@ fn open_threaded(cluster_file: &str) -> Result<(Arc<dyn Session>, DatabaseId)> {
     if server.is_none()
         && let Some(seed) = seed_of(cluster_file).map_err(|_| CONNECTION_STRING_INVALID)?
     {
-        network.name_seed(seed)?;
+        network.name_seed(seed);
     }
-    let session = network.session(server)?;
-    let id = session.open();
+    let cluster = name_of(cluster_file);
+    let session = network.session(server, &cluster)?;
+    let id = session.open(&cluster);
     Ok((session, id))
 }
 

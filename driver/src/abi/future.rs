@@ -354,7 +354,7 @@ pub unsafe extern "C" fn fdb_future_get_error(f: *mut FDBFuture) -> fdb_error_t 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use shaketable_session::{Command, Completion};
+    use shaketable_session::{ClusterName, Command, Completion};
     use std::{
         ptr,
         sync::{
@@ -388,7 +388,7 @@ mod tests {
     }
 
     impl Session for Hasty {
-        fn open(&self) -> DatabaseId {
+        fn open(&self, _: &ClusterName) -> DatabaseId {
             DatabaseId(0)
         }
         fn next_transaction(&self) -> TransactionId {

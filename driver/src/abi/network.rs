@@ -18,7 +18,7 @@ use super::{
 
 use parking_lot::{Condvar, Mutex};
 use shaketable_session::{
-    Host, Session,
+    ClusterName, Host, Session,
     address::Address,
     output,
     remote::Remote,
@@ -85,9 +85,9 @@ impl Network {
     }
 
     /// The session of the process. The first database decides whether its cluster is that of a server, which
-    /// the environment or the cluster file names; another cluster is refused with 2104, and so
-    /// is a server if the program is to see virtual time.
-    pub fn session(&self, server: Option<Address>) -> Result<Arc<dyn Session>> {
+    /// the environment or the cluster file names. Another server is refused with 2104, as are more clusters
+    /// than a session has, and a server if the program is to see virtual time.
+    pub fn session(&self, server: Option<Address>, cluster: &ClusterName) -> Result<Arc<dyn Session>> {
         let server = self.environment.server.clone().or(server.filter(|_| !self.environment.is_own));
         if server.is_some() && self.environment.time {
             output::complain(time::SERVED);
@@ -103,7 +103,7 @@ impl Network {
             Some(Arc::new(Remote::new(server)))
         });
         match chosen {
-            None if server.is_none() => Ok(self.host.clone()),
+            None if server.is_none() && self.host.admits(cluster) => Ok(self.host.clone()),
             Some(remote) if server.as_ref() == Some(remote.address()) => {
                 // The network thread now finds the remote session.
                 self.host.stop();
@@ -113,13 +113,10 @@ impl Network {
         }
     }
 
-    /// A cluster file names a seed. There is one cluster: another seed is refused with 2104.
-    pub fn name_seed(&self, seed: Seed) -> Result<()> {
-        let mut named = self.seed.lock();
-        match *named.get_or_insert(seed) == seed || self.environment.seed.is_some() {
-            true => Ok(()),
-            false => Err(CONNECTION_STRING_INVALID),
-        }
+    /// A cluster file names a seed, which is that of the run if it is the first. Other files are those of
+    /// further clusters.
+    pub fn name_seed(&self, seed: Seed) {
+        self.seed.lock().get_or_insert(seed);
     }
 
     /// The session of a cluster of this process; none if that of a server is used.
@@ -145,10 +142,10 @@ impl Network {
             Ok(None) => (None, self.run_remote()),
             Ok(Some(report)) => {
                 if let Some(path) = &self.environment.events {
-                    output::write_events(path, &report.end.events);
+                    output::write_events(path, &report);
                 }
                 // Nobody may have asked for the report.
-                for objection in &report.objections {
+                for objection in report.clusters().flat_map(|(_, report)| &report.objections) {
                     output::complain(&format!("{ACCUSED}{objection}"));
                 }
                 (Some(report.to_string()), SUCCESS)

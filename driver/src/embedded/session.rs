@@ -2,7 +2,7 @@
 
 use parking_lot::Mutex;
 use shaketable_session::{
-    Action, Call, CallId, Command, Completion, DatabaseId, Reply, Session, TransactionId,
+    Action, Call, CallId, ClusterName, Command, Completion, DatabaseId, Reply, Session, TransactionId,
     transactions::Transactions,
 };
 use shaketable_sim::{
@@ -102,7 +102,7 @@ impl Embedded {
 }
 
 impl Session for Embedded {
-    fn open(&self) -> DatabaseId {
+    fn open(&self, _: &ClusterName) -> DatabaseId {
         DatabaseId(0)
     }
 

@@ -69,6 +69,31 @@ fn a_seed_repeats_a_program_whose_threads_run_one_at_a_time() {
 }
 
 #[test]
+fn a_program_with_several_cluster_files_has_several_clusters() {
+    let program = Program::compile("clusters");
+    for seed in ["1", "2", "3"] {
+        let folder = tempfile::tempdir().expect("a folder");
+        let file = |name: &str| folder.path().join(name).to_str().expect("the path is text").to_owned();
+        let (journal, events) = (file("journal"), file("events"));
+        let variables = [
+            ("SHAKETABLE_SEED", seed),
+            ("SHAKETABLE_FAULTS", "storm"),
+            ("SHAKETABLE_JOURNAL", &journal),
+            ("SHAKETABLE_EVENTS", &events),
+        ];
+        let first = run(&program, &[], &variables);
+        let hashes = first.1.lines().filter(|line| line.starts_with("events: ")).collect::<Vec<_>>();
+        assert_eq!(hashes.len(), 16, "{}", first.1);
+        assert_ne!(hashes[0], hashes[1]);
+        assert_eq!(first.1.lines().filter(|line| *line == "cluster two:b").count(), 1, "{}", first.1);
+        assert_eq!(replayed(journal.as_ref()), first.1, "seed {seed}");
+        let events = std::fs::read_to_string(&events).expect("there are events");
+        assert_eq!(events.lines().filter(|line| line.starts_with("cluster ")).count(), 15);
+        assert_eq!(run(&program, &[], &variables), first);
+    }
+}
+
+#[test]
 fn faults_strike_and_the_report_names_unknown_results_and_how_to_run_it_again() {
     let program = Program::compile("transfers");
     let (mut retries, mut unknown, mut listed) = (0, 0, 0);

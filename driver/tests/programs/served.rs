@@ -3,7 +3,7 @@
 
 use super::build::Program;
 use shaketable_session::{
-    Call, Command, Host, Reply, Session,
+    Call, ClusterName, Command, Host, Reply, Session,
     address::Address,
     remote::Remote,
     report::Report,
@@ -96,7 +96,7 @@ fn items(server: &Address) -> (usize, Vec<String>) {
     let remote = Arc::new(Remote::new(server.clone()));
     let running = remote.clone();
     let network = thread::spawn(move || running.run(|reason| panic!("{reason}")));
-    let database = remote.open();
+    let database = remote.open(&ClusterName::default());
     let tx = remote.next_transaction();
     remote.command(database, Command::Create(tx));
     let ask = |call| {

@@ -197,7 +197,7 @@ fn ended(cluster: Cluster) -> Result<Option<Report>, Refusal> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use shaketable_session::{Call, Command, Session, topology::Topology};
+    use shaketable_session::{Call, ClusterName, Command, Session, topology::Topology};
 
     /// An answer that its receiver never takes: the thread of the cluster does not go on.
     #[test]
@@ -206,7 +206,7 @@ mod tests {
         let settings = Environment::default().settings(None);
         let cluster = simulate(&host, &settings).unwrap_or_else(|_| panic!("there are threads"));
         let (release, hangs) = std::sync::mpsc::channel::<()>();
-        let (database, tx) = (host.open(), host.next_transaction());
+        let (database, tx) = (host.open(&ClusterName::default()), host.next_transaction());
         host.command(database, Command::Create(tx));
         let completion = Box::new(move |_| assert!(hangs.recv().is_err()));
         host.want(host.call(database, tx, Call::GetReadVersion, completion));

@@ -13,13 +13,13 @@ pub mod greeting;
 pub mod outbox;
 pub mod wire;
 
-use crate::{Action, Call, CallId, Command, DatabaseId, Reply, TransactionId};
+use crate::{Action, Call, CallId, ClusterName, Command, DatabaseId, Reply, TransactionId};
 use bytes::Bytes;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use shaketable_tx::{KeySelector, RangeOption, Result};
 
 /// The version of the protocol. A change of a message, or of a type in it, is another version.
-pub const VERSION: u16 = 3;
+pub const VERSION: u16 = 4;
 
 /// The longest body of a request, in bytes.
 pub const LONGEST_REQUEST: u32 = 16 << 20;
@@ -34,8 +34,8 @@ const LONGEST_TEXT: usize = 4 << 20;
 /// What a client asks.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Request {
-    /// Opens a database.
-    Open(DatabaseId),
+    /// Opens a database of a cluster.
+    Open(DatabaseId, ClusterName),
     /// Performs a command.
     Command(DatabaseId, Command),
     /// Performs a call.
@@ -71,7 +71,7 @@ impl Request {
         match &mut self {
             Request::Command(_, command) => cut_command(command),
             Request::Call(_, _, _, call) => cut_call(call),
-            Request::Open(_) | Request::Want(_) | Request::Cancel(_) => {}
+            Request::Open(..) | Request::Want(_) | Request::Cancel(_) => {}
         }
         self
     }
@@ -81,7 +81,7 @@ impl Request {
         use Action::{Cancel, Destroy};
         match self {
             Request::Command(_, Command::Transaction(_, Cancel | Destroy)) => false,
-            Request::Open(_) | Request::Command(..) => true,
+            Request::Open(..) | Request::Command(..) => true,
             Request::Call(..) | Request::Want(_) | Request::Cancel(_) => false,
         }
     }

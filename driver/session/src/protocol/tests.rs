@@ -47,7 +47,8 @@ fn requests(length: usize) -> Vec<Request> {
         [Command::Create(tx), Command::SetDatabaseOption { code: 2, value: Some(key) }, Command::Close];
     let commands = commands.chain(options).map(|command| Request::Command(db, command));
     let calls = calls.into_iter().map(|call| Request::Call(CallId(u64::MAX), db, tx, call));
-    let others = [Request::Open(db), Request::Want(CallId(3)), Request::Cancel(CallId(3))];
+    let others =
+        [Request::Open(db, ClusterName::default()), Request::Want(CallId(3)), Request::Cancel(CallId(3))];
     commands.chain(calls).chain(others).collect()
 }
 
@@ -105,7 +106,7 @@ fn a_body_is_one_message_and_nothing_else() {
 #[test]
 fn the_encoding_of_this_version_stays() {
     let body = |request: &Request| encode(request).expect("an encoding");
-    assert_eq!(body(&Request::Open(DatabaseId(300))), [0, 172, 2]);
+    assert_eq!(body(&Request::Open(DatabaseId(300), ClusterName::default())), [0, 172, 2, 0]);
     let set = Action::Set(Bytes::from_static(b"k"), Bytes::from_static(b"v"));
     let set = Request::Command(DatabaseId(0), Command::Transaction(TransactionId(1), set));
     assert_eq!(body(&set), [1, 0, 2, 1, 2, 1, b'k', 1, b'v']);
@@ -114,7 +115,7 @@ fn the_encoding_of_this_version_stays() {
     let sum = |bytes: Vec<u8>| {
         bytes.iter().fold(0_u32, |sum, byte| sum.wrapping_mul(31).wrapping_add((*byte).into()))
     };
-    assert_eq!((VERSION, sum(all), sum(answers.collect())), (3, 2_400_406_303, 365_218_658));
+    assert_eq!((VERSION, sum(all), sum(answers.collect())), (4, 1_395_379_871, 365_218_658));
 }
 
 proptest! {

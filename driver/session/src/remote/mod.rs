@@ -18,7 +18,7 @@
 //! end its calls with 1025.
 
 use crate::{
-    Action, Call, CallId, Command, Completion, DatabaseId, Reply, Session, TransactionId,
+    Action, Call, CallId, ClusterName, Command, Completion, DatabaseId, Reply, Session, TransactionId,
     address::Address,
     protocol::{
         LONGEST_RESPONSE, Request, Response, VERSION, decode, encode,
@@ -359,9 +359,9 @@ impl Remote {
 }
 
 impl Session for Remote {
-    fn open(&self) -> DatabaseId {
+    fn open(&self, cluster: &ClusterName) -> DatabaseId {
         let id = self.databases.lock().take();
-        self.send(Request::Open(id), false);
+        self.send(Request::Open(id, cluster.clone()), false);
         id
     }
 

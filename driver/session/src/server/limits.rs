@@ -12,8 +12,7 @@ pub const TRANSACTIONS: usize = 100_000;
 /// Calls of a connection whose answers are outstanding.
 pub const CALLS: usize = 100_000;
 
-/// Commands and calls of a transaction between two resets. The simulator takes twice as many at one instant
-/// for a loop without end, and fails.
+/// Commands and calls of a transaction between two resets.
 pub const STEPS: u32 = 500_000;
 
 /// Bytes of keys and values that the transactions of a connection write between two resets.

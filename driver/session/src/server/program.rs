@@ -3,11 +3,11 @@
 
 use super::limits;
 use crate::{
-    Action, Call, CallId, Command, Completion, DatabaseId, Host, Reply, Session, TransactionId,
+    Action, Call, CallId, ClusterName, Command, Completion, DatabaseId, Host, Reply, Session, TransactionId,
+    clusters::{self, ProcessVersions},
     protocol::{Request, Response, decode, encode, outbox::Outbox},
 };
 use parking_lot::Mutex;
-use shaketable_sim::client::ReadVersions;
 use shaketable_tx::{Error, RangeOption, Result, StreamingMode};
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -26,7 +26,7 @@ pub struct ConnectedProgram<'a> {
     /// The databases that it has closed, but that transactions or calls still use.
     closed: BTreeSet<DatabaseId>,
     /// The read versions that they share.
-    versions: ReadVersions,
+    versions: ProcessVersions,
     open: Arc<Mutex<Open>>,
     /// The longest answer that it accepts.
     longest: u32,
@@ -96,7 +96,7 @@ impl<'a> ConnectedProgram<'a> {
             outbox: outbox.clone(),
             databases: BTreeMap::new(),
             closed: BTreeSet::new(),
-            versions: ReadVersions::default(),
+            versions: ProcessVersions::default(),
             open: Arc::default(),
             longest,
         }
@@ -105,7 +105,7 @@ impl<'a> ConnectedProgram<'a> {
     /// Takes the body of a request.
     pub fn take(&mut self, body: &[u8]) -> Result<(), Wrong> {
         match decode::<Request>(body).ok_or("a frame that is no request")? {
-            Request::Open(id) => self.open(id),
+            Request::Open(id, cluster) => self.open(id, &cluster),
             Request::Command(database, command) => self.command(database, command),
             Request::Call(id, database, transaction, call) => self.call(id, database, transaction, call),
             Request::Want(id) => self.with_call(id, |call| self.host.want(call)),
@@ -113,7 +113,7 @@ impl<'a> ConnectedProgram<'a> {
         }
     }
 
-    fn open(&mut self, id: DatabaseId) -> Result<(), Wrong> {
+    fn open(&mut self, id: DatabaseId, cluster: &ClusterName) -> Result<(), Wrong> {
         self.end_closed();
         if self.databases.contains_key(&id) {
             return Err(format!("database {} was opened twice", id.0));
@@ -121,8 +121,11 @@ impl<'a> ConnectedProgram<'a> {
         if self.databases.len() == limits::DATABASES {
             return Err(format!("more than {} databases", limits::DATABASES));
         }
-        let opened =
-            self.host.try_open(&self.versions).ok_or("the cluster has no room for another client")?;
+        if !self.host.admits(cluster) {
+            return Err(format!("more than {} clusters, or a name that is too long", clusters::MOST));
+        }
+        let opened = self.host.try_open(cluster, &self.versions);
+        let opened = opened.ok_or("the cluster has no room for another client")?;
         self.databases.insert(id, opened);
         Ok(())
     }

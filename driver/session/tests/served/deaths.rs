@@ -3,7 +3,7 @@
 use super::support::{Program, serve, settings, sleep};
 use bytes::Bytes;
 use shaketable_session::{
-    Action, Call, CallId, Command, DatabaseId, Reply, TransactionId,
+    Action, Call, CallId, ClusterName, Command, DatabaseId, Reply, TransactionId,
     protocol::{Request, encode, greeting::Greeting},
 };
 use shaketable_sim::faults::{Family, Profile};
@@ -26,7 +26,7 @@ impl Doomed {
         stream.write_all(&greeting).expect("it listens");
         stream.read_exact(&mut [0; 16]).expect("it greets");
         let mut doomed = Doomed(stream);
-        doomed.send(&Request::Open(DatabaseId(0)));
+        doomed.send(&Request::Open(DatabaseId(0), ClusterName::default()));
         doomed
     }
 

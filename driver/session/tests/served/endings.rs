@@ -72,7 +72,7 @@ fn a_server_that_vanishes_or_is_another_is_one_line() {
         (b"HTTP/1.1 400 Bad Request\r\n\r\n".to_vec(), "is no server of shaketable"),
         (b"shaketable\x01\0\xff\xff\xff\xff".to_vec(), "is no server of shaketable"),
         (Vec::new(), "the connection ended before a greeting"),
-        (greeting(1, u32::MAX), "speaks version 1 of the protocol, and this library version 3"),
+        (greeting(1, u32::MAX), "speaks version 1 of the protocol, and this library version 4"),
         (greeting(VERSION, 100), "accepts requests of 100 bytes only"),
         (good.clone(), "is gone: the connection ended"),
         ([&good[..], &[9, 0]].concat(), "is gone: the connection ended within a frame"),

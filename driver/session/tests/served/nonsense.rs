@@ -6,7 +6,7 @@ use super::{
 };
 use bytes::Bytes;
 use shaketable_session::{
-    Action, Call, CallId, Command, DatabaseId, Reply, Session, TransactionId,
+    Action, Call, CallId, ClusterName, Command, DatabaseId, Reply, Session, TransactionId,
     protocol::{LONGEST_REQUEST, Request, Response, VERSION, decode, encode},
     server::limits,
 };
@@ -65,7 +65,7 @@ fn ordinary() -> Vec<Request> {
     let call = |id, call| Request::Call(CallId(id), db, tx, call);
     let snapshot = Isolation::Snapshot;
     vec![
-        Request::Open(db),
+        Request::Open(db, ClusterName::default()),
         Request::Command(db, Command::Create(tx)),
         act(Action::SetOption { code: 500, value: Some(Bytes::copy_from_slice(&1_000_i64.to_le_bytes())) }),
         act(Action::Set(key.clone(), key.clone())),
@@ -185,7 +185,7 @@ fn each_kind_of_nonsense_has_its_line() {
     let hello = greeting(VERSION);
     let after = |bytes: &[Vec<u8>]| [&hello[..], &bytes.concat()].concat();
     let (db, tx) = (DatabaseId(0), TransactionId(1));
-    let open = request(&Request::Open(db));
+    let open = request(&Request::Open(db, ClusterName::default()));
     let create = request(&Request::Command(db, Command::Create(tx)));
     let get = |id| request(&Request::Call(CallId(id), db, tx, Call::GetReadVersion));
     let range = |range: RangeOption, iteration| {
@@ -200,10 +200,10 @@ fn each_kind_of_nonsense_has_its_line() {
     let limits = "limits of a range beyond those of the C interface";
     let cases = [
         (b"GET / HTTP/1.1\r\n\r\n".to_vec(), "what is sent is not shaketable's protocol"),
-        (greeting(7), "the server speaks version 3 of the protocol, and the client version 7"),
+        (greeting(7), "the server speaks version 4 of the protocol, and the client version 7"),
         (after(&[frame(&[])]), "a frame that is no request"),
         (after(&[frame(&[9])]), "a frame that is no request"),
-        (after(&[frame(&[0, 0, 0])]), "a frame that is no request"),
+        (after(&[frame(&[0, 0, 0, 0])]), "a frame that is no request"),
         (
             after(&[(LONGEST_REQUEST + 1).to_le_bytes().to_vec()]),
             "a frame of 16777217 bytes, and at most 16777216 are accepted",
@@ -215,7 +215,18 @@ fn each_kind_of_nonsense_has_its_line() {
         (range(RangeOption::new("a", "b").limit(1 << 31), 1), limits),
         (range(RangeOption { target_bytes: 1 << 31, ..RangeOption::new("a", "b") }, 1), limits),
         (range(RangeOption::new("a", "b"), 0), limits),
-        (many(limits::DATABASES, &|n| Request::Open(DatabaseId(n as u16 + 1))), "more than 1000 databases"),
+        (
+            many(16, &|n| Request::Open(DatabaseId(n as u16 + 1), ClusterName(format!("name:{n}")))),
+            "more than 16 clusters, or a name that is too long",
+        ),
+        (
+            after(&[request(&Request::Open(db, ClusterName("n".repeat(201))))]),
+            "more than 16 clusters, or a name that is too long",
+        ),
+        (
+            many(limits::DATABASES, &|n| Request::Open(DatabaseId(n as u16 + 1), ClusterName::default())),
+            "more than 1000 databases",
+        ),
         (
             many(limits::TRANSACTIONS, &|n| Request::Command(db, Command::Create(TransactionId(n)))),
             "more than 100000 transactions at once",
@@ -294,12 +305,12 @@ fn closed_databases_make_room_for_others() {
     let served = serve(settings(3, Profile::Calm));
     let program = served.program();
     let remote = &program.remote;
-    let old = remote.open();
+    let old = remote.open(&ClusterName::default());
     let tx = remote.next_transaction();
     remote.command(old, Command::Create(tx));
     remote.command(old, Command::Close);
     for _ in 0..limits::DATABASES + 500 {
-        let database = remote.open();
+        let database = remote.open(&ClusterName::default());
         remote.command(database, Command::Close);
     }
     let (sender, answer) = std::sync::mpsc::channel();

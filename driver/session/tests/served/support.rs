@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use shaketable_session::{
-    Action, Call, Command, DatabaseId, Host, Reply, Session, TransactionId,
+    Action, Call, ClusterName, Command, DatabaseId, Host, Reply, Session, TransactionId,
     address::Address,
     remote::Remote,
     report::Report,
@@ -79,7 +79,7 @@ impl Program {
         let network = thread::spawn(move || {
             running.run(|line| sender.send(line.to_owned()).expect("the program waits for this thread"));
         });
-        let database = remote.open();
+        let database = remote.open(&ClusterName::default());
         Program { remote, database, network, said: Mutex::new(said) }
     }
 

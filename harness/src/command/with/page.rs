@@ -25,7 +25,11 @@ pub(super) fn body(shake: &Shake<'_>, seed: u64, run: &Run) -> Option<Body> {
     let from = printed.ceil_char_boundary(printed.len().saturating_sub(PRINTED));
     let printed = printed[from..].trim_end();
     let last = printed.lines().next_back().unwrap_or_default();
-    let message = format!("{last}\n\nThe program {ending}, and had printed:\n{printed}");
+    let clusters = match report.further.len() {
+        0 => String::new(),
+        further => format!("Of {} clusters, this page tells of the first.\n", further + 1),
+    };
+    let message = format!("{last}\n\n{clusters}The program {ending}, and had printed:\n{printed}");
     let verdict = match run.accused() {
         Some(accused) => Verdict::Harness { judge: "cluster".to_owned(), message: accused.to_owned() },
         None => Verdict::Violated { judge: ending, message },

@@ -456,6 +456,8 @@ impl Engine {
         // A replay knows when it was.
         if self.script.is_none() && !std::mem::replace(&mut self.is_called_back, true) {
             (self.is_quiescence_unknown, self.alone) = (self.threads.is_none(), ANSWERS_ALONE);
+            // So far nobody has looked.
+            self.is_quiescent = false;
         }
     }
 

@@ -54,8 +54,8 @@ impl Deadline {
         self.clock.map_or_else(|| clock::to_timespec(nanos), |clock| clock::real_after(clock, nanos))
     }
 
-    /// `call` waits with a timeout. The result may be 0 although nobody has woken the thread, as that of the
-    /// system call may.
+    /// `call` waits with a timeout, unless the word has changed. Between two looks at the clock a thread may
+    /// miss that it is woken, but not that the word has changed: it is as if it had begun to wait later.
     ///
     /// # Safety
     ///
@@ -65,31 +65,32 @@ impl Deadline {
         word: *const u32,
         value: u32,
         operation: c_int,
-        call: impl FnOnce(timespec) -> c_long,
+        call: impl Fn(timespec) -> c_long,
     ) -> c_long {
-        let left = self.at.saturating_sub(clock::now());
-        if left == 0 {
-            // The kernel would let the thread sleep for a moment, in which virtual time could advance.
-            // SAFETY: the word is one that other threads change, as the caller promises.
-            let is_unchanged =
-                unsafe { AtomicU32::from_ptr(word.cast_mut()) }.load(Ordering::SeqCst) == value;
-            return real::fail(if is_unchanged { ETIMEDOUT } else { EAGAIN }).into();
-        }
-        let Some(wait) = Wait::until(self.at, Target::Word(word, operation & libc::FUTEX_PRIVATE_FLAG))
-        else {
-            let result = call(self.real(left));
-            if result < 0 && real::errno() == ETIMEDOUT {
-                clock::reach(self.at);
+        while clock::now() < self.at {
+            let target = Target::Word(word, operation & libc::FUTEX_PRIVATE_FLAG);
+            let Some(wait) = Wait::until(self.at, target) else { return self.really(call) };
+            let result = call(self.real(LOOK));
+            drop(wait);
+            // As for a condition: whoever else waits is woken at the end of the time as well.
+            match result {
+                0 if clock::now() < self.at => return 0,
+                -1 if real::errno() != ETIMEDOUT => return -1,
+                _ => {}
             }
-            return result;
-        };
-        let result = call(self.real(LOOK));
-        drop(wait);
-        if result < 0 && real::errno() != ETIMEDOUT {
-            return result;
         }
-        // As for a condition: whoever else waits was woken as well.
-        if clock::now() >= self.at { real::fail(ETIMEDOUT).into() } else { 0 }
+        // The kernel would let the thread sleep for a moment, in which virtual time could advance.
+        // SAFETY: the word is one that other threads change, as the caller promises.
+        let is_unchanged = unsafe { AtomicU32::from_ptr(word.cast_mut()) }.load(Ordering::SeqCst) == value;
+        real::fail(if is_unchanged { ETIMEDOUT } else { EAGAIN }).into()
+    }
+
+    fn really(&self, call: impl Fn(timespec) -> c_long) -> c_long {
+        let result = call(self.real(self.at.saturating_sub(clock::now())));
+        if result < 0 && real::errno() == ETIMEDOUT {
+            clock::reach(self.at);
+        }
+        result
     }
 }
 

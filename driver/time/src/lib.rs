@@ -23,6 +23,3 @@ mod locks;
 mod real;
 mod sleep;
 mod wait;
-
-pub use clock::{clock_gettime, gettimeofday, time};
-pub use cluster::shaketable_time_attach;

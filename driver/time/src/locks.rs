@@ -16,7 +16,7 @@ use std::convert::identity;
 /// How long a thread waits between two looks at the clock, nanoseconds: for what the cluster cannot end, and for
 /// what it can.
 const LOOK: u64 = 1_000_000;
-const CONDITION: u64 = 100_000_000;
+const CONDITION: u64 = 10 * clock::SECOND;
 
 /// A deadline that is to be virtual, and its clock.
 struct Deadline {

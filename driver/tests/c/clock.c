@@ -291,7 +291,10 @@ static void locks(void) {
 
 static void *sleep_and_transact(void *number) {
     for (int i = 0; i < 5; i++) {
-        usleep(1000 * (1 + (size_t)number % 3));
+        // Who is first differs from run to run.
+        for (volatile long long left = kernel(CLOCK_MONOTONIC) % 1000000; left > 0; left--);
+        usleep(1000 * (1 + (size_t)number % 2));
+        printf("thread %d\n", (int)(size_t)number);
         transact();
     }
     return NULL;

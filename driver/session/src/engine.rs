@@ -11,6 +11,7 @@ use crate::{
     quiescence::{Caller, QuiescenceDetector},
     report::{Recording, Report},
     settings::Settings,
+    sleepers::Sleepers,
     timeouts::{Of, Timeouts},
     turns::Turns,
     wall::Pace,
@@ -27,7 +28,16 @@ use shaketable_sim::{
     world::{Class, World},
 };
 use shaketable_tx::Error;
-use std::{collections::BTreeMap, future::poll_fn, sync::Arc, task::Poll, time::Duration};
+use std::{
+    collections::BTreeMap,
+    future::poll_fn,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    task::Poll,
+    time::Duration,
+};
 
 /// How much virtual time passes at most before messages that arrive meanwhile are taken. The longer nothing
 /// has arrived and no call has ended, the more it is, because a program that blocks sends nothing.
@@ -50,21 +60,26 @@ const ANSWERS_ALONE: u32 = 256;
 const STEPS_BETWEEN_SWEEPS: u64 = 1 << 16;
 
 /// Serves the inbox until it is stopped, and reports. If there is a script, it fills the inbox. `is_shared`
-/// says that the programs are other processes. With `turns`, the threads of the program run one at a time.
+/// says that the programs are other processes. With `turns`, the threads of the program run one at a time. What
+/// the program may know of virtual time is stored in `shown`.
+#[expect(clippy::too_many_arguments, reason = "each is another part of the host")]
 pub async fn serve(
     inbox: Arc<Inbox>,
     pending: Arc<PendingCalls>,
     heartbeat: Arc<Heartbeat>,
+    shown: Arc<AtomicU64>,
     settings: Settings,
     script: Option<Script>,
     is_shared: bool,
     turns: Option<Arc<Turns>>,
 ) -> (Report, Option<Recording>) {
+    let clusters = Clusters::start(&settings).await;
     let mut engine = Engine {
         inbox,
         pending,
         heartbeat,
-        clusters: Clusters::start(&settings).await,
+        origin: clusters.clock().now(),
+        clusters,
         journal: settings.journal.as_ref().map(|path| Journal::create(path, &settings)),
         script,
         clients: BTreeMap::new(),
@@ -72,6 +87,8 @@ pub async fn serve(
         stamps: Stamps::default(),
         timeouts: Timeouts::default(),
         destroyed: Vec::new(),
+        shown,
+        sleepers: Sleepers::default(),
         threads: if is_shared { None } else { QuiescenceDetector::new() },
         turns: turns.map(|turns| (turns, settings.seed.stream("turns"))),
         is_called_back: false,
@@ -112,13 +129,19 @@ struct Engine {
     timeouts: Timeouts,
     /// Transactions that are destroyed with the next request.
     destroyed: Vec<Of>,
+    /// The virtual time at which the cluster had started.
+    origin: Nanos,
+    /// The virtual time since then.
+    shown: Arc<AtomicU64>,
+    /// The threads of the program that wait for a virtual time.
+    sleepers: Sleepers,
     /// Detects whether the program sleeps; none for programs that are other processes, and on systems that
     /// do not show it.
     threads: Option<QuiescenceDetector>,
     /// Lets the threads of the program run one at a time, if the settings ask for it, and chooses the next.
     turns: Option<(Arc<Turns>, Stream)>,
-    /// Whether a callback has waited for an answer: the program must then be quiescent before virtual time
-    /// advances.
+    /// Whether a callback has waited for an answer, or a thread for virtual time: the program must then be
+    /// quiescent before virtual time advances.
     is_called_back: bool,
     /// The number of answers since callbacks of several threads waited at once, up to [`ANSWERS_ALONE`].
     alone: u32,
@@ -181,7 +204,7 @@ impl Engine {
         while !self.inbox.is_stopped() {
             self.heartbeat.beat();
             self.journal.iter_mut().for_each(Journal::flush);
-            if self.pending.deliver() {
+            if self.pending.deliver() || self.wake_sleeper() {
                 (self.alone, self.tick) = ((self.alone + 1).min(ANSWERS_ALONE), TICK);
                 self.stepped();
                 self.await_quiescence();
@@ -191,7 +214,10 @@ impl Engine {
                 (self.is_quiescent, sleep) = (false, None);
                 self.take(message);
             }
-            let demand = self.pending.demand();
+            let demand = match self.sleepers.next() {
+                Some(_) => Demand::Calls,
+                None => self.pending.demand(),
+            };
             let turns = self.turns.as_ref().map(|(turns, _)| turns);
             let asks_in_vain = turns.is_some_and(|turns| turns.is_asked_in_vain());
             if asks_in_vain && demand == Demand::Nothing {
@@ -311,7 +337,8 @@ impl Engine {
     /// Lets virtual time advance until a call has ended, at most for `duration`.
     async fn advance(&mut self, duration: Nanos) {
         let clock = self.clusters.clock();
-        let (until, mut alarm) = (clock.now() + duration, Alarm::default());
+        let until = (clock.now() + duration).min(self.sleepers.next().unwrap_or(Nanos::MAX));
+        let mut alarm = Alarm::default();
         let ended = poll_fn(|cx| {
             self.heartbeat.beat();
             match self.pending.has_ended(cx.waker()) || alarm.poll(clock, until, cx) {
@@ -320,6 +347,7 @@ impl Engine {
             }
         });
         ended.await;
+        self.show(clock.now().min(self.sleepers.next().unwrap_or(Nanos::MAX)));
         self.stepped();
     }
 
@@ -382,7 +410,10 @@ impl Engine {
         }
         // That something waits may be said at any instant of the wall clock while the answer is on its way:
         // it must not change how virtual time advances.
-        if !matches!(message, Message::Want(_) | Message::Expect(..) | Message::Turn) {
+        if !matches!(
+            message,
+            Message::Want(_) | Message::Expect(..) | Message::Turn | Message::Sleep(..) | Message::Wake(_)
+        ) {
             self.tick = TICK;
             for (id, tx) in std::mem::take(&mut self.destroyed) {
                 self.command(id, Command::Transaction(tx, Action::Destroy));
@@ -400,6 +431,11 @@ impl Engine {
             Message::Expect(id, caller) => self.expect(id, caller),
             Message::Cancel(id) => self.pending.cancel(id),
             Message::Turn => {}
+            Message::Sleep(id, until, sleeper) => {
+                self.watch_threads();
+                self.sleepers.add(id, self.origin + until, sleeper);
+            }
+            Message::Wake(id) => self.sleepers.remove(id),
             Message::Kill(databases, calls) => self.kill(&databases, &calls),
         }
     }
@@ -420,11 +456,34 @@ impl Engine {
         self.give(id, Job::Command(command));
     }
 
+    /// Lets the program know that virtual time has advanced.
+    fn show(&self, time: Nanos) {
+        self.shown.fetch_max(time.saturating_sub(self.origin), Ordering::SeqCst);
+    }
+
+    /// Wakes the first thread whose time has come. It sees that time, and not the few nanoseconds by which the
+    /// runtime exceeds it.
+    fn wake_sleeper(&mut self) -> bool {
+        let Some(until) = self.sleepers.next().filter(|until| *until <= self.clusters.clock().now()) else {
+            return false;
+        };
+        self.show(until);
+        self.sleepers.wake()
+    }
+
+    /// From now on the program must be quiescent before virtual time advances.
+    fn watch_threads(&mut self) {
+        // A replay knows when it was.
+        if self.script.is_none() && !std::mem::replace(&mut self.is_called_back, true) {
+            (self.is_quiescence_unknown, self.alone) = (self.threads.is_none(), ANSWERS_ALONE);
+            // So far nobody has looked.
+            self.is_quiescent = false;
+        }
+    }
+
     /// A callback waits for a call.
     fn expect(&mut self, id: CallId, caller: Option<Caller>) {
-        if !std::mem::replace(&mut self.is_called_back, true) {
-            (self.is_quiescence_unknown, self.alone) = (self.threads.is_none(), ANSWERS_ALONE);
-        }
+        self.watch_threads();
         if let (Some(threads), Some(caller)) = (&mut self.threads, caller) {
             threads.see(caller);
         }

@@ -10,11 +10,13 @@ use crate::{
     quiescence::Caller,
     report::{self, Recording, Report},
     settings::Settings,
+    sleepers::{SleepId, Sleeper},
     turns::{Turn, Turns},
+    wall,
     watchdog::Heartbeat,
 };
 use parking_lot::Mutex;
-use shaketable_sim::rt;
+use shaketable_sim::rt::{self, Nanos};
 use shaketable_tx::Error;
 use std::{
     collections::BTreeSet,
@@ -24,7 +26,11 @@ use std::{
         atomic::{AtomicBool, AtomicU64, Ordering},
     },
     thread::{self, ThreadId},
+    time::Duration,
 };
+
+/// How long a thread that is to sleep waits for the cluster's thread to begin.
+const LONGEST_START: Duration = Duration::from_secs(1);
 
 /// The state of a session: numbers, the inbox and the calls in progress.
 pub struct Host {
@@ -38,6 +44,13 @@ pub struct Host {
     versions: ProcessVersions,
     transactions: AtomicU64,
     calls: AtomicU64,
+    sleeps: AtomicU64,
+    /// Virtual time, as far as the program knows: since the start of the cluster.
+    now: Arc<AtomicU64>,
+    /// Whether the cluster was asked for something.
+    is_asked: AtomicBool,
+    /// Whether the cluster's thread was waited for in vain.
+    is_late: AtomicBool,
     /// The thread of the cluster, once there is one.
     thread: OnceLock<ThreadId>,
     /// Whether the cluster has ended: no call will be answered.
@@ -60,6 +73,10 @@ impl Host {
             versions: ProcessVersions::default(),
             transactions: AtomicU64::new(0),
             calls: AtomicU64::new(0),
+            sleeps: AtomicU64::new(0),
+            now: Arc::default(),
+            is_asked: AtomicBool::new(false),
+            is_late: AtomicBool::new(false),
             thread: OnceLock::new(),
             is_over: AtomicBool::new(false),
             is_shared: AtomicBool::new(false),
@@ -106,7 +123,8 @@ impl Host {
         let (inbox, pending, heartbeat) = (self.inbox.clone(), self.pending.clone(), self.heartbeat.clone());
         let is_shared = self.is_shared.load(Ordering::SeqCst);
         let turns = (script.is_none() && settings.one_at_a_time).then(|| self.turns.clone());
-        let serve = engine::serve(inbox, pending, heartbeat, settings.clone(), script, is_shared, turns);
+        let now = self.now.clone();
+        let serve = engine::serve(inbox, pending, heartbeat, now, settings.clone(), script, is_shared, turns);
         let run = || rt::simulate(settings.seed, serve);
         catch_unwind(AssertUnwindSafe(run)).map_err(|panic| message(&*panic))
     }
@@ -195,6 +213,45 @@ impl Host {
         self.databases.lock().free.extend(databases);
     }
 
+    /// Where virtual time is stored, in nanoseconds since the start of the cluster, whenever the program may
+    /// see that it has advanced.
+    pub fn now(&self) -> Arc<AtomicU64> {
+        self.now.clone()
+    }
+
+    /// Wakes `sleeper` at this virtual time since the start of the cluster, or when the cluster ends. `None`
+    /// if nothing would: the program has not asked the cluster for anything yet, or it has ended, or this is
+    /// its thread. With `in_turn`, this thread waits for its turn first.
+    pub fn sleep(&self, until: Nanos, in_turn: bool, sleeper: impl FnOnce() -> Sleeper) -> Option<SleepId> {
+        if self.is_here() || !self.is_asked.load(Ordering::SeqCst) || !self.has_begun() {
+            return None;
+        }
+        if in_turn {
+            self.wait_for_turn(Turn::Next);
+        }
+        let id = SleepId(self.sleeps.fetch_add(1, Ordering::SeqCst) + 1);
+        self.push(Message::Sleep(id, until, sleeper()));
+        Some(id)
+    }
+
+    /// Wakes a thread before its time.
+    pub fn wake(&self, id: SleepId) {
+        self.push(Message::Wake(id));
+    }
+
+    /// Whether the cluster runs. It is about to if its thread is about to begin; but this may be the thread
+    /// that is to begin it later.
+    fn has_begun(&self) -> bool {
+        let start = wall::now();
+        while self.thread.get().is_none() && !self.is_late.load(Ordering::SeqCst) {
+            wall::pause(Duration::from_micros(20));
+            if wall::now().saturating_sub(start) > LONGEST_START {
+                self.is_late.store(true, Ordering::SeqCst);
+            }
+        }
+        self.thread.get().is_some() && !self.is_over.load(Ordering::SeqCst)
+    }
+
     /// Waits for this thread's turn unless it has it: it makes a request that has no answer.
     fn keep_turn(&self) {
         if !self.is_here() {
@@ -203,6 +260,7 @@ impl Host {
     }
 
     fn push(&self, message: Message) {
+        self.is_asked.store(true, Ordering::SeqCst);
         self.inbox.push(message);
         if self.is_over.load(Ordering::SeqCst) {
             self.refuse(Error::OPERATION_CANCELLED);

@@ -1,10 +1,16 @@
 //! The queue of messages from other threads to the cluster's thread.
 
 use crate::{
-    Call, CallId, ClusterName, Command, Completion, DatabaseId, TransactionId, clusters::ProcessVersions,
-    load::Load, quiescence::Caller, spin::Spin, wakeup::Wakeup,
+    Call, CallId, ClusterName, Command, Completion, DatabaseId, TransactionId,
+    clusters::ProcessVersions,
+    load::Load,
+    quiescence::Caller,
+    sleepers::{SleepId, Sleeper},
+    spin::Spin,
+    wakeup::Wakeup,
 };
 use parking_lot::Mutex;
+use shaketable_sim::rt::Nanos;
 use std::{
     collections::VecDeque,
     sync::atomic::{AtomicBool, AtomicUsize, Ordering},
@@ -38,6 +44,10 @@ pub enum Message {
     Cancel(CallId),
     /// A thread waits for its turn.
     Turn,
+    /// A thread waits for a virtual time since the start of the cluster.
+    Sleep(SleepId, Nanos, Sleeper),
+    /// It does not wait any more.
+    Wake(SleepId),
     /// The clients of some databases die, with these calls in progress.
     Kill(Vec<DatabaseId>, Vec<CallId>),
 }

@@ -13,6 +13,7 @@ use crate::{
     output::complain,
     protocol::Request,
     settings::{Environment, Settings},
+    sleepers::SleepId,
 };
 use serde::{Deserialize, Serialize};
 use shaketable_sim::rt::Nanos;
@@ -45,6 +46,10 @@ enum Event {
     Stopped,
     /// The journal has become too long.
     Cut,
+    /// A thread waits for a virtual time since the start of the cluster.
+    Sleeps(u64, Nanos),
+    /// It does not wait any more, before that time.
+    Wakes(u64),
 }
 
 /// Writes a journal.
@@ -70,8 +75,8 @@ impl Journal {
 
     /// Records a message of the program.
     pub fn asked(&mut self, message: &Message) {
-        if let (Some(_), Some(request)) = (&self.file, request(message)) {
-            self.add(Event::Asked(request));
+        if let (Some(_), Some(event)) = (&self.file, event(message)) {
+            self.add(event);
         }
     }
 
@@ -129,10 +134,10 @@ fn cannot_write(error: &io::Error) {
     complain(&format!("cannot write the journal of the run: {error}"));
 }
 
-/// The request in a message. Only a server kills clients, and such messages are not recorded. A thread's turn
-/// is not either: the requests have the order that it made.
-fn request(message: &Message) -> Option<Request> {
-    Some(match message {
+/// What is recorded of a message. Only a server kills clients, and such messages are not recorded. A thread's
+/// turn is not either: the requests have the order that it made.
+fn event(message: &Message) -> Option<Event> {
+    Some(Event::Asked(match message {
         Message::Open(id, cluster, _) => Request::Open(*id, cluster.clone()),
         Message::Command(database, command) => Request::Command(*database, command.clone()),
         Message::Call { id, database, transaction, call, .. } => {
@@ -140,13 +145,21 @@ fn request(message: &Message) -> Option<Request> {
         }
         Message::Want(id) | Message::Expect(id, _) => Request::Want(*id),
         Message::Cancel(id) => Request::Cancel(*id),
+        Message::Sleep(SleepId(number), until, _) => return Some(Event::Sleeps(*number, *until)),
+        Message::Wake(SleepId(number)) => return Some(Event::Wakes(*number)),
         Message::Turn | Message::Kill(..) => return None,
-    })
+    }))
 }
 
-/// The message of a recorded request. Its answer is dropped.
-fn message(request: Request, versions: &ProcessVersions) -> Message {
-    match request {
+/// The message of a recorded event, if it was one. Its answer is dropped.
+fn message(event: &Event, versions: &ProcessVersions) -> Option<Message> {
+    let request = match event {
+        Event::Asked(request) => request.clone(),
+        Event::Sleeps(number, until) => return Some(Message::Sleep(SleepId(*number), *until, Box::new(()))),
+        Event::Wakes(number) => return Some(Message::Wake(SleepId(*number))),
+        Event::Follows(_) | Event::Stopped | Event::Cut => return None,
+    };
+    Some(match request {
         Request::Open(id, cluster) => Message::Open(id, cluster, versions.clone()),
         Request::Command(database, command) => Message::Command(database, command),
         Request::Call(id, database, transaction, call) => {
@@ -154,7 +167,7 @@ fn message(request: Request, versions: &ProcessVersions) -> Message {
         }
         Request::Want(id) => Message::Want(id),
         Request::Cancel(id) => Message::Cancel(id),
-    }
+    })
 }
 
 /// The reader of a journal whose run is performed again.
@@ -211,10 +224,10 @@ impl Script {
     /// Sends the requests that were made before the next step. The run ends where the program stopped the
     /// network; if it did not, the answers that it waited for are still delivered.
     pub fn ask(&mut self, inbox: &Inbox) {
-        while let Some(JournalEntry(0, Event::Asked(_))) = self.next {
-            if let Some(JournalEntry(_, Event::Asked(request))) = self.next.take() {
-                inbox.push(message(request, &self.versions));
-            }
+        while let Some(JournalEntry(0, event)) = &self.next
+            && let Some(message) = message(event, &self.versions)
+        {
+            inbox.push(message);
             self.turn();
         }
         if matches!(self.next, Some(JournalEntry(0, Event::Stopped | Event::Cut))) || self.after > MOST_AFTER

@@ -10,7 +10,7 @@
 //!
 //! | something waits for | virtual time |
 //! |---|---|
-//! | a call | runs as fast as it can |
+//! | a call, or a [virtual time](Host::sleep) | runs as fast as it can |
 //! | only watches, and versionstamps of transactions that were not committed | keeps the pace of the wall clock |
 //! | nothing, but a transaction has a timeout, and the program sleeps | keeps the pace of the wall clock |
 //! | nothing | stands still |
@@ -63,6 +63,7 @@ pub mod remote;
 pub mod report;
 pub mod server;
 pub mod settings;
+mod sleepers;
 pub mod snapshot;
 pub mod spin;
 mod timeouts;
@@ -75,6 +76,7 @@ mod wall;
 pub mod watchdog;
 
 pub use host::{Host, Performed};
+pub use sleepers::{SleepId, Sleeper};
 
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};

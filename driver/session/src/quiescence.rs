@@ -16,10 +16,7 @@
 //! * Of more than [`FEW_THREADS`], those that have not run for a while are asked rarely ([`Survey`]).
 
 use crate::wall;
-use rustix::{
-    event::{Timespec, poll},
-    thread::{Pid, gettid, sched_yield},
-};
+use rustix::thread::{Pid, gettid, sched_yield};
 use std::{
     collections::{BTreeMap, BTreeSet},
     fs::{self, File},
@@ -37,8 +34,8 @@ const LONGEST: Duration = Duration::from_secs(10);
 /// each check is followed by a pause.
 const YIELDING: Duration = Duration::from_micros(200);
 
-/// The pause between two checks after that, nanoseconds.
-const PAUSE: i64 = 20_000;
+/// The pause between two checks after that.
+const PAUSE: Duration = Duration::from_micros(20);
 
 /// How many threads a program may have to be asked at each check.
 const FEW_THREADS: usize = 32;
@@ -209,7 +206,7 @@ impl QuiescenceDetector {
             if waited > self.longest {
                 return false;
             }
-            if waited < YIELDING { sched_yield() } else { pause() }
+            if waited < YIELDING { sched_yield() } else { wall::pause(PAUSE) }
         }
         true
     }
@@ -326,11 +323,6 @@ fn is_sleeping(stat: &str) -> bool {
 /// How often a thread was scheduled, as its `schedstat` says.
 fn turns(schedstat: &str) -> Option<u64> {
     schedstat.split_ascii_whitespace().nth(2)?.parse().ok()
-}
-
-/// Sleeps for a moment of real time. The standard library would sleep in virtual time.
-fn pause() {
-    let _ = poll(&mut [], Some(&Timespec { tv_sec: 0, tv_nsec: PAUSE }));
 }
 
 #[cfg(all(test, target_os = "linux"))]

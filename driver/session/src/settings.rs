@@ -12,6 +12,7 @@
 //! | `SHAKETABLE_JOURNAL` | a file for the [journal](crate::journal) of the run, or a folder as above |
 //! | `SHAKETABLE_MEMORY` | how much of its history a cluster keeps before it is judged, megabytes; 1,000 unless given |
 //! | `SHAKETABLE_ONE_AT_A_TIME` | `1` lets the threads of the program run [one at a time](crate::turns) |
+//! | `SHAKETABLE_TIME` | `1` shows the program virtual time, if the library of the package `shaketable-time` is preloaded into it |
 //! | `SHAKETABLE_SERVER` | the [address](crate::address) of a server whose cluster is used instead of one of the process; `none` if cluster files that name one are not to be followed |
 //!
 //! A cluster file, or a connection string, whose description is `shaketable` has the seed as its id:
@@ -63,6 +64,8 @@ pub struct Settings {
     pub memory: usize,
     /// Whether the threads of the program run one at a time.
     pub one_at_a_time: bool,
+    /// Whether the program sees virtual time.
+    pub time: bool,
     /// The data with which the cluster begins.
     pub restored: Arc<Rows>,
     /// Whether the report has the data with which the cluster ends.
@@ -88,6 +91,9 @@ impl Settings {
         }
         if self.one_at_a_time {
             line += " SHAKETABLE_ONE_AT_A_TIME=1";
+        }
+        if self.time {
+            line += " SHAKETABLE_TIME=1";
         }
         line
     }
@@ -116,6 +122,8 @@ pub struct Environment {
     pub memory: Option<usize>,
     /// Whether the threads of the program run one at a time.
     pub one_at_a_time: bool,
+    /// Whether the program sees virtual time.
+    pub time: bool,
     /// The server to use.
     pub server: Option<Address>,
     /// Whether the cluster is one of the process, whatever a cluster file says.
@@ -163,11 +171,13 @@ impl Environment {
                 format!("SHAKETABLE_MEMORY is not a number of megabytes from 1 to 1000000: {text}")
             })?);
         }
-        environment.one_at_a_time = match set("SHAKETABLE_ONE_AT_A_TIME").as_deref() {
-            None => false,
-            Some("1") => true,
-            Some(text) => return Err(format!("SHAKETABLE_ONE_AT_A_TIME is not 1: {text}")),
+        let is_set = |name: &str| match set(name).as_deref() {
+            None => Ok(false),
+            Some("1") => Ok(true),
+            Some(text) => Err(format!("{name} is not 1: {text}")),
         };
+        environment.one_at_a_time = is_set("SHAKETABLE_ONE_AT_A_TIME")?;
+        environment.time = is_set("SHAKETABLE_TIME")?;
         environment.journal = set("SHAKETABLE_JOURNAL").map(PathBuf::from);
         environment.is_own = set("SHAKETABLE_SERVER").is_some_and(|text| text == "none");
         if let Some(text) = set("SHAKETABLE_SERVER").filter(|text| text != "none") {
@@ -188,6 +198,7 @@ impl Environment {
             keeps_events: self.events.is_some(),
             memory: self.memory.unwrap_or(MEMORY) * 1_000_000,
             one_at_a_time: self.one_at_a_time,
+            time: self.time,
             journal: self.journal.as_deref().map(|path| output::file("journal", path)),
             restored: Arc::default(),
             keeps_rows: false,
@@ -264,6 +275,7 @@ mod tests {
             ("SHAKETABLE_SERVER", "unix:/tmp/socket"),
             ("SHAKETABLE_CLUSTER", "logs=2,replicas=1"),
             ("SHAKETABLE_ONE_AT_A_TIME", "1"),
+            ("SHAKETABLE_TIME", "1"),
             ("SHAKETABLE_EVENTS", "events.txt"),
         ])
         .expect("it is understood");
@@ -275,7 +287,7 @@ mod tests {
         assert_eq!((said.events, settings.keeps_events), (Some("events.txt".into()), true));
         assert_eq!(
             settings.again(),
-            "SHAKETABLE_SEED=12 SHAKETABLE_FAULTS=storm SHAKETABLE_WITHOUT=kill,loss SHAKETABLE_CLUSTER=replicas=1,logs=2 SHAKETABLE_ONE_AT_A_TIME=1"
+            "SHAKETABLE_SEED=12 SHAKETABLE_FAULTS=storm SHAKETABLE_WITHOUT=kill,loss SHAKETABLE_CLUSTER=replicas=1,logs=2 SHAKETABLE_ONE_AT_A_TIME=1 SHAKETABLE_TIME=1"
         );
     }
 
@@ -290,6 +302,7 @@ mod tests {
             ("SHAKETABLE_BUG", "none"),
             ("SHAKETABLE_MEMORY", "0"),
             ("SHAKETABLE_ONE_AT_A_TIME", "yes"),
+            ("SHAKETABLE_TIME", "yes"),
         ] {
             let refused = read(&[(name, value)]).expect_err("it is wrong");
             assert!(refused.starts_with(name) && !refused.contains('\n'), "{refused}");

@@ -11,7 +11,14 @@
 //! request itself. What the two do meanwhile is not the seed's to choose.
 
 use crate::quiescence::Caller;
-use parking_lot::{Condvar, Mutex};
+#[cfg(not(target_os = "linux"))]
+use crate::wall;
+use parking_lot::Mutex;
+#[cfg(target_os = "linux")]
+use rustix::{
+    io::Errno,
+    thread::futex::{self, Timespec},
+};
 use shaketable_sim::seed::Stream;
 use std::{
     sync::{
@@ -61,48 +68,71 @@ struct State {
 }
 
 /// Where a thread waits. Each has its own.
+///
+/// It is no condition: a timeout of the standard library or of `parking_lot` is one of virtual time if the
+/// program sees that.
 struct Gate {
     caller: Caller,
     /// Its place in the order in which threads began to call, and then in which they were started; 0 before
     /// it has one.
     rank: AtomicU32,
-    state: Mutex<Waits>,
-    opened: Condvar,
+    /// One of the three below.
+    state: AtomicU32,
 }
 
-/// Whether a thread waits.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Waits {
-    No,
-    Yes,
-    /// It did until it was given its turn, and runs soon.
-    Opened,
+/// The thread does not wait.
+const RUNS: u32 = 0;
+/// It waits.
+const WAITS: u32 = 1;
+/// It waited until it was given its turn, and runs soon.
+const OPENED: u32 = 2;
+
+/// Blocks while the word has a value, for [`LONGEST`]. Returns whether it was woken earlier, perhaps for nothing.
+#[cfg(target_os = "linux")]
+fn block(word: &AtomicU32, value: u32) -> bool {
+    let longest = Timespec::try_from(LONGEST).ok();
+    futex::wait(word, futex::Flags::PRIVATE, value, longest.as_ref()) != Err(Errno::TIMEDOUT)
 }
+
+#[cfg(target_os = "linux")]
+fn unblock(word: &AtomicU32) {
+    // Nobody may wait.
+    let _ = futex::wake(word, futex::Flags::PRIVATE, 1);
+}
+
+#[cfg(not(target_os = "linux"))]
+fn block(word: &AtomicU32, value: u32) -> bool {
+    let start = wall::now();
+    while word.load(Ordering::SeqCst) == value && wall::now().saturating_sub(start) < LONGEST {
+        wall::pause(Duration::from_millis(1));
+    }
+    word.load(Ordering::SeqCst) != value
+}
+
+#[cfg(not(target_os = "linux"))]
+fn unblock(_: &AtomicU32) {}
 
 thread_local! {
     static GATE: Arc<Gate> = Arc::new(Gate {
         caller: Caller::this(),
         rank: AtomicU32::new(0),
-        state: Mutex::new(Waits::No),
-        opened: Condvar::new(),
+        state: AtomicU32::new(RUNS),
     });
 }
 
 impl Gate {
     /// Waits until it is opened, and returns whether it was.
     fn wait(&self) -> bool {
-        let mut waits = self.state.lock();
-        while *waits == Waits::Yes && !self.opened.wait_for(&mut waits, LONGEST).timed_out() {}
-        std::mem::replace(&mut *waits, Waits::No) == Waits::Opened
+        while self.state.load(Ordering::SeqCst) == WAITS && block(&self.state, WAITS) {}
+        self.state.swap(RUNS, Ordering::SeqCst) == OPENED
     }
 
     /// Opens it; `false` if the thread does not wait any more.
     fn open(&self) -> bool {
-        let mut waits = self.state.lock();
-        let is_waiting = *waits == Waits::Yes;
+        let is_waiting =
+            self.state.compare_exchange(WAITS, OPENED, Ordering::SeqCst, Ordering::SeqCst).is_ok();
         if is_waiting {
-            *waits = Waits::Opened;
-            self.opened.notify_one();
+            unblock(&self.state);
         }
         is_waiting
     }
@@ -148,7 +178,7 @@ impl Turns {
             if !self.is_on.load(Ordering::SeqCst) || !self.concerns(gate.caller) {
                 return;
             }
-            *gate.state.lock() = Waits::Yes;
+            gate.state.store(WAITS, Ordering::SeqCst);
             match turn {
                 Turn::Next => state.next.push(gate.clone()),
                 Turn::AfterStep => state.after_step.push(gate.clone()),

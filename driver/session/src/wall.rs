@@ -1,5 +1,6 @@
 //! The wall clock, as seen from within the simulation.
 
+use rustix::event::{Timespec, poll};
 use std::time::Duration;
 
 /// The time of the kernel's monotonic clock. It is read by a system call, because the C library's functions
@@ -7,6 +8,11 @@ use std::time::Duration;
 pub fn now() -> Duration {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
     Duration::new(time.tv_sec.try_into().unwrap_or(0), time.tv_nsec.try_into().unwrap_or(0))
+}
+
+/// Sleeps for a moment of real time. The standard library would sleep in virtual time.
+pub fn pause(duration: Duration) {
+    let _ = poll(&mut [], Timespec::try_from(duration).ok().as_ref());
 }
 
 /// Keeps virtual time at the pace of the wall clock: computes how far virtual time is behind.

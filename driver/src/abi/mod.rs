@@ -99,6 +99,7 @@ mod network_option;
 pub mod ranges;
 pub mod removed;
 pub mod results;
+mod time;
 pub mod transaction;
 pub mod types;
 pub mod unsupported;

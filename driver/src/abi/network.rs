@@ -11,7 +11,7 @@ use super::{
     },
     fork,
     memory::copy_option,
-    network_option,
+    network_option, time,
     types::{CompletionHook, fdb_error_t},
     versions::{is_eight, network_option_set},
 };
@@ -86,9 +86,13 @@ impl Network {
 
     /// The session of the process. The first database decides whether its cluster is that of a server, which
     /// the environment or the cluster file names. Another server is refused with 2104, as are more clusters
-    /// than a session has.
+    /// than a session has, and a server if the program is to see virtual time.
     pub fn session(&self, server: Option<Address>, cluster: &ClusterName) -> Result<Arc<dyn Session>> {
         let server = self.environment.server.clone().or(server.filter(|_| !self.environment.is_own));
+        if server.is_some() && self.environment.time {
+            output::complain(time::SERVED);
+            return Err(CONNECTION_STRING_INVALID);
+        }
         let chosen = self.remote.get_or_init(|| {
             let server = server.clone()?;
             if (Environment { server: None, ..self.environment.clone() }) != Environment::default() {
@@ -113,6 +117,11 @@ impl Network {
     /// further clusters.
     pub fn name_seed(&self, seed: Seed) {
         self.seed.lock().get_or_insert(seed);
+    }
+
+    /// The session of a cluster of this process; none if that of a server is used.
+    pub fn own_host(&self) -> Option<&Host> {
+        (!matches!(self.remote.get(), Some(Some(_)))).then_some(&*self.host)
     }
 
     /// How busy the network thread is, from 0 to 1; 0 if it only delivers the answers of a server.
@@ -294,6 +303,11 @@ pub extern "C" fn fdb_setup_network() -> fdb_error_t {
             return ENVIRONMENT_FAILED;
         }
     };
+    let attach = time::find().filter(|_| environment.time);
+    if environment.time && attach.is_none() {
+        output::complain(time::NOT_PRELOADED);
+        return ENVIRONMENT_FAILED;
+    }
     let Ok(host) = Host::new() else { return PLATFORM_ERROR };
     if environment.one_at_a_time {
         host.take_turns();
@@ -314,6 +328,9 @@ pub extern "C" fn fdb_setup_network() -> fdb_error_t {
     }
     if let Err(error) = fork::watch() {
         return error;
+    }
+    if let (Some(attach), Some(network)) = (attach, NETWORK.get()) {
+        attach(&network.host);
     }
     if reports {
         // SAFETY: the function takes nothing and may be called at any time after this.

@@ -2,6 +2,8 @@
 //! servers.
 
 mod build;
+#[cfg(target_os = "linux")]
+mod clock;
 mod contract;
 mod exports;
 mod header;

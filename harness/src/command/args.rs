@@ -626,6 +626,10 @@ pub(super) struct WithArguments {
     /// chooses, so that a seed repeats the run of most programs with several threads
     #[arg(long)]
     pub one_at_a_time: bool,
+    /// Show the program virtual time in place of the clock, so that sleeping takes no time and a seed repeats
+    /// what it sees; needs libshaketable_time.so beside libfdb_c.so
+    #[arg(long)]
+    pub time: bool,
     /// Write a page about the failing run, as HTML, for who maintains the program
     #[arg(long, value_name = "FILE")]
     pub html: Option<PathBuf>,

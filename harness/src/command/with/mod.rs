@@ -8,6 +8,7 @@
 //! program in Go) leaves a journal of its calls, which is performed again here: its cluster is judged all the
 //! same.
 
+mod clock;
 mod left;
 mod page;
 mod printed;
@@ -53,6 +54,12 @@ const LIBRARY: (&str, &str) = if cfg!(target_os = "macos") {
 } else {
     ("libfdb_c.so", "LD_LIBRARY_PATH")
 };
+
+/// The file name of the library that shows a program virtual time.
+const TIME: &str = "libshaketable_time.so";
+
+/// The variable with the libraries that are loaded first.
+const PRELOAD: &str = "LD_PRELOAD";
 
 /// Runs the command with each seed until it fails, and prints what the failing run shows.
 pub(super) fn with(arguments: &WithArguments) -> Result<Conclusion, Refusal> {
@@ -130,6 +137,9 @@ impl Shake<'_> {
         let demands = arguments.faults.demands()?;
         let program = std::env::current_exe().ok();
         let library = library(arguments.library.as_deref(), program.as_deref().and_then(Path::parent))?;
+        if arguments.time {
+            check_time(&library, arguments.command.first())?;
+        }
         Ok(Shake { arguments, faults: demands.profile, without: demands.without, library })
     }
 
@@ -216,11 +226,25 @@ impl Shake<'_> {
             .env("SHAKETABLE_FAULTS", choose::name_of(self.faults))
             .env("SHAKETABLE_WITHOUT", self.names_without())
             .env("SHAKETABLE_ONE_AT_A_TIME", if self.arguments.one_at_a_time { "1" } else { "" })
+            .env("SHAKETABLE_TIME", if self.arguments.time { "1" } else { "" })
             .env("SHAKETABLE_REPORT", reports)
             .env("SHAKETABLE_JOURNAL", reports)
             // A cluster file that a server has left is not followed.
             .env("SHAKETABLE_SERVER", "none");
+        if self.arguments.time {
+            command.env(PRELOAD, self.preloaded());
+        }
         command
+    }
+
+    /// The library that shows virtual time, and what is preloaded already.
+    fn preloaded(&self) -> OsString {
+        let mut all = self.library.join(TIME).into_os_string();
+        if let Some(others) = std::env::var_os(PRELOAD) {
+            all.push(":");
+            all.push(others);
+        }
+        all
     }
 
     fn names_without(&self) -> String {
@@ -277,6 +301,9 @@ impl Shake<'_> {
         if self.arguments.one_at_a_time {
             line += " --one-at-a-time";
         }
+        if self.arguments.time {
+            line += " --time";
+        }
         if let Some(folder) = &self.arguments.library {
             let _ = write!(line, " --library {}", quoted(&folder.to_string_lossy()));
         }
@@ -308,6 +335,25 @@ fn library(named: Option<&Path>, beside: Option<&Path>) -> Result<PathBuf, Refus
             folder.display()
         ),
     }
+}
+
+/// Refuses virtual time if its library is not there, or would have no effect on the program.
+fn check_time(library: &Path, program: Option<&OsString>) -> Result<(), Refusal> {
+    if !cfg!(target_os = "linux") {
+        refuse!("--time needs Linux");
+    }
+    if !library.join(TIME).is_file() {
+        refuse!("there is no {TIME} in {}: build the package shaketable-time for --time", library.display());
+    }
+    if library.to_string_lossy().contains(char::is_whitespace) {
+        refuse!("the folder of {TIME} must not have a space in its name: {}", library.display());
+    }
+    if let Some((program, why)) =
+        program.and_then(|name| clock::blindness(Path::new(name)).map(|why| (name, why)))
+    {
+        refuse!("--time has no effect on {}: {why}", program.to_string_lossy());
+    }
+    Ok(())
 }
 
 /// The reports in a folder, in the order of their names. A journal without a report is performed again.

@@ -68,6 +68,42 @@ fn the_command_finds_its_settings_in_the_environment() {
 }
 
 #[test]
+fn with_time_a_program_is_preloaded_and_one_that_would_not_see_it_is_refused() {
+    let place = place();
+    let library = place.path().to_str().expect("a plain path");
+    let refused = |words: &[&str]| {
+        let arguments = arguments(&[&["--library", library, "--time", "--"], words].concat());
+        match Shake::of(&arguments) {
+            Err(Refusal::Usage(line)) => line,
+            _ => panic!("it is not refused"),
+        }
+    };
+    let missing = refused(&["sh"]);
+    assert!(
+        missing.starts_with("there is no libshaketable_time.so in ") && !missing.contains('\n'),
+        "{missing}"
+    );
+    fs::write(place.path().join(TIME), "").expect("written");
+    let program = place.path().join("static");
+    let mut file = b"\x7fELF\x02\x01".to_vec();
+    file.resize(64, 0);
+    file[54] = 56;
+    fs::write(&program, file).expect("written");
+    let program = program.to_str().expect("a plain path");
+    assert_eq!(
+        refused(&[program, "x"]),
+        format!("--time has no effect on {program}: it is linked statically, and loads no library")
+    );
+    // What is preloaded here is no library, which the loader says on standard error.
+    let (text, _) = shake(&place, &["--time"], "echo $SHAKETABLE_TIME $LD_PRELOAD; exit 1");
+    let preloaded = fs::canonicalize(place.path()).expect("it exists").join(TIME);
+    assert!(text.contains(&format!("\n1 {}\n", preloaded.display())), "{text}");
+    assert!(text.contains(" --faults standard --time --library "), "{text}");
+    let (text, _) = shake(&place, &[], "echo \"time <$SHAKETABLE_TIME> <$LD_PRELOAD>\"; exit 1");
+    assert!(text.starts_with("time <> <>\n"), "{text}");
+}
+
+#[test]
 fn a_report_that_accuses_the_cluster_fails_a_run_that_passes() {
     let script = format!("echo '{}keys are lost' >$SHAKETABLE_REPORT/a; {REPORT}", report::ACCUSED);
     let (text, code) = shake(&place(), &["--seeds", "2"], &script);

@@ -1,7 +1,7 @@
 //! Other chance: what a run's future would be with other luck. The run is the same, to the byte, up to a
 //! moment of virtual time. From then on its streams give the numbers of another seed.
 //!
-//! Only the streams of [`Seed::chance`] do that: delays, which messages are lost, which faults of a family
+//! Only the streams of [`Seed::run_stream`] do that: delays, which messages are lost, which faults of a family
 //! with a rate come, pauses of clients, and what a client draws. The order of tasks that are ready at one
 //! instant, which the runtime draws, changes with them. What a plan determines stays: operations, timed
 //! faults, deaths of clients, the machines.
@@ -97,7 +97,7 @@ mod tests {
     fn drawn(other: Option<OtherChance>) -> Vec<(u64, u64, u64)> {
         let run = async {
             let clock = Clock::current();
-            let (mut luck, mut plan) = (Seed(1).chance("it"), Seed(1).stream("it"));
+            let (mut luck, mut plan) = (Seed(1).run_stream("it"), Seed(1).stream("it"));
             let mut drawn = Vec::new();
             for at in 0..20 {
                 clock.sleep_until(1_000_000 + 10_000 * at).await;

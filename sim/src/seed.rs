@@ -24,7 +24,7 @@ impl Seed {
 
     /// The stream with this name for what a run leaves to chance: its numbers are those of
     /// [`stream`](Seed::stream), unless the run has [other chance](crate::chance).
-    pub fn chance(self, name: &str) -> Stream {
+    pub fn run_stream(self, name: &str) -> Stream {
         Stream { other: chance::other(), ..self.stream(name) }
     }
 }

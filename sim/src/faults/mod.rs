@@ -317,7 +317,7 @@ impl Faults {
             max_occurrences,
             rates: Family::ALL.iter().map(|f| plan.rates.get(f).copied().unwrap_or(0.0)).collect(),
             script: Script::new(&plan.decisions),
-            streams: Family::ALL.iter().map(|f| Mutex::new(seed.chance(f.name()))).collect(),
+            streams: Family::ALL.iter().map(|f| Mutex::new(seed.run_stream(f.name()))).collect(),
             delivered: Family::ALL.iter().map(|_| AtomicU64::new(0)).collect(),
             places: Mutex::default(),
             recorded: Mutex::default(),

@@ -37,7 +37,7 @@ pub async fn serve(
     let node = inbox.endpoint().node;
     let early = world.config.cluster_bug == Some(ClusterBug::LogAnswersEarly);
     let tunables = world.tunables.machine(node);
-    let mut rng = world.seed.chance(&format!("log {} {generation}", node.0));
+    let mut rng = world.seed.run_stream(&format!("log {} {generation}", node.0));
     let mut queue = Queue::new(recovery_version);
     let mut subscribers: Vec<Subscriber> = Vec::new();
     let mut failure = Vec::new();

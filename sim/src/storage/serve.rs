@@ -91,7 +91,7 @@ impl Server {
         Server {
             tunables: world.tunables.machine(home.node),
             // Two incarnations never start at the same time.
-            rng: world.seed.chance(&format!("storage {} {now}", disk.server)),
+            rng: world.seed.run_stream(&format!("storage {} {now}", disk.server)),
             pull: Pull::new(disk.server),
             waiting: Waiting::default(),
             watches: Watches::default(),

@@ -54,19 +54,21 @@ fn when(entry: &dyn Entry, repro: &str, jobs: usize) -> When {
     entry.when(repro, &moments, &mut effort).expect("a repro file").expect("it fails")
 }
 
-/// The first plan that fails, of which other chance is as likely to save the run.
+/// The first plan that fails whose clients begin at once, so that delays decide who is first, and of which
+/// other chance is as likely to save the run.
 fn failing(entry: &dyn Entry) -> (String, When) {
-    let plans = (0..100).map(|seed| entry.plan(Seed(seed), &Demands::default()));
+    let plans = (0..200).map(|seed| entry.plan(Seed(seed), &Demands::default()));
+    let plans = plans.filter(|plan| plan.contains("\"pause\": 0,"));
     let failing = plans.filter(|plan| !entry.replay(plan, false).expect("a repro file").findings.is_empty());
     let mut looked_at = failing.map(|plan| (plan.clone(), when(entry, &plan, 2)));
     looked_at.find(|(_, when)| (5..=20).contains(&when.moments[0].failed)).expect("a race")
 }
 
-/// When a number was written, and when the attempt began that wrote it.
+/// When the clients began, and when a number was written.
 fn written(history: &RunHistory) -> (Nanos, Nanos) {
+    let called = history.operations.iter().map(|operation| operation.called).min();
     let written = history.transactions.iter().filter(|tx| tx.operation.is_some() && tx.fate.is_in_effect());
-    let first = written.min_by_key(|tx| tx.durable).expect("one was the first");
-    (first.began, first.durable.expect("it is in effect"))
+    (called.expect("an operation"), written.filter_map(|tx| tx.durable).min().expect("one was first"))
 }
 
 #[test]
@@ -78,12 +80,12 @@ fn it_is_certain_from_the_commit_on_that_decides() {
         let found = when(entry.as_ref(), &shrunk.repro, 2);
         (shrunk.repro, found)
     }] {
-        let (began, durable) = written(&history(entry.as_ref(), &repro));
+        let (called, durable) = written(&history(entry.as_ref(), &repro));
         let certain = found.certain().expect("it is certain");
         let at = found.moments[certain].at;
         assert!(
-            (began..=durable).contains(&at),
-            "certain at {at}, written from {began} to {durable}: {found:?}"
+            (called..=durable).contains(&at),
+            "certain at {at}, called at {called}, written at {durable}: {found:?}"
         );
         assert!(found.told().last().is_some_and(|told| told.starts_with("It became certain at ")));
         assert_eq!(when(entry.as_ref(), &repro, 1), found, "another number of threads");
@@ -111,11 +113,11 @@ fn a_run_with_other_chance_is_the_same_until_its_moment() {
         let own = runner::run(&plan, true);
         let never = otherwise(Nanos::MAX, 7);
         assert_eq!((never.event_hash, never.events), (own.event_hash, own.events));
-        // Clients begin after the setup, and the last act is of no interest.
-        let acts: Vec<Nanos> = own.trace.iter().filter(|e| e.kind == Kind::Act).map(|e| e.at).collect();
-        let (begin, end) = (acts[1], acts[2]);
+        // Events from the begin of the clients to their end, evenly spread.
+        let acts: Vec<usize> = (0..own.trace.len()).filter(|n| own.trace[*n].kind == Kind::Act).collect();
+        let event = |n: usize| own.trace[acts[1] + (acts[2] - acts[1]) * n / 8].at;
         let mut futures = BTreeSet::new();
-        for from in (0..8).map(|n| begin + (end - begin) * n / 8) {
+        for from in (0..8).map(|n| event(n) + 1) {
             let other = otherwise(from, 7);
             assert_eq!(before(&own.trace, from), before(&other.trace, from), "from {from}");
             assert_ne!(own.event_hash, other.event_hash, "from {from}");

@@ -87,7 +87,16 @@ pub(crate) fn milliseconds(at: u64) -> String {
 /// The moments of a run at which something happens to its operations, with what happens: the start of the
 /// run, calls, beginnings and ends of attempts, faults, and returns. Nothing has failed yet.
 pub fn moments(history: &RunHistory) -> Vec<Moment> {
+    let first = history.operations.iter().map(|operation| operation.called).min().unwrap_or(0);
+    let last =
+        history.operations.iter().filter_map(|operation| operation.returned).max().unwrap_or(history.ended);
+    let during = |at: u64| (first..=last).contains(&at);
+    // Of what happens at one instant the first is told: faults, and then the rest by operation.
     let mut found = vec![(0, "the run begins".to_owned())];
+    for event in history.events.iter().filter(|event| event.kind != EventKind::Act && during(event.at)) {
+        let client = event.client.map_or_else(String::new, |client| format!("client {client}: "));
+        found.push((event.at, format!("{client}! {}", event.text)));
+    }
     for operation in &history.operations {
         let OperationEntry { client, index, call, called, returned, outcome } = operation;
         let theirs = |tx: &&TransactionEntry| (tx.client, tx.operation) == (Some(*client), Some(*index));
@@ -96,14 +105,6 @@ pub fn moments(history: &RunHistory) -> Vec<Moment> {
         let end = || format!("client {client}: {index} {}", short(outcome));
         found.extend(returned.map(|at| (at, end())));
     }
-    let first = history.operations.iter().map(|operation| operation.called).min().unwrap_or(0);
-    let last = found.iter().map(|(at, _)| *at).max().unwrap_or(0);
-    let during = |at: u64| (first..=last).contains(&at);
-    for event in history.events.iter().filter(|event| event.kind != EventKind::Act && during(event.at)) {
-        let client = event.client.map_or_else(String::new, |client| format!("client {client}: "));
-        found.push((event.at, format!("{client}! {}", event.text)));
-    }
-    // Of what happens at one instant the first is told: a stable sort.
     found.sort_by_key(|(at, _)| *at);
     found.dedup_by_key(|(at, _)| *at);
     found.into_iter().map(|(at, what)| Moment { at, what, failed: 0 }).collect()
@@ -127,6 +128,7 @@ fn of_attempt(tx: &TransactionEntry, client: u16) -> impl Iterator<Item = (u64, 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::history::EventEntry;
 
     fn when(failed: &[u64]) -> When {
         let moment = |(n, failed): (usize, &u64)| {
@@ -134,6 +136,50 @@ mod tests {
             Moment { at, what: format!("step {n}"), failed: *failed }
         };
         When { runs: 10, moments: failed.iter().enumerate().map(moment).collect() }
+    }
+
+    #[test]
+    fn a_fault_is_told_before_what_it_hits() {
+        let event = |at, kind| EventEntry {
+            at,
+            kind,
+            client: Some(1),
+            text: "it strikes".into(),
+            ..EventEntry::default()
+        };
+        let operation =
+            OperationEntry { client: 1, called: 5, returned: Some(9), ..OperationEntry::default() };
+        let tx = TransactionEntry {
+            client: Some(1),
+            operation: Some(0),
+            began: 5,
+            commit_sent: Some(7),
+            ended: 8,
+            ..TransactionEntry::default()
+        };
+        let events = vec![
+            event(4, EventKind::Fault),
+            event(7, EventKind::Fault),
+            event(8, EventKind::Act),
+            event(10, EventKind::Fault),
+        ];
+        let history = RunHistory {
+            operations: vec![operation],
+            transactions: vec![tx],
+            events,
+            ended: 20,
+            ..RunHistory::default()
+        };
+        let told: Vec<(u64, String)> =
+            moments(&history).into_iter().map(|moment| (moment.at, moment.what)).collect();
+        let expected = [
+            (0, "the run begins"),
+            (5, "client 1 calls 0: "),
+            (7, "client 1: ! it strikes"),
+            (8, "client 1: attempt 0 "),
+            (9, "client 1: 0 "),
+        ];
+        assert_eq!(told, expected.map(|(at, what)| (at, what.to_owned())));
     }
 
     #[test]

@@ -1,9 +1,9 @@
 //! Other chance: what a run's future would be with other luck. The run is the same, to the byte, up to a
 //! moment of virtual time. From then on its streams give the numbers of another seed.
 //!
-//! Only the streams of [`Seed::run_stream`] do that: delays, which messages are lost, which faults of a family
-//! with a rate come, pauses of clients, and what a client draws. The order of tasks that are ready at one
-//! instant, which the runtime draws, changes with them. What a plan determines stays: operations, timed
+//! Only the streams of [`Seed::run_stream`] do that: delays, which messages are lost, which faults of a
+//! family with a rate come, pauses of clients, and what a client draws. The order of tasks that are ready at
+//! one instant, which the runtime draws, changes with them. What a plan determines stays: operations, timed
 //! faults, deaths of clients, the machines.
 //!
 //! A plan may have determined in place of chance: constant durations, decisions, an order of requests, as the

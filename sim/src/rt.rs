@@ -80,8 +80,8 @@ pub fn is_simulating() -> bool {
     Handle::try_current().is_ok()
 }
 
-/// Virtual time since the start of this thread's run. Unlike [`Clock::now`], it does not count as a reading of
-/// the clock.
+/// Virtual time since the start of this thread's run. Unlike [`Clock::now`], it is not counted as a reading
+/// of the clock.
 pub(crate) fn elapsed() -> Nanos {
     TimeHandle::current().elapsed().as_nanos() as Nanos
 }

@@ -18,7 +18,8 @@ pub struct When {
 /// A moment of a run, and how often the plan fails if chance is another one right after it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Moment {
-    /// Nanoseconds of virtual time. What happened until then, and what happens at it, is the same in each run.
+    /// Nanoseconds of virtual time. What happened until then, and what happens at it, is the same in each
+    /// run.
     pub at: u64,
     /// What happens at it.
     pub what: String,

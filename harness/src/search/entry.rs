@@ -58,8 +58,8 @@ pub trait Entry: Send + Sync {
         repro: &str,
         should_continue: &mut dyn FnMut(&Progress) -> bool,
     ) -> Result<Option<Shrunk>, PlanError>;
-    /// How often the plan of a repro file, which fails, fails with other chance from each of these moments on.
-    /// `None` if it passes, or if it could not be run once for each moment.
+    /// How often the plan of a repro file, which fails, fails with other chance from each of these moments
+    /// on. `None` if it passes, or if it could not be run once for each moment.
     fn when(
         &self,
         repro: &str,

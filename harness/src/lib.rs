@@ -30,7 +30,7 @@ pub use search::{
     foreign::{self, Foreign},
     seeds,
     shake::{self, Shake},
-    shrink,
+    shrink, when,
 };
 pub use tell::advice;
 

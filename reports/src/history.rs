@@ -3,6 +3,7 @@
 //!
 //! All times are nanoseconds of virtual time since the start of the run.
 
+use crate::when::When;
 use serde::{Deserialize, Serialize};
 
 /// What happened in one run.
@@ -251,6 +252,9 @@ pub struct ShrunkRun {
     pub event_hash: String,
     /// What happens in it.
     pub history: RunHistory,
+    /// When its failure became certain, if that was asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub when: Option<When>,
 }
 
 /// How large a plan is.

@@ -25,6 +25,7 @@ pub mod run;
 pub mod sweep;
 pub mod text;
 pub mod watch;
+pub mod when;
 
 pub use advice::{AdviceEntry, AdviceReport, Severity, WorkloadAdvice};
 pub use bench::{BenchReport, Compared, Comparison, Figure, Ratio};
@@ -46,3 +47,4 @@ pub use run::{
 };
 pub use sweep::{Cost, Ending, SweepReport, WorkloadReport};
 pub use watch::{Reached, ShrinkState, Shrinking, Stage, WatchReport, WatchedFinding};
+pub use when::{Moment, When};

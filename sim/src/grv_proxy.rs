@@ -23,7 +23,7 @@ type Reply = crate::net::ReplyTo<Result<ReadVersionReply, Error>>;
 pub async fn serve(world: Arc<World>, inbox: Inbox, system: Arc<TransactionSystem>) {
     let node = inbox.endpoint().node;
     let stale = world.config.cluster_bug == Some(ClusterBug::StaleReadVersion);
-    let mut rng = world.seed.stream(&format!("grv proxy {}", inbox.endpoint().token));
+    let mut rng = world.seed.run_stream(&format!("grv proxy {}", inbox.endpoint().token));
     let mut before: Option<ReadVersionReply> = None;
     let mut batcher = Batcher::<(bool, Reply)>::new(world.config.grv_batch_interval, usize::MAX);
     let mut flights = FuturesUnordered::new();

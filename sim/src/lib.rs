@@ -21,6 +21,8 @@ pub mod atomic;
 #[cfg(madsim)]
 mod batcher;
 #[cfg(madsim)]
+pub mod chance;
+#[cfg(madsim)]
 pub mod client;
 #[cfg(madsim)]
 pub mod cluster;

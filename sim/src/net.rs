@@ -175,7 +175,11 @@ impl State {
     /// When a message that is sent `work` from now arrives, or `None` if it is lost. Only messages that are
     /// sent immediately delay the following ones.
     fn arrival(&mut self, now: Nanos, from: NodeId, to: NodeId, work: Nanos) -> Option<Nanos> {
-        let base = if from == to { 1_000 } else { self.rng.range(self.config.latency.clone()) };
+        let base = if from == to {
+            1_000
+        } else {
+            self.rng.duration(&self.config.latency, |other| &other.net.latency)
+        };
         let loss = self.link(from, to).loss;
         let lost = loss > 0.0 && self.rng.chance(loss);
         let link = self.link(from, to);
@@ -200,7 +204,7 @@ impl State {
     }
 
     fn detection(&mut self) -> Nanos {
-        self.rng.range(self.config.detection.clone())
+        self.rng.duration(&self.config.detection, |other| &other.net.detection)
     }
 }
 

@@ -80,6 +80,24 @@ pub fn is_simulating() -> bool {
     Handle::try_current().is_ok()
 }
 
+/// Virtual time since the start of this thread's run. Unlike [`Clock::now`], it is not counted as a reading
+/// of the clock.
+pub(crate) fn elapsed() -> Nanos {
+    TimeHandle::current().elapsed().as_nanos() as Nanos
+}
+
+/// Changes the order in which the runtime polls what is ready at one instant, from now on.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "it moves the runtime's own sequence, and uses no number of it"
+)]
+pub(crate) fn reorder(seed: Seed) {
+    // The runtime has one sequence of numbers: it continues at another place.
+    for _ in 0..=seed.0 % 64 {
+        let _: u64 = madsim::rand::random();
+    }
+}
+
 /// Keeps a value for the machine whose task is being polled, in place of the one before, as long as its owner
 /// does. Outside of a simulation there is no machine, and nothing is kept.
 pub(crate) fn set_machine_local(value: Weak<dyn Any + Send + Sync>) {

@@ -1,9 +1,13 @@
 //! Randomness: one 64-bit seed, from which every consumer derives its own named ChaCha stream, so that an
 //! additional draw in one place does not affect another.
 
+use crate::{
+    chance::{self, Other},
+    config::ClusterConfig,
+};
 use rand_chacha::ChaCha8Rng;
 use rand_core::{Rng, SeedableRng};
-use std::ops::Range;
+use std::{ops::Range, sync::Arc};
 
 /// The seed of a run. The same seed produces the same run, to the byte.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -15,29 +19,74 @@ impl Seed {
     pub fn stream(self, name: &str) -> Stream {
         let mut rng = ChaCha8Rng::seed_from_u64(self.0);
         rng.set_stream(fnv1a(name.as_bytes()));
-        Stream(rng)
+        Stream { rng, other: None, has_turned: false }
+    }
+
+    /// The stream with this name for what a run leaves to chance: its numbers are those of
+    /// [`stream`](Seed::stream), unless the run has [other chance](crate::chance).
+    pub fn run_stream(self, name: &str) -> Stream {
+        Stream { other: chance::other(), ..self.stream(name) }
     }
 }
 
 /// A named stream of random draws.
 #[derive(Clone, Debug)]
-pub struct Stream(ChaCha8Rng);
+pub struct Stream {
+    rng: ChaCha8Rng,
+    /// What its numbers turn to, if its run has other chance.
+    other: Option<Arc<Other>>,
+    has_turned: bool,
+}
 
 impl Stream {
     /// A uniform 64-bit number.
     pub fn u64(&mut self) -> u64 {
-        self.0.next_u64()
+        self.look();
+        self.rng.next_u64()
+    }
+
+    /// Turns to other chance if its moment has come.
+    fn look(&mut self) {
+        // Ordinary runs have none: this is all that it costs them.
+        if let Some(other) = &self.other
+            && !self.has_turned
+        {
+            self.turn(&other.clone());
+        }
+    }
+
+    #[cold]
+    fn turn(&mut self, other: &Other) {
+        if other.has_begun() {
+            let name = self.rng.get_stream();
+            self.rng = ChaCha8Rng::seed_from_u64(other.chance.seed.0);
+            self.rng.set_stream(name);
+            self.has_turned = true;
+        }
+    }
+
+    /// A duration from the cluster's own range, or from the range of another cluster if the stream has turned
+    /// to other chance.
+    pub(crate) fn duration(
+        &mut self,
+        own: &Range<u64>,
+        of: impl FnOnce(&ClusterConfig) -> &Range<u64>,
+    ) -> u64 {
+        self.look();
+        let other = self.other.as_ref().filter(|_| self.has_turned);
+        let range = other.map_or(own, |other| of(&other.chance.cluster)).clone();
+        self.range(range)
     }
 
     /// How many 32-bit words of the stream were drawn.
     pub fn position(&self) -> u64 {
         // No run draws more.
-        self.0.get_word_pos() as u64
+        self.rng.get_word_pos() as u64
     }
 
     /// Continues at a [`position`](Stream::position).
     pub fn seek(&mut self, position: u64) {
-        self.0.set_word_pos(u128::from(position));
+        self.rng.set_word_pos(u128::from(position));
     }
 
     /// A uniform number below `n`; 0 if `n` is 0 or 1.
@@ -80,7 +129,8 @@ impl Stream {
 
     /// Fills `bytes` with random bytes.
     pub fn fill(&mut self, bytes: &mut [u8]) {
-        self.0.fill_bytes(bytes);
+        self.look();
+        self.rng.fill_bytes(bytes);
     }
 }
 

@@ -105,7 +105,7 @@ impl World {
     pub fn new(seed: Seed, config: ClusterConfig, plan: &FaultPlan, keep_trace: bool) -> Arc<World> {
         let clock = Clock::current();
         let trace = Arc::new(Trace::new(keep_trace));
-        let net = Net::new(clock.clone(), trace.clone(), config.net.clone(), seed.stream("network"));
+        let net = Net::new(clock.clone(), trace.clone(), config.net.clone(), seed.run_stream("network"));
         rt::spawn(net.clone().pump());
         Arc::new(World {
             seed,

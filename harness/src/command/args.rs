@@ -346,6 +346,13 @@ pub(super) struct ShrinkArguments {
     /// End with the smallest plan so far after this many runs
     #[arg(long, value_name = "N", value_parser = choose::at_least_one, default_value_t = REPLAYS)]
     pub replays: u64,
+    /// Then tell when the failure became certain: run the shrunk plan again with other chance from a
+    /// moment on, 25 times for each of many moments, within --shrink-budget once more
+    #[arg(long)]
+    pub when: bool,
+    /// The number of threads for --when [default: one per processor]
+    #[arg(long, value_name = "N", value_parser = choose::jobs, requires = "when")]
+    pub jobs: Option<usize>,
     /// Print also what was drawn, what happened, and which faults struck
     #[arg(long, short)]
     pub verbose: bool,

@@ -155,6 +155,14 @@ impl Entry for Fake {
         };
         Ok(Some(shrunk).filter(|shrunk| shrunk.result.verdict() != Verdict::Passed))
     }
+    fn when(
+        &self,
+        _repro: &str,
+        moments: &[shaketable_reports::Moment],
+        _effort: &mut crate::search::when::Effort<'_>,
+    ) -> Result<Option<shaketable_reports::When>, PlanError> {
+        Ok(Some(shaketable_reports::When { runs: 1, moments: moments.to_vec() }))
+    }
     fn foreign(
         &self,
         _cases: std::ops::Range<u64>,

@@ -5,7 +5,7 @@ use super::{
     args::ShrinkArguments,
     backend::Backend,
     choose,
-    conclude::{FOLDER, settle},
+    conclude::{FOLDER, processors, settle},
     cost,
     files::Files,
     interrupt::Interrupt,
@@ -19,11 +19,12 @@ use super::{
 use crate::{
     describe::strict::PlanError,
     judge::finding::deciding,
-    search::{self, entry::Entry, shrink::Shrunk},
+    search::{self, entry::Entry, shrink::Shrunk, when::Effort},
 };
 use shaketable_reports::{
-    Body, Conclusion, ShrunkRun,
+    Body, Conclusion, RunHistory, ShrunkRun, When,
     text::{self, Details},
+    when::moments,
 };
 use shaketable_sim::seed::Seed;
 use std::{
@@ -125,9 +126,13 @@ pub(super) fn shrink(arguments: &ShrinkArguments) -> Result<Conclusion, Refusal>
     if plan_written.is_ok() {
         output::print_error(&format!("plan in {}", quoted(&shown)));
     }
+    let mut done = "before nothing more could be taken away";
+    if let Some(told) = report.shrunk.as_mut().filter(|_| arguments.when && !interrupt.is_set()) {
+        done = "before each moment was looked at";
+        told.when = when(entry.as_ref(), &shrunk.repro, &told.history, arguments, &interrupt);
+    }
     let outcome = report.verdict.outcome();
-    let interrupted =
-        interrupt.is_set().then(|| interrupt.refusal("before nothing more could be taken away"));
+    let interrupted = interrupt.is_set().then(|| interrupt.refusal(done));
     outputs.advice = advise::for_page(&outputs, [entry.as_ref()], 1, &interrupt);
     let printed = text::replay(&report, program().commit, Details::of(arguments.verbose));
     let written = outputs.publish(&printed, program().commit, Body::Replay(Box::new(report)));
@@ -168,7 +173,36 @@ fn told(entry: &dyn Entry, shrunk: &Shrunk) -> Option<ShrunkRun> {
         message: deciding(&replayed.findings).map_or_else(String::new, |finding| finding.message.clone()),
         event_hash: report::hash(&replayed),
         history: replayed.history.map(|history| *history).unwrap_or_default(),
+        when: None,
     })
+}
+
+/// When the failure of a plan became certain. `None` if its runs ended before each moment was looked at.
+fn when(
+    entry: &dyn Entry,
+    repro: &str,
+    history: &RunHistory,
+    arguments: &ShrinkArguments,
+    interrupt: &Interrupt,
+) -> Option<When> {
+    let moments = moments(history);
+    let total = Effort::most_runs(moments.len());
+    let mut shown = Progress::new(&[(entry.name(), total)], ("run", "runs"), "failed");
+    let mut effort = Effort {
+        jobs: arguments.jobs.unwrap_or_else(processors),
+        cpu: u64::try_from(arguments.shrink_budget.as_nanos()).unwrap_or(u64::MAX),
+        stops: &|| interrupt.is_set(),
+        progress: &mut |runs| {
+            shown.resume(0, runs, 0);
+            shown.tick();
+        },
+    };
+    let when = entry.when(repro, &moments, &mut effort).ok().flatten();
+    shown.end();
+    if when.is_none() && !interrupt.is_set() {
+        output::print_error("--when: the CPU time of --shrink-budget ended before each moment was looked at");
+    }
+    when
 }
 
 /// Shrinks the plan of a repro file. `None` if the run passes.

@@ -9,8 +9,10 @@ use crate::{
     search::explore::{PlanOnSmallestCluster, Subject},
     search::foreign::{Foreign, Memory, Wrong},
     search::shrink::{Progress, Shrunk, shrink_plan},
+    search::when::{Effort, when},
 };
 use futures::future::LocalBoxFuture;
+use shaketable_reports::{Moment, When};
 use shaketable_sim::{config::ClusterBug, seed::Seed};
 use std::{marker::PhantomData, ops::Range};
 
@@ -56,6 +58,14 @@ pub trait Entry: Send + Sync {
         repro: &str,
         should_continue: &mut dyn FnMut(&Progress) -> bool,
     ) -> Result<Option<Shrunk>, PlanError>;
+    /// How often the plan of a repro file, which fails, fails with other chance from each of these moments
+    /// on. `None` if it passes, or if it could not be run once for each moment.
+    fn when(
+        &self,
+        repro: &str,
+        moments: &[Moment],
+        effort: &mut Effort<'_>,
+    ) -> Result<Option<When>, PlanError>;
     /// Performs the plan of a repro file.
     fn replay(&self, repro: &str, keep_trace: bool) -> Result<RunResult, PlanError>;
     /// The plan of a seed, to be explored. Of the demands, only the planted bugs count.
@@ -135,6 +145,16 @@ impl<W: Workload> Entry for Of<W> {
         should_continue: &mut dyn FnMut(&Progress) -> bool,
     ) -> Result<Option<Shrunk>, PlanError> {
         Ok(shrink_plan(Plan::from_json::<W>(repro)?, should_continue))
+    }
+    fn when(
+        &self,
+        repro: &str,
+        moments: &[Moment],
+        effort: &mut Effort<'_>,
+    ) -> Result<Option<When>, PlanError> {
+        let plan = Plan::from_json::<W>(repro)?;
+        let drawn = Plan::draw::<W>(Seed(plan.seed), &plan.demands);
+        Ok(when(&plan, &drawn, moments, effort))
     }
     fn replay(&self, repro: &str, keep_trace: bool) -> Result<RunResult, PlanError> {
         Ok(runner::run(&Plan::from_json::<W>(repro)?, keep_trace))

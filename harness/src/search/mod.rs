@@ -1,5 +1,5 @@
-//! Functions that take many runs: sweeps over seeds, shrinking, exploration, the check of determinism, and
-//! foreign bytes.
+//! Functions that take many runs: sweeps over seeds, shrinking, when a failure became certain, exploration,
+//! the check of determinism, and foreign bytes.
 
 pub mod determinism;
 pub mod entry;
@@ -8,3 +8,4 @@ pub mod foreign;
 pub mod seeds;
 pub mod shake;
 pub mod shrink;
+pub mod when;

@@ -8,6 +8,7 @@ use crate::{
         TransactionEntry,
     },
     text::plural,
+    when::When,
 };
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -45,8 +46,9 @@ pub struct Embedded {
 /// The least bytes of an operation, a transaction or an event.
 const LEAST: usize = 24;
 
-/// The history with as much detail as there is room for; `None` if there is no room for it.
-pub fn embed(history: &RunHistory, share: &Share<'_>) -> Option<Embedded> {
+/// The history with as much detail as there is room for, and how often its plan fails with other chance;
+/// `None` if there is no room for it.
+pub fn embed(history: &RunHistory, when: Option<&When>, share: &Share<'_>) -> Option<Embedded> {
     let items = history.operations.len() + history.transactions.len() + history.events.len();
     if share.left() < items.saturating_mul(LEAST) {
         return None;
@@ -54,7 +56,11 @@ pub fn embed(history: &RunHistory, share: &Share<'_>) -> Option<Embedded> {
     DETAILS.iter().find_map(|detail| {
         let mut writer =
             Writer { detail: *detail, texts: Vec::new(), places: BTreeMap::new(), rows: 0, cut: 0 };
-        let value = writer.history(history);
+        let mut value = writer.history(history);
+        if let Some(When { runs, moments }) = when {
+            let moments: Vec<_> = moments.iter().map(|moment| (moment.at, moment.failed)).collect();
+            value["when"] = json!({ "runs": runs, "moments": moments });
+        }
         let json = safe(&value);
         share.take(json.len()).then(|| Embedded { json, left_out: writer.left_out() })
     })

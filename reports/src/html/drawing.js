@@ -42,6 +42,7 @@ function draw(root, view) {
   drawLanes(pen);
   drawAxis(pen);
   drawBands(pen);
+  if (view.history.when) drawWhen(pen, root);
   for (const lane of layout.lanes) {
     for (const operation of lane.operations) drawOperation(pen, operation);
     for (const transaction of lane.transactions) drawTransaction(pen, transaction);
@@ -94,6 +95,33 @@ function drawBands({ view, x, scene, left, right }) {
       labelled = begin;
     }
   }
+}
+
+// How many runs fail with other chance from a moment on: a step at each moment, and a line where all do.
+function drawWhen({ view, x, scene, left, right }, root) {
+  const { runs, moments } = view.history.when;
+  const [top, bottom] = [SIZES.axis + 2, SIZES.axis + SIZES.when - SIZES.gap];
+  const group = svg("g", { class: "when", role: "img", "aria-label": "how many runs fail with other chance from a moment on; a table below has the numbers" }, scene);
+  for (const y of [top, bottom]) svg("line", { x1: left, x2: right, y1: y, y2: y, class: "tick" }, group);
+  let line = "";
+  moments.forEach(([at, failed], n) => {
+    const [begin, end] = [x(at), x(n + 1 < moments.length ? moments[n + 1][0] : view.history.ended)];
+    const y = bottom - ((bottom - top) * Math.min(failed, runs)) / Math.max(runs, 1);
+    line += `${n === 0 ? "M" : "L"}${begin} ${y}H${end}`;
+    const step = svg("rect", { x: begin, y: top, width: Math.max(end - begin, 1), height: bottom - top, class: "hit" }, group);
+    svg("title", {}, step).textContent = `${failed} of ${runs} fail with other chance after ${showTime(at, 1e6)}`;
+  });
+  if (!line) return;
+  svg("path", { d: `${line}V${bottom}H${x(moments[0][0])}Z`, class: "share" }, group);
+  svg("path", { d: line, class: "line" }, group);
+  const open = moments.findLastIndex(([, failed]) => failed < runs);
+  if (open + 1 < moments.length && x(moments[open + 1][0]) >= left) {
+    const at = x(moments[open + 1][0]);
+    svg("line", { x1: at, x2: at, y1: top, y2: view.layout.height, class: "certain" }, group);
+    const after = at + 50 < right;
+    svg("text", { x: at + (after ? 4 : -4), y: bottom - 5, "text-anchor": after ? "start" : "end" }, group).textContent = "certain";
+  }
+  svg("text", { x: view.gutter - 6, y: (top + bottom) / 2 + 4, class: "name", "text-anchor": "end" }, root).textContent = "fail";
 }
 
 function classes(pen, item, more) {

@@ -10,6 +10,7 @@ use crate::{
     history::{RunHistory, ShrunkRun, WitnessEntry},
     run::{ProgramReport, RunReport, Verdict},
     text::{self, count, plural, seconds},
+    when::{When, milliseconds},
 };
 use maud::{Markup, PreEscaped, html};
 
@@ -55,13 +56,13 @@ pub fn body(run: &RunReport, commit: &str, room: &Room) -> Markup {
             details.whole {
                 summary { "The whole run: " (shrunk.before) }
                 @if let Some(message) = message { (claim(message, room)) }
-                @if let Some(history) = &run.history { (history_of(history, &share)) }
+                @if let Some(history) = &run.history { (history_of(history, None, &share)) }
                 @if let Some(plan) = &run.plan { (plan_of(plan, "The plan of the whole run", &share)) }
             }
             }
         } @else {
             @if let Some(message) = message { (claim(message, room)) }
-            @if let Some(history) = &run.history { (history_of(history, &share)) }
+            @if let Some(history) = &run.history { (history_of(history, None, &share)) }
             @if let Some(plan) = &run.plan { (plan_of(plan, "The plan", &share)) }
         }
         @if let Some(program) = &run.program { (errors(program)) }
@@ -136,7 +137,7 @@ fn of_shrunk(shrunk: &ShrunkRun, run: &RunReport, room: &Room, share: &Share<'_>
             "Shrunk from " (shrunk.before) " to " (shrunk.after) " in " (plural(shrunk.replays, "run", "runs")) "; " (end)
             ". Event hash " code { (shrunk.event_hash) } "."
         }
-        (history_of(&shrunk.history, share))
+        (history_of(&shrunk.history, shrunk.when.as_ref(), share))
         (plan_of(&shrunk.plan, if run.plan.is_some() { "The shrunk plan" } else { "The plan" }, share))
     }
 }
@@ -146,14 +147,15 @@ fn claim(message: &str, room: &Room) -> Markup {
     html! { div.claim tabindex="0" { (lines(message, room.characters)) } }
 }
 
-/// A history: the time line with the witness, what differs, and the story.
-fn history_of(history: &RunHistory, share: &Share<'_>) -> Markup {
+/// A history: the time line with the witness, when its failure became certain, what differs, and the story.
+fn history_of(history: &RunHistory, when: Option<&When>, share: &Share<'_>) -> Markup {
     // The story has a part of the room, so that a time line cannot displace it.
     let told = if share.left() > 0 { text::story(history) } else { String::new() };
     let story = cut_lines(&told, share.left() / 4);
     share.take(story.len());
     html! {
-        (time_line(history, share))
+        (time_line(history, when, share))
+        @if let Some(when) = when { (certainty(when)) }
         (witness(&history.witness))
         @if !story.is_empty() {
             details.story open[told.lines().count() <= STORY_SHOWN] {
@@ -173,8 +175,8 @@ fn history_of(history: &RunHistory, share: &Share<'_>) -> Markup {
 }
 
 /// The time line. The scripts of the page draw it.
-fn time_line(history: &RunHistory, share: &Share<'_>) -> Markup {
-    let Some(data) = data::embed(history, share) else {
+fn time_line(history: &RunHistory, when: Option<&When>, share: &Share<'_>) -> Markup {
+    let Some(data) = data::embed(history, when, share) else {
         return html! {
             p.left-out {
                 "Left out of this page for its size: the time line of "
@@ -189,6 +191,34 @@ fn time_line(history: &RunHistory, share: &Share<'_>) -> Markup {
         }
         @if !data.left_out.is_empty() {
             p.left-out { "Left out of this page for its size: " (data.left_out) ". The JSON report has them." }
+        }
+    }
+}
+
+/// When the failure became certain, in words and numbers. The time line has the numbers as a line.
+fn certainty(when: &When) -> Markup {
+    let runs = plural(when.runs, "run", "runs");
+    html! {
+        section.when {
+            h3 { "When it became certain" }
+            @for sentence in when.told() { p { (sentence) } }
+            details {
+                summary { "How many of " (runs) " fail with other chance after each moment" }
+                div.scrolls {
+                    table {
+                        thead { tr { th scope="col" { "ms" } th scope="col" { "fail" } th.what scope="col" { "what happens at it" } } }
+                        tbody {
+                            @for moment in &when.moments {
+                                tr {
+                                    td { (milliseconds(moment.at)) }
+                                    td { (count(moment.failed)) }
+                                    td.what { (moment.what) }
+                                }
+                            }
+                        }
+                    }
+                }
+            }
         }
     }
 }

@@ -44,6 +44,7 @@ function readHistory(json) {
       transactions: new Set(data.witness.transactions.map((id) => `T${id}`)),
       keys: new Set(data.witness.keys.map(text)),
     },
+    when: data.when ?? null,
     byName: new Map(),
   };
   for (const item of [...operations, ...transactions, ...events]) history.byName.set(item.name, item);

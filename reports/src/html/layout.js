@@ -1,6 +1,6 @@
 // Where things are: lanes and their rows from top to bottom, and time from left to right.
 
-const SIZES = { axis: 26, operations: 24, row: 20, strip: 12, gap: 6 };
+const SIZES = { axis: 26, when: 46, operations: 24, row: 20, strip: 12, gap: 6 };
 
 // Places spans below each other where they overlap. Returns the number of rows, at least one.
 function pack(spans, start, end) {
@@ -47,7 +47,7 @@ function lanesOf(history, unfolded) {
   // With many clients, those of the witness come first.
   const ordered = [...clients.values()].sort((a, b) => (few ? 0 : b.matters - a.matters) || number(a) - number(b));
   const lanes = [...ordered, ...[...machines.values()].sort(byName)];
-  let y = SIZES.axis;
+  let y = SIZES.axis + (history.when ? SIZES.when : 0);
   for (const l of lanes) {
     l.top = y;
     // Operations of a client follow each other; a damaged report may say otherwise.

@@ -269,6 +269,7 @@ function legend(history) {
   const box = (group) => svg("rect", { x: 1, y: 1, width: 16, height: 10, rx: 2.5, class: "bar" }, group);
   const { operations, transactions: marked } = history.witness;
   if (operations.size + marked.size > 0) drawn("transaction witness", "witness", box);
+  if (history.when) drawn("when", "runs that fail with other chance", (group) => svg("path", { d: "M1 11V8H9V2H17V11Z", class: "share" }, group));
   const kinds = new Set(history.events.map((e) => e.kind));
   if (kinds.has("fault")) drawn("event fault", "fault", (group) => svg("path", { d: "M9 1l5 5l-5 5l-5 -5z" }, group));
   if (kinds.has("dead")) drawn("event dead", "machine dead", box);

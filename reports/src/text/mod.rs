@@ -27,6 +27,8 @@ pub use self::{
     table::{Align, Table},
 };
 
+pub(crate) use story::brief;
+
 use std::borrow::Cow;
 use textwrap::{Options, WordSeparator, WordSplitter};
 

@@ -4,6 +4,7 @@ use super::{COLUMNS, count, faults, indent, lines, plural, seconds, story};
 use crate::{
     history::ShrunkRun,
     run::{LOST, RunReport, Verdict},
+    when::{When, milliseconds},
 };
 use std::fmt::Write;
 
@@ -60,7 +61,31 @@ pub(crate) fn of_shrunk(shrunk: &ShrunkRun, message: Option<&str>) -> String {
     if message != Some(shrunk.message.as_str()) {
         out.push_str(&indent(&shrunk.message, "  "));
     }
-    format!("{out}\n{}", story(&shrunk.history))
+    let when = shrunk.when.as_ref().map_or_else(String::new, of_when);
+    format!("{out}\n{}{when}", story(&shrunk.history))
+}
+
+/// How often it fails with other chance, as a line of bars, and when it became certain. The highest bar is
+/// for all runs, and the lowest for none.
+fn of_when(when: &When) -> String {
+    const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
+    let bar = |failed: u64| match failed {
+        0 => BARS[0],
+        some if some >= when.runs => BARS[7],
+        some => BARS[1 + (some * 6 / when.runs) as usize],
+    };
+    let bars: String = when.moments.iter().map(|moment| bar(moment.failed)).collect();
+    let moments = plural(when.moments.len() as u64, "moment", "moments");
+    let runs = plural(when.runs, "run", "runs");
+    let last = when.moments.last().map_or(0, |moment| moment.at);
+    let mut out = format!(
+        "\n{bars}  how many of {runs} fail with other chance after each of {moments}, 0 to {} ms\n",
+        milliseconds(last)
+    );
+    for line in when.told().iter().flat_map(|sentence| lines(sentence, 108)) {
+        let _ = writeln!(out, "{line}");
+    }
+    out
 }
 
 /// The output of a replay: its verdict and what is known about the run; a failure ends with its replay line.

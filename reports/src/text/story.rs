@@ -7,9 +7,12 @@
 //! neither write such a key nor belong to the witness are left out.
 
 use super::plural;
-use crate::history::{
-    Access, CallEntry, EventEntry, EventKind, Fate, OperationEntry, RowEntry, RunHistory, TransactionEntry,
-    WitnessEntry,
+use crate::{
+    history::{
+        Access, CallEntry, EventEntry, EventKind, Fate, OperationEntry, RowEntry, RunHistory,
+        TransactionEntry, WitnessEntry,
+    },
+    when::milliseconds,
 };
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -187,10 +190,6 @@ fn in_turn(cells: &[Cell]) -> String {
     text
 }
 
-fn milliseconds(at: u64) -> String {
-    format!("{:.3}", at as f64 / 1e6)
-}
-
 /// The lines of a line, which is truncated if it is very long. Its further lines are indented.
 fn wrapped(line: &str, width: usize) -> Vec<String> {
     let line = &brief(line);
@@ -204,7 +203,7 @@ fn wrapped(line: &str, width: usize) -> Vec<String> {
 }
 
 /// The text with only the beginning of each long run of one character or of escaped bytes.
-fn brief(text: &str) -> String {
+pub(crate) fn brief(text: &str) -> String {
     const MOST: usize = 6;
     let mut shown = String::new();
     let mut rest = text;

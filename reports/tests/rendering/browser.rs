@@ -6,7 +6,9 @@
 
 #![expect(clippy::print_stdout, reason = "measured times")]
 
-use crate::samples::pages::{bugs, document, failure, history, large, passing, sweep, watched, whole};
+use crate::samples::pages::{
+    bugs, document, failure, failure_in_time, history, large, passing, sweep, watched, whole,
+};
 use crate::webdriver::{Driver, Window};
 use serde_json::{Value, json};
 use shaketable_reports::{Body, Stage, html};
@@ -45,6 +47,7 @@ fn the_witness_is_in_the_first_view_and_nothing_complains() {
     let Some(driver) = Driver::start() else { return };
     let pages = [
         ("shrunk", written("shrunk", Body::Replay(Box::new(failure(large(1_000))))), Some(2)),
+        ("when", written("when", Body::Replay(Box::new(failure_in_time()))), Some(2)),
         ("large", written("large", Body::Replay(Box::new(whole(large(5_000))))), Some(2)),
         ("one-failure", written("one-failure", Body::Sweep(sweep(vec![failure(history())]))), None),
         ("sweep", written("sweep", Body::Sweep(sweep(vec![failure(history()), whole(large(1_000))]))), None),
@@ -216,6 +219,39 @@ fn details_arrows_lanes_and_folded_parts() {
     let button = window.script("return document.querySelector('.commands button.copy').textContent");
     assert!(["Copied", "Selected"].contains(&button.as_str().expect("text")), "{button}");
     assert_eq!(window.complaints(), [""; 0]);
+}
+
+#[test]
+fn the_share_of_runs_that_fail_is_drawn_on_the_axis_of_the_time_line() {
+    let Some(driver) = Driver::start() else { return };
+    let path = written("certain", Body::Replay(Box::new(failure_in_time())));
+    // Where it became certain, where the bar of T3 ends, and the part of the drawing that is in view.
+    let places = "
+        const line = document.querySelector('.canvas .when .certain'), bar = document.querySelector('[data-name=T3] .bar');
+        return [+line.getAttribute('x1'), +bar.getAttribute('x') + +bar.getAttribute('width'), innerWidth]";
+    for view in VIEWS {
+        let window = driver.open(view, false);
+        window.load(&path);
+        for keys in ["", "+", "a"] {
+            window.keys(keys);
+            let [certain, end, width] = numbers(&window.script(places))[..] else { panic!("three numbers") };
+            assert!(
+                (certain - end).abs() < 0.1,
+                "{view:?} after {keys}: certain at {certain}, T3 until {end}"
+            );
+            assert!(certain < width, "{view:?} after {keys}");
+        }
+        let named = window.script(
+            "const when = document.querySelector('.canvas .when');
+             return [when.getAttribute('role'), when.getAttribute('aria-label').length > 20, when.querySelectorAll('title').length]",
+        );
+        let rows = window.script("return document.querySelectorAll('section.when tbody tr').length");
+        assert_eq!(named, json!(["img", true, rows]), "a title for each moment");
+        window.click("section.when summary");
+        let is_wider = window.script("return document.documentElement.scrollWidth > innerWidth");
+        assert_eq!(is_wider, json!(false), "{view:?}: the table is wider than the view");
+        assert_eq!(window.complaints(), [""; 0]);
+    }
 }
 
 #[test]

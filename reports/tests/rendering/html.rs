@@ -1,6 +1,8 @@
 //! Pages of made-up reports: that they are HTML, hold everything, need no network, and stay small.
 
-use crate::samples::pages::{bugs, document, failure, history, large, passing, run, sweep, whole};
+use crate::samples::pages::{
+    bugs, document, failure, failure_in_time, history, large, passing, run, sweep, whole,
+};
 use insta::assert_snapshot;
 use scraper::{Html, Selector};
 use shaketable_reports::{Body, Document, RunReport, SweepReport, html, text};
@@ -78,6 +80,25 @@ fn a_shrunk_failure() {
     assert!(
         page.contains("shaketable shrink counter 17 --faults standard --without clog --bug retry-unknown")
     );
+}
+
+#[test]
+fn when_a_failure_became_certain() {
+    let page = of_run(failure_in_time());
+    check(&page);
+    let parsed = Html::parse_document(&page);
+    let section = parsed.select(&selector("section.when")).next().expect("a section");
+    let shown: Vec<&str> = section.text().map(str::trim).filter(|text| !text.is_empty()).collect();
+    assert_snapshot!(shown.join("\n"));
+    let data = embedded(&page);
+    assert_eq!(data[0]["when"]["runs"], serde_json::json!(25));
+    assert_eq!(data[0]["when"]["moments"][0], serde_json::json!([0, 2]));
+    assert_eq!(data[1].get("when"), None, "the whole run has none");
+    assert_eq!(
+        count(&page, "section.when tbody tr"),
+        data[0]["when"]["moments"].as_array().map_or(0, Vec::len)
+    );
+    assert_snapshot!("when_as_text", text::replay(&failure_in_time(), "0123456789ab", text::Details::Brief));
 }
 
 #[test]

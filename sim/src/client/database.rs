@@ -147,7 +147,7 @@ impl SimDatabase {
     ) -> SimDatabase {
         // Each incarnation has a new stream: if it repeated its predecessor's ids, it would not be a
         // different client.
-        let chance = world.seed.stream(&format!("client-{}-{}", client.0, world.clock.now()));
+        let chance = world.seed.run_stream(&format!("client-{}-{}", client.0, world.clock.now()));
         let connection = Connection::new(world, node, client, controller, chance, versions);
         let env = Env::new(MachineEnvironment { connection: connection.clone() });
         let client = Client::new(connection, client);

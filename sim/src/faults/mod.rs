@@ -43,6 +43,7 @@ pub use order::{COMEBACK, Death, LONGEST_HOLD, Request, Requests, Step};
 pub use victims::Struck;
 
 use crate::{
+    chance::{self, Other},
     ids::ClientId,
     rt::Nanos,
     seed::{Seed, Stream},
@@ -53,7 +54,10 @@ use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use std::{
     collections::BTreeMap,
-    sync::atomic::{AtomicBool, AtomicU64, Ordering},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
 };
 
 macro_rules! families {
@@ -293,6 +297,7 @@ pub struct Faults {
     places: Mutex<Places>,
     recorded: Mutex<Vec<Decision>>,
     order: Order,
+    other: Option<Arc<Other>>,
 }
 
 impl Faults {
@@ -312,12 +317,24 @@ impl Faults {
             max_occurrences,
             rates: Family::ALL.iter().map(|f| plan.rates.get(f).copied().unwrap_or(0.0)).collect(),
             script: Script::new(&plan.decisions),
-            streams: Family::ALL.iter().map(|f| Mutex::new(seed.stream(f.name()))).collect(),
+            streams: Family::ALL.iter().map(|f| Mutex::new(seed.run_stream(f.name()))).collect(),
             delivered: Family::ALL.iter().map(|_| AtomicU64::new(0)).collect(),
             places: Mutex::default(),
             recorded: Mutex::default(),
             order: Order::new(plan, requests),
+            other: chance::other(),
         }
+    }
+
+    /// The rates from now on, if the run has other chance and its moment has come: decisions and the order of
+    /// the plan are void then.
+    fn other_rates(&self) -> Option<&BTreeMap<Family, f64>> {
+        self.other.as_ref().filter(|other| other.has_begun()).map(|other| &other.chance.rates)
+    }
+
+    /// Whether other faults than those of the plan may come.
+    pub fn has_other_chance(&self) -> bool {
+        self.other.is_some()
     }
 
     /// Switches all faults on or off.
@@ -356,12 +373,16 @@ impl Faults {
     /// Whether the family is to occur at this opportunity of a client: because the plan has decided so, or by
     /// its rate.
     fn chosen(&self, client: ClientId, family: Family) -> Option<Occurrence> {
-        let rate = self.rates[family as usize];
+        let other = self.other_rates();
+        let rate = match other {
+            None => self.rates[family as usize],
+            Some(rates) => rates.get(&family).copied().unwrap_or(0.0),
+        };
         if !self.are_on() || (rate <= 0.0 && !self.script.has(family)) {
             return None;
         }
         let opportunity = self.places.lock().opportunity(client, family);
-        let script = self.script.draws(opportunity);
+        let script = self.script.draws(opportunity).filter(|_| other.is_none());
         if script.is_none() && (self.is_spent(family) || !self.streams[family as usize].lock().chance(rate)) {
             return None;
         }

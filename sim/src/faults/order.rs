@@ -208,7 +208,7 @@ impl Turn {
     pub(crate) async fn come(&self) {
         let faults = &self.world.faults;
         if let Some(position) = faults.order.positions.get(&self.step) {
-            let turn = std::future::poll_fn(|cx| match faults.are_on() {
+            let turn = std::future::poll_fn(|cx| match faults.are_on() && faults.other_rates().is_none() {
                 true => faults.order.poll_turn(*position, cx),
                 false => Poll::Ready(()),
             });

@@ -37,7 +37,7 @@ pub async fn serve(
     let node = inbox.endpoint().node;
     let early = world.config.cluster_bug == Some(ClusterBug::LogAnswersEarly);
     let tunables = world.tunables.machine(node);
-    let mut rng = world.seed.stream(&format!("log {} {generation}", node.0));
+    let mut rng = world.seed.run_stream(&format!("log {} {generation}", node.0));
     let mut queue = Queue::new(recovery_version);
     let mut subscribers: Vec<Subscriber> = Vec::new();
     let mut failure = Vec::new();
@@ -90,8 +90,9 @@ pub async fn serve(
             }
             if queue.begin_sync() {
                 synced = true;
-                sync_ends =
-                    world.clock.now() + rng.range(world.config.log_sync.clone()) + tunables.sync_delay();
+                sync_ends = world.clock.now()
+                    + rng.duration(&world.config.log_sync, |other| &other.log_sync)
+                    + tunables.sync_delay();
             }
             if !received && !synced {
                 return Poll::<()>::Pending;

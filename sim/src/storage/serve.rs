@@ -91,7 +91,7 @@ impl Server {
         Server {
             tunables: world.tunables.machine(home.node),
             // Two incarnations never start at the same time.
-            rng: world.seed.stream(&format!("storage {} {now}", disk.server)),
+            rng: world.seed.run_stream(&format!("storage {} {now}", disk.server)),
             pull: Pull::new(disk.server),
             waiting: Waiting::default(),
             watches: Watches::default(),
@@ -112,8 +112,10 @@ impl Server {
     fn receive(&mut self, message: Message) {
         match message {
             Message::LogData { generation, entries } => {
-                let lag =
-                    || self.rng.range(self.world.config.storage_lag.clone()) + self.tunables.apply_lag();
+                let lag = || {
+                    self.rng.duration(&self.world.config.storage_lag, |other| &other.storage_lag)
+                        + self.tunables.apply_lag()
+                };
                 self.pull.receive(self.world.clock.now(), generation, entries, lag);
                 self.apply();
             }
@@ -329,7 +331,8 @@ fn answer(
             watches.set(state, key, value, world.has(ClusterBug::StorageWatchMissesPast), reply);
         }
         read => {
-            let work = rng.range(world.config.storage_read.clone()) + tunables.read_delay();
+            let work =
+                rng.duration(&world.config.storage_read, |other| &other.storage_read) + tunables.read_delay();
             requests::answer(state, read, work);
         }
     }

@@ -107,6 +107,36 @@ fn a_failing_run_is_shrunk_to_a_repro_file_that_fails_alike() {
 }
 
 #[test]
+fn shrink_tells_when_a_failure_became_certain() {
+    let folder = folder("when");
+    let (plan, report) = (folder.join("small.json"), folder.join("report.json"));
+    let [small, json] = [&plan, &report].map(|path| path.to_str().expect("a plain path"));
+    let options = ["--when", "--shrink-budget", "1h", "--json", json, "--output", small];
+    let seed = run(&[&["shrink", "queue", "3", "--bug", "dequeue-as-printed"], &options[..]].concat());
+    assert_eq!(code(&seed), 1, "{}", stderr(&seed));
+    let told = |text: String| -> String {
+        let from = text.lines().skip_while(|line| !line.contains("fail with other chance"));
+        from.take_while(|line| !line.is_empty()).map(|line| format!("{line}\n")).collect()
+    };
+    let certain = told(stdout(&seed));
+    assert_snapshot!(certain);
+    let report: serde_json::Value =
+        serde_json::from_str(&fs::read_to_string(&report).expect("a report")).expect("JSON");
+    let when = &report["shrunk"]["when"];
+    let moments = when["moments"].as_array().expect("moments");
+    assert_eq!((when["runs"].as_u64(), moments[0]["at"].as_u64()), (Some(25), Some(0)));
+    let failed: Vec<u64> = moments.iter().filter_map(|moment| moment["failed"].as_u64()).collect();
+    assert!(failed[0] < 10 && failed.last() == Some(&25), "{failed:?}");
+    // The plan that was written gives the same, with any number of threads.
+    let again = folder.join("again.json");
+    let options = ["--when", "--shrink-budget", "1h", "--jobs", "1", "--output"];
+    let file = run(&[&["shrink", small], &options[..], &[again.to_str().expect("a plain path")]].concat());
+    assert_eq!(told(stdout(&file)), certain, "{}", stderr(&file));
+    let refused = run(&["shrink", "queue", "3", "--jobs", "2"]);
+    assert_eq!((code(&refused), stderr(&refused).lines().count()), (2, 1), "{}", stderr(&refused));
+}
+
+#[test]
 fn an_impossible_repro_file_is_refused_in_one_line() {
     let path = folder("impossible").join("plan.json");
     let repro = path.to_str().expect("a plain path");

@@ -62,7 +62,7 @@ impl Participants {
     pub(crate) fn of(plan: &Plan) -> Participants {
         let seed = plan.run_seed();
         let client = |(number, planned): (usize, &Vec<AnyValue>)| {
-            let pace = seed.stream(&format!("pace-{number}"));
+            let pace = seed.run_stream(&format!("pace-{number}"));
             let progress = Progress {
                 operations: Vec::new(),
                 findings: Vec::new(),

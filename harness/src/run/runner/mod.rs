@@ -28,7 +28,7 @@ pub use observation::{Done, Observation, Observer, kind};
 pub use performed::Performed;
 pub use result::RunResult;
 pub(crate) use run_history::of_program;
-pub use simulated::{observe, run};
+pub use simulated::{observe, run, run_otherwise};
 pub(crate) use supervise::supervised;
 pub(crate) use testbed::{AUDITOR, Act, Job, SETTER, Testbed};
 pub(crate) use watchdog::watched;

@@ -24,6 +24,7 @@ use crate::{
 use futures::FutureExt;
 use parking_lot::Mutex;
 use shaketable_sim::{
+    chance::{self, OtherChance},
     client::SimDatabase,
     cluster::Cluster,
     faults::{self, FaultPlan},
@@ -53,24 +54,35 @@ enum Keep<'a> {
     Observed(Observer<'a>),
 }
 
+impl Keep<'_> {
+    fn of(keep_trace: bool) -> Self {
+        if keep_trace { Keep::Trace } else { Keep::Nothing }
+    }
+}
+
 /// Performs a plan on a simulated cluster. With `keep_trace` the result has the history and every event.
 /// Never panics: a panic of the simulated cluster is a finding.
 pub fn run(plan: &Plan, keep_trace: bool) -> RunResult {
-    run_and_keep(plan, if keep_trace { Keep::Trace } else { Keep::Nothing })
+    run_and_keep(plan, Keep::of(keep_trace), None)
+}
+
+/// Like [`run`], with other chance from a moment on.
+pub fn run_otherwise(plan: &Plan, keep_trace: bool, chance: OtherChance) -> RunResult {
+    run_and_keep(plan, Keep::of(keep_trace), Some(chance))
 }
 
 /// Like [`run`], and `observer` sees the run at its end.
 pub fn observe(plan: &Plan, observer: Observer<'_>) -> RunResult {
-    run_and_keep(plan, Keep::Observed(observer))
+    run_and_keep(plan, Keep::Observed(observer), None)
 }
 
-fn run_and_keep(plan: &Plan, keep: Keep<'_>) -> RunResult {
+fn run_and_keep(plan: &Plan, keep: Keep<'_>, chance: Option<OtherChance>) -> RunResult {
     let simulated = || {
         let run = async {
             let testbed = Simulated::start(plan, keep).await;
             perform(plan, testbed).await
         };
-        rt::simulate(plan.run_seed(), run)
+        chance::with(chance, || rt::simulate(plan.run_seed(), run))
     };
     let name = format!("{} with seed {} (replay {0} {1})", plan.workload, plan.seed);
     let mut result = match watchdog::watched(name, || pool::alone(|| supervised(simulated))) {
@@ -171,7 +183,7 @@ impl Testbed for Simulated<'_> {
             Act::Heal => {
                 world.faults.switch(false);
                 faults::heal(world);
-                let is_calm = *self.faults == FaultPlan::default();
+                let is_calm = *self.faults == FaultPlan::default() && !world.faults.has_other_chance();
                 let faulty = (*self.hurt_since.lock(), world.clock.now());
                 world.history.lock().faulty = (!is_calm).then_some(faulty);
             }

@@ -5,8 +5,8 @@ use shaketable_reports::{
     Access, AdviceEntry, Body, BugReport, BugsReport, CallEntry, Catch, Conclusion, Cost, Distribution,
     Document, Ending, EventEntry, EventKind, Fate, FindingReport, OperationEntry, PointReport, Reached,
     RowEntry, RunHistory, RunReport, SCHEMA, Scale, Schedule, Severity, ShrinkState, Shrinking, Shrunk,
-    ShrunkRun, Size, Stage, SweepReport, TransactionEntry, Verdict, WatchReport, WatchedFinding,
-    WitnessEntry, WorkloadAdvice, WorkloadReport,
+    ShrunkRun, Size, Stage, SweepReport, TransactionEntry, Verdict, WatchReport, WatchedFinding, When,
+    WitnessEntry, WorkloadAdvice, WorkloadReport, when::moments,
 };
 
 const MS: u64 = 1_000_000;
@@ -330,8 +330,22 @@ pub fn failure(whole: RunHistory) -> RunReport {
         message: CLAIM.into(),
         event_hash: "1234567800c0ffee".into(),
         history: history(),
+        when: None,
     }));
     run.history = Some(Box::new(whole));
+    run
+}
+
+/// The same, with when it became certain: as T3 took effect.
+pub fn failure_in_time() -> RunReport {
+    let mut run = failure(history());
+    let mut moments = moments(&history());
+    for (n, moment) in moments.iter_mut().enumerate() {
+        moment.failed = if moment.at < 2_050 * MS { [2, 3, 2, 6][n.min(3)] } else { 25 };
+    }
+    if let Some(shrunk) = &mut run.shrunk {
+        shrunk.when = Some(When { runs: 25, moments });
+    }
     run
 }
 

@@ -248,6 +248,7 @@ pub fn shrunk() -> ShrunkRun {
         message: "the counter is 12, and should be 11".into(),
         event_hash: "00c0ffee87654321".into(),
         history: history(),
+        when: None,
     }
 }
 

@@ -26,8 +26,8 @@ fn or_its_end(bytes: &[u8], decode: impl Fn(&[u8]) -> Option<String>) -> Option<
     })
 }
 
-/// A key of a subspace with a prefix of its own: `"\xfe" + ("a", 1)`. Text can end in what looks like numbers,
-/// so that only a tuple which begins with text or bytes, and has no null, is taken for one.
+/// A key of a subspace with a prefix of its own: `"\xfe" + ("a", 1)`. Text can end in what looks like
+/// numbers, so that only a tuple which begins with text or bytes, and has no null, is taken for one.
 fn prefixed(bytes: &[u8]) -> Option<String> {
     let begins = (1..bytes.len().min(LONGEST_PREFIX + 1)).filter(|at| matches!(bytes[*at], 1 | 2));
     let without_null = |bytes: &[u8]| tuple(bytes).filter(|tuple| !tuple.contains("null"));

@@ -107,6 +107,8 @@ class Base {
             ExecutorService direct = new Direct();
             factory.setExecutor(direct);
             setDefaultExecutor(direct);
+            // The pause is a random part of this: one that is less than a millisecond is none.
+            factory.setInitialDelayMillis(1000);
             factory.setScheduledExecutor(new ScheduledThreadPoolExecutor(1) {
                 @Override
                 public <V> ScheduledFuture<V> schedule(Callable<V> task, long delay, TimeUnit unit) {

@@ -151,12 +151,12 @@ fn the_end_is_told_to_who_is_connected() {
     let (child, line) = serve(&[]);
     let address = line.trim().rsplit_once('=').expect("an address").1.to_owned();
     let mut stream = TcpStream::connect(address).expect("it listens");
-    // Of version 3 of the protocol.
-    let greeting = [&b"shaketable"[..], &3_u16.to_le_bytes(), &u32::MAX.to_le_bytes()].concat();
+    // Of version 4 of the protocol.
+    let greeting = [&b"shaketable"[..], &4_u16.to_le_bytes(), &u32::MAX.to_le_bytes()].concat();
     stream.write_all(&greeting).expect("it listens");
     let mut server = [0; 16];
     stream.read_exact(&mut server).expect("it greets");
-    assert_eq!(&server[..12], b"SHAKETABLE\x03\0");
+    assert_eq!(&server[..12], b"SHAKETABLE\x04\0");
     let output = end(child, "-TERM");
     let printed = stdout(&output);
     assert!(printed.ends_with("connections: 1, at most 1 at once, 0 refused\n"), "{printed}");

@@ -1,5 +1,5 @@
-//! Whether a program can see virtual time: the library that shows it is preloaded, and has functions in place of
-//! the C library's.
+//! Whether a program can see virtual time: the library that shows it is preloaded, and has functions in place
+//! of the C library's.
 //!
 //! A program that is linked statically loads no library, and one in Go asks the kernel for the time. Scripts
 //! are as their interpreters are. What starts other programs is not known here.

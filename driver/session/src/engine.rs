@@ -60,8 +60,8 @@ const ANSWERS_ALONE: u32 = 256;
 const STEPS_BETWEEN_SWEEPS: u64 = 1 << 16;
 
 /// Serves the inbox until it is stopped, and reports. If there is a script, it fills the inbox. `is_shared`
-/// says that the programs are other processes. With `turns`, the threads of the program run one at a time. What
-/// the program may know of virtual time is stored in `shown`.
+/// says that the programs are other processes. With `turns`, the threads of the program run one at a time.
+/// What the program may know of virtual time is stored in `shown`.
 #[expect(clippy::too_many_arguments, reason = "each is another part of the host")]
 pub async fn serve(
     inbox: Arc<Inbox>,
@@ -461,8 +461,8 @@ impl Engine {
         self.shown.fetch_max(time.saturating_sub(self.origin), Ordering::SeqCst);
     }
 
-    /// Wakes the first thread whose time has come. It sees that time, and not the few nanoseconds by which the
-    /// runtime exceeds it.
+    /// Wakes the first thread whose time has come. It sees that time, and not the few nanoseconds by which
+    /// the runtime exceeds it.
     fn wake_sleeper(&mut self) -> bool {
         let Some(until) = self.sleepers.next().filter(|until| *until <= self.clusters.clock().now()) else {
             return false;

@@ -90,8 +90,8 @@ use turns::Turn;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct DatabaseId(pub u16);
 
-/// The name of a cluster: description and id of its cluster file, as in `docker:docker`. The first name that a
-/// run hears of is that of its first cluster, and so is no name. Each other name is another cluster.
+/// The name of a cluster: description and id of its cluster file, as in `docker:docker`. The first name that
+/// a run hears of is that of its first cluster, and so is no name. Each other name is another cluster.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct ClusterName(pub String);
 

@@ -1,7 +1,8 @@
 //! Threads of the program that wait for a virtual time.
 //!
 //! They are no tasks of the simulation: a thread that begins to wait and stops, at a moment that no seed
-//! chooses, must change nothing in it. Virtual time does not advance beyond the first time that is waited for.
+//! chooses, must change nothing in it. Virtual time does not advance beyond the first time that is waited
+//! for.
 
 use shaketable_sim::rt::Nanos;
 use std::collections::BTreeMap;

@@ -87,7 +87,8 @@ const WAITS: u32 = 1;
 /// It waited until it was given its turn, and runs soon.
 const OPENED: u32 = 2;
 
-/// Blocks while the word has a value, for [`LONGEST`]. Returns whether it was woken earlier, perhaps for nothing.
+/// Blocks while the word has a value, for [`LONGEST`]. Returns whether it was woken earlier, perhaps for
+/// nothing.
 #[cfg(target_os = "linux")]
 fn block(word: &AtomicU32, value: u32) -> bool {
     let longest = Timespec::try_from(LONGEST).ok();

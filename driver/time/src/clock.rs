@@ -1,8 +1,8 @@
 //! The virtual clock, and the functions that read it.
 //!
-//! Virtual time is counted in nanoseconds since the start of the process. It is the time of the cluster, which
-//! advances while something waits for it, and what real waits have added: those before the cluster runs, and
-//! after it.
+//! Virtual time is counted in nanoseconds since the start of the process. It is the time of the cluster,
+//! which advances while something waits for it, and what real waits have added: those before the cluster
+//! runs, and after it.
 
 use crate::{cluster, real, sleep};
 use libc::{c_int, c_void, clockid_t, time_t, timespec, timeval};
@@ -63,8 +63,8 @@ pub fn now() -> u64 {
     ADDED.load(Ordering::SeqCst) + cluster::now()
 }
 
-/// Virtual time for a program that reads a clock. One that reads it again and again sleeps now and then, because
-/// time would stand still otherwise.
+/// Virtual time for a program that reads a clock. One that reads it again and again sleeps now and then,
+/// because time would stand still otherwise.
 fn shown() -> u64 {
     thread_local! {
         static LAST: Cell<(u64, u32)> = const { Cell::new((0, 0)) };
@@ -88,8 +88,8 @@ pub fn of_cluster(at: u64) -> u64 {
     at.saturating_sub(ADDED.load(Ordering::SeqCst))
 }
 
-/// A real wait has ended: virtual time is `at` from now on, unless it is later. One in a callback does not move
-/// it: the runtime of a language may wait there, for as long as other threads run.
+/// A real wait has ended: virtual time is `at` from now on, unless it is later. One in a callback does not
+/// move it: the runtime of a language may wait there, for as long as other threads run.
 pub fn reach(at: u64) {
     if !cluster::is_here() {
         ADDED.fetch_max(at.saturating_sub(cluster::now()), Ordering::SeqCst);

@@ -11,8 +11,8 @@ use std::{
 /// Asks the cluster to wake a thread when its time is `until`. `wake` is called once with `waiter`: then, or
 /// earlier if the cluster ends or the wait is cancelled; from any thread, and perhaps before this returns.
 /// `in_turn` says that the thread holds nothing for which another one may wait: it may wait for its turn. The
-/// result is the number of the wait; 0 if there is no cluster to wait with, and [`HERE`] on its own thread: `wake`
-/// is then never called.
+/// result is the number of the wait; 0 if there is no cluster to wait with, and [`HERE`] on its own thread:
+/// `wake` is then never called.
 pub type Wait = extern "C" fn(until: u64, in_turn: bool, waiter: *mut c_void, wake: Wake) -> u64;
 
 /// What is returned on the thread of the cluster.

@@ -1,7 +1,7 @@
 //! Functions that wait for files with a timeout.
 //!
-//! A thread waits for its files and for one more, which the cluster writes to when the time has come. What the
-//! function is to find then, it is asked for without a timeout.
+//! A thread waits for its files and for one more, which the cluster writes to when the time has come. What
+//! the function is to find then, it is asked for without a timeout.
 
 use crate::{
     clock, real,
@@ -13,8 +13,8 @@ use std::{ptr::null, slice};
 /// No time.
 const NONE: timespec = timespec { tv_sec: 0, tv_nsec: 0 };
 
-/// Waits until `ask` finds something, or until a virtual time. `ask` does what the function does, for this long
-/// at most; `files` are those that it asks for.
+/// Waits until `ask` finds something, or until a virtual time. `ask` does what the function does, for this
+/// long at most; `files` are those that it asks for.
 fn until(
     at: u64,
     mask: *const sigset_t,

@@ -6,13 +6,13 @@
 //!
 //! It is a library of its own, and not a part of `libfdb_c.so`: that has the functions of the same names of
 //! the simulator's runtime, for itself. And whoever links `libfdb_c.so` must not get another clock by that.
-//! The code of `libfdb_c.so` never calls the functions here: what it uses of the clock are the functions of the
-//! runtime, which find the C library's, and system calls ([`futex`] says what it waits with).
+//! The code of `libfdb_c.so` never calls the functions here: what it uses of the clock are the functions of
+//! the runtime, which find the C library's, and system calls ([`futex`] says what it waits with).
 //!
-//! `libfdb_c.so` finds this library, and not the reverse, because many languages load it in a way that hides it
-//! ([`cluster`]). Before the program has asked the cluster for something, and after the cluster has ended, the
-//! clock stands still, and what sleeps or waits with a timeout does so in real time; its end moves the clock by
-//! as much ([`clock`]).
+//! `libfdb_c.so` finds this library, and not the reverse, because many languages load it in a way that hides
+//! it ([`cluster`]). Before the program has asked the cluster for something, and after the cluster has ended,
+//! the clock stands still, and what sleeps or waits with a timeout does so in real time; its end moves the
+//! clock by as much ([`clock`]).
 #![cfg(all(target_os = "linux", target_pointer_width = "64"))]
 
 mod clock;

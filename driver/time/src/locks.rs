@@ -13,8 +13,8 @@ use libc::{
 };
 use std::convert::identity;
 
-/// How long a thread waits between two looks at the clock, nanoseconds: for what the cluster cannot end, and for
-/// what it can.
+/// How long a thread waits between two looks at the clock, nanoseconds: for what the cluster cannot end, and
+/// for what it can.
 const LOOK: u64 = 1_000_000;
 const CONDITION: u64 = 10 * clock::SECOND;
 
@@ -100,8 +100,8 @@ impl Deadline {
     }
 }
 
-/// Lets another thread have a mutex, as a wait until a time that has passed does. The C library would let this
-/// thread sleep for a moment, in which virtual time could advance.
+/// Lets another thread have a mutex, as a wait until a time that has passed does. The C library would let
+/// this thread sleep for a moment, in which virtual time could advance.
 ///
 /// # Safety
 ///
@@ -177,8 +177,8 @@ pub unsafe extern "C" fn pthread_cond_clockwait(
     }
 }
 
-/// Functions that wait for a lock or a semaphore. `$attempt` does not wait. `$make` and `$read` turn an error into the result of the
-/// function, and back. A function that names no clock has `CLOCK_REALTIME`.
+/// Functions that wait for a lock or a semaphore. `$attempt` does not wait. `$make` and `$read` turn an error
+/// into the result of the function, and back. A function that names no clock has `CLOCK_REALTIME`.
 macro_rules! locks {
     ($($name:ident($lock:ty $(, $clock:ident)?), $attempt:ident, $make:expr, $read:expr;)*) => {$(
         /// As in the C library.

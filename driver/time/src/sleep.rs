@@ -44,8 +44,8 @@ unsafe fn sleep_for(nanos: u64, left: *mut timespec) -> c_int {
     error
 }
 
-/// A sleep without a length lets other threads run. The kernel would let this one sleep for a moment, in which
-/// virtual time could advance.
+/// A sleep without a length lets other threads run. The kernel would let this one sleep for a moment, in
+/// which virtual time could advance.
 fn give_way() -> c_int {
     // SAFETY: the function takes nothing.
     unsafe { libc::sched_yield() };

@@ -21,8 +21,8 @@ const GLANCE: u64 = 20_000;
 pub enum Target {
     /// It waits for a file of its own too.
     File(OwnedFd),
-    /// It waits for this condition. When its time has come it does so, because virtual time advances only while
-    /// the threads of the process sleep; if the cluster cannot see that, it looks itself, now and then.
+    /// It waits for this condition. When its time has come it does so, because virtual time advances only
+    /// while the threads of the process sleep; if the cluster cannot see that, it looks itself, now and then.
     Condition(*mut pthread_cond_t),
     /// The same for a futex, and whether it is one of this process alone.
     Word(*const u32, c_int),

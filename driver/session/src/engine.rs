@@ -59,20 +59,29 @@ const ANSWERS_ALONE: u32 = 256;
 /// The number of steps after which tasks that have ended are forgotten.
 const STEPS_BETWEEN_SWEEPS: u64 = 1 << 16;
 
-/// Serves the inbox until it is stopped, and reports. If there is a script, it fills the inbox. `is_shared`
-/// says that the programs are other processes. With `turns`, the threads of the program run one at a time.
-/// What the program may know of virtual time is stored in `shown`.
-#[expect(clippy::too_many_arguments, reason = "each is another part of the host")]
-pub async fn serve(
-    inbox: Arc<Inbox>,
-    pending: Arc<PendingCalls>,
-    heartbeat: Arc<Heartbeat>,
-    shown: Arc<AtomicU64>,
-    settings: Settings,
-    script: Option<Script>,
-    is_shared: bool,
-    turns: Option<Arc<Turns>>,
-) -> (Report, Option<Recording>) {
+/// What a run shares with its host, and what it depends on.
+pub struct Service {
+    /// What the program asks.
+    pub inbox: Arc<Inbox>,
+    /// The calls in progress.
+    pub pending: Arc<PendingCalls>,
+    /// Whether the run makes progress.
+    pub heartbeat: Arc<Heartbeat>,
+    /// Where it stores what the program may know of virtual time: nanoseconds since the start of the cluster.
+    pub shown: Arc<AtomicU64>,
+    /// What determines the run.
+    pub settings: Settings,
+    /// What fills the inbox, if this is a replay.
+    pub script: Option<Script>,
+    /// Whether the programs are other processes.
+    pub is_shared: bool,
+    /// Lets the threads of the program run one at a time, if the settings ask for it.
+    pub turns: Option<Arc<Turns>>,
+}
+
+/// Serves the inbox until it is stopped, and reports.
+pub async fn serve(service: Service) -> (Report, Option<Recording>) {
+    let Service { inbox, pending, heartbeat, shown, settings, script, is_shared, turns } = service;
     let clusters = Clusters::start(&settings).await;
     let mut engine = Engine {
         inbox,

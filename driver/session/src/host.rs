@@ -3,7 +3,7 @@
 use crate::{
     Call, CallId, ClusterName, Command, Completion, DatabaseId, Session, TransactionId,
     clusters::{self, ProcessVersions},
-    engine,
+    engine::{self, Service},
     inbox::{Inbox, Message},
     journal::Script,
     pending::PendingCalls,
@@ -120,12 +120,18 @@ impl Host {
         settings: Settings,
         script: Option<Script>,
     ) -> Result<(Report, Option<Recording>), String> {
-        let (inbox, pending, heartbeat) = (self.inbox.clone(), self.pending.clone(), self.heartbeat.clone());
-        let is_shared = self.is_shared.load(Ordering::SeqCst);
-        let turns = (script.is_none() && settings.one_at_a_time).then(|| self.turns.clone());
-        let now = self.now.clone();
-        let serve = engine::serve(inbox, pending, heartbeat, now, settings.clone(), script, is_shared, turns);
-        let run = || rt::simulate(settings.seed, serve);
+        let seed = settings.seed;
+        let service = Service {
+            inbox: self.inbox.clone(),
+            pending: self.pending.clone(),
+            heartbeat: self.heartbeat.clone(),
+            shown: self.now.clone(),
+            is_shared: self.is_shared.load(Ordering::SeqCst),
+            turns: (script.is_none() && settings.one_at_a_time).then(|| self.turns.clone()),
+            settings,
+            script,
+        };
+        let run = || rt::simulate(seed, engine::serve(service));
         catch_unwind(AssertUnwindSafe(run)).map_err(|panic| message(&*panic))
     }
 
@@ -180,17 +186,17 @@ impl Host {
         self.inbox.stop();
     }
 
-    /// Takes note of the name of a cluster; whether the session has room for the cluster.
-    pub fn admits(&self, cluster: &ClusterName) -> bool {
+    /// Takes note of the name of a cluster. The error is one line: there are too many, or it is too long.
+    pub fn admit(&self, cluster: &ClusterName) -> Result<(), String> {
         let mut names = self.clusters.lock();
-        let is_new = !cluster.0.is_empty() && !names.contains(cluster);
-        if is_new && (names.len() == clusters::MOST || cluster.0.len() > clusters::LONGEST_NAME) {
-            return false;
+        if cluster.0.is_empty() || names.contains(cluster) {
+            return Ok(());
         }
-        if is_new {
-            names.insert(cluster.clone());
+        if names.len() == clusters::MOST || cluster.0.len() > clusters::LONGEST_NAME {
+            return Err(format!("more than {} clusters, or a name that is too long", clusters::MOST));
         }
-        true
+        names.insert(cluster.clone());
+        Ok(())
     }
 
     /// Opens a database handle like [`open`](Session::open), unless there are 65,535 already. It belongs to

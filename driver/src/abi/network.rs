@@ -103,7 +103,13 @@ impl Network {
             Some(Arc::new(Remote::new(server)))
         });
         match chosen {
-            None if server.is_none() && self.host.admits(cluster) => Ok(self.host.clone()),
+            None if server.is_none() => match self.host.admit(cluster) {
+                Ok(()) => Ok(self.host.clone()),
+                Err(line) => {
+                    output::complain(&line);
+                    Err(CONNECTION_STRING_INVALID)
+                }
+            },
             Some(remote) if server.as_ref() == Some(remote.address()) => {
                 // The network thread now finds the remote session.
                 self.host.stop();

@@ -4,7 +4,7 @@
 use super::limits;
 use crate::{
     Action, Call, CallId, ClusterName, Command, Completion, DatabaseId, Host, Reply, Session, TransactionId,
-    clusters::{self, ProcessVersions},
+    clusters::ProcessVersions,
     protocol::{Request, Response, decode, encode, outbox::Outbox},
 };
 use parking_lot::Mutex;
@@ -121,9 +121,7 @@ impl<'a> ConnectedProgram<'a> {
         if self.databases.len() == limits::DATABASES {
             return Err(format!("more than {} databases", limits::DATABASES));
         }
-        if !self.host.admits(cluster) {
-            return Err(format!("more than {} clusters, or a name that is too long", clusters::MOST));
-        }
+        self.host.admit(cluster)?;
         let opened = self.host.try_open(cluster, &self.versions);
         let opened = opened.ok_or("the cluster has no room for another client")?;
         self.databases.insert(id, opened);

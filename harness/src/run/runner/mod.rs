@@ -27,6 +27,7 @@ pub(crate) use host::Host;
 pub use observation::{Done, Observation, Observer, kind};
 pub use performed::Performed;
 pub use result::RunResult;
+#[cfg(feature = "command")]
 pub(crate) use run_history::of_program;
 pub use simulated::{observe, run, run_otherwise};
 pub(crate) use supervise::supervised;

@@ -1,0 +1,106 @@
+//! Converts a run into plain data for reports: its operations, its transactions with decoded keys and with
+//! the writer of each value that was read, its faults, and the witness of the finding that decides the
+//! verdict.
+
+mod calls;
+mod events;
+mod known;
+#[cfg(feature = "command")]
+mod program;
+#[cfg(test)]
+mod tests;
+mod transactions;
+
+#[cfg(feature = "command")]
+pub(crate) use program::of_program;
+
+use super::{
+    ends::outcome,
+    testbed::{AUDITOR, CHECKER},
+};
+use crate::{
+    describe::erased::{AnyValue, AnyWorkload},
+    describe::workload::Operation,
+    judge::Truth,
+    judge::finding::{Finding, deciding},
+    run::plan::Plan,
+};
+use events::events;
+use known::Known;
+use shaketable_reports::{OperationEntry, RunHistory, WitnessEntry};
+use shaketable_sim::{history::History, ids::NodeId, rt::Nanos, trace::Event};
+use shaketable_tx::show;
+use transactions::transaction;
+
+/// Describes keys and values in the terms of the layer.
+pub(super) trait Words {
+    /// The description of a key, if the layer has one.
+    fn key(&self, key: &[u8]) -> Option<String>;
+    /// The description of a key's value, if the layer has one.
+    fn value(&self, key: &[u8], value: &[u8]) -> Option<String>;
+}
+
+impl Words for AnyWorkload {
+    fn key(&self, key: &[u8]) -> Option<String> {
+        self.describe_key(key)
+    }
+    fn value(&self, key: &[u8], value: &[u8]) -> Option<String> {
+        self.describe_value(key, value)
+    }
+}
+
+/// The sources of a run's history.
+pub(super) struct Recorded<'a> {
+    pub(super) history: &'a History,
+    pub(super) events: &'a [Event],
+    pub(super) ended: Nanos,
+    /// The name of a machine of the cluster.
+    pub(super) machine: &'a dyn Fn(NodeId) -> String,
+}
+
+/// The history of a run on a simulated cluster.
+pub(super) fn run_history(
+    plan: &Plan,
+    operations: &[Vec<Operation<AnyValue>>],
+    recorded: &Recorded<'_>,
+) -> RunHistory {
+    let mut entries = Vec::new();
+    for (client, (list, planned)) in operations.iter().zip(&plan.operations).enumerate() {
+        for (index, (operation, op)) in list.iter().zip(planned).enumerate() {
+            entries.push(OperationEntry {
+                client: client as u16,
+                index: index as u32,
+                call: format!("{op:?}"),
+                called: operation.called,
+                returned: operation.outcome.is_some().then_some(operation.returned),
+                outcome: operation.outcome.as_ref().map_or_else(|| "does not end".to_owned(), outcome),
+            });
+        }
+    }
+    of_entries(entries, &plan.configuration, recorded)
+}
+
+/// The history with these operations.
+fn of_entries(operations: Vec<OperationEntry>, words: &dyn Words, recorded: &Recorded<'_>) -> RunHistory {
+    let history = recorded.history;
+    let truth = Truth::of(history);
+    let known = Known::of(history, &truth, words);
+    let attempts = history.attempts.iter().enumerate().filter_map(|(id, a)| Some((id as u32, a.as_ref()?)));
+    let shown = attempts.filter(|(_, attempt)| ![AUDITOR, CHECKER].contains(&attempt.client));
+    let transactions = shown.map(|(id, attempt)| transaction(id, attempt, history, &truth, &known)).collect();
+    let events = events(recorded.events, recorded.machine);
+    RunHistory { operations, transactions, events, ended: recorded.ended, ..RunHistory::default() }
+}
+
+/// The witness of the finding that decides the verdict.
+pub(super) fn witness(findings: &[Finding], words: &dyn Words) -> WitnessEntry {
+    let Some(Finding { witness, .. }) = deciding(findings) else { return WitnessEntry::default() };
+    let keys = witness.keys.iter().map(|at| words.key(at).unwrap_or_else(|| show::key(at)));
+    WitnessEntry {
+        operations: witness.operations.iter().map(|(c, index)| (*c as u16, *index as u32)).collect(),
+        transactions: witness.attempts.iter().map(|id| id.0).collect(),
+        keys: keys.collect(),
+        expected: witness.expected.clone(),
+        found: witness.found.clone(),
+    }
+}

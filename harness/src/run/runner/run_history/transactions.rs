@@ -1,0 +1,79 @@
+//! Transactions, with what they called and what became of them.
+
+use super::{
+    calls::{Own, of_call},
+    known::Known,
+};
+use crate::{
+    judge::Truth,
+    run::runner::{
+        ends::{end, refusal},
+        testbed::SETTER,
+    },
+};
+use shaketable_reports::{Access, CallEntry, Fate, TransactionEntry};
+use shaketable_sim::{
+    history::{Attempt, History, Reported},
+    ids::AttemptId,
+};
+use shaketable_tx::Error;
+
+pub(super) fn transaction(
+    id: u32,
+    attempt: &Attempt,
+    history: &History,
+    truth: &Truth,
+    known: &Known<'_>,
+) -> TransactionEntry {
+    let place = truth.place(AttemptId(id));
+    let durable = place.and_then(|(version, _)| {
+        history.durable.iter().find(|((_, durable), _)| *durable == version).map(|(_, at)| *at)
+    });
+    let refusal = (attempt.reported == Reported::Failed(Error::NOT_COMMITTED))
+        .then(|| refusal(attempt, history, truth))
+        .flatten();
+    let mut own = Own::default();
+    let calls = attempt.calls.iter().enumerate().map(|(number, call)| {
+        let entry = of_call((number, call), id, attempt, &own, known);
+        own.add(call);
+        entry
+    });
+    let mut calls: Vec<CallEntry> = calls.collect();
+    calls.extend(attempt.watches.iter().map(|key| CallEntry {
+        access: Access::Watch,
+        at: known.key(key),
+        answered: true,
+        shared: true,
+        ..CallEntry::default()
+    }));
+    TransactionEntry {
+        id,
+        client: (attempt.client != SETTER).then_some(attempt.client.0),
+        operation: attempt.operation,
+        began: attempt.version_requested.min(attempt.ended),
+        read_version: attempt.read_version,
+        calls,
+        commit_sent: attempt.commit_sent,
+        durable,
+        ended: attempt.ended,
+        fate: fate(attempt, place.is_some()),
+        version: place.map(|(version, _)| version),
+        end: end(id as usize, attempt, history, truth),
+        refused_by: refusal.and_then(|refusal| refusal.by).map(|by| by.0),
+    }
+}
+
+fn fate(attempt: &Attempt, committed: bool) -> Fate {
+    match attempt.reported {
+        Reported::Committed { .. } => Fate::Committed,
+        Reported::ReadOnly => Fate::ReadOnly,
+        Reported::Failed(Error::NOT_COMMITTED) => Fate::Conflict,
+        Reported::Failed(_) if committed => Fate::UnknownCommitted,
+        Reported::Failed(error) if error.leaves_commit_unknown() && attempt.commit_sent.is_some() => {
+            Fate::UnknownNotCommitted
+        }
+        Reported::Failed(_) => Fate::Failed,
+        Reported::Nothing if committed => Fate::DroppedCommitted,
+        Reported::Nothing => Fate::Dropped,
+    }
+}

@@ -363,6 +363,9 @@ pub struct ErrorReport {
     pub error: String,
     /// How often it was given.
     pub times: u64,
+    /// How often faults gave it without another cause, by fault; `None` if no fault does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub injected: Option<BTreeMap<String, u64>>,
     /// When FoundationDB gives it, and what it means for the transaction. Empty if nothing is to be said.
     pub meaning: String,
     /// The page of FoundationDB's documentation about it.

@@ -8,7 +8,7 @@ use super::{
 };
 use crate::{
     history::{RunHistory, ShrunkRun, WitnessEntry},
-    run::{ProgramReport, RunReport, Verdict},
+    run::{ErrorReport, ProgramReport, RunReport, Verdict},
     text::{self, count, plural, seconds},
     when::{When, milliseconds},
 };
@@ -62,7 +62,10 @@ pub fn body(run: &RunReport, commit: &str, room: &Room) -> Markup {
             }
         } @else {
             @if let Some(message) = message { (claim(message, room)) }
-            @if let Some(history) = &run.history { (history_of(history, None, &share)) }
+            @if let Some(history) = &run.history {
+                @if run.program.is_some() { (unknown_commits(history, &share)) }
+                (history_of(history, None, &share))
+            }
             @if let Some(plan) = &run.plan { (plan_of(plan, "The plan", &share)) }
         }
         @if let Some(program) = &run.program { (errors(program)) }
@@ -88,18 +91,36 @@ fn about_program(run: &RunReport) -> Markup {
     }
 }
 
+/// What followed from commits of which the program was told otherwise.
+fn unknown_commits(history: &RunHistory, share: &Share<'_>) -> Markup {
+    let chains = text::chains(history);
+    let length = chains.iter().flatten().map(String::len).sum();
+    html! {
+        @if !chains.is_empty() && share.take(length) {
+            section.chains {
+                h3 { "Commits that took effect although the program was not told so, and what met them" }
+                @for chain in &chains {
+                    ol { @for step in chain { li { (step) } } }
+                    @if chain.len() == 1 { p.note { "No later transaction met what it wrote." } }
+                }
+            }
+        }
+    }
+}
+
 /// The errors that a program was given, and why.
 fn errors(program: &ProgramReport) -> Markup {
     html! {
         @if !program.errors.is_empty() {
             section.errors {
                 h3 { "The errors that the program was given, and why FoundationDB gives them" }
-                p.note { "All of them are answers that a real cluster may give. Some are faults that the simulation injected." }
+                p.note { "All of them are answers that a real cluster may give." }
                 dl {
                     @for error in &program.errors {
                         dt { (plural(error.times, "time", "times")) " " code { (error.error) } }
                         dd {
                             (error.meaning) " "
+                            @if let Some(injected) = injected(error) { (injected) " " }
                             @if !error.link.is_empty() { a href=(error.link) { "FoundationDB's documentation" } }
                         }
                     }
@@ -107,6 +128,22 @@ fn errors(program: &ProgramReport) -> Markup {
             }
         }
     }
+}
+
+/// How often the simulation gave an error without another cause; `None` if it never does.
+fn injected(error: &ErrorReport) -> Option<String> {
+    let faults = error.injected.as_ref()?;
+    if faults.is_empty() {
+        return Some(
+            "The simulation injected none: each has a cause in the transactions or the machines.".to_owned(),
+        );
+    }
+    let each = faults.iter().map(|(fault, times)| format!("{fault} {}", count(*times)));
+    let all = plural(faults.values().sum(), "time", "times");
+    Some(format!(
+        "The simulation injected it {all}, without another cause ({}).",
+        each.collect::<Vec<_>>().join(", ")
+    ))
 }
 
 /// Everything that happened, by time.

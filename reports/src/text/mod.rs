@@ -4,6 +4,7 @@
 mod advice;
 mod bench;
 pub(crate) mod bugs;
+mod chain;
 mod conformance;
 mod contract;
 mod explore;
@@ -27,6 +28,7 @@ pub use self::{
     table::{Align, Table},
 };
 
+pub(crate) use chain::chains;
 pub(crate) use story::brief;
 
 use std::borrow::Cow;

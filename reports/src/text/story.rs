@@ -112,6 +112,16 @@ pub fn transcript(history: &RunHistory) -> String {
     text
 }
 
+/// An attempt in one line: what it read and wrote of these keys, what else it wrote, and how it ended.
+pub(super) fn told(history: &RunHistory, tx: &TransactionEntry, keys: &BTreeSet<&str>) -> String {
+    let names = history.transactions.iter().map(|tx| (tx.id, format!("T{}", tx.id))).collect();
+    let writers = Writers { names, witness: keys.clone() };
+    let calls = calls(tx, true, &writers);
+    let calls = calls.iter().map(|call| shortened(call.trim())).collect::<Vec<_>>().join("; ");
+    let client = tx.client.map_or_else(|| "the setup".to_owned(), |client| format!("client {client}"));
+    format!("T{} of {client}, {}: {calls} => {}{}", tx.id, version(tx), tx.end, later(tx))
+}
+
 /// A call with all rows that are known of it.
 fn every_row(call: &CallEntry, id: u32, writers: &Writers<'_>) -> Vec<String> {
     if call.access != Access::GetRange || call.rows.is_empty() {
@@ -192,14 +202,20 @@ fn in_turn(cells: &[Cell]) -> String {
 
 /// The lines of a line, which is truncated if it is very long. Its further lines are indented.
 fn wrapped(line: &str, width: usize) -> Vec<String> {
+    let shown = shortened(line);
+    let indent = " ".repeat(line.len() - line.trim_start().len() + 2);
+    let options = textwrap::Options::new(width).subsequent_indent(&indent);
+    textwrap::wrap(&shown, options).into_iter().map(std::borrow::Cow::into_owned).collect()
+}
+
+/// A line, the end of which is left out if it is very long.
+fn shortened(line: &str) -> String {
     let line = &brief(line);
     let mut shown: String = line.chars().take(MOST_CHARACTERS).collect();
     if shown.len() < line.len() {
         shown.push('…');
     }
-    let indent = " ".repeat(line.len() - line.trim_start().len() + 2);
-    let options = textwrap::Options::new(width).subsequent_indent(&indent);
-    textwrap::wrap(&shown, options).into_iter().map(std::borrow::Cow::into_owned).collect()
+    shown
 }
 
 /// The text with only the beginning of each long run of one character or of escaped bytes.

@@ -37,6 +37,7 @@ fn the_page_of_a_program_explains_the_errors_that_it_was_given() {
     let error = ErrorReport {
         error: "not_committed (1020)".into(),
         times: 3,
+        injected: Some([("spurious-conflict".to_owned(), 2)].into()),
         meaning: "Another transaction wrote.".into(),
         link: "https://example.org/conflicts.html#a".into(),
     };
@@ -50,8 +51,10 @@ fn the_page_of_a_program_explains_the_errors_that_it_was_given() {
     let shown = [
         "The program ran on a simulated FoundationDB cluster",
         "3 times <code>not_committed (1020)</code>",
-        "Another transaction wrote. <a href=\"https://example.org/conflicts.html#a\">",
+        "Another transaction wrote. The simulation injected it 2 times, without another cause (spurious-conflict 2). <a href=\"https://example.org/conflicts.html#a\">",
         "Every transaction, by time",
+        "Commits that took effect although the program was not told so",
+        "<li>T2 of client 0, at version 20: reads (&quot;counter&quot;,) = 1 [T1]; sets (&quot;counter&quot;,) = 2 =&gt;",
     ];
     let (of_workload, of_program) = (page(RunReport { program: None, ..failed.clone() }), page(failed));
     for text in shown {

@@ -1,7 +1,10 @@
 //! The page of a failing run, for who maintains the program: what it printed, what it asked and was answered,
 //! and why FoundationDB may answer so.
 
-use super::{Run, Shake, why::why};
+use super::{
+    Run, Shake,
+    why::{injected, why},
+};
 use crate::{command::choose, run::runner};
 use shaketable_reports::{Body, Counters, ErrorReport, ProgramReport, RunReport, Scale, Verdict};
 use shaketable_session::Host;
@@ -36,7 +39,8 @@ pub(super) fn body(shake: &Shake<'_>, seed: u64, run: &Run) -> Option<Body> {
     };
     let errors = errors.into_iter().map(|(error, times)| {
         let (meaning, link) = why(error);
-        ErrorReport { error: error.to_string(), times, meaning: meaning.to_owned(), link }
+        let injected = injected(error, &report.end.faults);
+        ErrorReport { error: error.to_string(), times, injected, meaning: meaning.to_owned(), link }
     });
     let unknown = report.unknown as u64;
     let committed = report.unknown_results.iter().filter(|result| result.is_committed).count() as u64;

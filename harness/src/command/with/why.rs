@@ -1,6 +1,8 @@
 //! Why FoundationDB gives an error to a program, and where its documentation says so.
 
+use shaketable_sim::faults::Family;
 use shaketable_tx::Error;
+use std::collections::BTreeMap;
 
 /// Where FoundationDB's documentation is.
 const DOCUMENTATION: &str = "https://apple.github.io/foundationdb/";
@@ -57,6 +59,28 @@ pub(super) fn why(error: Error) -> (&'static str, String) {
     (meaning, format!("{DOCUMENTATION}{page}"))
 }
 
+/// How often the simulation gave an error without another cause, of the faults that struck; `None` if none
+/// gives it. A fault that gives one of several errors counts for none of them.
+pub(super) fn injected(error: Error, struck: &BTreeMap<Family, u64>) -> Option<BTreeMap<String, u64>> {
+    let families: &[Family] = match error {
+        Error::NOT_COMMITTED => &[Family::SpuriousConflict],
+        Error::COMMIT_UNKNOWN_RESULT => &[Family::UnknownCommitted, Family::UnknownNotCommitted],
+        Error::COMMIT_UNKNOWN_RESULT_FATAL => &[Family::UnknownFatal],
+        Error::TRANSACTION_TIMED_OUT => &[Family::LateLanding],
+        Error::TRANSACTION_TOO_OLD => &[Family::TooOld],
+        Error::FUTURE_VERSION => &[Family::FutureVersion],
+        Error::PROCESS_BEHIND => &[Family::ProcessBehind],
+        Error::CLUSTER_VERSION_CHANGED => &[Family::ClusterVersionChanged],
+        Error::COMMIT_PROXY_MEMORY_LIMIT_EXCEEDED => &[Family::ProxyMemory],
+        Error::GRV_PROXY_MEMORY_LIMIT_EXCEEDED => &[Family::GrvMemory],
+        Error::TRANSACTION_REJECTED_RANGE_LOCKED => &[Family::RangeLocked],
+        _ => return None,
+    };
+    let times =
+        |family: &Family| Some((family.name().to_owned(), *struck.get(family).filter(|times| **times > 0)?));
+    Some(families.iter().filter_map(times).collect())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -67,5 +91,22 @@ mod tests {
             let (meaning, link) = why(*error);
             assert!(!meaning.is_empty() && link.starts_with(DOCUMENTATION), "{error}");
         }
+    }
+
+    #[test]
+    fn injected_errors_are_counted_by_their_faults() {
+        let struck = BTreeMap::from([
+            (Family::UnknownCommitted, 2),
+            (Family::UnknownNotCommitted, 1),
+            (Family::SpuriousConflict, 0),
+            (Family::Kill, 4),
+        ]);
+        let named = |faults: &[(&str, u64)]| {
+            Some(faults.iter().map(|(fault, n)| ((*fault).to_owned(), *n)).collect())
+        };
+        let unknown = named(&[("unknown-committed", 2), ("unknown-not-committed", 1)]);
+        assert_eq!(injected(Error::COMMIT_UNKNOWN_RESULT, &struck), unknown);
+        assert_eq!(injected(Error::NOT_COMMITTED, &struck), named(&[]));
+        assert_eq!(injected(Error::TRANSACTION_CANCELLED, &struck), None);
     }
 }

@@ -1,3 +1,5 @@
+//! What a run of two clients, and one of a program, become.
+
 use super::*;
 use crate::{
     judge::alarms::Story,

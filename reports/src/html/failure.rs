@@ -99,6 +99,7 @@ fn unknown_commits(history: &RunHistory, share: &Share<'_>) -> Markup {
         @if !chains.is_empty() && share.take(length) {
             section.chains {
                 h3 { "Commits that took effect although the program was not told so, and what met them" }
+                p.note { "T1 is attempt 1 of the story. In brackets is who had written what was read." }
                 @for chain in &chains {
                     ol { @for step in chain { li { (step) } } }
                     @if chain.len() == 1 { p.note { "No later transaction met what it wrote." } }

@@ -1,6 +1,6 @@
 //! What followed from commits that took effect although their program was told otherwise: each such attempt,
-//! and those that met what it wrote. That is most often why a program fails, and a picture of many
-//! transactions hides it.
+//! and those that read what it wrote or were refused because of it, or else wrote over it. That is most often
+//! why a program fails, and a picture of many transactions hides it.
 
 use super::story::told;
 use crate::history::{Fate, RunHistory, TransactionEntry};
@@ -19,10 +19,12 @@ pub fn chains(history: &RunHistory) -> Vec<Vec<String>> {
     let mut chains: Vec<(bool, Vec<String>)> = firsts
         .map(|first| {
             let keys = written(first);
-            let meets = |tx: &&TransactionEntry| {
-                tx.id != first.id && tx.ended > first.began && meets(tx, first, &keys)
-            };
-            let mut after: Vec<&TransactionEntry> = history.transactions.iter().filter(meets).collect();
+            let later =
+                || history.transactions.iter().filter(|tx| tx.id != first.id && tx.ended > first.began);
+            let mut after: Vec<&TransactionEntry> = later().filter(|tx| depends(tx, first)).collect();
+            if after.is_empty() {
+                after = later().filter(|tx| written(tx).intersection(&keys).next().is_some()).collect();
+            }
             after.sort_by_key(|tx| (tx.ended, tx.id));
             let is_met = !after.is_empty();
             let steps = [first].into_iter().chain(after.into_iter().take(MOST_STEPS));
@@ -41,12 +43,10 @@ fn written(tx: &TransactionEntry) -> BTreeSet<&str> {
     writes.map(|call| call.at.as_str()).collect()
 }
 
-/// Whether an attempt read what another one had written, or wrote a key that it had written.
-fn meets(tx: &TransactionEntry, first: &TransactionEntry, keys: &BTreeSet<&str>) -> bool {
-    tx.calls.iter().any(|call| {
-        let reads_it = call.rows.iter().any(|row| row.writer == Some(first.id));
-        reads_it || (!call.access.is_read() && keys.contains(call.at.as_str()))
-    })
+/// Whether an attempt read what another one had written, or was refused because of it.
+fn depends(tx: &TransactionEntry, first: &TransactionEntry) -> bool {
+    let reads_it = tx.calls.iter().flat_map(|call| &call.rows).any(|row| row.writer == Some(first.id));
+    reads_it || tx.refused_by == Some(first.id)
 }
 
 #[cfg(test)]
@@ -84,6 +84,10 @@ mod tests {
             attempt(4, Fate::ReadOnly, vec![call(Access::Get, "a", Some(3))]),
             attempt(5, Fate::Committed, vec![call(Access::Get, "a", Some(1)), call(Access::Set, "b", None)]),
             attempt(6, Fate::Committed, vec![call(Access::Clear, "a", None)]),
+            TransactionEntry {
+                refused_by: Some(3),
+                ..attempt(8, Fate::Conflict, vec![call(Access::Set, "b", None)])
+            },
             attempt(7, Fate::UnknownNotCommitted, vec![call(Access::Set, "b", None)]),
         ];
         let history = RunHistory { transactions, is_program: true, ..RunHistory::default() };
@@ -91,7 +95,7 @@ mod tests {
             vec![
                 "T3 of client 2, no read version: sets a = 1 => ends as UnknownCommitted",
                 "T4 of client 2, no read version: reads a = 1 [T3] => ends as ReadOnly",
-                "T6 of client 2, no read version: clears a => ends as Committed",
+                "T8 of client 2, no read version: sets b = 1 => ends as Conflict",
             ],
             vec!["T2 of client 2, no read version: sets unmet = 1 => ends as UnknownCommitted"],
         ];

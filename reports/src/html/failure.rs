@@ -135,9 +135,7 @@ fn errors(program: &ProgramReport) -> Markup {
 fn injected(error: &ErrorReport) -> Option<String> {
     let faults = error.injected.as_ref()?;
     if faults.is_empty() {
-        return Some(
-            "The simulation injected none: each has a cause in the transactions or the machines.".to_owned(),
-        );
+        return Some("The simulation injected none: each has a cause of its own.".to_owned());
     }
     let each = faults.iter().map(|(fault, times)| format!("{fault} {}", count(*times)));
     let all = plural(faults.values().sum(), "time", "times");

@@ -16,25 +16,26 @@ pub fn chains(history: &RunHistory) -> Vec<Vec<String>> {
     let is_first =
         |tx: &&TransactionEntry| matches!(tx.fate, Fate::UnknownCommitted | Fate::DroppedCommitted);
     let firsts = history.transactions.iter().filter(is_first).filter(|tx| !written(tx).is_empty());
-    let mut chains: Vec<(bool, Vec<String>)> = firsts
-        .map(|first| {
-            let keys = written(first);
-            let later =
-                || history.transactions.iter().filter(|tx| tx.id != first.id && tx.ended > first.began);
-            let mut after: Vec<&TransactionEntry> = later().filter(|tx| depends(tx, first)).collect();
-            if after.is_empty() {
-                after = later().filter(|tx| written(tx).intersection(&keys).next().is_some()).collect();
-            }
-            after.sort_by_key(|tx| (tx.ended, tx.id));
-            let is_met = !after.is_empty();
-            let steps = [first].into_iter().chain(after.into_iter().take(MOST_STEPS));
-            (is_met, steps.map(|tx| told(history, tx, &keys)).collect())
-        })
-        .collect();
+    let mut chains: Vec<Vec<&TransactionEntry>> = firsts.map(|first| chain(history, first)).collect();
     // Those that somebody met say more.
-    chains.sort_by_key(|(is_met, _)| !is_met);
-    chains.truncate(MOST_CHAINS);
-    chains.into_iter().map(|(_, chain)| chain).collect()
+    chains.sort_by_key(|chain| chain.len() == 1);
+    let told = |chain: &Vec<&TransactionEntry>| {
+        let keys = written(chain[0]);
+        chain.iter().map(|tx| told(history, tx, &keys)).collect()
+    };
+    chains.iter().take(MOST_CHAINS).map(told).collect()
+}
+
+/// An attempt, and those that followed from it, by their ends.
+fn chain<'a>(history: &'a RunHistory, first: &'a TransactionEntry) -> Vec<&'a TransactionEntry> {
+    let keys = written(first);
+    let later = || history.transactions.iter().filter(|tx| tx.id != first.id && tx.ended > first.began);
+    let mut after: Vec<&TransactionEntry> = later().filter(|tx| depends(tx, first)).collect();
+    if after.is_empty() {
+        after = later().filter(|tx| !written(tx).is_disjoint(&keys)).collect();
+    }
+    after.sort_by_key(|tx| (tx.ended, tx.id));
+    [first].into_iter().chain(after.into_iter().take(MOST_STEPS)).collect()
 }
 
 /// The keys that an attempt wrote one by one.

@@ -41,7 +41,8 @@ fn the_page_of_a_program_explains_the_errors_that_it_was_given() {
         meaning: "Another transaction wrote.".into(),
         link: "https://example.org/conflicts.html#a".into(),
     };
-    let program = Some(Box::new(ProgramReport { errors: vec![error] }));
+    let of_its_own = ErrorReport { injected: Some(Default::default()), ..error.clone() };
+    let program = Some(Box::new(ProgramReport { errors: vec![error, of_its_own] }));
     let failed = RunReport { program, history: Some(Box::new(history())), plan: None, ..run(7, violated()) };
     let page = |run: RunReport| {
         let document = document(Body::Replay(Box::new(run)));
@@ -52,6 +53,7 @@ fn the_page_of_a_program_explains_the_errors_that_it_was_given() {
         "The program ran on a simulated FoundationDB cluster",
         "3 times <code>not_committed (1020)</code>",
         "Another transaction wrote. The simulation injected it 2 times, without another cause (spurious-conflict 2). <a href=\"https://example.org/conflicts.html#a\">",
+        "The simulation injected none: each has a cause of its own.",
         "Every transaction, by time",
         "Commits that took effect although the program was not told so",
         "<li>T2 of client 0, at version 20: reads (&quot;counter&quot;,) = 1 [T1]; sets (&quot;counter&quot;,) = 2 =&gt;",

@@ -1,7 +1,8 @@
 //! Crates outside of the workspace, as users have them: layers that are shaken from their tests and by
 //! commands of their own. They are built once, from the packages as they would be published, so that a
-//! package that lacks a file shows; and into one folder and with the workspace's flags, so that they share
-//! what they depend on. The profile is cargo's own, as users have it: the simulator is not optimized.
+//! package that lacks a file shows; and into the workspace's folder, with its flags and versions, and with
+//! its profile for what the packages depend on, so that little of that is built again. The packages
+//! themselves have cargo's own profile, as users have them: the simulator is not optimized.
 
 use std::{
     ffi::OsStr,
@@ -64,11 +65,23 @@ fn packaged() -> PathBuf {
         update(&root().join("examples").join(name), &place.join("examples").join(name));
     }
     fs::create_dir_all(place.join(".cargo")).expect("a folder");
-    fs::write(place.join(".cargo/config.toml"), "").expect("written");
+    fs::write(place.join(".cargo/config.toml"), profile()).expect("written");
     // Those that another package depends on, in every crate; a lock file names each that is not used.
     patch_in(&place, &place, &["reports", "session", "sim", "tx"]);
     patch_in(&place, &place.join("examples/tickets"), &["driver"]);
     place
+}
+
+/// The workspace's profile, but for its own packages: nothing of it is optimized, and its assertions hold.
+fn profile() -> String {
+    let manifest = fs::read_to_string(root().join("Cargo.toml")).expect("a manifest");
+    let (_, profile) = manifest.split_once("[profile.dev]\n").expect("a profile");
+    let (settings, packages) = profile.split_once("[profile.dev.package]\n").expect("levels of packages");
+    let packages = packages.split("\n\n").next().unwrap_or_default();
+    let foreign = packages.lines().filter(|line| !line.starts_with("shaketable"));
+    let own = PACKAGES.map(|(_, package)| format!("{package}.debug-assertions = true"));
+    let lines: Vec<&str> = foreign.chain(own.iter().map(String::as_str)).collect();
+    format!("[profile.dev]\n{settings}[profile.dev.package]\n{}\n", lines.join("\n"))
 }
 
 /// Lets a crate in this folder find packages that are in no registry.
@@ -119,10 +132,6 @@ fn cargo(folder: &Path, arguments: &[&str]) -> Output {
     cargo.current_dir(folder).args(arguments).env("CARGO_TARGET_DIR", target());
     // Cargo joins a crate's flags with those of the folders around it, which are the same ones.
     cargo.env("RUSTFLAGS", "--cfg madsim");
-    // The workspace's own, unless who runs the tests has set another one.
-    if std::env::var_os("CARGO_PROFILE_DEV_DEBUG").is_none() {
-        cargo.env("CARGO_PROFILE_DEV_DEBUG", "line-tables-only");
-    }
     // What cargo sets for this test is not what the user's own cargo finds.
     for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("CARGO_PKG_"))
     {

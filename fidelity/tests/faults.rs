@@ -211,7 +211,7 @@ fn a_strike_without_a_victim_is_not_counted() {
 
 #[test]
 fn every_timed_family_has_its_file() {
-    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/src/faults");
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../sim/src/faults");
     let files: BTreeSet<String> = std::fs::read_dir(folder)
         .expect("the folder of families")
         .filter_map(|entry| {

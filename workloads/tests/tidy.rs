@@ -1,7 +1,7 @@
 //! Rules of the code base as tests: each failure states the preferred alternative.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     fs,
     path::{Path, PathBuf},
 };
@@ -163,6 +163,32 @@ fn rooms_of_the_harness_use_those_below() {
                 );
             }
         }
+    }
+}
+
+/// The names and versions of a lock file's packages.
+fn locked(lock: &str) -> BTreeSet<(&str, &str)> {
+    lock.split("[[package]]")
+        .filter_map(|package| {
+            let value = |name: &str| package.split_once(&format!("\n{name} = \""))?.1.split('"').next();
+            Some((value("name")?, value("version")?))
+        })
+        .collect()
+}
+
+#[test]
+fn examples_have_the_workspaces_versions() {
+    // What is locked at another version is built once more by the tests of the examples, with all that
+    // depends on it.
+    let workspace = read(&root().join("Cargo.lock"));
+    let workspace = locked(&workspace);
+    for example in ["ledger", "mailbox", "tickets"] {
+        let lock = read(&root().join("examples").join(example).join("Cargo.lock"));
+        let is_known = |name: &str| workspace.iter().any(|(known, _)| *known == name);
+        let locked = locked(&lock);
+        assert!(locked.len() > 100, "{example}: {}", locked.len());
+        let other: Vec<_> = locked.difference(&workspace).filter(|(name, _)| is_known(name)).collect();
+        assert!(other.is_empty(), "{example} locks these at other versions than the workspace: {other:?}");
     }
 }
 

@@ -1,4 +1,4 @@
-//! The contract suite of `layers::tx` on a calm simulated cluster.
+//! The contract suite on a calm simulated cluster.
 
 use bytes::Bytes;
 use parking_lot::Mutex;

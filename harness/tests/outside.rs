@@ -72,7 +72,7 @@ fn packaged() -> PathBuf {
     place
 }
 
-/// The workspace's profile, but for its own packages: nothing of it is optimized, and its assertions hold.
+/// The workspace's profile. The packages themselves are not optimized, and have their debug assertions.
 fn profile() -> String {
     let manifest = fs::read_to_string(root().join("Cargo.toml")).expect("a manifest");
     let (_, profile) = manifest.split_once("[profile.dev]\n").expect("a profile");

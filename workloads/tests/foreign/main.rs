@@ -22,7 +22,8 @@ fn operations_refuse_foreign_bytes() {
         for _ in 0..2 {
             scope.spawn(|| {
                 while let Some(entry) = catalogue.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    wrong.lock().extend(entry.foreign(0..CASES, MEMORY));
+                    let found = entry.foreign(0..CASES, MEMORY);
+                    wrong.lock().extend(found);
                 }
             });
         }

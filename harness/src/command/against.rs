@@ -228,8 +228,12 @@ mod tests {
             let path = self.folder.path().join(name);
             let list = self.folder.path().join("list");
             let script = format!("#!/bin/sh\necho {name} $2 >> {}\n{script}\n", list.display());
-            fs::write(&path, script).expect("written");
-            fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("executable");
+            let source = path.with_extension("sh");
+            fs::write(&source, script).expect("written");
+            // A file that is open for writing cannot be run, and a child that another test starts has this
+            // process's files for a moment. So another process writes it.
+            let installed = Command::new("install").args(["-m", "755"]).args([&source, &path]).status();
+            assert!(installed.expect("install runs").success());
             path
         }
 

@@ -32,11 +32,16 @@ pub(super) struct FailuresArguments {
     pub reports: Vec<PathBuf>,
 }
 
-/// Adds the failures of the reports to the list.
+/// Adds the failures of the reports to the list. One report is held at a time.
 pub(super) fn failures(arguments: &FailuresArguments) -> Result<Conclusion, Refusal> {
     let list = List::check(&arguments.list)?;
-    let saved = arguments.reports.iter().map(|path| Saved::read(path)).collect::<Result<Vec<_>, _>>()?;
-    list.add_all(saved.iter().map(|saved| (&saved.report, saved.commit.as_str())))?;
+    list.grow(|grown| {
+        for path in &arguments.reports {
+            let saved = Saved::read(path)?;
+            grown.add(&saved.report, &saved.commit);
+        }
+        Ok(())
+    })?;
     Ok(Conclusion::Passed)
 }
 
@@ -60,24 +65,39 @@ impl List {
 
     /// Adds the failures of one sweep.
     pub(super) fn add(&self, report: &SweepReport, commit: &str) -> Result<(), Refusal> {
-        self.add_all(std::iter::once((report, commit)))
+        self.grow(|grown| {
+            grown.add(report, commit);
+            Ok(())
+        })
     }
 
-    /// Adds the failures of sweeps, each with its commit.
-    fn add_all<'a>(&self, sweeps: impl Iterator<Item = (&'a SweepReport, &'a str)>) -> Result<(), Refusal> {
+    /// Writes the list with what is added to it, or nothing if a report cannot be read.
+    fn grow(&self, add: impl FnOnce(&mut Grown) -> Result<(), Refusal>) -> Result<(), Refusal> {
         let _lock = Lock::take(&self.path)?;
         // It may have grown since it was checked.
-        let mut list = read(&self.path)?;
-        let (mut all, mut new) = (0, 0);
-        for (report, commit) in sweeps {
-            let seen = Sighting { commit: commit.to_owned(), date: self.date.clone() };
-            let added = list.add(report, &seen);
-            (all, new) = (all + added.0, new + added.1);
-        }
-        self.target.write(&list.render())?;
-        let what = text::plural(all, "failure", "failures");
-        output::print_error(&format!("{what}, {} of them new, in {}", text::count(new), self.path.display()));
+        let mut grown = Grown { list: read(&self.path)?, date: &self.date, all: 0, new: 0 };
+        add(&mut grown)?;
+        self.target.write(&grown.list.render())?;
+        let what = text::plural(grown.all, "failure", "failures");
+        let (new, path) = (text::count(grown.new), self.path.display());
+        output::print_error(&format!("{what}, {new} of them new, in {path}"));
         Ok(())
+    }
+}
+
+/// A list to which failures are added.
+struct Grown<'a> {
+    list: FailureList,
+    date: &'a str,
+    all: u64,
+    new: u64,
+}
+
+impl Grown<'_> {
+    fn add(&mut self, report: &SweepReport, commit: &str) {
+        let seen = Sighting { commit: commit.to_owned(), date: self.date.to_owned() };
+        let (all, new) = self.list.add(report, &seen);
+        (self.all, self.new) = (self.all + all, self.new + new);
     }
 }
 

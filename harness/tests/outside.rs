@@ -1,8 +1,8 @@
 //! Crates outside of the workspace, as users have them: layers that are shaken from their tests and by
 //! commands of their own. They are built once, from the packages as they would be published, so that a
 //! package that lacks a file shows; and into the workspace's folder, with its flags and versions, and with
-//! its profile for what the packages depend on, so that little of that is built again. The packages
-//! themselves have cargo's own profile, as users have them: the simulator is not optimized.
+//! its profile and features for what the packages depend on, so that little of that is built again. The
+//! packages themselves have cargo's own profile, as users have them: the simulator is not optimized.
 
 use std::{
     ffi::OsStr,
@@ -29,6 +29,19 @@ const PACKAGES: [(&str, &str); 6] = [
     ("sim", "shaketable-sim"),
     ("tx", "shaketable-tx"),
 ];
+
+const EXAMPLES: [&str; 3] = ["ledger", "mailbox", "tickets"];
+
+/// What the crate `foundationdb` asks of packages that others depend on as well, and so does the workspace
+/// (`fdb/Cargo.toml`). With other features, all that derives or draws would be built once more.
+const FEATURES: &str = "
+[dependencies.rand]
+version = \"0.10\"
+
+[build-dependencies.syn]
+version = \"3\"
+features = [\"visit-mut\"]
+";
 
 fn example(name: &str) -> PathBuf {
     PLACE.join("examples").join(name)
@@ -61,7 +74,7 @@ fn packaged() -> PathBuf {
         }
         update(&from, &place.join(folder));
     }
-    for name in ["ledger", "mailbox", "tickets"] {
+    for name in EXAMPLES {
         update(&root().join("examples").join(name), &place.join("examples").join(name));
     }
     fs::create_dir_all(place.join(".cargo")).expect("a folder");
@@ -69,7 +82,20 @@ fn packaged() -> PathBuf {
     // Those that another package depends on, in every crate; a lock file names each that is not used.
     patch_in(&place, &place, &["reports", "session", "sim", "tx"]);
     patch_in(&place, &place.join("examples/tickets"), &["driver"]);
+    for example in EXAMPLES.map(|name| place.join("examples").join(name)) {
+        // Its own lock file has all that it needs.
+        printed(&example, &["tree", "--locked", "--offline"]);
+        ask_features(&example);
+        printed(&example, &["tree", "--offline"]);
+    }
     place
+}
+
+/// Adds [`FEATURES`] to a crate's manifest.
+fn ask_features(crate_: &Path) {
+    let manifest = crate_.join("Cargo.toml");
+    let text = fs::read_to_string(&manifest).expect("a manifest");
+    fs::write(manifest, text + FEATURES).expect("written");
 }
 
 /// The workspace's profile. The packages themselves are not optimized, and have their debug assertions.
@@ -260,7 +286,7 @@ fn a_new_crate_passes_its_tests_and_catches_its_planted_bugs() {
     let manifest = read(crate_.join("Cargo.toml"));
     assert!(manifest.contains("shaketable = { path = \"../../harness\" }"), "{manifest}");
     let flags = "rustflags = [\"--cfg\", \"madsim\"]\n";
-    for example in ["ledger", "mailbox", "tickets"] {
+    for example in EXAMPLES {
         let config = read(root().join("examples").join(example).join(".cargo/config.toml"));
         assert_eq!(read(crate_.join(".cargo/config.toml")), config);
         assert!(config.contains(&format!("[build]\n{flags}")), "{config}");
@@ -270,6 +296,7 @@ fn a_new_crate_passes_its_tests_and_catches_its_planted_bugs() {
     // What the ledger was built with, so that nothing is downloaded and little is built.
     let lock = read(ledger.join("Cargo.lock")).replace("\"ledger\"", "\"my-stock\"");
     fs::write(crate_.join("Cargo.lock"), lock).expect("written");
+    ask_features(&crate_);
     let tested = printed(&crate_, &["test", "--offline"]);
     for test in ["every_answer_is_the_models", "planted_bugs_are_caught"] {
         assert!(tested.contains(&format!("{test} ... ok")), "{tested}");
@@ -300,6 +327,7 @@ fn the_examples_and_a_new_crate_build_from_the_packages() {
     let lock = fs::read_to_string(ledger.join("Cargo.lock")).expect("a lock file");
     fs::write(crate_.join("Cargo.lock"), lock.replace("\"ledger\"", "\"my-stock\"")).expect("written");
     patch(&crate_, &["harness"]);
+    ask_features(&crate_);
     printed(&crate_, &["build", "--offline"]);
 }
 

@@ -3,6 +3,7 @@
 use super::{
     Refusal,
     backend::BackendArguments,
+    bugs::First,
     choose,
     failures::{self, FailuresArguments},
     files::Files,
@@ -431,6 +432,10 @@ pub(super) struct BugsArguments {
     #[arg(long, alias = "max-seeds", value_name = "N|A..B", allow_negative_numbers = true)]
     #[arg(value_parser = seeds::range)]
     pub seeds: Option<Range<u64>>,
+    /// Try this seed on a bug before the others, because it caught it before: queue/interleaved=2; may be
+    /// repeated
+    #[arg(long, value_name = "BUG=SEED", value_delimiter = ',', value_parser = First::parse)]
+    pub first: Vec<First>,
     /// Start no further seed after this time: 60s, 5m, 1h 30m
     #[arg(long, value_name = "TIME", value_parser = choose::duration)]
     pub budget: Option<Duration>,

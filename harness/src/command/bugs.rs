@@ -24,10 +24,7 @@ use crate::{
 };
 use shaketable_reports::{Body, BugReport, BugsReport, Conclusion, Ending, text};
 use shaketable_sim::{config::ClusterBug, seed::Seed};
-use std::{
-    ops::Range,
-    sync::atomic::{AtomicBool, Ordering},
-};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// A planted bug, and the workloads that take turns with it.
 #[derive(Clone)]
@@ -37,6 +34,32 @@ pub(super) struct Planted {
     about: &'static str,
     workloads: Vec<usize>,
     pub(super) demands: Demands,
+}
+
+/// A seed that is tried on a bug before the others.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(super) struct First {
+    place: String,
+    bug: String,
+    seed: u64,
+}
+
+impl First {
+    /// `WORKLOAD/BUG=SEED`.
+    pub(super) fn parse(text: &str) -> Result<First, String> {
+        let parts = text.split_once('=').and_then(|(bug, seed)| Some((bug.split_once('/')?, seed)));
+        let Some(((place, bug), seed)) = parts else {
+            return Err(
+                "must be a workload, a planted bug and a seed, such as queue/interleaved=2".to_owned()
+            );
+        };
+        let seed = seed.parse().map_err(|_| "the seed must be a whole number".to_owned())?;
+        Ok(First { place: place.to_owned(), bug: bug.to_owned(), seed })
+    }
+
+    fn is_of(&self, planted: &Planted) -> bool {
+        self.place == planted.place && self.bug == planted.name
+    }
 }
 
 /// Runs the planted bugs, and prints and writes the report.
@@ -49,6 +72,7 @@ pub(super) fn bugs(arguments: &BugsArguments) -> Result<Conclusion, Refusal> {
     if arguments.workloads.is_empty() && arguments.bug.is_empty() && !program().tests_cluster {
         planted.retain(|planted| planted.place != CLUSTER);
     }
+    known(&planted, &arguments.first)?;
     keep_named(&mut planted, &arguments.bug)?;
     if let Some((number, of)) = arguments.shard {
         let mut place = 0..;
@@ -87,7 +111,9 @@ pub(super) fn bugs(arguments: &BugsArguments) -> Result<Conclusion, Refusal> {
         stop,
         |n| {
             let planted = &planted[n as usize];
-            let mut bug = try_seeds(&entries, planted, seeds.clone(), &backend, &interrupt, &stop);
+            let first = arguments.first.iter().filter(|first| first.is_of(planted)).map(|first| first.seed);
+            let seeds = first.chain(seeds.clone());
+            let mut bug = try_seeds(&entries, planted, seeds, &backend, &interrupt, &stop);
             if arguments.shrink
                 && let Some(catch) = &mut bug.caught
             {
@@ -220,6 +246,14 @@ impl Planted {
     }
 }
 
+/// Each bug that has a first seed must be among these.
+fn known(planted: &[Planted], first: &[First]) -> Result<(), Refusal> {
+    let is_planted = |first: &&First| planted.iter().any(|planted| first.is_of(planted));
+    let Some(First { place, bug, .. }) = first.iter().find(|first| !is_planted(first)) else { return Ok(()) };
+    let near = choose::did_you_mean(bug, planted.iter().filter(|p| p.place == place).map(|p| p.name));
+    refuse!("{place} has no planted bug {bug:?}{near}: see `{} list bugs`", program().name)
+}
+
 /// Keeps only the bugs with these names, if there are any names. Each bug must exist.
 fn keep_named(planted: &mut Vec<Planted>, names: &[String]) -> Result<(), Refusal> {
     for name in names {
@@ -238,14 +272,14 @@ fn keep_named(planted: &mut Vec<Planted>, names: &[String]) -> Result<(), Refusa
 pub(super) fn try_seeds(
     entries: &[Box<dyn Entry>],
     planted: &Planted,
-    seeds: Range<u64>,
+    seeds: impl IntoIterator<Item = u64>,
     backend: &Backend,
     interrupt: &Interrupt,
     stop: &dyn Fn() -> bool,
 ) -> BugReport {
     let mut bug = planted.report();
     let before = cost::thread_cpu();
-    for seed in seeds.take_while(|_| !stop()) {
+    for seed in seeds.into_iter().take_while(|_| !stop()) {
         let turn = (seed % planted.workloads.len() as u64) as usize;
         let entry = entries[planted.workloads[turn]].as_ref();
         let Some(result) = backend.run(entry, Seed(seed), &planted.demands, &|| interrupt.is_set()) else {
@@ -307,6 +341,22 @@ mod tests {
         assert_eq!((bug.runs, caught.seed, caught.judge.as_str()), (3, 2, "model"));
         assert!(caught.replay.ends_with(" replay one 2 --faults standard --bug early"), "{}", caught.replay);
         assert_eq!(tried("one", "late", 500).caught.expect("caught").judge, "live");
+    }
+
+    #[test]
+    fn a_first_seed_that_catches_nothing_is_followed_by_the_others() {
+        let entries = entries();
+        let all = planted(&entries, &[], &Demands::default()).expect("all");
+        let early = all.iter().find(|planted| planted.name == "early").expect("planted");
+        let first = First::parse("one/early=9").expect("a first seed");
+        assert!(first.is_of(early) && known(&all, std::slice::from_ref(&first)).is_ok());
+        let seeds = [first.seed].into_iter().chain(0..500);
+        let bug = try_seeds(&entries, early, seeds, &Backend::Simulated, &Interrupt::default(), &|| false);
+        assert_eq!((bug.runs, bug.caught.map(|catch| catch.seed)), (4, Some(2)));
+        assert!(known(&all, &[First { place: "none".to_owned(), ..first }]).is_err(), "of no workload");
+        for bad in ["", "one", "one/early", "one=1", "one/early=", "one/early=x", "one/early=-1"] {
+            assert!(First::parse(bad).is_err(), "{bad}");
+        }
     }
 
     #[test]

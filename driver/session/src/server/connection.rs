@@ -73,11 +73,8 @@ impl Shared {
 
     /// Exchanges greetings. Returns the length of the longest answer that the program accepts.
     fn greet(&self, wire: &Wire, number: u64) -> Result<u32, Reason> {
-        let received = Greeting::receive(wire, Side::Client);
-        // A program that is gone does not notice.
-        let _ = Greeting::SERVER.send(wire);
         let refused = |line: String| Err(Reason::Refused(line));
-        match received {
+        let accepted = match Greeting::receive(wire, Side::Client) {
             Err(GreetingError::Gone) => Err(Reason::Gone),
             Err(strange) => refused(strange.to_string()),
             Ok(Greeting { version, .. }) if version != VERSION => refused(format!(
@@ -87,7 +84,11 @@ impl Shared {
                 refused(format!("there are {} connections already", limits::CONNECTIONS))
             }
             Ok(greeting) => Ok(greeting.longest),
-        }
+        };
+        // Only now: who was greeted before another one came has its place before it. A program that is gone
+        // does not notice.
+        let _ = Greeting::SERVER.send(wire);
+        accepted
     }
 
     /// Ends a connection: sends the reason, and gives the program time to read it.

@@ -68,11 +68,11 @@ pub(super) fn bugs(arguments: &BugsArguments) -> Result<Conclusion, Refusal> {
     let wanted = choose::places(&arguments.workloads)?;
     let shaken = entries.iter().map(Box::as_ref).filter(|entry| wanted(entry.name()) || wanted(CLUSTER));
     let demands = arguments.shaking.demands(shaken)?;
+    known(&planted(&entries, &[], &demands)?, &arguments.first)?;
     let mut planted = planted(&entries, &arguments.workloads, &demands)?;
     if arguments.workloads.is_empty() && arguments.bug.is_empty() && !program().tests_cluster {
         planted.retain(|planted| planted.place != CLUSTER);
     }
-    known(&planted, &arguments.first)?;
     keep_named(&mut planted, &arguments.bug)?;
     if let Some((number, of)) = arguments.shard {
         let mut place = 0..;
@@ -246,7 +246,7 @@ impl Planted {
     }
 }
 
-/// Each bug that has a first seed must be among these.
+/// Each bug that has a first seed must exist. It need not be run: one list serves for all choices of bugs.
 fn known(planted: &[Planted], first: &[First]) -> Result<(), Refusal> {
     let is_planted = |first: &&First| planted.iter().any(|planted| first.is_of(planted));
     let Some(First { place, bug, .. }) = first.iter().find(|first| !is_planted(first)) else { return Ok(()) };

@@ -231,7 +231,8 @@ fn bugs_are_selected_by_workload_name_seeds_and_share() {
     assert_eq!((bug.bug.as_str(), named.seeds.clone()), ("snapshot-read", 5..30));
     assert!(bug.caught.as_ref().is_some_and(|catch| (5..30).contains(&catch.seed)), "{bug:?}");
     // A first seed is tried before the others.
-    let bug = tried(&["--bug", "snapshot-read", "--first", "cycle/snapshot-read=7"]).bugs.remove(0);
+    let first = "cycle/snapshot-read=7,queue/interleaved=2";
+    let bug = tried(&["--bug", "snapshot-read", "--first", first]).bugs.remove(0);
     assert_eq!((bug.runs, bug.caught.map(|catch| catch.seed)), (1, Some(7)));
     let shares: Vec<String> = ["1/2", "2/2"]
         .iter()

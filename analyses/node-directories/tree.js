@@ -1,11 +1,7 @@
 // Opens the database, and runs programs on a seed.
 
-// Neither chance nor the clock may make a difference between two runs of a seed: the layer draws prefixes.
-let state = Number(process.env.SHAKETABLE_SEED ?? 0)
-Math.random = () => {
-  state = (Math.imul(state, 1664525) + 1013904223) >>> 0
-  return state / 2 ** 32
-}
+// First, so that nothing has drawn before: the layer draws prefixes.
+const { Broken, claim, chance, range } = require('../common')
 
 const fdb = require('foundationdb')
 
@@ -46,15 +42,5 @@ async function run(check) {
     db.close()
   }
 }
-
-// The message of a broken promise is one line, the same in every run of a seed.
-class Broken extends Error {}
-const claim = (holds, message) => {
-  if (!holds) throw new Broken(message)
-}
-
-// A number below `bound`.
-const chance = bound => Math.floor(Math.random() * bound)
-const range = count => [...Array(count).keys()]
 
 module.exports = { fdb, db, directories, seen, inTn, run, claim, chance, range }

@@ -2,14 +2,10 @@
 // layer's compiler generates such classes from a schema; these have its shape, written by hand. Their
 // subspaces have fixed prefixes, where generated ones ask the directory layer for one.
 
-// Neither chance nor the clock may make a difference between two runs of a seed.
-let state = Number(process.env.SHAKETABLE_SEED ?? 0)
-let clock = 1_600_000_000_000
-Math.random = () => {
-  state = (Math.imul(state, 1664525) + 1013904223) >>> 0
-  return state / 2 ** 32
-}
-Date.now = () => clock++
+// First, so that nothing has drawn or read the clock before.
+const { countReadings, Broken, claim, chance, range } = require('../common')
+
+countReadings()
 
 require('@openland/log').disableAll()
 const { createNamedContext } = require('@openland/context')
@@ -142,15 +138,5 @@ async function run(check) {
     if (db) db.rawDB.close()
   }
 }
-
-// The message of a broken promise is one line, the same in every run of a seed.
-class Broken extends Error {}
-const claim = (holds, message) => {
-  if (!holds) throw new Broken(message)
-}
-
-// A number below `bound`.
-const chance = bound => Math.floor(Math.random() * bound)
-const range = count => [...Array(count).keys()]
 
 module.exports = { run, root, inTx, seen, claim, chance, range }

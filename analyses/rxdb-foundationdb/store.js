@@ -1,13 +1,9 @@
 // Opens collections of documents, and runs programs on a seed.
 
-// Neither chance nor the clock may make a difference between two runs of a seed.
-let state = Number(process.env.SHAKETABLE_SEED ?? 0)
-let clock = 1_600_000_000_000
-Math.random = () => {
-  state = (Math.imul(state, 1664525) + 1013904223) >>> 0
-  return state / 2 ** 32
-}
-Date.now = () => clock++
+// First, so that nothing has drawn or read the clock before.
+const { countReadings, Broken, claim, chance, range } = require('../common')
+
+countReadings()
 
 const { getRxStorageFoundationDB } = require('rxdb/plugins/storage-foundationdb')
 const { getRxStorageMemory } = require('rxdb/plugins/storage-memory')
@@ -103,15 +99,6 @@ async function run(check) {
   }
 }
 
-// The message of a broken promise is one line, the same in every run of a seed.
-class Broken extends Error {}
-const claim = (holds, message) => {
-  if (!holds) throw new Broken(message)
-}
-
-// A number below `bound`.
-const chance = bound => Math.floor(Math.random() * bound)
-const range = count => [...Array(count).keys()]
 const name = number => String(number).padStart(3, '0')
 
 module.exports = { storage, described, schema, fdb, open, revised, find, run, claim, chance, range, name }

@@ -7,16 +7,20 @@
 
 use super::misfit::{Cause, Misfit};
 use shaketable_sim::{
-    history::History,
+    history::{History, Reported},
     judges::Timeline,
     proto::Version,
     rt::{Nanos, SECOND},
 };
-use std::cell::Cell;
+use std::{cell::Cell, collections::BTreeMap};
 
 /// How late an answer may be on a cluster without faults, nanoseconds. It takes a watch, a read version and a
 /// read for each page, all of which take milliseconds.
 const PROMPT: Nanos = SECOND;
+
+/// How long a retry loop waits at most after an attempt was refused, nanoseconds: the default of
+/// `max_retry_delay`.
+const BACKOFF: Nanos = SECOND;
 
 /// How much later an answer may be after faults have ended, nanoseconds: a watch may have been delayed while
 /// they were on.
@@ -37,6 +41,8 @@ pub struct Timing {
     timeline: Timeline,
     /// The start and the end of the time in which faults were on.
     faulty: Option<(Nanos, Nanos)>,
+    /// When an attempt of an operation was last refused, by client and index of the operation.
+    refused: BTreeMap<(usize, usize), Nanos>,
     /// The waits that were judged.
     judged: Cell<u64>,
 }
@@ -44,7 +50,16 @@ pub struct Timing {
 impl Timing {
     /// The timing of a run.
     pub(crate) fn of(history: &History, timeline: Timeline) -> Timing {
-        Timing { timeline, faulty: history.faulty, judged: Cell::new(0) }
+        let mut refused = BTreeMap::new();
+        for attempt in history.attempts.iter().flatten() {
+            if let (Reported::Failed(error), Some(operation)) = (attempt.reported, attempt.operation)
+                && error.is_retryable()
+            {
+                let last = refused.entry((usize::from(attempt.client.0), operation as usize)).or_default();
+                *last = attempt.ended.max(*last);
+            }
+        }
+        Timing { timeline, faulty: history.faulty, refused, judged: Cell::new(0) }
     }
 
     /// When versions were known to be committed.
@@ -71,10 +86,11 @@ impl Timing {
         }
     }
 
-    /// Judges a wait of an operation that was called and returned at these times. `read_version` is set if
-    /// the operation only read.
+    /// Judges a wait of an operation, of this client and index, that was called and returned at these times.
+    /// `read_version` is set if the operation only read.
     pub(crate) fn judge(
         &self,
+        operation: (usize, usize),
         called: Nanos,
         returned: Nanos,
         read_version: Option<Version>,
@@ -108,7 +124,8 @@ impl Timing {
         };
         let Some(known) = self.timeline.decided_since(found) else { return Ok(()) };
         let possible = known.max(called);
-        let deadline = self.deadline(possible);
+        let retried = self.refused.get(&operation).map_or(0, |refused| refused.saturating_add(BACKOFF));
+        let deadline = self.deadline(possible.max(retried));
         if returned > deadline {
             let message = format!(
                 "answered {:.3} s after the commit of version {found} had made the answer possible",
@@ -125,7 +142,11 @@ impl Timing {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::judge::KnownCommit;
+    use crate::judge::{KnownCommit, alarms::Story};
+    use shaketable_sim::history::Attempt;
+    use shaketable_tx::Error;
+
+    const FIRST: (usize, usize) = (0, 0);
 
     /// Version 10 is known after one second, version 20 after two seconds.
     fn timing(faulty: Option<(Nanos, Nanos)>) -> Timing {
@@ -147,17 +168,18 @@ mod tests {
         // It is possible once the version or a later one is known, and not before the call.
         for (called, version, possible) in [(0, 10, 1), (0, 11, 2), (3, 5, 3)] {
             let deadline = possible * SECOND + PROMPT;
-            let judge = |returned| calm.judge(called * SECOND, returned, None, found(version));
+            let judge = |returned| calm.judge(FIRST, called * SECOND, returned, None, found(version));
             assert_eq!(judge(deadline), Ok(()));
             assert!(judge(deadline + 1).is_err());
         }
-        assert_eq!(calm.judge(0, 60 * SECOND, None, found(21)), Ok(()), "the commit was not known");
+        assert_eq!(calm.judge(FIRST, 0, 60 * SECOND, None, found(21)), Ok(()), "the commit was not known");
     }
 
     #[test]
     fn faults_extend_the_deadline_until_they_end_and_late_watches_have_fired() {
-        let judge =
-            |faulty, called, returned| timing(faulty).judge(called * SECOND, returned, None, found(10));
+        let judge = |faulty, called, returned| {
+            timing(faulty).judge(FIRST, called * SECOND, returned, None, found(10))
+        };
         let faulty = Some((0, 4 * SECOND));
         assert_eq!(judge(faulty, 0, 4 * SECOND + LATE + PROMPT), Ok(()));
         assert!(judge(faulty, 0, 4 * SECOND + LATE + PROMPT + 1).is_err());
@@ -169,8 +191,29 @@ mod tests {
     }
 
     #[test]
+    fn a_refused_attempt_of_the_operation_extends_the_deadline_by_its_backoff() {
+        let refused_at = |ended, error| {
+            let mut story = Story::default();
+            let (_, attempt) = story.attempt(0, Vec::new());
+            (attempt.ended, attempt.reported) = (ended, Reported::Failed(error));
+            // The last of them counts, whichever was recorded last.
+            let (_, earlier) = story.attempt(0, Vec::new());
+            *earlier = Attempt { operation: Some(0), reported: Reported::Failed(error), ..earlier.clone() };
+            Timing { timeline: timing(None).timeline, ..Timing::of(&story.history, Timeline::default()) }
+        };
+        let conflict = refused_at(3 * SECOND, Error::NOT_COMMITTED);
+        let deadline = 3 * SECOND + BACKOFF + PROMPT;
+        assert_eq!(conflict.judge(FIRST, 0, deadline, None, found(10)), Ok(()));
+        assert!(conflict.judge(FIRST, 0, deadline + 1, None, found(10)).is_err());
+        assert!(conflict.judge((0, 1), 0, deadline, None, found(10)).is_err(), "another operation's");
+        let ended = refused_at(3 * SECOND, Error::TRANSACTION_CANCELLED);
+        assert!(ended.judge(FIRST, 0, deadline, None, found(10)).is_err(), "no retry loop waits after it");
+    }
+
+    #[test]
     fn nothing_may_be_reported_after_the_time_limit_and_from_a_read_after_that() {
-        let judge = |returned, read_version| timing(None).judge(0, returned, Some(read_version), NOTHING);
+        let judge =
+            |returned, read_version| timing(None).judge(FIRST, 0, returned, Some(read_version), NOTHING);
         assert_eq!(judge(3 * SECOND, 20), Ok(()));
         assert_eq!(
             judge(2 * SECOND, 20).unwrap_err().to_string(),
@@ -179,7 +222,7 @@ mod tests {
         assert!(judge(3 * SECOND - 1, 20).is_err());
         assert!(judge(3 * SECOND, 19).is_err());
         let early = Wait { patience: SECOND / 2, ..NOTHING };
-        assert_eq!(timing(None).judge(SECOND, 2 * SECOND, Some(10), early), Ok(()));
-        assert!(timing(None).judge(SECOND, 2 * SECOND, Some(9), early).is_err());
+        assert_eq!(timing(None).judge(FIRST, SECOND, 2 * SECOND, Some(10), early), Ok(()));
+        assert!(timing(None).judge(FIRST, SECOND, 2 * SECOND, Some(9), early).is_err());
     }
 }

@@ -94,7 +94,8 @@ impl<W: Workload> Step<'_, W> {
     /// Judges a wait of this operation. The answer must come soon after it became possible; an answer that
     /// nothing came is allowed only after the time limit of the wait. The error describes what is wrong.
     pub fn waited(&self, wait: Wait) -> Result<(), Misfit> {
-        self.timing.judge(self.called, self.returned, self.read_version.filter(|_| !self.committed), wait)
+        let read_version = self.read_version.filter(|_| !self.committed);
+        self.timing.judge((self.client, self.index), self.called, self.returned, read_version, wait)
     }
 }
 

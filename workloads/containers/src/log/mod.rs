@@ -49,10 +49,10 @@ use shaketable_tx::{
 const LONG: u64 = 12_000;
 
 /// How many of a client's first calls wait that long. They are few, because a client whose partner has
-/// finished waits in vain.
+/// finished waits in vain, and must still end within a minute.
 const LONG_FOLLOWS: usize = 3;
 
-const LONG_TURNS: usize = 5;
+const LONG_TURNS: usize = 4;
 
 /// The drawn configuration of a run.
 #[derive(Clone, Debug, Serialize, Deserialize)]

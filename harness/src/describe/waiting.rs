@@ -1,5 +1,5 @@
-//! Waits: an operation that waits returns soon after its answer became possible, and reports that nothing
-//! came only after its time limit.
+//! Waits: an operation that waits returns soon after its answer became possible, or after its retry loop last
+//! had to wait, and reports that nothing came only after its time limit.
 //!
 //! This is not a separate judge, because only the workload can determine what an operation waits for. A
 //! workload describes each [`Wait`] when it steps its model, and passes it to

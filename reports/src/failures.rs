@@ -4,6 +4,7 @@
 use crate::{
     run::{RunReport, Scale},
     sweep::SweepReport,
+    text::shortened,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -92,7 +93,7 @@ impl FailureEntry {
     fn seen(&mut self, run: &RunReport, seen: &Sighting) {
         let message = run.verdict.message().unwrap_or_default();
         let line = message.split_whitespace().collect::<Vec<_>>().join(" ");
-        self.message = line.chars().take(MESSAGE).collect();
+        self.message = shortened(&line, MESSAGE);
         self.replay.clone_from(&run.replay);
         self.count = self.count.saturating_add(1);
         if seen.date >= self.last.date {

@@ -2,7 +2,7 @@
 
 use crate::{
     history::{EventKind, OperationEntry, RunHistory, TransactionEntry},
-    text::{brief, count, plural},
+    text::{brief, count, plural, shortened},
 };
 use serde::{Deserialize, Serialize};
 
@@ -75,9 +75,7 @@ impl When {
 /// A text, or its beginning.
 fn short(text: &str) -> String {
     const MOST: usize = 60;
-    let text = brief(text);
-    let shown: String = text.chars().take(MOST).collect();
-    if shown.len() < text.len() { shown + "…" } else { shown }
+    shortened(&brief(text), MOST)
 }
 
 /// Nanoseconds as milliseconds.

@@ -1,13 +1,13 @@
 //! The data of a time line, which the scripts of a page draw: the history of a run as JSON, with each text
 //! once.
 
-use super::room::{Share, cut};
+use super::room::Share;
 use crate::{
     history::{
         Access, CallEntry, EventEntry, EventKind, Fate, OperationEntry, RowEntry, RunHistory,
         TransactionEntry,
     },
-    text::plural,
+    text::{cut, plural},
     when::When,
 };
 use serde_json::{Value, json};

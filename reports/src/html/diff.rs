@@ -1,6 +1,6 @@
 //! What was expected and what was found instead, side by side, with the words that differ marked.
 
-use super::room::cut;
+use crate::text::cut;
 use maud::{Markup, html};
 use similar::{ChangeTag, TextDiff};
 

@@ -376,5 +376,5 @@ pub fn folded(run: &RunReport, commit: &str, room: &Room, is_open: bool) -> Mark
 /// The first line of what the judge found.
 fn first_line(run: &RunReport) -> String {
     let line = run.verdict.message().and_then(|message| message.lines().next()).unwrap_or_default();
-    super::room::cut(line, 200).to_owned()
+    crate::text::shortened(line, 200)
 }

@@ -137,7 +137,7 @@ fn command(what: &str, line: &str) -> Markup {
 
 /// Text in lines, of which at most `characters` are shown.
 fn lines(text: &str, characters: usize) -> Markup {
-    let shown = room::cut(text, characters);
+    let shown = crate::text::cut(text, characters);
     html! {
         pre { (shown) }
         @if shown.len() < text.len() {

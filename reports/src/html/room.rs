@@ -70,16 +70,6 @@ impl Share<'_> {
     }
 }
 
-/// The first characters of a text.
-pub fn cut(text: &str, characters: usize) -> &str {
-    match text.get(..characters) {
-        // Most texts are short, or have no character of several bytes: nothing is to be counted.
-        None if text.len() <= characters => text,
-        Some(start) if start.is_ascii() => start,
-        _ => text.char_indices().nth(characters).map_or(text, |(at, _)| &text[..at]),
-    }
-}
-
 /// The first lines of a text that have at most so many bytes together.
 pub fn cut_lines(text: &str, bytes: usize) -> &str {
     if text.len() <= bytes {
@@ -95,10 +85,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn texts_are_cut_between_characters_and_lines() {
-        assert_eq!(cut("grün", 3), "grü");
-        assert_eq!(cut("grün", 9), "grün");
-        assert_eq!((cut("grün", 2), cut("grün", 4), cut("grün", 5)), ("gr", "grün", "grün"));
+    fn texts_are_cut_between_lines() {
         assert_eq!(cut_lines("one\ntwö\nthree", 9), "one\ntwö\n");
         assert_eq!(cut_lines("one\ntwö\nthree", 7), "one\n");
         assert_eq!(cut_lines("öööö", 3), "");

@@ -99,6 +99,22 @@ fn lines(text: &str, width: usize) -> Vec<String> {
     textwrap::wrap(text.trim(), options).into_iter().map(Cow::into_owned).collect()
 }
 
+/// The first characters of a text.
+pub(crate) fn cut(text: &str, characters: usize) -> &str {
+    match text.get(..characters) {
+        // Most texts are short, or have no character of several bytes: nothing is to be counted.
+        None if text.len() <= characters => text,
+        Some(start) if start.is_ascii() => start,
+        _ => text.char_indices().nth(characters).map_or(text, |(at, _)| &text[..at]),
+    }
+}
+
+/// The first characters of a text, and an ellipsis for the rest.
+pub(crate) fn shortened(text: &str, characters: usize) -> String {
+    let shown = cut(text, characters);
+    if shown.len() < text.len() { format!("{shown}…") } else { shown.to_owned() }
+}
+
 /// Prefixes every line of `text` with `by`, except for empty ones.
 fn indent(text: &str, by: &str) -> String {
     text.lines().map(|line| if line.is_empty() { "\n".to_owned() } else { format!("{by}{line}\n") }).collect()
@@ -107,6 +123,14 @@ fn indent(text: &str, by: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn texts_are_cut_between_characters() {
+        assert_eq!(cut("grün", 3), "grü");
+        assert_eq!(cut("grün", 9), "grün");
+        assert_eq!((shortened("grün", 3), shortened("grün", 4)), ("grü…".to_owned(), "grün".to_owned()));
+        assert_eq!((cut("grün", 2), cut("grün", 4), cut("grün", 5)), ("gr", "grün", "grün"));
+    }
 
     #[test]
     fn numbers_read_well() {

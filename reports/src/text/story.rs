@@ -6,7 +6,7 @@
 //! write. Other writes and rows are counted in their place. If that is more than a screen, transactions that
 //! neither write such a key nor belong to the witness are left out.
 
-use super::plural;
+use super::{plural, shortened};
 use crate::{
     history::{
         Access, CallEntry, EventEntry, EventKind, Fate, OperationEntry, RowEntry, RunHistory,
@@ -117,7 +117,11 @@ pub(super) fn told(history: &RunHistory, tx: &TransactionEntry, keys: &BTreeSet<
     let names = history.transactions.iter().map(|tx| (tx.id, format!("T{}", tx.id))).collect();
     let writers = Writers { names, witness: keys.clone() };
     let calls = calls(tx, true, &writers);
-    let calls = calls.iter().map(|call| shortened(call.trim())).collect::<Vec<_>>().join("; ");
+    let calls = calls
+        .iter()
+        .map(|call| shortened(&brief(call.trim()), MOST_CHARACTERS))
+        .collect::<Vec<_>>()
+        .join("; ");
     let client = tx.client.map_or_else(|| "the setup".to_owned(), |client| format!("client {client}"));
     format!("T{} of {client}, {}: {calls} => {}{}", tx.id, version(tx), tx.end, later(tx))
 }
@@ -202,20 +206,10 @@ fn in_turn(cells: &[Cell]) -> String {
 
 /// The lines of a line, which is truncated if it is very long. Its further lines are indented.
 fn wrapped(line: &str, width: usize) -> Vec<String> {
-    let shown = shortened(line);
+    let shown = shortened(&brief(line), MOST_CHARACTERS);
     let indent = " ".repeat(line.len() - line.trim_start().len() + 2);
     let options = textwrap::Options::new(width).subsequent_indent(&indent);
     textwrap::wrap(&shown, options).into_iter().map(std::borrow::Cow::into_owned).collect()
-}
-
-/// A line, the end of which is left out if it is very long.
-fn shortened(line: &str) -> String {
-    let line = &brief(line);
-    let mut shown: String = line.chars().take(MOST_CHARACTERS).collect();
-    if shown.len() < line.len() {
-        shown.push('…');
-    }
-    shown
 }
 
 /// The text with only the beginning of each long run of one character or of escaped bytes.

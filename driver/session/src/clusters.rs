@@ -13,7 +13,12 @@ use crate::{
 };
 use parking_lot::Mutex;
 use shaketable_sim::{
-    client::ReadVersions, cluster::Cluster, config::ClusterConfig, faults::FaultPlan, rt::Clock, seed::Seed,
+    client::ReadVersions,
+    cluster::Cluster,
+    config::ClusterConfig,
+    faults::FaultPlan,
+    rt::{Clock, Task},
+    seed::Seed,
     world::World,
 };
 use std::{collections::BTreeMap, sync::Arc};
@@ -33,6 +38,7 @@ pub struct Running {
     settings: Settings,
     verdict: Verdict,
     cluster: Cluster,
+    fault_windows: Option<Task>,
 }
 
 /// The clusters of a run, in the order in which the program opened them.
@@ -51,8 +57,8 @@ fn world(settings: &Settings) -> (Arc<World>, FaultPlan) {
 
 impl Running {
     fn new(name: ClusterName, settings: Settings, cluster: Cluster, plan: FaultPlan) -> Running {
-        fault_windows::begin(cluster.world(), settings.clone(), plan);
-        Running { name, verdict: Verdict::new(settings.memory), settings, cluster }
+        let fault_windows = fault_windows::begin(cluster.world(), settings.clone(), plan);
+        Running { name, verdict: Verdict::new(settings.memory), settings, cluster, fault_windows }
     }
 
     /// The cluster.
@@ -67,6 +73,7 @@ impl Running {
 
     /// Judges the cluster, and ends it.
     async fn end(self, end: End) -> (Report, Recording) {
+        drop(self.fault_windows);
         let world = self.cluster.world().clone();
         let (tally, objections) = self.verdict.end(&world, &self.cluster).await;
         let mut report = Report::of(&self.settings, &world.history.lock(), end, tally, objections);

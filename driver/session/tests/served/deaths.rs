@@ -186,6 +186,26 @@ fn the_dead_make_room_for_others() {
     assert_eq!((connections.served, connections.most), (300, 1));
 }
 
+/// A window without faults starts every machine, also that of somebody who died. The next one has it all the same.
+#[test]
+fn the_dead_make_room_after_a_window_without_faults() {
+    let served = serve(settings(6, Profile::Standard));
+    let (witness, program) = (served.program(), served.program());
+    for connected in [&witness, &program] {
+        connected.put("k", 1).expect("it is retried");
+    }
+    program.stop();
+    wait_for_deaths(&served, 1);
+    let retried = witness.begin();
+    // Backoff soon takes half a second each time: ten minutes, of which the second half has such windows.
+    for _ in 0..1_200 {
+        witness.ask(retried, Call::OnError(Error::NOT_COMMITTED)).expect("it can be retried");
+    }
+    let next = served.program();
+    next.put("k", 2).expect("it is retried");
+    served.stop();
+}
+
 /// A transaction of somebody who died conflicts as any other; what it had locked, it had not: there are no
 /// locks.
 #[test]

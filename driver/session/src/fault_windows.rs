@@ -3,8 +3,8 @@
 //! A run of a workload has one plan of faults, because its length is known. The length of a program's run is
 //! not, so virtual time is divided into windows of equal length, and faults are drawn anew for each window.
 //! The rates of the errors that the contract allows are drawn once, for the whole run. With some rates, a
-//! transaction of hundreds of reads hardly ever reaches its commit: after some minutes, every second window is
-//! without faults, so that a program that retries as it should comes to an end.
+//! transaction of hundreds of reads hardly ever reaches its commit: after some minutes, every second window
+//! is without faults, so that a program that retries as it should comes to an end.
 
 use crate::settings::Settings;
 use shaketable_sim::{
@@ -18,8 +18,8 @@ use std::sync::Arc;
 /// The length of a window.
 const WINDOW: Nanos = 4 * SECOND;
 
-/// How many windows with faults there are before the first without. Five minutes: programs that are not stopped
-/// by their faults have ended by then.
+/// How many windows with faults there are before the first without. Five minutes: programs that are not
+/// stopped by their faults have ended by then.
 const UNBROKEN: u64 = 75;
 
 /// Families that cannot be used here. The client is the program, which cannot be killed, and operations are
@@ -42,8 +42,8 @@ fn is_calm(window: u64) -> bool {
     window >= UNBROKEN && (window - UNBROKEN).is_multiple_of(2)
 }
 
-/// Switches faults on, and draws the faults of each window when it begins. What occurs stays as it is when the
-/// task is dropped. Without faults there is no task.
+/// Switches faults on, and draws the faults of each window when it begins. What occurs stays as it is when
+/// the task is dropped. Without faults there is no task.
 pub fn begin(world: &Arc<World>, settings: Settings, first: FaultPlan) -> Option<Task> {
     world.faults.switch(true);
     faults::begin(world, &first);

@@ -186,7 +186,7 @@ fn the_dead_make_room_for_others() {
     assert_eq!((connections.served, connections.most), (300, 1));
 }
 
-/// A window without faults starts every machine, also that of somebody who died. The next one has it all the same.
+/// A window without faults starts every machine, also that of somebody who died.
 #[test]
 fn the_dead_make_room_after_a_window_without_faults() {
     let served = serve(settings(6, Profile::Standard));

@@ -5,9 +5,12 @@ use super::{
     options::{PROTO_FILES, compile_files},
 };
 use prost::Message;
-use prost_reflect::{DescriptorPool, FileDescriptor};
+use prost_reflect::{DescriptorError, DescriptorPool, FileDescriptor};
 use prost_types::{DescriptorProto, EnumDescriptorProto, FileDescriptorProto};
-use std::{collections::BTreeMap, sync::OnceLock};
+use std::{
+    collections::BTreeMap,
+    sync::{Mutex, OnceLock, PoisonError},
+};
 
 /// A `FileDescriptorSet`.
 #[derive(Clone, PartialEq, prost::Message)]
@@ -16,14 +19,55 @@ struct FileSetRow {
     files: Vec<Vec<u8>>,
 }
 
-/// The files of this crate and what they import, as `FileDescriptorProto`s by name: every reader has them.
-fn own() -> &'static BTreeMap<String, Vec<u8>> {
-    static OWN: OnceLock<BTreeMap<String, Vec<u8>>> = OnceLock::new();
+/// A file that every reader has.
+struct OwnFile {
+    /// The `FileDescriptorProto`.
+    bytes: Vec<u8>,
+    imports: Vec<String>,
+}
+
+/// The files of this crate and what they import, by name.
+fn own() -> &'static BTreeMap<String, OwnFile> {
+    static OWN: OnceLock<BTreeMap<String, OwnFile>> = OnceLock::new();
     OWN.get_or_init(|| {
         let compiled = PROTO_FILES.iter().filter_map(|(name, _)| compile_files(name, []).ok());
         let files = compiled.flat_map(|file| file.parent_pool().files().collect::<Vec<_>>());
-        files.map(|file| (file.name().to_owned(), file.encode_to_vec())).collect()
+        let own = |file: FileDescriptor| {
+            let imports = file.dependencies().map(|import| import.name().to_owned()).collect();
+            (file.name().to_owned(), OwnFile { bytes: file.encode_to_vec(), imports })
+        };
+        files.map(own).collect()
     })
+}
+
+/// The files of this crate among these, and what they import.
+fn own_among(mut names: Vec<String>) -> BTreeMap<&'static str, &'static OwnFile> {
+    let mut found = BTreeMap::new();
+    while let Some(name) = names.pop() {
+        if let Some((name, file)) = own().get_key_value(&name)
+            && found.insert(name.as_str(), file).is_none()
+        {
+            names.extend(file.imports.iter().cloned());
+        }
+    }
+    found
+}
+
+/// A pool of some files of this crate. It is built once: they are far larger than most files that import them.
+fn pool_of(files: &BTreeMap<&'static str, &'static OwnFile>) -> Result<DescriptorPool, DescriptorError> {
+    static POOLS: Mutex<BTreeMap<Vec<&'static str>, DescriptorPool>> = Mutex::new(BTreeMap::new());
+    let names: Vec<_> = files.keys().copied().collect();
+    let mut pools = POOLS.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(pool) = pools.get(&names) {
+        return Ok(pool.clone());
+    }
+    let pool = DescriptorPool::decode(&encoded(files.values().map(|file| file.bytes.clone()))[..])?;
+    pools.insert(names, pool.clone());
+    Ok(pool)
+}
+
+fn encoded(files: impl IntoIterator<Item = Vec<u8>>) -> Vec<u8> {
+    FileSetRow { files: files.into_iter().collect() }.encode_to_vec()
 }
 
 /// The files that a file imports, directly or not, in the order of their names, as `FileDescriptorProto`s
@@ -33,7 +77,7 @@ pub(super) fn imported(file: &FileDescriptor) -> Vec<Vec<u8>> {
     let mut pending: Vec<FileDescriptor> = file.dependencies().collect();
     while let Some(next) = pending.pop() {
         let bytes = next.encode_to_vec();
-        if !found.contains_key(next.name()) && own().get(next.name()) != Some(&bytes) {
+        if !found.contains_key(next.name()) && own().get(next.name()).is_none_or(|own| own.bytes != bytes) {
             pending.extend(next.dependencies());
             found.insert(next.name().to_owned(), bytes);
         }
@@ -45,17 +89,28 @@ pub(super) fn imported(file: &FileDescriptor) -> Vec<Vec<u8>> {
 pub(super) fn load(file: Vec<u8>, others: Vec<Vec<u8>>) -> Result<FileDescriptor, MetaDataError> {
     let torn = |reason: String| MetaDataError::Torn(format!("the records: {reason}"));
     let name = read(&file)?.name.unwrap_or_default();
-    let mut files = BTreeMap::new();
-    let mut pending = others;
-    pending.push(file);
-    while let Some(bytes) = pending.pop() {
+    let (mut files, mut imports) = (BTreeMap::new(), Vec::new());
+    for bytes in others.into_iter().chain([file]) {
         let file = read(&bytes)?;
         files.insert(file.name.unwrap_or_default(), bytes);
-        let missing = file.dependency.iter().filter(|import| !files.contains_key(*import));
-        pending.extend(missing.filter_map(|import| own().get(import).cloned()));
+        imports.extend(file.dependency);
     }
-    let set = FileSetRow { files: files.into_values().collect() };
-    let pool = DescriptorPool::decode(&set.encode_to_vec()[..]).map_err(|error| torn(error.to_string()))?;
+    imports.retain(|import| !files.contains_key(import));
+    let own = own_among(imports);
+    // A file under the name of one of this crate takes its place, also for the others of this crate.
+    let pool = match own.keys().any(|name| files.contains_key(*name)) {
+        false => pool_of(&own),
+        true => {
+            for (name, file) in own {
+                files.entry(name.to_owned()).or_insert_with(|| file.bytes.clone());
+            }
+            Ok(DescriptorPool::new())
+        }
+    };
+    let added = pool.and_then(|mut pool| {
+        pool.decode_file_descriptor_set(&encoded(files.into_values())[..]).map(|()| pool)
+    });
+    let pool = added.map_err(|error| torn(error.to_string()))?;
     pool.get_file_by_name(&name).ok_or_else(|| torn(format!("there is no file {name}")))
 }
 

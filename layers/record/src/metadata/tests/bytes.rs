@@ -10,6 +10,8 @@ use crate::{
 };
 use proptest::prelude::*;
 use prost::Message;
+use prost_reflect::FileDescriptor;
+use prost_types::{DescriptorProto, FieldDescriptorProto, FileDescriptorProto};
 use std::{collections::BTreeSet, sync::LazyLock};
 
 /// Meta-data with everything that can be stored.
@@ -167,6 +169,36 @@ fn imported_files_are_stored_with_the_records() {
     let simple =
         RecordMetaData::from_proto(SIMPLE).and_then(|meta_data| meta_data.to_bytes()).expect("bytes");
     assert!(Row::decode(&simple[..]).is_ok_and(|row| row.dependencies.is_empty()));
+}
+
+/// A file of the application that a file of this crate imports under its name.
+#[test]
+fn a_file_of_the_application_takes_the_place_of_one_that_others_import() {
+    const NAME: &str = "google/protobuf/descriptor.proto";
+    let text = file_text("message Order { optional int64 id = 1 [key]; }");
+    let file = compile(&text).expect("a valid file");
+    let decoded = |file: &FileDescriptor| {
+        FileDescriptorProto::decode(&file.encode_to_vec()[..]).expect("a file, without its extensions")
+    };
+    let mut records = decoded(&file);
+    let mut descriptor = decoded(&file.parent_pool().get_file_by_name(NAME).expect("it is imported"));
+    let note = DescriptorProto { name: Some("Note".into()), ..DescriptorProto::default() };
+    descriptor.message_type.push(note);
+    records.dependency.push(NAME.into());
+    records.message_type[0].field.push(FieldDescriptorProto {
+        name: Some("note".into()),
+        number: Some(1_000),
+        type_name: Some(".google.protobuf.Note".into()),
+        ..FieldDescriptorProto::default()
+    });
+    let meta_data = RecordMetaData::from_proto(&text).expect("valid");
+    let mut row = Row::decode(&meta_data.to_bytes().expect("bytes")[..]).expect("a message");
+    row.records = Some(records.encode_to_vec());
+    row.dependencies = vec![descriptor.encode_to_vec()];
+    let read = RecordMetaData::from_bytes(&row.encode_to_vec(), &Extensions::default()).expect("meta-data");
+    let pool = read.union().parent_pool().clone();
+    assert!(pool.get_message_by_name("google.protobuf.Note").is_some());
+    assert!(pool.get_file_by_name("record_metadata_options.proto").is_some());
 }
 
 /// The fields of the stored message that the tests change.

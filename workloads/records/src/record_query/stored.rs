@@ -56,16 +56,16 @@ impl Queries {
     fn entries(&self, state: &State, stored: &BTreeSet<&[u8]>) -> Result<(), String> {
         let schema = self.schema();
         let model = Model { records: &state.records, schema };
+        let keyed: Vec<_> = state.records.iter().map(|record| (record, model.primary_key(record))).collect();
         for index in schema.meta_data.indexes() {
             let space = space().subspace(&(part::INDEXES, index.subspace_key));
             let own: BTreeSet<&[u8]> = stored.iter().copied().filter(|key| space.is_start_of(key)).collect();
             let mut expected = BTreeSet::new();
-            for record in &state.records {
+            for (record, primary_key) in &keyed {
                 if schema.meta_data.is_index_of(index, record.record_type) {
-                    let primary_key = model.primary_key(record);
                     let keys = model.keys(&index.expression, Some(&record.fields), record);
                     let keys = keys.into_iter().map(Tuple::from_iter);
-                    expected.extend(keys.map(|key| key_of(&space, &key.followed_by(&primary_key))));
+                    expected.extend(keys.map(|key| key_of(&space, &key.followed_by(primary_key))));
                 }
             }
             let fits = match state.states.get(&index.name) {

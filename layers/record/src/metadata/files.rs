@@ -53,7 +53,7 @@ fn own_among(mut names: Vec<String>) -> BTreeMap<&'static str, &'static OwnFile>
     found
 }
 
-/// A pool of some files of this crate. It is built once: they are far larger than most files that import them.
+/// A pool of some files of this crate, built once: they are far larger than most files that import them.
 fn pool_of(files: &BTreeMap<&'static str, &'static OwnFile>) -> Result<DescriptorPool, DescriptorError> {
     static POOLS: Mutex<BTreeMap<Vec<&'static str>, DescriptorPool>> = Mutex::new(BTreeMap::new());
     let names: Vec<_> = files.keys().copied().collect();

@@ -544,7 +544,7 @@ impl Engine {
         let run = move |world: Arc<World>, node| {
             let (start, pending) = (next.lock().take(), pending.clone());
             async move {
-                // Faults kill no client, so each start was given its jobs.
+                // Without jobs it was started by the end of faults, which starts all machines that are down.
                 let Some(Start { jobs, versions }) = start else { return };
                 let clock = world.clock.clone();
                 let db = SimDatabase::of_process(world, node, ClientId(id.0), controller, versions);

@@ -19,9 +19,8 @@ fn main() {
         }
     }
     let workloads = ["src", "shared", "containers", "queues", "records", "tables"];
-    for folder in
-        workloads.into_iter().chain(["../harness/src", "../layers/src", "../sim/src", "../reports/src"])
-    {
+    let others = ["../harness/src", "../harness/run/src", "../layers/src", "../sim/src", "../reports/src"];
+    for folder in workloads.into_iter().chain(others) {
         println!("cargo:rerun-if-changed={folder}");
     }
 }

@@ -6,41 +6,24 @@
 
 #[cfg(feature = "command")]
 pub mod command;
-mod describe;
-pub mod judge;
 pub mod prelude;
-mod run;
-mod search;
 mod tell;
 
-#[cfg(any(feature = "embedded", feature = "fdb-client"))]
-pub use describe::foundationdb;
-pub use describe::{
-    erased,
-    invariants::{self, Guarded, Invariants},
-    isolation,
-    misfit::Misfit,
-    models, sessions, specimen, strategies, waiting, weakened,
-    workload::{self, Bug, Outcome, Step, Workload},
-};
+// The rooms below these are another crate, and are named here as if they were in this one.
+use shaketable_run::{describe, run, search};
+
+#[doc(no_inline)]
 pub use judge::{finding, panics};
-pub use run::{allocations, calm, plan, real, regressions, runner};
-pub use search::{
-    determinism, entry, explore,
-    foreign::{self, Foreign},
-    seeds,
-    shake::{self, Shake},
-    shrink, when,
+#[doc(hidden)]
+pub use shaketable_run::__private;
+#[cfg(any(feature = "embedded", feature = "fdb-client"))]
+#[doc(inline)]
+pub use shaketable_run::foundationdb;
+#[doc(inline)]
+pub use shaketable_run::{
+    Bug, Foreign, Guarded, Invariants, Misfit, Outcome, Shake, Step, Workload, allocations, calm,
+    determinism, entry, erased, explore, foreign, invariants, isolation, judge, modelled, models, plan,
+    planted_bugs, real, regressions, runner, seeds, sessions, shake, shrink, specimen, strategies, waiting,
+    weakened, when, workload,
 };
 pub use tell::advice;
-
-/// What this crate's macros name.
-#[doc(hidden)]
-pub mod __private {
-    pub use crate::describe::{sessions::set_up, specimen::stored};
-    pub use bytes::Bytes;
-    pub use proptest::strategy::{BoxedStrategy, Just, Strategy, Union};
-    pub use serde;
-    pub use shaketable_sim::seed::Stream;
-    pub use shaketable_tx::{self as tx, Database, Env, Isolation, RunError, Transaction};
-}

@@ -1,5 +1,6 @@
 //! The names that a workload uses: the transaction contract, the kinds of workloads, and the way to run them.
 
+#[doc(inline)]
 pub use crate::{
     describe::invariants::Guarded,
     describe::invariants::Invariants,

@@ -21,10 +21,11 @@ fn root() -> PathBuf {
 static PLACE: LazyLock<PathBuf> = LazyLock::new(packaged);
 
 /// The packages that crates outside of the workspace depend on, by the folder that they are copied to.
-const PACKAGES: [(&str, &str); 6] = [
+const PACKAGES: [(&str, &str); 7] = [
     ("harness", "shaketable"),
     ("driver", "shaketable-driver"),
     ("reports", "shaketable-reports"),
+    ("run", "shaketable-run"),
     ("session", "shaketable-session"),
     ("sim", "shaketable-sim"),
     ("tx", "shaketable-tx"),
@@ -80,7 +81,7 @@ fn packaged() -> PathBuf {
     fs::create_dir_all(place.join(".cargo")).expect("a folder");
     fs::write(place.join(".cargo/config.toml"), profile()).expect("written");
     // Those that another package depends on, in every crate; a lock file names each that is not used.
-    patch_in(&place, &place, &["reports", "session", "sim", "tx"]);
+    patch_in(&place, &place, &["reports", "run", "session", "sim", "tx"]);
     patch_in(&place, &place.join("examples/tickets"), &["driver"]);
     for example in EXAMPLES.map(|name| place.join("examples").join(name)) {
         // Its own lock file has all that it needs. What of it is on no machine yet is downloaded.

@@ -219,7 +219,14 @@ pub fn measure(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::command::fake::{fake, nondeterministic};
+    use crate::{
+        command::fake::{fake, nondeterministic},
+        run::allocations::Counting,
+    };
+    use std::alloc::System;
+
+    #[global_allocator]
+    static ALLOCATOR: Counting<System> = Counting(System);
 
     #[test]
     fn a_sweep_tells_what_commits_cost() {

@@ -17,8 +17,8 @@ use super::{
     report::{self, Origin, quoted},
 };
 use crate::{
-    describe::strict::PlanError,
     judge::finding::deciding,
+    run::plan::PlanError,
     search::{self, entry::Entry, shrink::Shrunk, when::Effort},
 };
 use shaketable_reports::{

@@ -9,6 +9,7 @@
 //! same.
 
 mod clock;
+mod history;
 mod left;
 mod page;
 mod printed;

@@ -3,9 +3,10 @@
 
 use super::{
     Run, Shake,
+    history::of_program,
     why::{injected, why},
 };
-use crate::{command::choose, run::runner};
+use crate::command::choose;
 use shaketable_reports::{Body, Counters, ErrorReport, ProgramReport, RunReport, Scale, Verdict};
 use shaketable_session::Host;
 
@@ -23,7 +24,7 @@ pub(super) fn body(shake: &Shake<'_>, seed: u64, run: &Run) -> Option<Body> {
         shake.arguments.command.iter().map(|word| word.to_string_lossy().into_owned()).collect();
     let command = command.join(" ");
     let ending = run.ending.to_string();
-    let history = runner::of_program(recording, &report.end, &command, &ending);
+    let history = of_program(recording, &report.end, &command, &ending);
     let printed = String::from_utf8_lossy(&run.printed);
     let from = printed.ceil_char_boundary(printed.len().saturating_sub(PRINTED));
     let printed = printed[from..].trim_end();

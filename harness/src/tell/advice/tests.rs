@@ -2,7 +2,7 @@
 //! traffic.
 
 use super::{Traffic, traffic::named};
-use crate::judge::alarms::Story;
+use crate::judge::story::Story;
 use crate::run::runner::{Done, Observation, kind};
 use bytes::Bytes;
 use foundationdb_tuple::pack;

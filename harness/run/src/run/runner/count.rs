@@ -83,7 +83,7 @@ fn ended(outcome: Option<&Outcome<AnyValue>>, is_refusal: impl Fn(&AnyValue) -> 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::judge::alarms::Story;
+    use crate::judge::story::Story;
     use shaketable_sim::{
         ids::ClientId,
         proto::{Mutation, Version},

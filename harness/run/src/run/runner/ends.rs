@@ -82,7 +82,8 @@ fn conflict(attempt: &Attempt, history: &History, truth: &Truth) -> String {
 }
 
 /// The write conflict ranges of a committed transaction.
-pub(crate) fn written(tx: &LoggedTransaction, history: &History) -> Vec<KeyRange> {
+#[doc(hidden)]
+pub fn written(tx: &LoggedTransaction, history: &History) -> Vec<KeyRange> {
     let attempt = tx.attempt.and_then(|id| history.attempts.get(id.0 as usize)?.as_ref());
     if let Some(ranges) = attempt.and_then(|attempt| attempt.write_ranges.clone()) {
         return ranges;
@@ -98,7 +99,7 @@ pub(crate) fn written(tx: &LoggedTransaction, history: &History) -> Vec<KeyRange
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::judge::alarms::Story;
+    use crate::judge::story::Story;
     use shaketable_tx::MutationType;
 
     /// The end of an attempt.

@@ -20,7 +20,7 @@ const STACK: usize = 16 << 20;
 const TICK: Duration = Duration::from_millis(200);
 
 /// A progress report to the caller.
-pub(crate) enum Update<T> {
+pub enum Update<T> {
     /// A piece is done: its number and its result.
     Done(u64, T),
     /// Some time has passed.
@@ -30,7 +30,7 @@ pub(crate) enum Update<T> {
 /// Does the pieces 0 to `pieces` - 1 on `jobs` threads, and starts no further piece once `stop` returns true.
 /// Returns the number of pieces done, which are always the first ones. `update` is called with the results in
 /// the order in which the pieces end.
-pub(crate) fn run<T: Send>(
+pub fn run<T: Send>(
     pieces: u64,
     jobs: usize,
     stop: impl Fn() -> bool + Sync,
@@ -108,12 +108,12 @@ pub fn cpu() -> u64 {
 
 /// The requests for memory of this thread, and of the runs that it has done [`alone`]; 0 in a program whose
 /// allocator does not count them.
-pub(crate) fn allocations() -> u64 {
+pub fn allocations() -> u64 {
     allocations::of_thread() + ALLOCATED_ALONE.get()
 }
 
 /// What a clock shows, nanoseconds.
-pub(crate) fn nanoseconds(clock: ClockId) -> u64 {
+pub fn nanoseconds(clock: ClockId) -> u64 {
     let time = clock_gettime(clock);
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }

@@ -6,7 +6,7 @@
 //! [`vacuous`] judges all runs of a sweep together.
 
 #[cfg(test)]
-pub(crate) mod alarms;
+mod alarms;
 pub mod audits;
 pub mod conflict_free;
 pub mod finding;
@@ -14,6 +14,8 @@ pub mod live;
 pub mod model;
 pub mod panics;
 mod snapshot;
+#[doc(hidden)]
+pub mod story;
 pub mod unexplained;
 pub mod vacuous;
 mod witness;

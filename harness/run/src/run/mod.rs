@@ -3,7 +3,7 @@
 pub mod allocations;
 pub mod calm;
 pub mod plan;
-pub(crate) mod pool;
+pub mod pool;
 pub mod real;
 pub mod regressions;
 pub mod runner;

@@ -466,19 +466,19 @@ mod tests {
             replay_line(7, &started, "it_is_sound")
         };
         assert_eq!(
-            line("shaketable", "", "target/debug/deps/shaketable-0123456789abcdef"),
+            line("shaketable", "..", "target/debug/deps/shaketable-0123456789abcdef"),
             "SHAKETABLE_SEEDS=7..8 cargo test -p shaketable --lib it_is_sound -- --exact"
         );
         assert_eq!(
-            line("shaketable", "", "target/debug/deps/deceived-0123456789abcdef"),
+            line("shaketable", "..", "target/debug/deps/deceived-0123456789abcdef"),
             "SHAKETABLE_SEEDS=7..8 cargo test -p shaketable --test deceived it_is_sound -- --exact"
         );
         assert_eq!(
-            line("shaketable", "", "target/debug/examples/shaken-0123456789abcdef"),
+            line("shaketable", "..", "target/debug/examples/shaken-0123456789abcdef"),
             "SHAKETABLE_SEEDS=7..8 cargo test -p shaketable --example shaken it_is_sound -- --exact"
         );
         assert_eq!(
-            line("ledger", "../examples/ledger", "target/debug/deps/ledger-0123456789abcdef"),
+            line("ledger", "../../examples/ledger", "target/debug/deps/ledger-0123456789abcdef"),
             "SHAKETABLE_SEEDS=7..8 cargo test -p ledger it_is_sound -- --exact"
         );
     }

@@ -1,9 +1,9 @@
-//! What a run of two clients, and one of a program, become.
+//! What a run of two clients becomes.
 
 use super::*;
 use crate::{
-    judge::alarms::Story,
     judge::finding::{Kind as Accuser, Witness},
+    judge::story::Story,
     run::runner::testbed::SETTER,
 };
 use bytes::Bytes;
@@ -16,7 +16,6 @@ use shaketable_sim::{
     trace::Kind,
 };
 use shaketable_tx::{Error, Isolation, KeySelector, KeyValue, MutationType};
-use std::collections::BTreeMap;
 
 /// A layer that names one key.
 struct Named;
@@ -89,46 +88,6 @@ fn told() -> RunHistory {
     let machine = |node: NodeId| if node == NodeId(2) { "client-1".to_owned() } else { "log-1".to_owned() };
     let recorded = Recorded { history: &story.history, events: &events, ended: 20, machine: &machine };
     of_entries(Vec::new(), &Named, &recorded)
-}
-
-#[cfg(feature = "command")]
-#[test]
-fn the_databases_of_a_program_are_clients_with_one_operation() {
-    use shaketable_session::{
-        report::{End, Recording},
-        snapshot::RESTORER,
-    };
-    let mut story = Story::default();
-    let (first, attempt) = story.attempt(1, vec![set("a", "2")]);
-    (attempt.client, attempt.operation, attempt.version_requested, attempt.ended) = (ClientId(3), None, 7, 9);
-    let (_, attempt) = story.attempt(2, vec![get("a", Some("2"))]);
-    (attempt.client, attempt.operation) = (ClientId(4), None);
-    story.attempt(0, Vec::new()).1.client = RESTORER;
-    story.log(2, vec![(Some(first), 0, vec![Mutation::Set("a".into(), "2".into())])]);
-    let fault = Event { at: 8, node: NodeId(2), kind: Kind::Fault, a: Family::ALL[0] as u64, b: 0 };
-    let end = End {
-        hash: (0, 0),
-        events: vec![fault],
-        is_quiescence_unknown: false,
-        virtual_time: 20,
-        faults: BTreeMap::new(),
-    };
-    let machines = BTreeMap::from([(NodeId(2), "log-1".to_owned())]);
-    let told = of_program(
-        Recording { history: story.history, machines, errors: BTreeMap::new() },
-        &end,
-        "program",
-        "fails",
-    );
-    let operations: Vec<_> = told
-        .operations
-        .iter()
-        .map(|of| (of.client, &*of.call, of.called, of.returned, &*of.outcome))
-        .collect();
-    assert_eq!(operations, [(3, "program", 7, Some(20), "fails"), (4, "program", 0, Some(20), "fails")]);
-    assert!(told.transactions[..2].iter().all(|of| of.operation == Some(0)));
-    assert_eq!(told.transactions[1].calls[0].rows[0].writer, Some(first.0));
-    assert_eq!(told.events[0].machine.as_deref(), Some("log-1"));
 }
 
 #[test]

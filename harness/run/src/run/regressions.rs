@@ -52,7 +52,8 @@ pub fn files(folder: &Path) -> io::Result<Files> {
 }
 
 /// The paths in a folder that are not hidden, in the order of their names.
-pub(crate) fn entries(folder: &Path) -> io::Result<Vec<PathBuf>> {
+#[doc(hidden)]
+pub fn entries(folder: &Path) -> io::Result<Vec<PathBuf>> {
     let mut paths = Vec::new();
     for entry in fs::read_dir(folder)? {
         let entry = entry?;

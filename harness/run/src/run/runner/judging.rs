@@ -128,8 +128,8 @@ fn caught<T>(judge: impl FnOnce() -> T, findings: &mut Vec<Finding>) -> Option<T
 mod tests {
     use super::*;
     use crate::{
-        judge::alarms::Story,
         judge::finding::{Objection, Witness},
+        judge::story::Story,
     };
     use bytes::Bytes;
     use shaketable_sim::{

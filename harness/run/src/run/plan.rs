@@ -150,7 +150,8 @@ fn faults(seed: Seed, usual_hurt: Nanos, demands: &Demands) -> FaultPlan {
 
 impl Demands {
     /// The profile of the faults, and the families without which a run is performed.
-    pub(crate) fn faults(&self) -> (Profile, &[Family]) {
+    #[doc(hidden)]
+    pub fn faults(&self) -> (Profile, &[Family]) {
         (self.profile, &self.without)
     }
 }

@@ -142,7 +142,7 @@ impl Timing {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::judge::{KnownCommit, alarms::Story};
+    use crate::judge::{KnownCommit, story::Story};
     use shaketable_sim::history::Attempt;
     use shaketable_tx::Error;
 

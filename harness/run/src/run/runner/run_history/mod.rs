@@ -5,14 +5,9 @@
 mod calls;
 mod events;
 mod known;
-#[cfg(feature = "command")]
-mod program;
 #[cfg(test)]
 mod tests;
 mod transactions;
-
-#[cfg(feature = "command")]
-pub(crate) use program::of_program;
 
 use super::{
     ends::outcome,
@@ -33,7 +28,8 @@ use shaketable_tx::show;
 use transactions::transaction;
 
 /// Describes keys and values in the terms of the layer.
-pub(super) trait Words {
+#[doc(hidden)]
+pub trait Words {
     /// The description of a key, if the layer has one.
     fn key(&self, key: &[u8]) -> Option<String>;
     /// The description of a key's value, if the layer has one.
@@ -50,12 +46,16 @@ impl Words for AnyWorkload {
 }
 
 /// The sources of a run's history.
-pub(super) struct Recorded<'a> {
-    pub(super) history: &'a History,
-    pub(super) events: &'a [Event],
-    pub(super) ended: Nanos,
+#[doc(hidden)]
+pub struct Recorded<'a> {
+    /// What clients and logs recorded.
+    pub history: &'a History,
+    /// What happened to machines.
+    pub events: &'a [Event],
+    /// When it ended.
+    pub ended: Nanos,
     /// The name of a machine of the cluster.
-    pub(super) machine: &'a dyn Fn(NodeId) -> String,
+    pub machine: &'a dyn Fn(NodeId) -> String,
 }
 
 /// The history of a run on a simulated cluster.
@@ -81,7 +81,8 @@ pub(super) fn run_history(
 }
 
 /// The history with these operations.
-fn of_entries(operations: Vec<OperationEntry>, words: &dyn Words, recorded: &Recorded<'_>) -> RunHistory {
+#[doc(hidden)]
+pub fn of_entries(operations: Vec<OperationEntry>, words: &dyn Words, recorded: &Recorded<'_>) -> RunHistory {
     let history = recorded.history;
     let truth = Truth::of(history);
     let known = Known::of(history, &truth, words);

@@ -17,7 +17,8 @@ pub(crate) enum Act {
 }
 
 /// The client number of the auditor. A workload has far fewer clients than this number.
-pub(crate) const AUDITOR: ClientId = ClientId(1_000);
+#[doc(hidden)]
+pub const AUDITOR: ClientId = ClientId(1_000);
 /// The client number of the setup.
 pub(crate) const SETTER: ClientId = ClientId(1_001);
 /// The client number of the final check.

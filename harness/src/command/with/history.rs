@@ -1,6 +1,6 @@
-//! The history of a program that has no operations of a plan.
+//! The history of a program, which has no operations of a plan.
 
-use super::{Recorded, Words, of_entries};
+use crate::run::runner::{Recorded, Words, of_entries};
 use shaketable_reports::{OperationEntry, RunHistory};
 use shaketable_session::{
     report::{End, Recording},
@@ -22,7 +22,7 @@ impl Words for Plain {
 }
 
 /// The history of a program: each of its databases is a client, whose one operation is the program.
-pub(crate) fn of_program(recording: Recording, end: &End, call: &str, outcome: &str) -> RunHistory {
+pub(super) fn of_program(recording: Recording, end: &End, call: &str, outcome: &str) -> RunHistory {
     let Recording { mut history, machines, .. } = recording;
     let mut clients: BTreeMap<ClientId, Nanos> = BTreeMap::new();
     for attempt in history.attempts.iter_mut().flatten().filter(|attempt| attempt.client != RESTORER) {

@@ -3,7 +3,9 @@
 mod model;
 mod witness;
 
-use super::{Evidence, Judgement, Replica, Truth, convergent, durable, live, real_time, serializable};
+use super::{
+    Evidence, Judgement, Replica, Truth, convergent, durable, live, real_time, serializable, story::Story,
+};
 use crate::{
     describe::erased::AnyValue,
     describe::workload::Operation,
@@ -12,69 +14,13 @@ use crate::{
 };
 use bytes::Bytes;
 use shaketable_sim::{
-    history::{Attempt, Call, History, OwnWrites, OwnWritesByCall, Reported},
-    ids::{AttemptId, ClientId, NodeId},
-    proto::{KeyRange, LogEntry, LoggedTransaction, Mutation, Version},
-    rt::Nanos,
+    history::{Attempt, Call, OwnWrites, Reported},
+    ids::AttemptId,
+    proto::{KeyRange, Mutation, Version},
 };
 use shaketable_tx::{Error, Isolation, KeySelector, KeyValue, MutationType};
-use std::sync::Arc;
-
-/// A history under construction: one log, one generation.
-#[derive(Default)]
-pub(crate) struct Story {
-    pub(crate) history: History,
-    last: Version,
-}
 
 impl Story {
-    pub(crate) fn attempt(&mut self, read_version: Version, calls: Vec<Call>) -> (AttemptId, &mut Attempt) {
-        let id = self.history.reserve();
-        let attempt = Attempt {
-            client: ClientId(0),
-            operation: Some(id.0),
-            version_requested: 0,
-            read_version: Some(read_version),
-            fresh: true,
-            own_writes: OwnWritesByCall::default(),
-            calls,
-            round_trips: 0,
-            watches: Vec::new(),
-            commit_sent: None,
-            outcome_is_final: true,
-            read_ranges: Vec::new(),
-            write_ranges: None,
-            reported: Reported::Nothing,
-            ended: 0,
-        };
-        self.history.record(id, attempt);
-        (id, self.history.attempts[id.0 as usize].as_mut().expect("just recorded"))
-    }
-
-    pub(crate) fn log(
-        &mut self,
-        version: Version,
-        transactions: Vec<(Option<AttemptId>, u16, Vec<Mutation>)>,
-    ) {
-        self.log_at(version, transactions, 0);
-    }
-
-    /// Logs a version that becomes durable at `now`.
-    fn log_at(
-        &mut self,
-        version: Version,
-        transactions: Vec<(Option<AttemptId>, u16, Vec<Mutation>)>,
-        now: Nanos,
-    ) {
-        let transactions = transactions
-            .into_iter()
-            .map(|(attempt, batch_index, mutations)| LoggedTransaction { attempt, batch_index, mutations })
-            .collect();
-        let entry = LogEntry { previous: self.last, version, known_committed: self.last, transactions };
-        self.last = version;
-        self.history.log_durable(1, NodeId(1), &Arc::new(entry), now);
-    }
-
     fn judgement(&self, judge: fn(&Evidence<'_>) -> Judgement, replicas: &[Replica]) -> Judgement {
         let truth = Truth::of(&self.history);
         judge(&Evidence { history: &self.history, truth: &truth, replicas })

@@ -42,7 +42,7 @@ pub(super) fn performed(history: &History, operations: &[Vec<Operation<AnyValue>
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::judge::alarms::Story;
+    use crate::judge::story::Story;
     use shaketable_sim::ids::ClientId;
     use shaketable_tx::Error;
 

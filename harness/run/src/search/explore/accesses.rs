@@ -180,7 +180,7 @@ fn overlaps(some: &[KeyRange], others: &[KeyRange]) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::judge::alarms::Story;
+    use crate::judge::story::Story;
     use shaketable_sim::ids::ClientId;
     use shaketable_tx::Isolation;
 

@@ -22,14 +22,14 @@ mod watchdog;
 pub(crate) use acts::perform;
 pub(crate) use audit::{Audits, audit};
 pub(crate) use client::{Client, Participants, run_client};
-pub(crate) use ends::written;
+pub use ends::written;
 pub(crate) use host::Host;
 pub use observation::{Done, Observation, Observer, kind};
 pub use performed::Performed;
 pub use result::RunResult;
-#[cfg(feature = "command")]
-pub(crate) use run_history::of_program;
+pub use run_history::{Recorded, Words, of_entries};
 pub use simulated::{observe, run, run_otherwise};
 pub(crate) use supervise::supervised;
-pub(crate) use testbed::{AUDITOR, Act, Job, SETTER, Testbed};
+pub use testbed::AUDITOR;
+pub(crate) use testbed::{Act, Job, SETTER, Testbed};
 pub(crate) use watchdog::watched;

@@ -45,3 +45,60 @@ pub(super) fn of_program(recording: Recording, end: &End, call: &str, outcome: &
     let operations = clients.into_iter().map(operation).collect();
     RunHistory { is_program: true, ..of_entries(operations, &Plain, &recorded) }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::judge::story::Story;
+    use bytes::Bytes;
+    use shaketable_sim::{
+        faults::Family,
+        history::Call,
+        ids::NodeId,
+        proto::Mutation,
+        trace::{Event, Kind},
+    };
+    use shaketable_tx::Isolation;
+
+    #[test]
+    fn the_databases_of_a_program_are_clients_with_one_operation() {
+        let write = Mutation::Set("a".into(), "2".into());
+        let read = Call::Get {
+            key: "a".into(),
+            isolation: Isolation::Serializable,
+            answer: Some(Some(Bytes::from("2"))),
+        };
+        let mut story = Story::default();
+        let (first, attempt) = story.attempt(1, vec![Call::Write(write.clone())]);
+        (attempt.client, attempt.operation, attempt.version_requested, attempt.ended) =
+            (ClientId(3), None, 7, 9);
+        let (_, attempt) = story.attempt(2, vec![read]);
+        (attempt.client, attempt.operation) = (ClientId(4), None);
+        story.attempt(0, Vec::new()).1.client = RESTORER;
+        story.log(2, vec![(Some(first), 0, vec![write])]);
+        let fault = Event { at: 8, node: NodeId(2), kind: Kind::Fault, a: Family::ALL[0] as u64, b: 0 };
+        let end = End {
+            hash: (0, 0),
+            events: vec![fault],
+            is_quiescence_unknown: false,
+            virtual_time: 20,
+            faults: BTreeMap::new(),
+        };
+        let machines = BTreeMap::from([(NodeId(2), "log-1".to_owned())]);
+        let told = of_program(
+            Recording { history: story.history, machines, errors: BTreeMap::new() },
+            &end,
+            "program",
+            "fails",
+        );
+        let operations: Vec<_> = told
+            .operations
+            .iter()
+            .map(|of| (of.client, &*of.call, of.called, of.returned, &*of.outcome))
+            .collect();
+        assert_eq!(operations, [(3, "program", 7, Some(20), "fails"), (4, "program", 0, Some(20), "fails")]);
+        assert!(told.transactions[..2].iter().all(|of| of.operation == Some(0)));
+        assert_eq!(told.transactions[1].calls[0].rows[0].writer, Some(first.0));
+        assert_eq!(told.events[0].machine.as_deref(), Some("log-1"));
+    }
+}

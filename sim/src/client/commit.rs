@@ -41,6 +41,7 @@ impl State {
         };
         let mutations = &mut self.native.mutations;
         let flushed = mutations.len();
+        let mut after_clears = Vec::new();
         while cursor.begins_before(&range.end) {
             if cursor.segment() == Segment::Cleared {
                 cleared.get_or_insert_with(|| begin(cursor.begin()));
@@ -48,18 +49,11 @@ impl State {
                 mutations
                     .push(Mutation::ClearRange(KeyRange { begin: from, end: cursor.begin().to_bytes() }));
             }
-            cursor.next();
-        }
-        if let Some(from) = cleared {
-            mutations.push(Mutation::ClearRange(KeyRange { begin: from, end: range.end.clone() }));
-        }
-        let mut cursor = self.writes.cursor_at(&range.begin);
-        while cursor.begins_before(&range.end) {
             if cursor.is_operation() {
                 let key = cursor.key_bytes();
                 let ops = cursor.stack().ops();
                 let from = if last_only { ops.len().max(1) - 1 } else { 0 };
-                mutations.extend(ops[from..].iter().map(|op| match op {
+                after_clears.extend(ops[from..].iter().map(|op| match op {
                     Op::Set(Some(value)) => Mutation::Set(key.clone(), value.clone()),
                     Op::Set(None) => Mutation::ClearRange(single_key(&key)),
                     Op::Atomic(op, operand) => Mutation::Atomic(key.clone(), operand.clone(), *op),
@@ -67,6 +61,10 @@ impl State {
             }
             cursor.next();
         }
+        if let Some(from) = cleared {
+            mutations.push(Mutation::ClearRange(KeyRange { begin: from, end: range.end.clone() }));
+        }
+        mutations.append(&mut after_clears);
         self.cost += self.native.mutations[flushed..].iter().map(sizes::write_cost).sum::<i64>();
         self.native.write_ranges.extend(conflict_ranges(&self.writes, &range.begin, &range.end));
     }

@@ -21,7 +21,7 @@ pub enum Kind {
 }
 
 /// A position in the combined segments. Segments cover the keyspace without gaps.
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 pub struct Segments<'a> {
     cache: CacheCursor<'a>,
     writes: WriteCursor<'a>,

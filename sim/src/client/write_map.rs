@@ -10,7 +10,7 @@ use crate::proto::KeyRange;
 use bytes::Bytes;
 use shaketable_tx::MutationType;
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, btree_map},
     ops::Bound::{Excluded, Included, Unbounded},
 };
 
@@ -45,8 +45,9 @@ static UNTOUCHED: Entry = Entry {
     following_cleared: false,
 };
 
-const ALL_END_KEY: &[u8] = b"\xff\xff";
-const BEYOND: &[u8] = b"\xff\xff\x00";
+static NO_KEY: Bytes = Bytes::new();
+static ALL_END_KEY: Bytes = ALL_END;
+static BEYOND: Bytes = Bytes::from_static(b"\xff\xff\x00");
 
 /// The kind of the segment at a cursor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -232,7 +233,7 @@ impl WriteMap {
                 let mut entry = cursor.entry.clone();
                 entry.own.conflict = true;
                 entry.following.conflict = true;
-                insertions.push((Bytes::copy_from_slice(cursor.key), entry));
+                insertions.push((cursor.key.clone(), entry));
             }
         }
         if !full(cursor.entry) {
@@ -277,39 +278,34 @@ impl WriteMap {
         }
     }
 
-    fn floor<'a>(&'a self, key: &[u8]) -> (&'a [u8], &'a Entry) {
+    fn floor<'a>(&'a self, key: &[u8]) -> (&'a Bytes, &'a Entry) {
         match self.entries.range::<[u8], _>((Unbounded, Included(key))).next_back() {
-            _ if key >= ALL_END_KEY => (ALL_END_KEY, &UNTOUCHED),
-            Some((key, entry)) => (key, entry),
-            None => (&[], &UNTOUCHED),
-        }
-    }
-
-    fn after<'a>(&'a self, key: &[u8]) -> &'a [u8] {
-        if key == ALL_END_KEY {
-            return BEYOND;
-        }
-        match self.entries.range::<[u8], _>((Excluded(key), Unbounded)).next() {
-            Some((key, _)) => key,
-            None => ALL_END_KEY,
+            _ if *key >= ALL_END_KEY[..] => (&ALL_END_KEY, &UNTOUCHED),
+            Some(found) => found,
+            None => (&NO_KEY, &UNTOUCHED),
         }
     }
 
     /// A cursor at the segment that contains `key`.
     pub fn cursor_at(&self, key: &[u8]) -> WriteCursor<'_> {
         let (at, entry) = self.floor(key);
-        let next = self.after(at);
-        WriteCursor { map: self, key: at, entry, next, after_key: entry.stack.is_empty() || at != key }
+        let after_key = entry.stack.is_empty() || at != key;
+        let mut cursor =
+            WriteCursor { map: self, key: at, entry, next: (&BEYOND, &UNTOUCHED), rest: None, after_key };
+        cursor.next = cursor.following();
+        cursor
     }
 }
 
 /// A position in the segments of a [`WriteMap`]. Segments cover the keyspace without gaps.
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 pub struct WriteCursor<'a> {
     map: &'a WriteMap,
-    key: &'a [u8],
+    key: &'a Bytes,
     entry: &'a Entry,
-    next: &'a [u8],
+    next: (&'a Bytes, &'a Entry),
+    /// The entries after the next one, if it was reached from below: a walk looks nothing up.
+    rest: Option<btree_map::Range<'a, Bytes, Entry>>,
     /// Whether the cursor is at the range after the entry's key, rather than at its operations.
     after_key: bool,
 }
@@ -361,10 +357,7 @@ impl<'a> WriteCursor<'a> {
 
     /// The key with these operations, sharing the map's own bytes.
     pub fn key_bytes(&self) -> Bytes {
-        match self.map.entries.get_key_value(self.key) {
-            Some((key, _)) => key.clone(),
-            None => Bytes::copy_from_slice(self.key),
-        }
+        self.key.clone()
     }
 
     /// The begin of the segment.
@@ -374,18 +367,18 @@ impl<'a> WriteCursor<'a> {
 
     /// The end of the segment.
     pub fn end(&self) -> Edge<'a> {
-        if self.after_key { Edge::at(self.next) } else { Edge::after(self.key) }
+        if self.after_key { Edge::at(self.next.0) } else { Edge::after(self.key) }
     }
 
     /// Whether the segment begins before `end` and has keys that exist. Every walk ends at the end of the
     /// keyspace, wherever its own end is.
     pub fn begins_before(&self, end: &[u8]) -> bool {
-        self.key < ALL_END_KEY && self.begin() < Edge::at(end)
+        *self.key < ALL_END_KEY && self.begin() < Edge::at(end)
     }
 
     /// Whether another segment whose keys exist begins before `end`.
     fn ends_before(&self, end: &[u8]) -> bool {
-        self.key < ALL_END_KEY && self.end() < Edge::at(end)
+        *self.key < ALL_END_KEY && self.end() < Edge::at(end)
     }
 
     fn key_at_begin(&self) -> bool {
@@ -393,7 +386,21 @@ impl<'a> WriteCursor<'a> {
     }
 
     fn adjoins_next(&self) -> bool {
-        self.next.len() == self.key.len() + 1 && self.next.starts_with(self.key) && self.next.ends_with(&[0])
+        let next = self.next.0;
+        next.len() == self.key.len() + 1 && next.starts_with(self.key) && next.ends_with(&[0])
+    }
+
+    /// The entry after this one. The end of the keyspace is one, too.
+    fn following(&mut self) -> (&'a Bytes, &'a Entry) {
+        let (map, key) = (self.map, self.key);
+        if *key == ALL_END_KEY {
+            return (&BEYOND, &UNTOUCHED);
+        }
+        let after = || map.entries.range::<[u8], _>((Excluded(&key[..]), Unbounded));
+        match self.rest.get_or_insert_with(after).next() {
+            Some((key, entry)) if *key < ALL_END_KEY => (key, entry),
+            _ => (&ALL_END_KEY, &UNTOUCHED),
+        }
     }
 
     /// Moves to the next segment.
@@ -402,12 +409,8 @@ impl<'a> WriteCursor<'a> {
             self.after_key = true;
             return;
         }
-        self.key = self.next;
-        self.entry = match self.key {
-            ALL_END_KEY | BEYOND => &UNTOUCHED,
-            key => self.map.entries.get(key).unwrap_or(&UNTOUCHED),
-        };
-        self.next = self.map.after(self.key);
+        (self.key, self.entry) = self.next;
+        self.next = self.following();
         self.after_key = self.entry.stack.is_empty();
     }
 
@@ -417,12 +420,10 @@ impl<'a> WriteCursor<'a> {
             self.after_key = false;
             return;
         }
-        let before = self.map.entries.range::<[u8], _>((Unbounded, Excluded(self.key))).next_back();
-        self.next = self.key;
-        (self.key, self.entry) = match before {
-            Some((key, entry)) => (&key[..], entry),
-            None => (&[][..], &UNTOUCHED),
-        };
+        let before = self.map.entries.range::<[u8], _>((Unbounded, Excluded(&self.key[..]))).next_back();
+        self.next = (self.key, self.entry);
+        self.rest = None;
+        (self.key, self.entry) = before.unwrap_or((&NO_KEY, &UNTOUCHED));
         self.after_key = self.entry.stack.is_empty() || !self.adjoins_next();
     }
 }

@@ -96,7 +96,7 @@ impl RangeRead {
     /// Requests the unknown range at `it` and what precedes it, down to the next known segment.
     fn fetch_backward(&mut self, it: &Segments<'_>, it_end: &Segments<'_>) -> Result<Step> {
         let clear_limit = self.clear_limit();
-        let mut last = *it;
+        let mut last = it.clone();
         let mut empty = 0;
         if it.begin() > it_end.begin() {
             empty = skip_uncached(&mut last, it_end, clear_limit + 100, true)?.min(clear_limit);
@@ -121,7 +121,7 @@ impl RangeRead {
             read_end.offset = 1;
             self.additional += i64::from(1 - self.end.offset);
         } else if !self.end.is_key() {
-            let empty = count_uncached(*it, Edge::at(&self.max), clear_limit, false)?;
+            let empty = count_uncached(it.clone(), Edge::at(&self.max), clear_limit, false)?;
             read_end.offset += empty as i32;
             self.additional += empty;
         }

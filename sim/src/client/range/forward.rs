@@ -94,7 +94,7 @@ impl RangeRead {
     /// Requests the unknown range at `it` and what follows it, up to the next known segment.
     fn fetch_forward(&mut self, it: &Segments<'_>, it_end: &Segments<'_>) -> Result<Step> {
         let clear_limit = self.clear_limit();
-        let mut last = *it;
+        let mut last = it.clone();
         let mut empty = 0;
         if it.begin() < it_end.begin() {
             empty = skip_uncached(&mut last, it_end, clear_limit + 100, false)?.min(clear_limit);
@@ -119,7 +119,7 @@ impl RangeRead {
             read_begin.offset = 1;
             self.additional += i64::from(self.begin.offset - 1);
         } else {
-            let empty = count_uncached(*it, Edge::at(b""), clear_limit, true)?;
+            let empty = count_uncached(it.clone(), Edge::at(b""), clear_limit, true)?;
             read_begin.offset -= empty as i32;
             self.additional += empty;
         }

@@ -304,7 +304,8 @@ pub struct WriteCursor<'a> {
     key: &'a Bytes,
     entry: &'a Entry,
     next: (&'a Bytes, &'a Entry),
-    /// The entries after the next one, if it was reached from below: a walk looks nothing up.
+    /// The entries after `next`, so that a walk forward looks no key up. A step back loses them, and the next
+    /// step forward searches for them.
     rest: Option<btree_map::Range<'a, Bytes, Entry>>,
     /// Whether the cursor is at the range after the entry's key, rather than at its operations.
     after_key: bool,

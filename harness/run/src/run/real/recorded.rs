@@ -17,6 +17,7 @@ use shaketable_sim::{
     atomic,
     history::{Attempt, Call, History, OwnWrites, OwnWritesByCall, Reported},
     ids::{AttemptId, ClientId, Generation},
+    judges::Appends,
     proto::{KeyRange, LogEntry, LoggedTransaction, Mutation, Version},
     rt::Nanos,
 };
@@ -59,12 +60,8 @@ impl SharedHistory {
         for (stamp, attempt) in log {
             let (version, batch_index) = place(stamp);
             let calls = history.attempts.get(attempt.0 as usize).and_then(Option::as_ref);
-            let mutations =
-                calls.into_iter().flat_map(|attempt| &attempt.calls).filter_map(|call| match call {
-                    Call::Write(mutation) => Some(atomic::stamped(mutation, stamp)),
-                    _ => None,
-                });
-            let mutations = mutations.collect();
+            let mutations = calls.map_or_else(Vec::new, sent);
+            let mutations = mutations.iter().map(|mutation| atomic::stamped(mutation, stamp)).collect();
             let transaction = LoggedTransaction { attempt: Some(*attempt), batch_index, mutations };
             versions.entry(version).or_default().push(transaction);
         }
@@ -77,6 +74,21 @@ impl SharedHistory {
         }
         history
     }
+}
+
+/// The writes of an attempt, as the client sends them.
+fn sent(attempt: &Attempt) -> Vec<Mutation> {
+    let mut appends = Appends::default();
+    let mut sent: Vec<Mutation> = Vec::new();
+    for (number, call) in attempt.calls.iter().enumerate() {
+        let Call::Write(mutation) = call else { continue };
+        let joins = attempt.own_writes.at(number).read;
+        match joins.then(|| appends.write(sent.len(), mutation, attempt.read_version, |_| None)).flatten() {
+            Some(joined) => sent[joined.begun] = joined.sent,
+            None => sent.push(mutation.clone()),
+        }
+    }
+    sent
 }
 
 /// The commit version and the batch index of a versionstamp.

@@ -194,7 +194,11 @@ struct AttemptRecord {
     /// Whether `on_error` is in progress: the client may have begun the next attempt already, before its
     /// recorder knows.
     is_ending: bool,
-    /// When something was first called since then, which the client may have taken for the next attempt.
+    /// The reads that the client may still take steps of: also those whose futures were dropped.
+    reading: u32,
+    /// When something was first called since then, which the client may have taken for the next attempt; the
+    /// begin of `on_error`, if a read was in flight: its next step requests the version of the next attempt
+    /// (the contract's `errors/on_error/read-in-flight`).
     called_meanwhile: Option<Nanos>,
     fresh: bool,
     read_version: Option<Version>,
@@ -220,6 +224,7 @@ impl AttemptRecord {
             calls: Vec::new(),
             version_requested: None,
             is_ending: false,
+            reading: 0,
             called_meanwhile: None,
             fresh: true,
             read_version: None,
@@ -321,8 +326,18 @@ impl<D: Database> RecordedTransaction<D> {
         }
         let (number, seen) = (record.calls.len(), record.seen);
         record.own_writes.note(number, seen);
+        record.reading += u32::from(matches!(call, Call::GetKey { .. } | Call::GetRange { .. }));
         record.calls.push(call);
         (record.number, record.calls.len() - 1)
+    }
+
+    /// Notes that a read of several steps has ended.
+    fn has_read<T>(&self, (number, _): (u32, usize), answer: Result<T>) -> Result<T> {
+        let mut record = self.record.lock();
+        if record.number == number {
+            record.reading -= 1;
+        }
+        answer
     }
 
     /// Notes that a call follows for which the client may request the read version.
@@ -388,7 +403,7 @@ impl<D: Database> Transaction for RecordedTransaction<D> {
         let call = self.call(Call::GetKey { selector: selector.clone(), isolation, answer: None });
         let (read, this) = (self.inner.get_key(selector, isolation).boxed(), self.clone());
         async move {
-            let key = read.await?;
+            let key = this.has_read(call, read.await)?;
             this.replied(call, |call| {
                 if let Call::GetKey { answer, .. } = call {
                     *answer = Some(key.clone());
@@ -415,7 +430,7 @@ impl<D: Database> Transaction for RecordedTransaction<D> {
         });
         let (read, this) = (self.inner.get_range(range, iteration, isolation).boxed(), self.clone());
         async move {
-            let batch = read.await?;
+            let batch = this.has_read(call, read.await)?;
             this.replied(call, |call| {
                 if let Call::GetRange { answer, .. } = call {
                     *answer = Some((batch.rows.as_slice().into(), batch.more));
@@ -535,9 +550,11 @@ impl<D: Database> Transaction for RecordedTransaction<D> {
     }
 
     fn on_error(&self, error: Error) -> impl Future<Output = Result<()>> + Send + use<D> {
+        let now = self.now();
         let number = {
             let mut record = self.record.lock();
             record.is_ending = true;
+            record.called_meanwhile = (record.reading > 0).then_some(now);
             record.number
         };
         let (retried, this) = (self.inner.on_error(error).boxed(), self.clone());

@@ -7,7 +7,7 @@ use shaketable_sim::{
     client::SimDatabase,
     cluster::Cluster,
     config::ClusterConfig,
-    faults::FaultPlan,
+    faults::{Family, FaultPlan},
     ids::ClientId,
     rt,
     rt::SECOND,
@@ -18,8 +18,14 @@ use std::sync::Arc;
 
 /// The verdicts of the cases whose name contains `filter`, run by a client on its own machine.
 fn run(seed: Seed, config: ClusterConfig, filter: &'static str) -> Vec<CaseResult> {
+    run_beside(FaultPlan::default(), seed, config, filter)
+}
+
+/// Like `run`, beside faults.
+fn run_beside(plan: FaultPlan, seed: Seed, config: ClusterConfig, filter: &'static str) -> Vec<CaseResult> {
     rt::simulate(seed, async move {
-        let world = World::new(seed, config, &FaultPlan::default(), false);
+        let world = World::new(seed, config, &plan, false);
+        world.faults.switch(true);
         let cluster = Cluster::start(world.clone()).await;
         let controller = cluster.controller();
         let verdicts = Arc::new(Mutex::new(None));
@@ -82,4 +88,14 @@ fn shards_that_split_every_cases_keys_keep_every_promise() {
         ..ClusterConfig::smallest()
     };
     judge(&run(Seed(1), config, ""), "a cluster of many shards");
+}
+
+/// A promise about calls holds whatever becomes of a commit.
+#[test]
+fn many_calls_do_not_depend_on_the_luck_of_their_commit() {
+    for seed in 0..4 {
+        let plan = FaultPlan { rates: [(Family::UnknownNotCommitted, 0.9)].into(), ..FaultPlan::default() };
+        let verdicts = run_beside(plan, Seed(seed), ClusterConfig::smallest(), "commits/many-calls");
+        judge(&verdicts, &format!("the cluster of seed {seed}"));
+    }
 }

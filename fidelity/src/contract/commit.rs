@@ -324,6 +324,15 @@ async fn many_calls(c: Ctx) -> Expectation {
         }
     }
     tx.set(&keys[0], b"last");
-    succeeds("the commit", tx.commit().await)?;
-    same("the last value", c.value("00").await?, some("last"))
+    match tx.commit().await {
+        Ok(()) => same("the last value", c.value("00").await?, some("last")),
+        // Its luck is no promise about calls: a busy cluster may refuse it, or leave it unknown.
+        Err(e) if e.is_retryable() => {
+            let value = c.value("00").await?;
+            holds(value.is_none() || value == some("last"), || {
+                format!("nothing or the last value: {value:?}")
+            })
+        }
+        committed => succeeds("the commit", committed),
+    }
 }

@@ -5,7 +5,10 @@ use super::{
     expect::{fails, holds, same, succeeds},
     world::{Serializable, some},
 };
-use shaketable_tx::{AnyTransaction, Database, Error, Transaction, TransactionOption};
+use futures::future::join3;
+use shaketable_tx::{
+    AnyTransaction, Database, Error, RangeOption, StreamingMode, Transaction, TransactionOption,
+};
 use std::time::Duration;
 
 const SECTION: &str = "errors";
@@ -56,6 +59,10 @@ pub(super) fn cases() -> Vec<Case> {
             "A successful on_error forgets the attempt's read conflict ranges.";
         "on_error/new-read-version", new_read_version,
             "The attempt after on_error reads at a new version.";
+        "on_error/read-in-flight", read_in_flight,
+            "A read of several steps that is in flight at on_error may get the next attempt a read version from \
+             before the end of the backoff: it has what was acknowledged before on_error, and conflicts with \
+             what it has not.";
         "on_error/after-conflict", after_conflict,
             "After a real conflict on_error makes the same handle commit.";
         "on_error/deferred-error", clears_deferred,
@@ -210,6 +217,32 @@ async fn new_read_version(c: Ctx) -> Expectation {
         format!("first read version {before} < commit {committed} <= second read version {after}")
     })?;
     same("the read", tx.get(&c.key("a"), Serializable).await?, some("new"))
+}
+
+async fn read_in_flight(c: Ctx) -> Expectation {
+    let tx = c.tx()?;
+    for n in (0..60).step_by(2) {
+        tx.set(&c.key(format!("r{n:02}")), b"own");
+    }
+    tx.get_read_version().await?;
+    let range = RangeOption { mode: StreamingMode::Exact, ..c.range("r", "s").limit(100) };
+    let before = c.put("a", "before").await?;
+    let read = tx.get_range(&range, 1, Serializable);
+    let (_, retried, meanwhile) =
+        join3(read, tx.on_error(Error::TRANSACTION_TOO_OLD), c.put("a", "meanwhile")).await;
+    retried?;
+    let (meanwhile, next) = (meanwhile?, tx.get_read_version().await?);
+    holds(before <= next, || format!("commit {before} before on_error <= next read version {next}"))?;
+    let seen = if next < meanwhile { "before" } else { "meanwhile" };
+    same("the read", tx.get(&c.key("a"), Serializable).await?, some(seen))?;
+    tx.set(&c.key("b"), b"1");
+    match tx.commit().await {
+        Err(Error::NOT_COMMITTED) if next < meanwhile => Ok(()),
+        committed => {
+            succeeds("the commit", committed)?;
+            holds(next >= meanwhile, || format!("commit {meanwhile} conflicts with read version {next}"))
+        }
+    }
 }
 
 async fn after_conflict(c: Ctx) -> Expectation {

@@ -2,8 +2,13 @@
 
 use super::*;
 use futures::{FutureExt, StreamExt, TryFutureExt, stream::FuturesUnordered};
-use shaketable_sim::{client::ReadVersions, ids::Endpoint};
-use shaketable_tx::ConflictRangeType;
+use shaketable_sim::{
+    client::ReadVersions,
+    ids::Endpoint,
+    judges::{Evidence, Judge, Truth},
+};
+use shaketable_tx::{ConflictRangeType, StreamingMode};
+use std::pin::pin;
 
 /// The number of calls that programs make in one transaction.
 const MANY: u32 = 250_000;
@@ -180,5 +185,75 @@ fn the_databases_of_a_process_share_the_cached_read_version() {
             tx.set_option(TransactionOption::UseGrvCache).expect("the option");
             assert_eq!(tx.get(b"k", Isolation::Snapshot).await, Ok(Some(Bytes::copy_from_slice(&[n]))));
         }
+    });
+}
+
+/// A range over own writes is read in several steps. One that is in flight at `on_error` goes on during the
+/// backoff, and asks for the read version of the next attempt, also if the application has dropped it.
+#[test]
+fn a_read_in_flight_gets_the_next_attempt_an_old_read_version() {
+    for drops in [false, true] {
+        with(&[], move |world, db| async move {
+            let mut older = [0, 0];
+            for round in 0..20 {
+                let is_read = round % 2 == 0;
+                let tx = db.create_transaction().expect("a transaction");
+                tx.get_read_version().await.expect("a version");
+                (0..200).step_by(2).for_each(|n| tx.set(format!("k{n:04}").as_bytes(), b"own"));
+                let range =
+                    RangeOption { mode: StreamingMode::Exact, ..RangeOption::new("k", "l").limit(500) };
+                let read = is_read.then(|| tx.get_range(&range, 1, Isolation::Snapshot));
+                let mut read = read.map(Box::pin);
+                if let Some(read) = &mut read {
+                    assert!(futures::poll!(read).is_pending());
+                }
+                if drops {
+                    read = None;
+                }
+                let retried = async {
+                    let read = async {
+                        match read {
+                            // It may end before the backoff does.
+                            Some(read) => drop(read.await),
+                            None => {}
+                        }
+                    };
+                    let (retried, ()) =
+                        futures::future::join(tx.on_error(Error::TRANSACTION_TOO_OLD), read).await;
+                    retried.expect("it is retried");
+                };
+                let mut acknowledged = 0;
+                let mut retried = pin!(retried);
+                while futures::poll!(&mut retried).is_pending() {
+                    let other = set(&db, b"1");
+                    other.commit().await.expect("a calm commit");
+                    acknowledged = other.get_committed_version().expect("a version");
+                }
+                let next = tx.get_read_version().await.expect("a version");
+                older[usize::from(is_read)] += usize::from(next < acknowledged);
+                tx.reset();
+            }
+            assert!(older[0] == 0 && older[1] == 10, "{older:?} of 10, drops {drops}");
+            let history = world.history.lock();
+            let truth = Truth::of(&history);
+            let evidence = Evidence { history: &history, truth: &truth, replicas: &[] };
+            let judged = Judge::RealTime.judge(&evidence).map_err(|objection| objection.message);
+            assert_eq!(judged, Ok(()));
+        });
+    }
+}
+
+/// As in FoundationDB's client: the actor that backs off is cancelled, and it cancels the transaction.
+#[test]
+fn a_dropped_on_error_cancels_the_transaction() {
+    with(&[], |_, db| async move {
+        let tx = set(&db, b"1");
+        let mut retried = Box::pin(tx.on_error(Error::NOT_COMMITTED));
+        assert!(futures::poll!(&mut retried).is_pending());
+        drop(retried);
+        assert_eq!(tx.commit().await, Err(Error::TRANSACTION_CANCELLED));
+        tx.reset();
+        tx.set(b"k", b"2");
+        assert_eq!(tx.commit().await, Ok(()));
     });
 }

@@ -6,6 +6,7 @@ mod history;
 mod management;
 mod mapped;
 mod native;
+mod own_writes;
 mod reads;
 mod special;
 mod strange;

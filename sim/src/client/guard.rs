@@ -1,14 +1,15 @@
 //! Futures of a transaction's calls: they end early if the transaction is reset, cancelled, misused or timed
-//! out, and a commit can wait for the reads among them.
+//! out, and a commit can wait for the reads among them, also for those that the application has dropped.
 
 use super::transaction::{Inner, State};
 use crate::rt::SECOND;
+use futures::{FutureExt, future::BoxFuture};
 use shaketable_tx::{Error, Result};
 use std::{
-    future::Future,
-    pin::pin,
+    future::{Future, poll_fn},
+    pin::{Pin, pin},
     sync::{Arc, Weak},
-    task::{Context, Poll, Waker},
+    task::{Context, Poll, Waker, ready},
 };
 
 /// A call in progress.
@@ -84,6 +85,67 @@ impl Drop for Guard {
     }
 }
 
+/// A read of several steps. If the application drops it, the transaction goes on with it, as FoundationDB's
+/// client does, which keeps every read of a transaction until its end (`ReadYourWritesTransaction::reading`).
+/// Here it goes on while the transaction commits or backs off, which is when that can be observed.
+pub struct Read<T: 'static> {
+    inner: Arc<Inner>,
+    epoch: u32,
+    future: Option<BoxFuture<'static, Result<T>>>,
+}
+
+/// A read that the application has dropped.
+pub type Left = BoxFuture<'static, ()>;
+
+impl<T> Read<T> {
+    /// A read that was issued in the transaction's life `epoch`. The future must not keep the transaction.
+    pub fn new(
+        inner: &Arc<Inner>,
+        epoch: u32,
+        future: impl Future<Output = Result<T>> + Send + 'static,
+    ) -> Read<T> {
+        Read { inner: inner.clone(), epoch, future: Some(future.boxed()) }
+    }
+}
+
+impl<T> Future for Read<T> {
+    type Output = Result<T>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<T>> {
+        let answer = match &mut self.future {
+            Some(future) => ready!(future.poll_unpin(cx)),
+            None => Err(Error::TRANSACTION_CANCELLED),
+        };
+        self.future = None;
+        Poll::Ready(answer)
+    }
+}
+
+impl<T> Drop for Read<T> {
+    fn drop(&mut self) {
+        let Some(future) = self.future.take() else { return };
+        // The last handle ends the transaction, and its reads.
+        if Arc::strong_count(&self.inner) > 1 {
+            let mut state = self.inner.state.lock();
+            if state.epoch == self.epoch {
+                state.left.push(future.map(drop).boxed());
+            }
+        }
+    }
+}
+
+/// The output of `future`, while the reads that the application has dropped go on.
+pub async fn beside_reads<T>(inner: &Arc<Inner>, future: impl Future<Output = T>) -> T {
+    let mut future = pin!(future);
+    poll_fn(|cx| {
+        let mut left = std::mem::take(&mut inner.state.lock().left);
+        left.retain_mut(|read| read.poll_unpin(cx).is_pending());
+        inner.state.lock().left.append(&mut left);
+        future.as_mut().poll(cx)
+    })
+    .await
+}
+
 /// The output of `future`, unless the transaction ends the call before.
 pub async fn guarded<T>(
     inner: &Arc<Inner>,
@@ -96,7 +158,7 @@ pub async fn guarded<T>(
 /// The output of `future`, unless `guard` ends the call before.
 pub async fn guard<T>(mut guard: Guard, future: impl Future<Output = Result<T>>) -> Result<T> {
     let mut future = pin!(future);
-    std::future::poll_fn(|cx| match guard.poll(cx) {
+    poll_fn(|cx| match guard.poll(cx) {
         Ok(()) => future.as_mut().poll(cx),
         Err(e) => Poll::Ready(Err(e)),
     })
@@ -107,7 +169,7 @@ pub async fn guard<T>(mut guard: Guard, future: impl Future<Output = Result<T>>)
 /// the maximum lifetime of a transaction.
 pub async fn idle(inner: &Arc<Inner>, epoch: u32) -> Result<()> {
     let clock = &inner.client.connection.world.clock;
-    let wait = std::future::poll_fn(|cx| {
+    let wait = poll_fn(|cx| {
         let mut state = inner.state.lock();
         if state.epoch != epoch || state.reading == 0 {
             return Poll::Ready(());
@@ -116,7 +178,7 @@ pub async fn idle(inner: &Arc<Inner>, epoch: u32) -> Result<()> {
         Poll::Pending
     });
     if inner.state.lock().reading > 0 {
-        clock.timeout(5 * SECOND, wait).await;
+        clock.timeout(5 * SECOND, beside_reads(inner, wait)).await;
     }
     match inner.state.lock().reading_error {
         Some(e) => Err(e),

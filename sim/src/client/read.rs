@@ -3,7 +3,7 @@
 use super::{
     conflict,
     database::Client,
-    guard::{Guard, guard},
+    guard::{Guard, Read, guard},
     limits::Limits,
     range::{Batch, Fetch, RangeRead, Step, key_of},
     selector::Selector,
@@ -20,7 +20,11 @@ use crate::{
 };
 use bytes::Bytes;
 use shaketable_tx::{Error, Isolation, KeySelector, KeyValue, RangeBatch, RangeOption, Result, key_after};
-use std::{future::Future, pin::Pin, sync::Arc};
+use std::{
+    future::Future,
+    pin::Pin,
+    sync::{Arc, Weak},
+};
 
 /// How a read sees the transaction's own writes.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -50,7 +54,8 @@ impl State {
 
 /// A selector or range read that has been issued.
 struct Issued {
-    inner: Arc<Inner>,
+    inner: Weak<Inner>,
+    client: Arc<Client>,
     epoch: u32,
     writes: Arc<WriteMap>,
     max: Bytes,
@@ -63,12 +68,18 @@ struct Issued {
 type Begun = (Issued, Guard);
 
 impl Issued {
+    /// The transaction, unless it was dropped, which ends its reads.
+    fn inner(&self) -> Result<Arc<Inner>> {
+        self.inner.upgrade().ok_or(Error::TRANSACTION_CANCELLED)
+    }
+
     /// Runs a range read to its end, fetching what is not cached.
     async fn run(&self, mut read: RangeRead) -> Result<Batch> {
         loop {
             let step = {
-                let mut state = self.inner.state.lock();
-                state.check(&self.inner.client, self.epoch)?;
+                let inner = self.inner()?;
+                let mut state = inner.state.lock();
+                state.check(&self.client, self.epoch)?;
                 read.advance((&state.cache, &self.writes))?
             };
             match step {
@@ -78,8 +89,9 @@ impl Issued {
                     if self.has(ClusterBug::ClientBelievesBatches) {
                         batch.more = false;
                     }
-                    let mut state = self.inner.state.lock();
-                    state.check(&self.inner.client, self.epoch)?;
+                    let inner = self.inner()?;
+                    let mut state = inner.state.lock();
+                    state.check(&self.client, self.epoch)?;
                     read.fetched(&mut state.cache, batch);
                 }
                 Step::Resolve(selector) => {
@@ -100,23 +112,25 @@ impl Issued {
     }
 
     fn has(&self, bug: ClusterBug) -> bool {
-        self.inner.client.has(bug)
+        self.client.has(bug)
     }
 
     async fn version(&self) -> Result<Version> {
         let version = {
-            let mut state = self.inner.state.lock();
-            state.check(&self.inner.client, self.epoch)?;
-            read_version(&self.inner, &mut state, false)
+            let inner = self.inner()?;
+            let mut state = inner.state.lock();
+            state.check(&self.client, self.epoch)?;
+            read_version(&inner, &mut state, false)
         };
         version.get().await
     }
 
     async fn fetch(&self, fetch: Fetch) -> Result<Batch> {
-        let round_trips = self.inner.state.lock().record.round_trips();
+        let round_trips = self.inner()?.state.lock().record.round_trips();
         let version = self.version().await?;
-        let batch = self.inner.client.connection.range(fetch, version).await?;
-        let mut state = self.inner.state.lock();
+        let batch = self.client.connection.range(fetch, version).await?;
+        let inner = self.inner()?;
+        let mut state = inner.state.lock();
         if state.epoch == self.epoch {
             state.record.replied(round_trips);
             state.cost += sizes::read_cost(sizes::rows(&batch.rows) as usize);
@@ -133,8 +147,9 @@ impl Issued {
 
     /// Ends the read: passes its result to `note`, or its error to the transaction.
     fn end<T>(&self, answer: Result<T>, note: impl FnOnce(&mut State, &T)) -> Result<T> {
-        let mut state = self.inner.state.lock();
-        state.check(&self.inner.client, self.epoch)?;
+        let inner = self.inner()?;
+        let mut state = inner.state.lock();
+        state.check(&self.client, self.epoch)?;
         match &answer {
             Ok(value) => note(&mut state, value),
             Err(e) => state.read_failed(*e),
@@ -147,7 +162,7 @@ impl Issued {
             match self.view {
                 View::Bypass => {
                     let version = self.version().await?;
-                    self.inner.client.connection.key(selector.clone(), version).await
+                    self.client.connection.key(selector.clone(), version).await
                 }
                 _ => self.key(Selector::plain(&selector)).await,
             }
@@ -166,7 +181,9 @@ impl Issued {
         })
         .map(|key| key.min(self.max.clone()))
         .inspect(|key| {
-            self.inner.state.lock().record.key(self.call, key);
+            if let Ok(inner) = self.inner() {
+                inner.state.lock().record.key(self.call, key);
+            }
         })
     }
 
@@ -215,8 +232,8 @@ impl Issued {
         if reverse && end.offset > 1 {
             let version = self.version().await?;
             let asked = KeySelector { key: end.key.clone(), or_equal: false, offset: end.offset };
-            let key = self.inner.client.connection.key(asked.clone(), version).await?;
-            self.read_through(&mut self.inner.state.lock(), conflict::of_key(&asked, &key));
+            let key = self.client.connection.key(asked.clone(), version).await?;
+            self.read_through(&mut self.inner()?.state.lock(), conflict::of_key(&asked, &key));
             end = Selector::first_at(key.min(self.max.clone()));
             if begin.offset >= end.offset && begin.key >= end.key {
                 return Ok(Batch::default());
@@ -225,7 +242,7 @@ impl Issued {
         let fetch = Fetch { begin: begin.clone(), end: end.clone(), limits, reverse };
         let mut batch = self.fetch(fetch).await?;
         let range = conflict::of_native_range(begin, &end, reverse, &batch);
-        self.read_through(&mut self.inner.state.lock(), range);
+        self.read_through(&mut self.inner()?.state.lock(), range);
         let beyond = batch.rows.last().is_some_and(|row| row.key >= self.max);
         if !reverse && beyond {
             batch.rows.retain(|row| row.key < self.max);
@@ -265,7 +282,8 @@ impl SimTransaction {
             _ => client.empty_writes.clone(),
         };
         let issued = Issued {
-            inner: self.0.clone(),
+            inner: Arc::downgrade(&self.0),
+            client: client.clone(),
             epoch: state.epoch,
             writes,
             max: state.max_read(),
@@ -283,10 +301,9 @@ impl SimTransaction {
     ) -> impl Future<Output = Result<Bytes>> + Send + use<> {
         let issued = self.issue_key(selector, isolation);
         let selector = selector.clone();
-        async move {
-            let (issued, guarded) = issued?;
-            issued.get_key(guarded, selector).await
-        }
+        let read = issued
+            .map(|(issued, guarded)| Read::new(&self.0, issued.epoch, issued.get_key(guarded, selector)));
+        async move { read?.await }
     }
 
     fn issue_key(&self, selector: &KeySelector, isolation: Isolation) -> Result<Begun> {
@@ -314,7 +331,9 @@ impl SimTransaction {
             (Ok(limits), true) => Range::Special(self.special_range(range, limits)),
             (Ok(limits), false) => match self.issue_range(range, isolation) {
                 Ok(Some(((issued, guarded), begin, end))) => {
-                    Range::Issued(issued, guarded, begin, end, limits)
+                    let epoch = issued.epoch;
+                    let read = issued.get_range(guarded, begin, end, limits, reverse);
+                    Range::Issued(Read::new(&self.0, epoch, read))
                 }
                 Ok(None) => Range::Ready(Ok(RangeBatch::default())),
                 Err(e) => Range::Ready(Err(e)),
@@ -324,9 +343,7 @@ impl SimTransaction {
             match work {
                 Range::Ready(answer) => answer,
                 Range::Special(special) => special.await,
-                Range::Issued(issued, guarded, begin, end, limits) => {
-                    issued.get_range(guarded, begin, end, limits, reverse).await
-                }
+                Range::Issued(read) => read.await,
             }
         }
     }
@@ -370,5 +387,5 @@ impl SimTransaction {
 enum Range {
     Ready(Result<RangeBatch>),
     Special(Pin<Box<dyn Future<Output = Result<RangeBatch>> + Send>>),
-    Issued(Issued, Guard, Selector, Selector, Limits),
+    Issued(Read<RangeBatch>),
 }

@@ -4,6 +4,7 @@ use super::{
     backoff,
     conflict::RangeSet,
     database::Client,
+    guard::{Left, beside_reads, guarded},
     keys::{ALL_END, USER_END},
     options::{Options, is_persistent},
     record::Record,
@@ -97,6 +98,8 @@ pub struct State {
     /// read.
     pub reading: usize,
     pub idle: Vec<Waker>,
+    /// Reads in progress that the application has dropped.
+    pub left: Vec<Left>,
     pub reading_error: Option<Error>,
     /// Tasks of calls in progress.
     pub waiting: Wakers,
@@ -122,6 +125,12 @@ pub struct State {
     pub span: special_keys::Span,
     /// The record of this attempt for the history.
     pub record: Record,
+    /// The record of the next attempt, while this one backs off. FoundationDB's client resets what is below
+    /// read-your-writes before it backs off, and ends the reads in flight only after it
+    /// (`RYWImpl::onError`): the read version that such a read asks for meanwhile is that of the next attempt.
+    pub next: Option<Record>,
+    /// The number of read versions that may have been requested: a reply to an earlier request is not kept.
+    pub versions: u32,
 }
 
 impl Inner {
@@ -137,17 +146,19 @@ impl Drop for Inner {
         let Inner { client, state } = self;
         let state = state.get_mut();
         state.end(client, Reported::Nothing);
+        state.end_next(client);
         let cancelled = Error::TRANSACTION_CANCELLED;
         state.abandon(cancelled, cancelled).wake();
     }
 }
 
-/// What an abandoned life leaves: tasks to wake, and watches to drop, whose reads lock the state once more.
-/// Both only after the state is unlocked.
+/// What an abandoned life leaves: tasks to wake, and watches and reads to drop, which lock the state once more.
+/// All of it only after the state is unlocked.
 #[must_use = "tasks would wait for ever"]
 struct Abandoned {
     woken: Vec<Waker>,
     _watches: Vec<Arc<WatchCell>>,
+    _left: Vec<Left>,
 }
 
 impl Abandoned {
@@ -180,6 +191,7 @@ impl State {
             version: ReadVersion::NotRequested,
             reading: 0,
             idle: Vec::new(),
+            left: Vec::new(),
             reading_error: None,
             waiting: Wakers::default(),
             watches: Vec::new(),
@@ -193,6 +205,8 @@ impl State {
             special_error: None,
             span: special_keys::Span::new(client),
             record: Record::new(operation),
+            next: None,
+            versions: 0,
         };
         state.restore_options(client);
         state.identify(client);
@@ -293,6 +307,20 @@ impl State {
         self.record.end(client, reported);
     }
 
+    /// Resets what the next attempt begins with before the backoff.
+    fn back_off(&mut self) {
+        self.versions += 1;
+        self.version = ReadVersion::NotRequested;
+        self.next = Some(Record::new(self.record.operation()));
+    }
+
+    /// Records the end of an attempt that has got a read version, and never began.
+    fn end_next(&mut self, client: &Client) {
+        if let Some(mut next) = self.next.take() {
+            next.end(client, Reported::Nothing);
+        }
+    }
+
     /// Ends everything that waits: the versionstamp with `unstamped`, all else with `error`.
     fn abandon(&mut self, error: Error, unstamped: Error) -> Abandoned {
         let mut watches = std::mem::take(&mut self.watches);
@@ -303,7 +331,7 @@ impl State {
         }
         let mut woken = self.waiting.take();
         woken.append(&mut self.idle);
-        Abandoned { woken, _watches: watches }
+        Abandoned { woken, _watches: watches, _left: std::mem::take(&mut self.left) }
     }
 
     /// Sets an option.
@@ -346,6 +374,14 @@ impl State {
         let abandoned = self.abandon(Error::TRANSACTION_CANCELLED, unstamped);
         let mut next = State::new(client, self.record.operation());
         next.epoch = self.epoch + 1;
+        match self.next.take() {
+            Some(record) => {
+                next.record = record;
+                next.versions = self.versions;
+                next.version = std::mem::replace(&mut self.version, ReadVersion::NotRequested);
+            }
+            None => next.versions = self.versions + 1,
+        }
         next.persistent = std::mem::take(&mut self.persistent);
         next.created = self.created;
         next.retries = self.retries;
@@ -357,6 +393,28 @@ impl State {
     }
 }
 
+/// Cancels the transaction if its `on_error` is dropped before its end, as FoundationDB's client does.
+struct Cancels<'a>(Option<&'a Arc<Inner>>);
+
+impl Drop for Cancels<'_> {
+    fn drop(&mut self) {
+        if let Some(inner) = self.0 {
+            inner.cancel();
+        }
+    }
+}
+
+impl Inner {
+    /// Ends every call with 1025 until a reset.
+    fn cancel(&self) {
+        let mut state = self.state.lock();
+        state.failure.get_or_insert(Error::TRANSACTION_CANCELLED);
+        let woken = state.waiting.take();
+        drop(state);
+        woken.into_iter().for_each(Waker::wake);
+    }
+}
+
 impl SimTransaction {
     /// Resets the transaction to its initial state.
     pub(super) fn do_reset(&self) {
@@ -365,6 +423,7 @@ impl SimTransaction {
         state.created = self.0.client.now();
         state.retries = 0;
         state.backoff = backoff::FIRST;
+        state.end_next(&self.0.client);
         let abandoned = state.renew(&self.0.client);
         drop(state);
         abandoned.wake();
@@ -372,28 +431,26 @@ impl SimTransaction {
 
     /// Ends every call with 1025 until a reset.
     pub(super) fn do_cancel(&self) {
-        let mut state = self.0.state.lock();
-        state.failure.get_or_insert(Error::TRANSACTION_CANCELLED);
-        let woken = state.waiting.take();
-        drop(state);
-        woken.into_iter().for_each(Waker::wake);
+        self.0.cancel();
     }
 
     /// Waits and starts the next attempt, or returns the error and leaves the transaction cancelled.
     pub(super) async fn do_on_error(&self, error: Error) -> Result<()> {
         let inner = &self.0;
+        let mut cancels = Cancels(Some(inner));
         // FoundationDB's client takes a broken promise for the end of its own transaction.
         let answer = self.retry(error).await.map_err(|e| match e {
             Error::BROKEN_PROMISE => Error::TRANSACTION_CANCELLED,
             e => e,
         });
+        cancels.0 = None;
         let mut state = inner.state.lock();
         let abandoned = match answer {
             Ok(()) => state.renew(&inner.client),
             Err(_) => {
                 state.failure.get_or_insert(Error::TRANSACTION_CANCELLED);
                 state.end(&inner.client, Reported::Failed(error));
-                Abandoned { woken: state.waiting.take(), _watches: Vec::new() }
+                Abandoned { woken: state.waiting.take(), _watches: Vec::new(), _left: Vec::new() }
             }
         };
         drop(state);
@@ -428,12 +485,13 @@ impl SimTransaction {
             let retry = backoff::delay(error, state.backoff, state.options.max_retry_delay, draw);
             let (delay, next) = retry.ok_or(error)?;
             state.backoff = next;
+            state.back_off();
             (delay, state.epoch)
         };
         let sleep = async {
             inner.client.connection.sleep(delay).await;
             Ok(())
         };
-        super::guard::guarded(inner, epoch, sleep).await
+        guarded(inner, epoch, beside_reads(inner, sleep)).await
     }
 }

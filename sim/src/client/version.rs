@@ -2,6 +2,8 @@
 
 use super::{
     connection::VersionFlags,
+    options::Options,
+    record::Record,
     transaction::{Inner, State},
 };
 use crate::{
@@ -13,7 +15,7 @@ use futures::{
     future::{BoxFuture, Shared},
 };
 use shaketable_tx::{Error, Result};
-use std::{future::Future, sync::Arc};
+use std::{borrow::Cow, future::Future, sync::Arc};
 
 /// The state of the read version.
 pub enum ReadVersion {
@@ -64,28 +66,30 @@ pub fn read_version(inner: &Arc<Inner>, state: &mut State, risky: bool) -> Await
         ReadVersion::NotRequested => {}
     }
     let connection = &inner.client.connection;
-    let options = &state.options;
+    let number = state.versions;
+    let (record, options) = state.requests();
     let now = connection.world.clock.now();
     if options.use_grv_cache
         && !options.skip_grv_cache
         && let Some(version) = connection.cached_version()
     {
-        state.record.version_requested(now, false);
-        state.record.read_version(&inner.client, version);
+        record.version_requested(now, false);
+        record.read_version(&inner.client, version);
         state.version = ReadVersion::Known(version);
         return Awaited::Known(version);
     }
     let causal_read_risky = options.causal_read_risky || risky;
-    state.record.version_requested(now, !causal_read_risky);
+    record.version_requested(now, !causal_read_risky);
+    let operation = record.operation();
     let flags =
         VersionFlags { priority: options.priority, causal_read_risky, lock_aware: options.lock_aware };
-    let requested: BoxFuture<'static, Result<Version>> = match fault(inner, state) {
+    let asked = Asked { number, flags, staleness: 0 };
+    let stale = |asked| Asked { staleness: staleness(inner, &options), ..asked };
+    let requested: BoxFuture<'static, Result<Version>> = match fault(inner, &options) {
         Some(error) => std::future::ready(Err(error)).boxed(),
-        None => match connection.turn(state.record.operation(), Request::ReadVersion) {
-            Some(turn) if turn.is_ordered() => {
-                in_turn(turn, inner, state.epoch, flags, staleness(inner, state)).boxed()
-            }
-            _ => ask(inner, state.epoch, flags, staleness(inner, state)).boxed(),
+        None => match connection.turn(operation, Request::ReadVersion) {
+            Some(turn) if turn.is_ordered() => in_turn(turn, inner, stale(asked)).boxed(),
+            _ => ask(inner, stale(asked)).boxed(),
         },
     };
     let requested = requested.shared();
@@ -93,10 +97,30 @@ pub fn read_version(inner: &Arc<Inner>, state: &mut State, risky: bool) -> Await
     Awaited::Requested(requested)
 }
 
+impl State {
+    /// What a read version that is requested now is recorded in, and the options that it is requested with:
+    /// those of the next attempt, which are not set again yet, if this one backs off.
+    fn requests(&mut self) -> (&mut Record, Cow<'_, Options>) {
+        match &mut self.next {
+            Some(next) => (next, Cow::Owned(Options::new(1))),
+            None => (&mut self.record, Cow::Borrowed(&self.options)),
+        }
+    }
+}
+
+/// How a read version is requested.
+struct Asked {
+    /// The number of the request.
+    number: u32,
+    flags: VersionFlags,
+    /// By how many versions it is older than the latest one.
+    staleness: Version,
+}
+
 /// By how many versions a causally risky read version is older than the latest one.
-fn staleness(inner: &Inner, state: &State) -> Version {
+fn staleness(inner: &Inner, options: &Options) -> Version {
     let connection = &inner.client.connection;
-    let risky = state.options.causal_read_risky.then(|| connection.fault(Family::RiskyRead)).flatten();
+    let risky = options.causal_read_risky.then(|| connection.fault(Family::RiskyRead)).flatten();
     match risky {
         Some(mut risky) => {
             let second = connection.world.config.versions_per_second.max(1) as u64;
@@ -107,30 +131,19 @@ fn staleness(inner: &Inner, state: &State) -> Version {
 }
 
 /// Asks when it is the request's turn.
-fn in_turn(
-    turn: Turn,
-    inner: &Arc<Inner>,
-    epoch: u32,
-    flags: VersionFlags,
-    staleness: Version,
-) -> impl Future<Output = Result<Version>> + use<> {
+fn in_turn(turn: Turn, inner: &Arc<Inner>, asked: Asked) -> impl Future<Output = Result<Version>> + use<> {
     let weak = Arc::downgrade(inner);
     async move {
         turn.come().await;
-        let asked = weak.upgrade().map(|inner| ask(&inner, epoch, flags, staleness));
-        match asked {
+        match weak.upgrade().map(|inner| ask(&inner, asked)) {
             Some(asked) => asked.await,
             None => Err(Error::TRANSACTION_CANCELLED),
         }
     }
 }
 
-fn ask(
-    inner: &Arc<Inner>,
-    epoch: u32,
-    flags: VersionFlags,
-    staleness: Version,
-) -> impl Future<Output = Result<Version>> + use<> {
+fn ask(inner: &Arc<Inner>, asked: Asked) -> impl Future<Output = Result<Version>> + use<> {
+    let Asked { number, flags, staleness } = asked;
     let requested = inner.client.connection.read_version(flags);
     let weak = Arc::downgrade(inner);
     async move {
@@ -141,9 +154,9 @@ fn ask(
         let version = (reply.version - staleness).max(1);
         if let Some(inner) = weak.upgrade() {
             let mut state = inner.state.lock();
-            if state.epoch == epoch {
+            if state.versions == number {
                 state.version = ReadVersion::Known(version);
-                state.record.read_version(&inner.client, version);
+                state.requests().0.read_version(&inner.client, version);
             }
         }
         Ok(version)
@@ -151,14 +164,14 @@ fn ask(
 }
 
 /// Errors that the contract allows when a read version is requested.
-fn fault(inner: &Inner, state: &State) -> Option<Error> {
+fn fault(inner: &Inner, options: &Options) -> Option<Error> {
     let connection = &inner.client.connection;
     if connection.fault_occurs(Family::GrvMemory) {
         return Some(Error::GRV_PROXY_MEMORY_LIMIT_EXCEEDED);
     }
     // In the simulation, only batch priority and tags are throttled.
-    let batch = state.options.priority == Priority::Batch;
-    if (batch || state.options.tags > 0)
+    let batch = options.priority == Priority::Batch;
+    if (batch || options.tags > 0)
         && let Some(mut throttled) = connection.fault(Family::Throttled)
     {
         let errors: &[Error] = match batch {
@@ -179,7 +192,8 @@ pub fn set_read_version(inner: &Inner, state: &mut State, version: Version) -> R
         return Err(Error::VERSION_INVALID);
     }
     state.version = ReadVersion::Known(version);
-    state.record.version_requested(inner.client.connection.world.clock.now(), false);
-    state.record.read_version(&inner.client, version);
+    let record = state.requests().0;
+    record.version_requested(inner.client.connection.world.clock.now(), false);
+    record.read_version(&inner.client, version);
     Ok(())
 }

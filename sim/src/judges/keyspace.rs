@@ -51,7 +51,8 @@ impl Keyspace {
         }
     }
 
-    fn put(&mut self, key: &Bytes, value: Option<Bytes>, undo: &mut Undo) {
+    /// Gives a key a value, or none.
+    pub fn put(&mut self, key: &Bytes, value: Option<Bytes>, undo: &mut Undo) {
         let old = match value {
             Some(value) => self.0.insert(key.clone(), value),
             None => self.0.remove(key),

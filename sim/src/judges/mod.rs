@@ -1,6 +1,7 @@
 //! The judges of the simulated cluster: each makes one claim about the recorded data of a run, whatever the
 //! program was that used the cluster. Their objections accuse the simulator.
 
+mod appends;
 mod combine;
 pub mod convergent;
 pub mod durable;
@@ -14,6 +15,7 @@ mod truth;
 pub mod writes;
 
 pub use crate::storage::Replica;
+pub use appends::{Appends, Joined, may_join};
 pub use combine::combine;
 pub use keyspace::{Keyspace, Undo};
 pub use objection::{Objection, Witness, truncated};

@@ -4,8 +4,9 @@
 //! conflict: later reads of its keys are not checked at the commit.
 
 use super::{
-    Evidence, Judgement,
+    Appends, Evidence, Joined, Judgement,
     keyspace::{Keyspace, Undo},
+    may_join,
     writes::{LAST, Place, Writes},
 };
 use super::{Objection, Witness};
@@ -16,6 +17,7 @@ use crate::{
 };
 use bytes::Bytes;
 use shaketable_tx::{Isolation, KeySelector, MutationType, key_after, show};
+use std::borrow::Cow;
 
 /// Claims that every attempt read the state at its read version, and that the serializable reads of each
 /// committed transaction are valid in the state just before its commit.
@@ -197,6 +199,33 @@ fn is_plain(selector: &KeySelector) -> bool {
     selector.offset == 1 && !selector.or_equal
 }
 
+/// The writes of an attempt so far, as its client sends them, and its appends if some may be joined.
+struct OwnWrites<'a>(Vec<Cow<'a, Mutation>>, Option<Appends>, Option<Version>);
+
+impl<'a> OwnWrites<'a> {
+    fn of(attempt: &Attempt) -> OwnWrites<'a> {
+        OwnWrites(Vec::new(), may_join(&attempt.calls).then(Appends::default), attempt.read_version)
+    }
+
+    /// Applies the next write to the state that the attempt sees.
+    fn write(&mut self, mutation: &'a Mutation, state: &mut Keyspace, undo: &mut Undo) {
+        let OwnWrites(writes, appends, read_version) = self;
+        let join = |appends: &mut Appends| {
+            appends.write(writes.len(), mutation, *read_version, |key| state.get(key).cloned())
+        };
+        match (appends.as_mut().and_then(join), mutation) {
+            (Some(Joined { begun, sent, value }), Mutation::Atomic(key, ..)) => {
+                state.put(key, value, undo);
+                writes[begun] = Cow::Owned(sent);
+            }
+            _ => {
+                state.apply(mutation, Some(undo));
+                writes.push(Cow::Borrowed(mutation));
+            }
+        }
+    }
+}
+
 /// Replays the calls of an attempt on `state`, compares its reads, and reverts its writes. `at_commit` is set
 /// for the check at the commit, which skips snapshot reads and reads of these ranges, if they were written
 /// after the read version.
@@ -209,13 +238,12 @@ fn check(
     let since = |(version, _): &&(Version, KeyRange)| attempt.read_version.is_none_or(|read| read < *version);
     let skipped: Vec<&KeyRange> =
         at_commit.unwrap_or_default().iter().filter(since).map(|(_, range)| range).collect();
-    let mut written = Vec::new();
+    let mut written = OwnWrites::of(attempt);
     let mut wrong = Ok(());
     for (number, call) in attempt.calls.iter().enumerate() {
         let isolation = match call {
             Call::Write(mutation) => {
-                state.apply(mutation, Some(undo));
-                written.push(mutation);
+                written.write(mutation, state, undo);
                 continue;
             }
             Call::Get { isolation, .. }
@@ -230,16 +258,16 @@ fn check(
         if !sees_own {
             state.revert(undo);
         }
-        let differs =
-            counts_cleared_keys(call, &written) || (own.unreadable && meets_versionstamps(call, &written));
+        let differs = counts_cleared_keys(call, &written.0)
+            || (own.unreadable && meets_versionstamps(call, &written.0));
         if !(sees_own && differs) {
             wrong = compare(call, state);
         }
         if !sees_own {
-            written.iter().for_each(|mutation| state.apply(mutation, Some(undo)));
+            written.0.iter().for_each(|mutation| state.apply(mutation, Some(undo)));
         }
         if let Err(wrong) = &mut wrong {
-            let wrote = |key: &Bytes| written.iter().any(|mutation| touched(mutation).contains(key));
+            let wrote = |key: &Bytes| written.0.iter().any(|mutation| touched(mutation).contains(key));
             wrong.is_own = sees_own && wrong.keys.iter().any(wrote);
             break;
         }
@@ -252,19 +280,19 @@ fn check(
 /// selector, FoundationDB's client treats a key that was cleared by `CompareAndClear` in the same transaction
 /// as present (`resolveKeySelectorFromCache` checks the kind of the write, not its result), and so does the
 /// simulated client. The result of the selector then differs from the state.
-fn counts_cleared_keys(call: &Call, written: &[&Mutation]) -> bool {
+fn counts_cleared_keys(call: &Call, written: &[Cow<'_, Mutation>]) -> bool {
     let resolves = match call {
         Call::GetKey { .. } => true,
         Call::GetRange { begin, end, .. } => !is_plain(begin) || !is_plain(end),
         _ => false,
     };
-    resolves && written.iter().any(|m| matches!(m, Mutation::Atomic(_, _, MutationType::CompareAndClear)))
+    resolves && written.iter().any(|m| matches!(&**m, Mutation::Atomic(_, _, MutationType::CompareAndClear)))
 }
 
 /// Whether a read may meet a key of which the versionstamp is not known yet. With option 1100 the client
 /// answers it with what the transaction holds: the operand of the write, which is no state of the database.
-fn meets_versionstamps(call: &Call, written: &[&Mutation]) -> bool {
-    written.iter().any(|mutation| match mutation {
+fn meets_versionstamps(call: &Call, written: &[Cow<'_, Mutation>]) -> bool {
+    written.iter().any(|mutation| match &**mutation {
         // Its key may be any.
         Mutation::Atomic(_, _, MutationType::SetVersionstampedKey) => true,
         Mutation::Atomic(_, _, MutationType::SetVersionstampedValue) => {

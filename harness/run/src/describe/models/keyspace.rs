@@ -7,6 +7,10 @@
 
 use bytes::Bytes;
 pub use shaketable_sim::judges::combine;
+use shaketable_sim::{
+    judges::{Appends, Joined},
+    proto::{KeyRange, Mutation},
+};
 use shaketable_tx::{KeySelector, KeyValue, MutationType, RangeOption};
 use std::collections::BTreeMap;
 use std::ops::Bound::{Excluded, Included, Unbounded};
@@ -25,12 +29,24 @@ pub enum Write {
     Atomic(MutationType, Bytes, Bytes),
 }
 
+impl From<Write> for Mutation {
+    fn from(write: Write) -> Mutation {
+        match write {
+            Write::Set(key, value) => Mutation::Set(key, value),
+            Write::Clear(begin, end) => Mutation::ClearRange(KeyRange { begin, end }),
+            Write::Atomic(op, key, operand) => Mutation::Atomic(key, operand, op),
+        }
+    }
+}
+
 /// What one transaction sees: a fixed state and its own writes.
 pub struct View<'a> {
     base: &'a Space,
     /// The base with the writes applied; created by the first write.
     seen: Option<Space>,
+    /// The writes as they are sent.
     writes: Vec<Write>,
+    appends: Appends,
     read_your_writes: bool,
     /// Whether snapshot reads see own writes if serializable reads do.
     snapshot_ryw: bool,
@@ -47,6 +63,7 @@ impl<'a> View<'a> {
             base,
             seen: None,
             writes: Vec::new(),
+            appends: Appends::default(),
             read_your_writes,
             snapshot_ryw: true,
             unknown: Vec::new(),
@@ -65,6 +82,7 @@ impl<'a> View<'a> {
             base: self.base,
             seen: self.seen.clone(),
             writes: self.writes.clone(),
+            appends: self.appends.clone(),
             read_your_writes: self.read_your_writes && self.snapshot_ryw,
             snapshot_ryw: self.snapshot_ryw,
             unknown: self.unknown.clone(),
@@ -72,7 +90,7 @@ impl<'a> View<'a> {
         }
     }
 
-    /// The size of the keys, values and operands written, in bytes, not counting clears.
+    /// The size of the keys, values and operands that are sent, in bytes, not counting clears.
     pub fn written(&self) -> usize {
         let bytes = |write: &Write| match write {
             Write::Set(key, value) | Write::Atomic(_, key, value) => key.len() + value.len(),
@@ -94,11 +112,24 @@ impl<'a> View<'a> {
             Write::Atomic(MutationType::SetVersionstampedKey, ..) => self.stamped = true,
             Write::Atomic(..) => {}
         }
-        apply_one(seen, &write, None);
-        self.writes.push(write);
+        let read = |key: &[u8]| seen.get(key).cloned();
+        // Without read-your-writes the client sends the calls as they are.
+        let joined = self
+            .read_your_writes
+            .then(|| self.appends.write(self.writes.len(), &Mutation::from(write.clone()), None, read));
+        match joined.flatten() {
+            Some(Joined { begun, sent: Mutation::Atomic(key, operand, op), value: Some(value) }) => {
+                seen.insert(key.clone(), value);
+                self.writes[begun] = Write::Atomic(op, key, operand);
+            }
+            _ => {
+                apply_one(seen, &write, None);
+                self.writes.push(write);
+            }
+        }
     }
 
-    /// The writes so far.
+    /// The writes so far, as they are sent.
     pub fn into_writes(self) -> Vec<Write> {
         self.writes
     }
@@ -270,6 +301,19 @@ mod tests {
             let mut after = space.clone();
             apply(&mut after, &view.into_writes(), &[0; 10]);
             assert_eq!(after, Space::from([(b(b"b"), b(b"2"))]));
+        }
+    }
+
+    #[test]
+    fn appends_in_a_row_are_one() {
+        let base: Space = [(b(b"k"), Bytes::from(vec![1; 60_000]))].into();
+        for (ryw, expected) in [(true, 60_000), (false, 90_000)] {
+            let mut view = View::new(&base, ryw);
+            (0..2).for_each(|_| view.write(Write::Atomic(AppendIfFits, b(b"k"), vec![2; 30_000].into())));
+            assert_eq!(view.get(b"k").map(|value| value.len()), Some(60_000));
+            let mut after = base.clone();
+            apply(&mut after, &view.into_writes(), &[0; 10]);
+            assert_eq!(after[&b"k"[..]].len(), expected);
         }
     }
 

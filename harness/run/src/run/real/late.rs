@@ -28,7 +28,8 @@ use shaketable_sim::{
 use shaketable_tx::{
     AnyDatabase, ConflictRangeType, Database, DatabaseOption, Env, Error,
     Isolation::{self, Serializable},
-    KeySelector, MutationType, RangeBatch, RangeOption, Result, Transaction, TransactionOption, Turns,
+    KeySelector, MutationType, RangeBatch, RangeOption, Result, StreamingMode, Transaction,
+    TransactionOption, Turns,
 };
 use std::{
     future::Future,
@@ -203,6 +204,31 @@ fn nor_one_that_is_learned_of_while_on_error_ends_the_attempt() {
         async move { tx.on_error(Error::NOT_COMMITTED).await.expect("it is retried") }.boxed()
     }
     assert_eq!(judged(|one, two| read_again(one, two, end)), Ok(()));
+}
+
+/// The next attempt then has the version that the read has requested while its attempt backed off.
+#[test]
+fn a_read_in_flight_at_on_error_requests_the_version_of_the_next_attempt() {
+    let judgement = judged(|one, two| async move {
+        let tx = one.create_transaction().expect("a transaction");
+        tx.get_read_version().await.expect("a version");
+        (0..60).step_by(2).for_each(|n| tx.set(format!("r{n:02}").as_bytes(), b""));
+        let range = RangeOption { mode: StreamingMode::Exact, ..RangeOption::new("r", "s").limit(100) };
+        let read = tx.get_range(&range, 1, Serializable);
+        let next = async {
+            let meanwhile = async {
+                pause(&two, 3).await;
+                commit(&two).await;
+            };
+            let (retried, ()) = join(tx.on_error(Error::TRANSACTION_TOO_OLD), meanwhile).await;
+            retried.expect("it is retried");
+            pause(&one, 1).await;
+            tx.get(b"b", Serializable).await.expect("a calm cluster answers");
+        };
+        let _ = join(read, next).await;
+        let _ = two.create_transaction().expect("a transaction").get(b"a", Serializable).await;
+    });
+    assert_eq!(judgement, Ok(()));
 }
 
 #[test]

@@ -17,6 +17,7 @@ use shaketable_sim::{
     atomic,
     history::{Attempt, Call, History, OwnWrites, OwnWritesByCall, Reported},
     ids::{AttemptId, ClientId, Generation},
+    judges::Appends,
     proto::{KeyRange, LogEntry, LoggedTransaction, Mutation, Version},
     rt::Nanos,
 };
@@ -59,12 +60,8 @@ impl SharedHistory {
         for (stamp, attempt) in log {
             let (version, batch_index) = place(stamp);
             let calls = history.attempts.get(attempt.0 as usize).and_then(Option::as_ref);
-            let mutations =
-                calls.into_iter().flat_map(|attempt| &attempt.calls).filter_map(|call| match call {
-                    Call::Write(mutation) => Some(atomic::stamped(mutation, stamp)),
-                    _ => None,
-                });
-            let mutations = mutations.collect();
+            let mutations = calls.map_or_else(Vec::new, sent);
+            let mutations = mutations.iter().map(|mutation| atomic::stamped(mutation, stamp)).collect();
             let transaction = LoggedTransaction { attempt: Some(*attempt), batch_index, mutations };
             versions.entry(version).or_default().push(transaction);
         }
@@ -77,6 +74,21 @@ impl SharedHistory {
         }
         history
     }
+}
+
+/// The writes of an attempt, as the client sends them.
+fn sent(attempt: &Attempt) -> Vec<Mutation> {
+    let mut appends = Appends::default();
+    let mut sent: Vec<Mutation> = Vec::new();
+    for (number, call) in attempt.calls.iter().enumerate() {
+        let Call::Write(mutation) = call else { continue };
+        let joins = attempt.own_writes.at(number).read;
+        match joins.then(|| appends.write(sent.len(), mutation, attempt.read_version, |_| None)).flatten() {
+            Some(joined) => sent[joined.begun] = joined.sent,
+            None => sent.push(mutation.clone()),
+        }
+    }
+    sent
 }
 
 /// The commit version and the batch index of a versionstamp.
@@ -182,7 +194,11 @@ struct AttemptRecord {
     /// Whether `on_error` is in progress: the client may have begun the next attempt already, before its
     /// recorder knows.
     is_ending: bool,
-    /// When something was first called since then, which the client may have taken for the next attempt.
+    /// The reads that the client may still take steps of: also those whose futures were dropped.
+    reading: u32,
+    /// When something was first called since then, which the client may have taken for the next attempt; the
+    /// begin of `on_error`, if a read was in flight: its next step requests the version of the next attempt
+    /// (the contract's `errors/on_error/read-in-flight`).
     called_meanwhile: Option<Nanos>,
     fresh: bool,
     read_version: Option<Version>,
@@ -208,6 +224,7 @@ impl AttemptRecord {
             calls: Vec::new(),
             version_requested: None,
             is_ending: false,
+            reading: 0,
             called_meanwhile: None,
             fresh: true,
             read_version: None,
@@ -309,8 +326,18 @@ impl<D: Database> RecordedTransaction<D> {
         }
         let (number, seen) = (record.calls.len(), record.seen);
         record.own_writes.note(number, seen);
+        record.reading += u32::from(matches!(call, Call::GetKey { .. } | Call::GetRange { .. }));
         record.calls.push(call);
         (record.number, record.calls.len() - 1)
+    }
+
+    /// Notes that a read of several steps has ended.
+    fn has_read<T>(&self, (number, _): (u32, usize), answer: Result<T>) -> Result<T> {
+        let mut record = self.record.lock();
+        if record.number == number {
+            record.reading -= 1;
+        }
+        answer
     }
 
     /// Notes that a call follows for which the client may request the read version.
@@ -376,7 +403,7 @@ impl<D: Database> Transaction for RecordedTransaction<D> {
         let call = self.call(Call::GetKey { selector: selector.clone(), isolation, answer: None });
         let (read, this) = (self.inner.get_key(selector, isolation).boxed(), self.clone());
         async move {
-            let key = read.await?;
+            let key = this.has_read(call, read.await)?;
             this.replied(call, |call| {
                 if let Call::GetKey { answer, .. } = call {
                     *answer = Some(key.clone());
@@ -403,7 +430,7 @@ impl<D: Database> Transaction for RecordedTransaction<D> {
         });
         let (read, this) = (self.inner.get_range(range, iteration, isolation).boxed(), self.clone());
         async move {
-            let batch = read.await?;
+            let batch = this.has_read(call, read.await)?;
             this.replied(call, |call| {
                 if let Call::GetRange { answer, .. } = call {
                     *answer = Some((batch.rows.as_slice().into(), batch.more));
@@ -523,9 +550,11 @@ impl<D: Database> Transaction for RecordedTransaction<D> {
     }
 
     fn on_error(&self, error: Error) -> impl Future<Output = Result<()>> + Send + use<D> {
+        let now = self.now();
         let number = {
             let mut record = self.record.lock();
             record.is_ending = true;
+            record.called_meanwhile = (record.reading > 0).then_some(now);
             record.number
         };
         let (retried, this) = (self.inner.on_error(error).boxed(), self.clone());

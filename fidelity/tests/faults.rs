@@ -195,6 +195,43 @@ fn the_end_of_a_strike_concerns_the_machines_of_its_beginning() {
     }
 }
 
+/// A strike of an hour whose end would come while another one lasts that began after the faults had ended.
+#[test]
+fn what_began_before_faults_were_switched_off_ends_nothing_that_began_since() {
+    let strike = |family, duration| {
+        let strike = Strike { at: 0, family, target: 0, other: 1, duration, amount: 0.1 };
+        FaultPlan { strikes: vec![strike], ..FaultPlan::default() }
+    };
+    for family in [Family::Locked, Family::ShortLifetime, Family::Partition] {
+        rt::simulate(Seed(1), async move {
+            let world = World::new(Seed(1), config(), &FaultPlan::default(), false);
+            let cluster = Cluster::start(world.clone()).await;
+            let is_calm = || {
+                let tunables = &world.tunables;
+                let is_net_calm = world.net.disturbed_until() <= world.clock.now();
+                !tunables.locked() && tunables.window() == world.config.window && is_net_calm
+            };
+            for duration in [10 * SECOND, 20 * SECOND] {
+                assert!(is_calm());
+                world.faults.switch(true);
+                faults::begin(&world, &strike(family, duration));
+                world.clock.sleep(SECOND).await;
+                assert!(!is_calm(), "{}", family.name());
+                if duration == 10 * SECOND {
+                    world.faults.switch(false);
+                    faults::heal(&world);
+                    world.clock.sleep(SECOND).await;
+                }
+            }
+            world.clock.sleep(10 * SECOND).await;
+            assert!(!is_calm(), "{}", family.name());
+            world.clock.sleep(10 * SECOND).await;
+            assert!(is_calm(), "{}", family.name());
+            cluster.shutdown().await;
+        });
+    }
+}
+
 #[test]
 fn a_strike_without_a_victim_is_not_counted() {
     let config = ClusterConfig { storage_servers: 2, ..config() };

@@ -524,7 +524,7 @@ impl Engine {
         if let Some(dead) = self.clients.get_mut(&(place, id)) {
             *dead.next.lock() = start;
             dead.jobs = jobs;
-            // A window without faults starts all machines that are down, this one with nothing to do.
+            // A rest from faults starts all machines that are down, this one with nothing to do.
             dead.world.kill(dead.node);
             dead.world.start(dead.node);
             return;

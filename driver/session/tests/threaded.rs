@@ -7,10 +7,11 @@ use shaketable_session::{
     settings::{Environment, Settings},
 };
 use shaketable_sim::{config::ClusterBug, faults::Profile, seed::Seed};
-use shaketable_tx::{Error, Isolation, Result};
+use shaketable_tx::{Error, Isolation, RangeOption, Result};
 use std::{
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
+        atomic::Ordering,
         mpsc::{Receiver, channel},
     },
     thread::{self, JoinHandle},
@@ -387,4 +388,80 @@ fn what_ends_after_its_history_was_forgotten_is_counted() {
     let report = open.stop().expect("the simulator does not fail").expect("it ran");
     assert_eq!(report.late, 1, "{report}");
     assert!(report.to_string().contains("\nnot judged in full: 1 that ended after"), "{report}");
+}
+
+/// A row of a transaction that is long.
+fn row(number: usize) -> Bytes {
+    Bytes::from(format!("row {number:03}"))
+}
+
+/// Lets virtual time pass, as a program that waits for something else does.
+fn pause(open: &Open, nanoseconds: u64) {
+    if nanoseconds == 0 {
+        return;
+    }
+    let (sender, woken) = channel::<()>();
+    let until = open.host.now().load(Ordering::SeqCst) + nanoseconds;
+    open.host.sleep(until, false, || Box::new(sender)).expect("the cluster runs");
+    woken.recv().expect_err("a sleeper is woken by its drop");
+}
+
+/// Reads the rows in one transaction, one to three with a call, with a pause after each.
+fn read_rows(open: &Open, tx: TransactionId, rows: usize, between: u64) -> Result<()> {
+    let mut read = 0;
+    while read < rows {
+        let rest = RangeOption::new(row(read), row(rows)).limit(1 + read % 3);
+        match open.ask(tx, Call::GetRange(rest, 1, Isolation::Serializable))? {
+            Reply::Range(batch) => read += batch.rows.len(),
+            other => panic!("no rows: {other:?}"),
+        }
+        pause(open, between);
+    }
+    open.ask(tx, Call::Commit).map(drop)
+}
+
+/// How many seconds a program takes that writes rows in one transaction and reads them in another.
+fn seconds_of_rows(seed: u64, rows: usize, between: u64, most: u64) -> u64 {
+    let storm =
+        Environment { seed: Some(Seed(seed)), faults: Some(Profile::Storm), ..Environment::default() };
+    let open = open_with(storm.settings(None));
+    let shown = open.host.now();
+    let now = || shown.load(Ordering::SeqCst) / 1_000_000_000;
+    let retried = |body: &dyn Fn(TransactionId) -> Result<()>| {
+        let tx = open.begin();
+        while let Err(error) = body(tx)
+            && now() <= most
+        {
+            open.ask(tx, Call::OnError(error)).expect("it can be retried");
+        }
+    };
+    retried(&|tx| {
+        (0..rows).for_each(|number| open.act(tx, Action::Set(row(number), Bytes::from_static(b"v"))));
+        open.ask(tx, Call::Commit).map(drop)
+    });
+    retried(&|tx| read_rows(&open, tx, rows, between));
+    let ended = now();
+    assert!(matches!(open.stop(), Ok(Some(report)) if report.objections.is_empty()));
+    ended
+}
+
+/// Hundreds of calls, each of which may end with an error by the rates of a storm, hardly ever all succeed.
+#[test]
+fn a_transaction_of_hundreds_of_reads_comes_through_a_storm() {
+    let _turn = turn();
+    for seed in 0..50 {
+        let seconds = seconds_of_rows(seed, 700, 0, 200);
+        assert!(seconds <= 200, "seed {seed} takes {seconds} s");
+    }
+}
+
+/// A read version lives for five seconds. A transaction that takes nearly all of them has to begin in time.
+#[test]
+fn a_transaction_that_takes_seconds_comes_through_a_storm() {
+    const MILLISECOND: u64 = 1_000_000;
+    let _turn = turn();
+    for seed in 0..10 {
+        let seconds = seconds_of_rows(seed, 140, 46 * MILLISECOND, 260);
+        assert!(seconds <= 260, "seed {seed} takes {seconds} s");
+    }
 }

@@ -9,7 +9,8 @@ use crate::{
 };
 use std::{collections::BTreeMap, sync::Arc};
 
-/// Starts applying faults: the plan's times count from now, and no fault occurs once faults are switched off.
+/// Starts applying faults: the plan's times count from now, and nothing begins or ends by it once faults are
+/// switched off, also if they are switched on again.
 pub fn begin(world: &Arc<World>, plan: &FaultPlan) {
     if !plan.deaths.is_empty() {
         world.spawn(order::drive(world.clone()));
@@ -29,10 +30,11 @@ pub fn begin(world: &Arc<World>, plan: &FaultPlan) {
 }
 
 async fn drive(world: Arc<World>, strikes: Vec<Strike>, moments: Vec<(Nanos, bool, usize)>) {
+    let last = world.faults.since_now();
     let mut begun: BTreeMap<usize, Struck> = BTreeMap::new();
     for (at, begins, number) in moments {
         world.clock.sleep_until(at).await;
-        if !world.faults.are_on() {
+        if !last(&world.faults) {
             return;
         }
         let strike = match begins {

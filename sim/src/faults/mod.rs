@@ -287,6 +287,8 @@ impl FaultPlan {
 /// The fault state of a run: switch, rates, decisions, draws and counters.
 pub struct Faults {
     on: AtomicBool,
+    /// How often they were switched off: what began before has ended.
+    ends: AtomicU64,
     seed: Seed,
     rates: Vec<f64>,
     script: Script,
@@ -313,6 +315,7 @@ impl Faults {
         catalogue().for_each(|family| max_occurrences[family.family() as usize] = family.max_occurrences());
         Faults {
             on: AtomicBool::new(false),
+            ends: AtomicU64::new(0),
             seed,
             max_occurrences,
             rates: Family::ALL.iter().map(|f| plan.rates.get(f).copied().unwrap_or(0.0)).collect(),
@@ -339,13 +342,22 @@ impl Faults {
 
     /// Switches all faults on or off.
     pub fn switch(&self, on: bool) {
-        self.on.store(on, Ordering::Relaxed);
+        if self.on.swap(on, Ordering::Relaxed) && !on {
+            self.ends.fetch_add(1, Ordering::Relaxed);
+        }
         self.order.wake();
     }
 
     /// Whether faults are on.
     pub fn are_on(&self) -> bool {
         self.on.load(Ordering::Relaxed)
+    }
+
+    /// Says of the faults that begin now, whenever it is asked, whether they still last: faults have not been
+    /// switched off since, and so have not been ended.
+    fn since_now(&self) -> impl Fn(&Faults) -> bool + Send + use<> {
+        let begun = self.ends.load(Ordering::Relaxed);
+        move |faults| faults.are_on() && faults.ends.load(Ordering::Relaxed) == begun
     }
 
     /// A client begins an operation: its opportunities count from 0.

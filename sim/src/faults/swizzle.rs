@@ -36,10 +36,11 @@ impl FaultFamily for Swizzle {
         let spawner = world.clone();
         let world = world.clone();
         let (from, half) = (world.clock.now(), strike.duration / 2);
+        let last = world.faults.since_now();
         spawner.spawn(async move {
             for (place, (node, opens)) in nodes.into_iter().zip(opening).enumerate() {
                 world.clock.sleep_until(from + place as u64 * step).await;
-                if !world.faults.are_on() {
+                if !last(&world.faults) {
                     return;
                 }
                 let until = from + half + opens * step;

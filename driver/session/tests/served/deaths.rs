@@ -186,9 +186,9 @@ fn the_dead_make_room_for_others() {
     assert_eq!((connections.served, connections.most), (300, 1));
 }
 
-/// A window without faults starts every machine, also that of somebody who died.
+/// A rest from faults starts every machine, also that of somebody who died.
 #[test]
-fn the_dead_make_room_after_a_window_without_faults() {
+fn the_dead_make_room_after_a_rest() {
     let served = serve(settings(6, Profile::Standard));
     let (witness, program) = (served.program(), served.program());
     for connected in [&witness, &program] {
@@ -197,7 +197,7 @@ fn the_dead_make_room_after_a_window_without_faults() {
     program.stop();
     wait_for_deaths(&served, 1);
     let retried = witness.begin();
-    // Backoff soon takes half a second each time: ten minutes, of which the second half has such windows.
+    // Backoff soon takes half a second each time: ten minutes, of which most have rests.
     for _ in 0..1_200 {
         witness.ask(retried, Call::OnError(Error::NOT_COMMITTED)).expect("it can be retried");
     }

@@ -16,6 +16,7 @@ use crate::{
 };
 use bytes::{Bytes, BytesMut};
 use foundationdb_tuple::Subspace;
+use futures::future::try_join;
 use std::time::Duration;
 
 /// The maximum size of a value, in bytes: FoundationDB's limit minus the overhead of a claim's record.
@@ -168,9 +169,9 @@ impl LeasedQueue {
     ) -> Result<(usize, usize), Error> {
         let tx = &tx.reading().await;
         let (allowance, most) = (&Allowance::new(), most.max(1));
-        let waiting = self.rows(tx, allowance, &self.keys.waiting, None, most, isolation).await?.len();
-        let claimed = self.rows(tx, allowance, &self.keys.claimed, None, most, isolation).await?.len();
-        Ok((waiting, claimed))
+        let rows = |of| self.rows(tx, allowance, of, None, most, isolation);
+        let (waiting, claimed) = try_join(rows(&self.keys.waiting), rows(&self.keys.claimed)).await?;
+        Ok((waiting.len(), claimed.len()))
     }
 
     /// Like [`enqueue`](LeasedQueue::enqueue), exactly once. Dropping the future: as with [`Session::apply`].

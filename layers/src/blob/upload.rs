@@ -17,6 +17,7 @@ use crate::{
 };
 use bytes::Bytes;
 use foundationdb_tuple::{Subspace, pack, unpack};
+use futures::{StreamExt, TryStreamExt, future::try_join, stream};
 use serde::{Deserialize, Serialize};
 use std::{collections::BTreeMap, fmt, future::Future, time::Duration};
 
@@ -167,7 +168,11 @@ impl Blobs {
     ) -> Result<Generation, Error> {
         let tx = &tx.writing().await;
         let record = self.record(tx, upload).await?.ok_or(Error::NoUpload(upload))?;
-        let parts = self.parts(tx, upload, Isolation::Serializable).await?;
+        let (parts, old) = try_join(
+            self.parts(tx, upload, Isolation::Serializable),
+            self.manifest(tx, &record.blob, Isolation::Serializable),
+        )
+        .await?;
         for (expected, window) in (0..).zip(parts.windows(2)) {
             if window[0] != (expected, record.part) {
                 return Err(match window[0].0 == expected {
@@ -185,7 +190,6 @@ impl Blobs {
                 return Err(Error::Damaged(expected * record.part));
             }
         }
-        let old = self.manifest(tx, &record.blob, Isolation::Serializable).await?;
         expect.check(old.map(|old| old.generation))?;
         if let Some(old) = old {
             reachable!("blob: an upload takes the place of other content");
@@ -319,8 +323,9 @@ impl Blobs {
 
     /// The state of an upload that changes while it is alive.
     async fn observe<T: Transaction>(&self, tx: &T, upload: UploadId) -> Result<ObservedUpload, Error> {
-        let record = tx.get(&keys::record(&self.subspace, upload), Isolation::Serializable).await?;
-        let signs = tx.get(&keys::signs(&self.subspace, upload), Isolation::Serializable).await?;
+        let (record, signs) = (keys::record(&self.subspace, upload), keys::signs(&self.subspace, upload));
+        let read = |key: &[u8]| tx.get(key, Isolation::Serializable);
+        let (record, signs) = try_join(read(&record), read(&signs)).await?;
         Ok(ObservedUpload { record, signs })
     }
 
@@ -334,11 +339,13 @@ impl Blobs {
             let after = all.last_key_value().map(|(upload, _)| *upload);
             let page = db
                 .run(|tx, _| async move {
-                    let mut page = Vec::new();
-                    for upload in self.uploads(&tx, after, PAGE, Isolation::Snapshot).await? {
-                        page.push((upload, self.observe(&tx, upload).await?));
-                    }
-                    Ok::<_, Error>(page)
+                    let uploads = self.uploads(&tx, after, PAGE, Isolation::Snapshot).await?;
+                    let (blobs, tx) = (self, &tx);
+                    let looks = uploads.into_iter().map(|upload| async move {
+                        Ok::<_, Error>((upload, blobs.observe(tx, upload).await?))
+                    });
+                    let looks: Vec<_> = looks.collect();
+                    stream::iter(looks).buffered(read::AT_ONCE).try_collect::<Vec<_>>().await
                 })
                 .await?;
             let ends = page.len() < PAGE;

@@ -226,15 +226,15 @@ impl Documents {
         id: &Id,
         tree: &Tree,
     ) -> Result<Vec<Option<Vec<u8>>>, Error> {
-        let mut keys = Vec::with_capacity(self.indexes.len());
-        for index in &self.indexes {
+        let looks = self.indexes.iter().map(|index| async move {
             let leaf = tree.leaf(tx, &index.path).await?;
-            keys.push(leaf.and_then(|leaf| entries(&index.subspace, &leaf)).map(|(mut key, _)| {
+            Ok(leaf.and_then(|leaf| entries(&index.subspace, &leaf)).map(|(mut key, _)| {
                 id.push(&mut key);
                 key
-            }));
-        }
-        Ok(keys)
+            }))
+        });
+        let looks: Vec<_> = looks.collect();
+        stream::iter(looks).buffered(read::AT_ONCE).try_collect().await
     }
 }
 

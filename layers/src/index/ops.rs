@@ -248,7 +248,9 @@ pub struct Old<R>(pub R);
 impl<R: Record> Answer for Old<R> {
     fn encode(&self, out: &mut BytesMut) -> Result<Option<usize>, crate::once::Error> {
         let id = foundationdb_tuple::pack(self.0.id());
-        out.put_u16(id.len() as u16);
+        let (bytes, limit) = (id.len(), u16::MAX.into());
+        let too_large = |_| crate::once::Error::AnswerTooLarge { bytes, limit };
+        out.put_u16(bytes.try_into().map_err(too_large)?);
         out.extend_from_slice(&id);
         out.extend_from_slice(&self.0.encode());
         Ok(None)

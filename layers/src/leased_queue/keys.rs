@@ -13,11 +13,11 @@
 
 use super::Error;
 use crate::{
-    once::{self, Answer, Packed},
+    once::{self, Answer, Packed, decode_headed, encode_headed},
     queue::{Item, Order, Position},
     tx::KeyValue,
 };
-use bytes::{Buf, BufMut, Bytes, BytesMut};
+use bytes::{Bytes, BytesMut};
 use foundationdb_tuple::Subspace;
 use std::fmt;
 
@@ -101,25 +101,15 @@ pub(super) fn lease_value(lease: &Lease, held: bool) -> Vec<u8> {
     foundationdb_tuple::pack(&(lease.hold.token, lease.revision, held))
 }
 
-/// The position's length in one byte, the position, the token.
+/// The position as head, the token.
 impl Answer for Hold {
     fn encode(&self, out: &mut BytesMut) -> Result<Option<usize>, once::Error> {
-        let length = out.len();
-        out.put_u8(0);
-        let stamp = self.position.encode(out)?;
-        out[length] = (out.len() - length - 1) as u8;
-        Packed(self.token).encode(out)?;
-        Ok(stamp)
+        encode_headed(&self.position, &foundationdb_tuple::pack(&self.token), out)
     }
 
-    fn decode(mut bytes: Bytes) -> Option<Hold> {
-        let length = *bytes.first()? as usize;
-        bytes.advance(1);
-        if bytes.len() < length {
-            return None;
-        }
-        let position = Position::decode(bytes.split_to(length))?;
-        let Packed(token) = Packed::decode(bytes)?;
+    fn decode(bytes: Bytes) -> Option<Hold> {
+        let (position, token) = decode_headed(bytes)?;
+        let Packed(token) = Packed::decode(token)?;
         Some(Hold { position, token })
     }
 }

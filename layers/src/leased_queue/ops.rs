@@ -6,7 +6,7 @@ use super::{
 };
 use crate::{
     limits,
-    once::{self, Answer, Outcome, Session},
+    once::{self, Answer, Outcome, Session, decode_headed, encode_headed},
     queue::{Item, ItemId, Position},
     reachable,
     read::Allowance,
@@ -14,8 +14,9 @@ use crate::{
         self, Database, Isolation, KeySelector, KeyValue, MutationType, RangeOption, RunError, Transaction,
     },
 };
-use bytes::{BufMut, Bytes, BytesMut};
+use bytes::{Bytes, BytesMut};
 use foundationdb_tuple::Subspace;
+use futures::future::try_join;
 use std::time::Duration;
 
 /// The maximum size of a value, in bytes: FoundationDB's limit minus the overhead of a claim's record.
@@ -168,9 +169,9 @@ impl LeasedQueue {
     ) -> Result<(usize, usize), Error> {
         let tx = &tx.reading().await;
         let (allowance, most) = (&Allowance::new(), most.max(1));
-        let waiting = self.rows(tx, allowance, &self.keys.waiting, None, most, isolation).await?.len();
-        let claimed = self.rows(tx, allowance, &self.keys.claimed, None, most, isolation).await?.len();
-        Ok((waiting, claimed))
+        let rows = |of| self.rows(tx, allowance, of, None, most, isolation);
+        let (waiting, claimed) = try_join(rows(&self.keys.waiting), rows(&self.keys.claimed)).await?;
+        Ok((waiting.len(), claimed.len()))
     }
 
     /// Like [`enqueue`](LeasedQueue::enqueue), exactly once. Dropping the future: as with [`Session::apply`].
@@ -286,24 +287,15 @@ impl LeasedQueue {
     }
 }
 
-/// The hold's length in one byte, the hold, the value.
+/// The hold as head, the value.
 impl Answer for Claim {
     fn encode(&self, out: &mut BytesMut) -> Result<Option<usize>, once::Error> {
-        let length = out.len();
-        out.put_u8(0);
-        self.hold.encode(out)?;
-        out[length] = (out.len() - length - 1) as u8;
-        out.extend_from_slice(&self.value);
-        Ok(None)
+        encode_headed(&self.hold, &self.value, out)
     }
 
-    fn decode(mut bytes: Bytes) -> Option<Claim> {
-        let length = *bytes.first()? as usize;
-        if bytes.len() <= length {
-            return None;
-        }
-        let value = bytes.split_off(1 + length);
-        Some(Claim { hold: Hold::decode(bytes.slice(1..))?, value })
+    fn decode(bytes: Bytes) -> Option<Claim> {
+        let (hold, value) = decode_headed(bytes)?;
+        Some(Claim { hold, value })
     }
 }
 

@@ -7,6 +7,7 @@ use crate::{
 };
 use bytes::Bytes;
 use foundationdb_tuple::Subspace;
+use futures::future::join;
 
 /// A vector in its own subspace.
 #[derive(Clone, Debug)]
@@ -119,8 +120,10 @@ impl Vector {
     /// Swaps two elements, both of which must exist.
     pub async fn swap<T: Transaction>(&self, tx: &T, one: i64, other: i64) -> Result<(), Error> {
         let tx = &tx.writing().await;
-        let first = self.get(tx, one, Isolation::Serializable).await?;
-        let second = self.get(tx, other, Isolation::Serializable).await?;
+        let read = |index| self.get(tx, index, Isolation::Serializable);
+        // Of two refusals, the first one's counts, whichever read ends first.
+        let (first, second) = join(read(one), read(other)).await;
+        let (first, second) = (first?, second?);
         if one != other {
             self.set(tx, one, &second).await?;
             self.set(tx, other, &first).await?;

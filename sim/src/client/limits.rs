@@ -79,7 +79,7 @@ impl Limits {
     /// The limits of one request to the snapshot for a read with these limits: enough rows for those hidden
     /// by the transaction's own clears and for `offset`, and more bytes with each further request.
     pub fn for_request(&self, additional: i64, offset: i64, requests: u32) -> Limits {
-        let enough = |rows: i64| (rows.max(1) + additional).max(offset).min(i64::from(i32::MAX));
+        let enough = |rows: i64| rows.max(1).saturating_add(additional).max(offset).min(i64::from(i32::MAX));
         let mut limits = *self;
         limits.min_rows = (1 + additional).max(offset).min(i64::from(i32::MAX));
         limits.rows = limits.rows.map(enough);
@@ -98,6 +98,13 @@ impl Limits {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_request_for_as_many_rows_as_possible_and_those_that_are_hidden_asks_for_all_that_a_reply_can_count()
+    {
+        let all = Limits { rows: Some(i64::MAX), bytes: None, min_rows: 0 };
+        assert_eq!(all.for_request(3, 0, 0).rows, Some(i64::from(i32::MAX)));
+    }
 
     #[test]
     fn modes_limit_bytes_as_the_c_api_does() {

@@ -64,7 +64,7 @@ impl<A: Answer> Answer for Vec<A> {
                 return Err(Error::ManyStamps);
             }
             stamp = stamp.or(found);
-            let length = (out.len() - start - 4) as u32;
+            let length: u32 = checked_length(out.len() - start - 4, u32::MAX as usize)?;
             out[start..start + 4].copy_from_slice(&length.to_be_bytes());
         }
         Ok(stamp)
@@ -83,13 +83,22 @@ impl<A: Answer> Answer for Vec<A> {
     }
 }
 
+/// A length in a field that can hold up to `limit`.
+fn checked_length<N: TryFrom<usize>>(bytes: usize, limit: usize) -> Result<N, Error> {
+    N::try_from(bytes).map_err(|_| Error::AnswerTooLarge { bytes, limit })
+}
+
 /// Encodes an answer of up to 255 bytes after its length in one byte, followed by raw bytes. Returns the
 /// position of an incomplete versionstamp as [`Answer::encode`] does.
+///
+/// # Errors
+///
+/// [`Error::AnswerTooLarge`] if the answer before the raw bytes is longer.
 pub fn encode_headed<A: Answer>(head: &A, body: &[u8], out: &mut BytesMut) -> Result<Option<usize>, Error> {
-    let length = out.len();
+    let start = out.len();
     out.put_u8(0);
     let stamp = head.encode(out)?;
-    out[length] = (out.len() - length - 1) as u8;
+    out[start] = checked_length(out.len() - start - 1, u8::MAX.into())?;
     out.extend_from_slice(body);
     Ok(stamp)
 }
@@ -181,5 +190,21 @@ mod tests {
 
         let two = Packed((Versionstamp::incomplete(0), Versionstamp::incomplete(1)));
         assert_eq!(two.encode(&mut BytesMut::new()), Err(Error::ManyStamps));
+    }
+
+    #[test]
+    fn a_head_whose_length_does_not_fit_into_its_byte_is_refused() {
+        let headed = |head: usize| {
+            let mut out = BytesMut::new();
+            encode_headed(&Bytes::from(vec![7; head]), b"body", &mut out)?;
+            Ok(decode_headed::<Bytes>(out.freeze()))
+        };
+        for head in [0, 1, 254, 255] {
+            let body = Bytes::from_static(b"body");
+            assert_eq!(headed(head), Ok(Some((Bytes::from(vec![7; head]), body))));
+        }
+        for bytes in [256, 257, 511, 512, 65_536] {
+            assert_eq!(headed(bytes), Err(Error::AnswerTooLarge { bytes, limit: 255 }));
+        }
     }
 }

@@ -19,10 +19,11 @@ pub enum Error {
     /// The operation was resolved as not applied, by this or another process, and never will be applied.
     #[error("the operation was resolved as not applied")]
     Fenced,
-    /// The answer is too large for a slot; nothing was written.
-    #[error("an answer of {bytes} bytes exceeds the {limit} that a slot can hold")]
+    /// The answer is too large for a slot, or a part of it is longer than the field of its length can tell;
+    /// nothing was written.
+    #[error("an answer of {bytes} bytes exceeds the {limit} that its place in a slot can hold")]
     AnswerTooLarge {
-        /// The encoded answer's size.
+        /// The size of the encoded answer, or of the part.
         bytes: usize,
         /// The maximum size.
         limit: usize,

@@ -49,13 +49,31 @@ pub struct Session<D: Database> {
     epoch: u64,
     seq: u64,
     last: Option<(OpId, Fate<Bytes>)>,
-    pending: Option<OpId>,
-    /// `pending` was reported to the caller as unknown.
-    answered_unknown: bool,
-    /// The fate of `pending` has been requested since it was reported.
-    fate_requested: bool,
+    pending: Pending,
     settled: Option<(OpId, Fate<Bytes>)>,
     unfinished: Vec<Unfinished>,
+}
+
+/// The operation whose fate a session does not know.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Pending {
+    /// There is none.
+    Nothing,
+    /// It is in progress, or its future was dropped.
+    Begun(OpId),
+    /// The caller was told that it is unknown.
+    Told(OpId),
+    /// The caller was told, and its fate has been requested since.
+    Asked(OpId),
+}
+
+impl Pending {
+    fn op(self) -> Option<OpId> {
+        match self {
+            Pending::Nothing => None,
+            Pending::Begun(op) | Pending::Told(op) | Pending::Asked(op) => Some(op),
+        }
+    }
 }
 
 /// The state of an operation of several transactions, whose future may be dropped between any two awaits: the
@@ -112,9 +130,7 @@ impl<D: Database> Session<D> {
                 epoch: slot.epoch,
                 seq: 0,
                 last: (seq > 0).then_some((OpId { client, epoch, seq }, fate)),
-                pending: None,
-                answered_unknown: false,
-                fate_requested: false,
+                pending: Pending::Nothing,
                 settled: None,
                 unfinished: Vec::new(),
             })
@@ -141,13 +157,16 @@ impl<D: Database> Session<D> {
     /// The operation whose fate this session does not know yet: one whose outcome was unknown, or whose
     /// future was dropped.
     pub fn pending(&self) -> Option<OpId> {
-        self.pending
+        self.pending.op()
     }
 
     /// The pending operation if the session has reported it as [`Outcome::Unknown`] and its fate has not been
     /// requested since. An operation whose future was dropped was not reported.
     pub fn unknown(&self) -> Option<OpId> {
-        self.pending.filter(|_| self.answered_unknown && !self.fate_requested)
+        match self.pending {
+            Pending::Told(op) => Some(op),
+            _ => None,
+        }
     }
 
     /// The pending operation if its future was dropped, or if it was [begun](Session::begin) and never
@@ -155,8 +174,10 @@ impl<D: Database> Session<D> {
     /// of several transactions (`StagedQueue::dequeue` of the layers) does not
     /// count: the next dequeue continues it.
     pub fn unresolved(&self) -> Option<OpId> {
-        self.pending
-            .filter(|op| !self.answered_unknown && !self.unfinished.iter().any(|u| u.step == Some(*op)))
+        match self.pending {
+            Pending::Begun(op) if !self.unfinished.iter().any(|u| u.step == Some(op)) => Some(op),
+            _ => None,
+        }
     }
 
     /// The operation that this session last settled by itself because the next one was about to begin, and
@@ -277,7 +298,7 @@ impl<D: Database> Session<D> {
                 reachable!("once: a session refuses to begin after a dropped operation");
                 return Err(Error::Unresolved(op));
             }
-            if let Some(op) = self.pending {
+            if let Some(op) = self.pending.op() {
                 let fate = self.ask(op).await?;
                 sometimes!(matches!(fate, Fate::Applied(_)), "once: a session settles what had been applied");
                 if !self.unfinished.iter().any(|unfinished| unfinished.step == Some(op)) {
@@ -286,7 +307,7 @@ impl<D: Database> Session<D> {
             }
             self.seq += 1;
             let op = OpId { client: self.client, epoch: self.epoch, seq: self.seq };
-            (self.pending, self.answered_unknown, self.fate_requested) = (Some(op), false, false);
+            self.pending = Pending::Begun(op);
             Ok(op)
         }
     }
@@ -360,16 +381,16 @@ impl<D: Database> Session<D> {
     }
 
     fn leave_unknown<A, E>(&mut self, op: OpId) -> Outcome<A, E> {
-        if self.pending == Some(op) {
-            (self.answered_unknown, self.fate_requested) = (true, false);
+        if self.pending.op() == Some(op) {
+            self.pending = Pending::Told(op);
         }
         Outcome::Unknown(op)
     }
 
     /// The fate of `op` is known: no part of it is in flight.
     fn known(&mut self, op: OpId) {
-        if self.pending == Some(op) {
-            (self.pending, self.answered_unknown, self.fate_requested) = (None, false, false);
+        if self.pending.op() == Some(op) {
+            self.pending = Pending::Nothing;
         }
     }
 
@@ -400,7 +421,9 @@ impl<D: Database> Session<D> {
     /// Queries the database for the fate of `op`, and notes it.
     fn ask(&mut self, op: OpId) -> impl Future<Output = Result<Fate<Bytes>, Error>> + Send {
         async move {
-            self.fate_requested |= self.pending == Some(op);
+            if self.pending == Pending::Told(op) {
+                self.pending = Pending::Asked(op);
+            }
             let fate = resolve::<_, Bytes>(&self.db, &self.slots, op).await?;
             self.known(op);
             for unfinished in self.unfinished.iter_mut().filter(|u| u.step == Some(op)) {

@@ -7,14 +7,19 @@ pub mod cluster;
 use bytes::{Bytes, BytesMut};
 use foundationdb_tuple::{Subspace, Versionstamp};
 use futures::{FutureExt, TryFutureExt, future::BoxFuture};
+use proptest::{prelude::*, sample::select};
 use shaketable::{
     Misfit,
     judge::Keyspace,
     sessions::slots,
     specimen::{self, At, Content, Recorded},
+    strategies,
     workload::Outcome,
 };
-use shaketable_layers::queue::{ItemId, Position};
+use shaketable_layers::{
+    id::Id,
+    queue::{ItemId, Position},
+};
 use shaketable_sim::{proto::Mutation, trace::hash_bytes};
 use shaketable_tx::{
     self as tx, Database, Env,
@@ -120,6 +125,40 @@ pub async fn paged<A, E, F: Future<Output = Result<Vec<A>, E>>>(
             return Ok(all);
         }
     }
+}
+
+/// Ids that are rarely drawn, for [`strategies::mostly`]: numbers at the ends of types, text beyond ASCII, and
+/// ids at the lengths that one byte can count.
+pub fn edge_ids() -> BoxedStrategy<Id> {
+    let long = select(&[255, 256, 257][..]);
+    prop_oneof![
+        2 => strategies::integers().prop_map(Id::from),
+        2 => select(&strategies::BEYOND_ASCII[..]).prop_map(Id::from),
+        1 => (long.clone(), any::<bool>()).prop_map(|(bytes, text)| match text {
+            true => Id::from("p".repeat(bytes)),
+            false => Id::from(Bytes::from(vec![0; bytes])),
+        }),
+    ]
+    .boxed()
+}
+
+/// What a session returns of an answer that it recorded: the answer, encoded and decoded. A call of the
+/// workload that passes a layer's answers on through here meets their encoding each time, and not only after
+/// an unknown result. An incomplete versionstamp becomes that of a made-up commit.
+///
+/// # Panics
+///
+/// If nothing can be decoded.
+pub fn came_back<A: once::Answer + Debug>(answer: A) -> A {
+    let mut encoded = BytesMut::new();
+    let stamp = match once::Answer::encode(&answer, &mut encoded) {
+        Ok(stamp) => stamp,
+        Err(e) => panic!("{answer:?} cannot be recorded: {e}"),
+    };
+    if let Some(at) = stamp {
+        encoded[at..at + 10].copy_from_slice(&[7; 10]);
+    }
+    A::decode(encoded.freeze()).unwrap_or_else(|| panic!("{answer:?} cannot be read from its record"))
 }
 
 /// Performs calls one after the other, up to the first one that is refused.

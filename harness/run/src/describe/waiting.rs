@@ -1,5 +1,6 @@
 //! Waits: an operation that waits returns soon after its answer became possible, or after its retry loop last
-//! had to wait, and reports that nothing came only after its time limit.
+//! had to wait, and reports that nothing came only after its time limit. One that names the time within which
+//! it returns whatever it finds returns soon after that.
 //!
 //! This is not a separate judge, because only the workload can determine what an operation waits for. A
 //! workload describes each [`Wait`] when it steps its model, and passes it to
@@ -86,6 +87,33 @@ impl Timing {
         }
     }
 
+    /// When an attempt of this operation was last refused, and the retry loop had waited after that.
+    fn retried(&self, operation: (usize, usize)) -> Nanos {
+        self.refused.get(&operation).map_or(0, |refused| refused.saturating_add(BACKOFF))
+    }
+
+    /// Judges that an operation, of this client and index, returned soon after its time limit, whatever it
+    /// found.
+    pub(crate) fn judge_end(
+        &self,
+        operation: (usize, usize),
+        called: Nanos,
+        returned: Nanos,
+        limit: Nanos,
+    ) -> Result<(), Misfit> {
+        let seconds = |nanos: Nanos| nanos as f64 / 1e9;
+        let end = called.saturating_add(limit);
+        let deadline = self.deadline(end.max(self.retried(operation)));
+        if returned <= deadline {
+            return Ok(());
+        }
+        let (late, limit) = (seconds(returned - end), seconds(limit));
+        let message = format!("answered {late:.3} s after its time limit of {limit:.3} s");
+        let expected = format!("an answer by {:.3} s", seconds(deadline));
+        let found = format!("an answer at {:.3} s", seconds(returned));
+        Err(Misfit::new(message, expected, found).because_of(Cause::Time))
+    }
+
     /// Judges a wait of an operation, of this client and index, that was called and returned at these times.
     /// `read_version` is set if the operation only read.
     pub(crate) fn judge(
@@ -124,8 +152,7 @@ impl Timing {
         };
         let Some(known) = self.timeline.decided_since(found) else { return Ok(()) };
         let possible = known.max(called);
-        let retried = self.refused.get(&operation).map_or(0, |refused| refused.saturating_add(BACKOFF));
-        let deadline = self.deadline(possible.max(retried));
+        let deadline = self.deadline(possible.max(self.retried(operation)));
         if returned > deadline {
             let message = format!(
                 "answered {:.3} s after the commit of version {found} had made the answer possible",
@@ -208,6 +235,18 @@ mod tests {
         assert!(conflict.judge((0, 1), 0, deadline, None, found(10)).is_err(), "another operation's");
         let ended = refused_at(3 * SECOND, Error::TRANSACTION_CANCELLED);
         assert!(ended.judge(FIRST, 0, deadline, None, found(10)).is_err(), "no retry loop waits after it");
+    }
+
+    #[test]
+    fn a_time_limit_ends_an_operation_as_promptly_as_an_answer_that_is_possible_then() {
+        let judge = |faulty, returned| timing(faulty).judge_end(FIRST, SECOND, returned, 3 * SECOND);
+        let deadline = 4 * SECOND + PROMPT;
+        assert_eq!((judge(None, SECOND), judge(None, deadline)), (Ok(()), Ok(())));
+        let late = judge(None, deadline + 1).unwrap_err().to_string();
+        assert_eq!(late, "answered 1.000 s after its time limit of 3.000 s");
+        let faulty = Some((0, 9 * SECOND));
+        assert_eq!(judge(faulty, 9 * SECOND + LATE + PROMPT), Ok(()));
+        assert!(judge(faulty, 9 * SECOND + LATE + PROMPT + 1).is_err());
     }
 
     #[test]

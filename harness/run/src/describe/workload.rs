@@ -97,6 +97,12 @@ impl<W: Workload> Step<'_, W> {
         let read_version = self.read_version.filter(|_| !self.committed);
         self.timing.judge((self.client, self.index), self.called, self.returned, read_version, wait)
     }
+
+    /// Judges that this operation returned soon after a time limit in nanoseconds, whatever it found. The
+    /// error describes what is wrong.
+    pub fn returned_within(&self, limit: Nanos) -> Result<(), Misfit> {
+        self.timing.judge_end((self.client, self.index), self.called, self.returned, limit)
+    }
 }
 
 /// A concurrent program that uses a layer, with everything that is needed to judge it.

@@ -2,7 +2,7 @@
 //!
 //! The list exists before the clients start, as another program would have written it; in some seeds its last
 //! node has no link at all. Ids have three types and some differ only in their type; one id is as long as a
-//! key allows, and one is longer. Some nodes are in the list already, and some are not any more. Some
+//! key allows, and one is longer. A few lists have about as many nodes as one walk may visit. Some nodes are in the list already, and some are not any more. Some
 //! attributes have names similar to that of the link. Some removals specify which node they expect.
 
 #[cfg(test)]
@@ -16,11 +16,11 @@ mod planted;
 pub use model::{Held, Model};
 pub use operations::{Answer, Op};
 
-use crate::shared;
+use crate::shared::{self, came_back};
 use bytes::Bytes;
 use foundationdb_tuple::Subspace;
 use model::read;
-use operations::{SHORT, ids};
+use operations::{SHORT, ids, walked};
 use planted::{BUGS, Planted};
 use proptest::prelude::*;
 use serde::{Deserialize, Serialize};
@@ -28,7 +28,10 @@ use shaketable::{
     specimen::{At, Content, Specimen},
     workload::Bug,
 };
-use shaketable_layers::list::{self, Error, List as Layer};
+use shaketable_layers::{
+    id::Id,
+    list::{self, Error, List as Layer},
+};
 use shaketable_sim::seed::Stream;
 use shaketable_tx::{self as tx, Database, Env, Isolation, Transaction};
 use std::{collections::BTreeMap, ops::Range};
@@ -45,6 +48,8 @@ pub struct List {
     ids: usize,
     /// How many of these are in the list at first.
     first: usize,
+    /// How many further nodes are in the list at first: about as many as one walk visits, or none.
+    crowd: usize,
     /// Whether the last of them has an empty link; otherwise it has none.
     ended: bool,
     planted: Option<Planted>,
@@ -57,6 +62,12 @@ pub fn entry() -> Box<dyn shaketable::entry::Entry> {
 }
 
 impl List {
+    /// The nodes that are in the list at first.
+    fn first_nodes(&self) -> Vec<Id> {
+        let crowd = (0..self.crowd as i64).map(|n| Id::from(1_000_000 + n));
+        ids()[..self.first].iter().cloned().chain(crowd).collect()
+    }
+
     /// Performs a call correctly.
     async fn right<T: Transaction>(&self, tx: &T, op: &Op, isolation: Isolation) -> Result<Answer, Error> {
         let list = Layer::new(space());
@@ -69,8 +80,8 @@ impl List {
                 list.insert_after(tx, after, id, &vec![*byte; *length]).await?;
                 Answer::Written
             }
-            Op::RemoveFirst => Answer::Node(list.remove_first(tx).await?),
-            Op::RemoveNext(id) => Answer::Node(list.remove_next_node(tx, id).await?),
+            Op::RemoveFirst => Answer::Node(came_back(list.remove_first(tx).await?)),
+            Op::RemoveNext(id) => Answer::Node(came_back(list.remove_next_node(tx, id).await?)),
             Op::RemoveNextIf(id, expected) => {
                 list.remove_next_node_if(tx, id, expected.as_ref()).await?;
                 Answer::Written
@@ -101,7 +112,7 @@ impl List {
             }
             Op::Walk(after, limit) => {
                 let nodes = list.walk(tx, after.as_ref(), *limit, isolation).await?;
-                Answer::Walk(nodes.into_iter().map(|node| (node.id, Content::from(&node.value))).collect())
+                walked(nodes.into_iter().map(|node| (node.id, Content::from(&node.value))))
             }
         })
     }
@@ -134,12 +145,17 @@ impl Specimen for List {
 
     fn draw(rng: &mut Stream, bug: Option<&str>) -> List {
         let ids = rng.range(3..ids().len() as u64 + 1);
-        List {
+        let mut drawn = List {
             ids: ids as usize,
             first: rng.range(0..ids.min(SHORT as u64) + 1) as usize,
+            crowd: 0,
             ended: rng.chance(0.5),
             planted: bug.and_then(Planted::named),
+        };
+        if rng.chance(0.2) {
+            drawn.crowd = list::MAX_WALK + 1 - drawn.first - rng.below(3) as usize;
         }
+        drawn
     }
 
     fn keys(&self) -> Vec<Bytes> {
@@ -156,7 +172,7 @@ impl Specimen for List {
     }
 
     async fn setup<D: Database>(&self, db: &D) -> Result<(), tx::Error> {
-        let nodes = &ids()[..self.first];
+        let nodes = &self.first_nodes();
         let write = |tx: D::Transaction, _| async move {
             let mut link = space().pack(&("head",));
             for id in nodes {
@@ -191,7 +207,7 @@ impl Specimen for List {
 
     fn model(&self) -> Model {
         let mut model = Model::default();
-        for (at, id) in ids()[..self.first].iter().enumerate() {
+        for (at, id) in self.first_nodes().iter().enumerate() {
             model.order.insert(at, id.clone());
             let node = Held { value: Content::of(0, 0), attributes: BTreeMap::new() };
             model.nodes.insert(id.clone(), node);

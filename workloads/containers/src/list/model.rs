@@ -1,13 +1,13 @@
 //! The sequential model: nodes in order; and how rows are read back as a model.
 
-use super::{Answer, List, Op, space};
+use super::{Answer, List, Op, operations::walked, space};
 use shaketable::specimen::Content;
 use shaketable_layers::{
     id::Id,
-    list::{self, Error},
+    list::{self, Error, MAX_WALK},
 };
 use shaketable_tx::{self as tx, limits};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// A list: its nodes in order, and the content of each.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -123,8 +123,12 @@ impl List {
             }
             Op::Walk(after, limit) => {
                 let from = after.as_ref().map_or(Ok(0), |after| model.up_to(after))?;
-                let nodes = model.order[from..].iter().take(*limit);
-                Answer::Walk(nodes.map(|id| (id.clone(), model.nodes[id].value.clone())).collect())
+                let nodes = &model.order[from..];
+                if nodes.len().min(*limit) > MAX_WALK {
+                    return Err(Error::WalkTooLong(MAX_WALK));
+                }
+                let nodes = nodes.iter().take(*limit);
+                walked(nodes.map(|id| (id.clone(), model.nodes[id].value.clone())))
             }
         })
     }
@@ -162,9 +166,9 @@ pub(super) fn read(rows: &[tx::KeyValue]) -> Result<Model, String> {
     for (id, name, value) in attributes {
         nodes.entry(id).and_modify(|node| drop(node.attributes.insert(name, value)));
     }
-    let mut order: Vec<Id> = Vec::new();
+    let (mut order, mut met): (Vec<Id>, BTreeSet<Id>) = (Vec::new(), BTreeSet::new());
     while let Some(next) = links.get(&order.last().cloned()) {
-        if order.contains(next) {
+        if !met.insert(next.clone()) {
             return Err(format!("the links lead back to {next}"));
         }
         if !nodes.contains_key(next) {
@@ -172,7 +176,7 @@ pub(super) fn read(rows: &[tx::KeyValue]) -> Result<Model, String> {
         }
         order.push(next.clone());
     }
-    match nodes.keys().find(|id| !order.contains(id)) {
+    match nodes.keys().find(|id| !met.contains(id)) {
         Some(orphan) => Err(format!("no link leads to {orphan}")),
         None => Ok(Model { order, nodes }),
     }

@@ -1,6 +1,7 @@
 //! The calls of the workload and their answers as plain data, and how they are drawn.
 
 use super::{List, space};
+use crate::shared;
 use bytes::Bytes;
 use proptest::{option, prelude::*, sample::select};
 use serde::{Deserialize, Serialize};
@@ -58,6 +59,20 @@ pub enum Answer {
     Is(bool),
     /// The nodes on the way.
     Walk(Vec<(Id, Content)>),
+    /// The number of nodes on a long way, and a hash of them.
+    LongWalk(usize, u64),
+}
+
+/// The answer with the nodes on the way, which fits into a session's slot.
+pub(super) fn walked(nodes: impl Iterator<Item = (Id, Content)>) -> Answer {
+    let nodes: Vec<_> = nodes.collect();
+    match nodes.len() {
+        ..=20 => Answer::Walk(nodes),
+        _ => {
+            let (count, hash) = shared::digest(nodes.iter());
+            Answer::LongWalk(count, hash)
+        }
+    }
 }
 
 /// The ids that are drawn.
@@ -75,13 +90,15 @@ pub(super) fn ids() -> Vec<Id> {
         bytes(b"\0\xff"),
         0.into(),
         "next".into(),
+        "ß".into(),
+        "y".repeat(256).as_str().into(),
         long(0),
         long(1),
     ]
 }
 
 /// How many of [`ids`] may be in the list at first, which are those within the limits.
-pub(super) const SHORT: usize = 10;
+pub(super) const SHORT: usize = 13;
 
 /// An id so long that the key of its node's link has the maximum size, or this many bytes more.
 fn long(more: usize) -> Id {
@@ -100,9 +117,17 @@ impl List {
         // An id that every list refuses ends a transaction, so it is rare.
         let usual = ids[..self.ids.min(SHORT)].to_vec();
         let id = move || prop_oneof![12 => select(usual.clone()), 1 => select(ids.clone())];
-        let name = || select(&NAMES).prop_map(String::from);
+        let name = || {
+            let name = strategies::mostly(select(&NAMES), select(&strategies::BEYOND_ASCII[..]));
+            name.prop_map(String::from)
+        };
         let length = || prop_oneof![12 => strategies::value_lengths(40), 1 => Just(2_000)];
         let byte = any::<u8>;
+        let long = strategies::counts(list::MAX_WALK);
+        let limit = match self.crowd {
+            0 => prop_oneof![18 => 0..14usize, 1 => Just(usize::MAX), 1 => long].boxed(),
+            _ => prop_oneof![1 => 0..14usize, 1 => Just(usize::MAX), 2 => long].boxed(),
+        };
         prop_oneof![
             4 => (id(), byte(), length()).prop_map(|(i, b, n)| Op::PushFront(i, b, n)),
             8 => (id(), id(), byte(), length()).prop_map(|(a, i, b, n)| Op::InsertAfter(a, i, b, n)),
@@ -118,8 +143,7 @@ impl List {
             1 => id().prop_map(Op::Value),
             1 => (id(), name()).prop_map(|(i, a)| Op::Attribute(i, a)),
             2 => id().prop_map(Op::Attributes),
-            4 => (option::weighted(0.3, id()), prop_oneof![9 => 0..14usize, 1 => Just(usize::MAX)])
-                .prop_map(|(from, n)| Op::Walk(from, n)),
+            4 => (option::weighted(0.3, id()), limit).prop_map(|(from, n)| Op::Walk(from, n)),
         ]
         .boxed()
     }

@@ -1,6 +1,6 @@
 //! Planted bugs: a linked list implemented or used wrongly.
 
-use super::{Answer, List, Op, space};
+use super::{Answer, List, Op, operations::walked, space};
 use bytes::Bytes;
 use shaketable::{
     specimen::{Content, INTERLEAVED, UNRECORDED},
@@ -35,6 +35,7 @@ shaketable::planted_bugs! {
     WrittenFirst = "written-first", "the value of a new node is written before it is known whether the node exists after which it is inserted", "a refusal that comes too late";
     AttributesEnd = "attributes-end", "attributes are listed up to the name U+FFFF", "a range that ends at a constant";
     SetBeforeCheck = "set-before-check", "an attribute is set before it is known whether its node exists", "a refusal that comes too late";
+    LongestRefused = "longest-refused", "a walk of as many nodes as it may visit is refused", "a limit off by one";
     SixOnly = "six-only", "a walk returns at most six nodes", "a limit that tests never reach";
 }
 
@@ -122,11 +123,15 @@ pub async fn perform<T: Transaction>(
         (Planted::SixOnly, Op::Walk(from, limit)) if *limit < 100 => {
             workload.right(tx, &Op::Walk(from.clone(), (*limit).min(6)), isolation).await
         }
+        (Planted::LongestRefused, Op::Walk(..)) => match workload.right(tx, op, isolation).await? {
+            Answer::LongWalk(list::MAX_WALK, _) => Err(Error::WalkTooLong(list::MAX_WALK)),
+            walked => Ok(walked),
+        },
         (Planted::WalkRepeats, Op::Walk(Some(node), limit)) if *limit > 0 => {
             let value = list.value(tx, node, isolation).await?;
             let rest = list.walk(tx, Some(node), limit - 1, isolation).await?;
             let rest = rest.into_iter().map(|node| (node.id, Content::from(&node.value)));
-            Ok(Answer::Walk([(node.clone(), Content::from(&value))].into_iter().chain(rest).collect()))
+            Ok(walked([(node.clone(), Content::from(&value))].into_iter().chain(rest)))
         }
         (Planted::BehindFirst, Op::PushFront(id, byte, length)) => {
             match list.first(tx, Serializable).await? {

@@ -23,7 +23,7 @@ pub(super) async fn perform<T: Transaction>(tx: &T, op: &Op, isolation: Isolatio
     let tx = &match op {
         Op::Page(..) => one_call(tx, true).await,
         Op::Succeed(_) | Op::Turn(..) | Op::Trim(_) => one_call(tx, false).await,
-        Op::Append(..) | Op::Follow(..) | Op::Last => tx.clone(),
+        Op::Append(..) | Op::Follow(..) | Op::Idle(..) | Op::Last => tx.clone(),
     };
     match op {
         Op::Append(name, byte, length) => {
@@ -36,6 +36,8 @@ pub(super) async fn perform<T: Transaction>(tx: &T, op: &Op, isolation: Isolatio
             let entries = log.scan(tx, after, *limit, isolation).await?;
             Ok(Answer::Behind(behind.map(|(_, name)| name), items(&entries)))
         }
+        // It is always alone in its operation.
+        Op::Idle(..) => Ok(Answer::First(Vec::new())),
         Op::Follow(count, ..) => Ok(Answer::First(items(&log.scan(tx, None, *count, Serializable).await?))),
         Op::Succeed(name) => {
             let last = log.last(tx, Serializable).await?;
@@ -97,6 +99,11 @@ impl Log {
         Some(match *op {
             Op::Follow(count, page, patience) => {
                 specimen::ran(Box::pin(self.follow(&db, count, page, patience)).await)
+            }
+            Op::Idle(limit, patience) => {
+                let after = (limit > 0).then_some(Position { stamp: [0xfe; 10], rank: 0 });
+                let idle = Box::pin(self.tail(&db, after, limit, patience)).await;
+                specimen::ran(idle.map(|entries| vec![Answer::First(items(&entries))]))
             }
             Op::Turn(name, patience) => match Box::pin(self.await_turn(&db, name.0, patience)).await {
                 // The rest is performed as for any other call.

@@ -37,7 +37,7 @@ use shaketable::{
     workload::{Bug, Outcome},
 };
 use shaketable_layers::log::Error;
-use shaketable_sim::seed::Stream;
+use shaketable_sim::{rt::MILLISECOND, seed::Stream};
 use shaketable_tx::{
     self as tx, Database, Env,
     Isolation::{self, Serializable},
@@ -144,7 +144,7 @@ impl Specimen for Log {
     }
 
     fn is_read_only(op: &Op) -> bool {
-        matches!(op, Op::Page(..) | Op::Follow(..) | Op::Last)
+        matches!(op, Op::Page(..) | Op::Follow(..) | Op::Idle(..) | Op::Last)
     }
 
     fn is_conflict_free(&self, op: &Op) -> bool {
@@ -183,6 +183,14 @@ impl Specimen for Log {
 
     fn replay(&self, model: &mut Model, op: &Op, at: &At) -> Result<Answer, Error> {
         self.replayed(model, op, at)
+    }
+
+    fn time_limit(&self, op: &Op) -> Option<u64> {
+        match op {
+            Op::Idle(0, _) => Some(0),
+            Op::Idle(_, patience) => Some(patience * MILLISECOND),
+            _ => None,
+        }
     }
 
     fn wait(&self, model: &Model, op: &Op, answer: &Answer, at: &At) -> Option<Wait> {

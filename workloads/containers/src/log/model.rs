@@ -73,6 +73,7 @@ impl Log {
                 Answer::Behind(behind, model.page(skipped.len(), *limit, at)?.to_vec())
             }
             Op::Follow(count, ..) => Answer::First(model.page(0, *count, at)?.to_vec()),
+            Op::Idle(..) => Answer::First(Vec::new()),
             Op::Last => Answer::Last(model.last(at)?.cloned()),
             Op::Succeed(name) => {
                 let last = model.last(at)?.cloned();
@@ -102,6 +103,7 @@ impl Log {
             (Op::Follow(count, _, patience), Answer::First(items)) => {
                 wait(*patience, items.get(count.wrapping_sub(1)).map(version))
             }
+            (Op::Idle(1.., patience), _) => wait(*patience, None),
             (Op::Turn(_, patience), Answer::Turn(true)) => {
                 // The last entry is its own.
                 let awaited = model.live().iter().rev().nth(1)?;

@@ -1,8 +1,8 @@
 //! The calls of the workload and their answers as plain data, and how they are drawn.
 
-use super::{Kind, Log};
+use super::{Kind, LONG, Log};
 use foundationdb_tuple::{Bytes as TupleBytes, pack, unpack};
-use proptest::prelude::*;
+use proptest::{prelude::*, sample::select};
 use serde::{Deserialize, Serialize};
 use shaketable::specimen::Content;
 use shaketable_layers::log::Entry;
@@ -17,6 +17,9 @@ pub enum Op {
     Page(usize, usize),
     /// Reads this many entries in pages of this size, waiting up to this many milliseconds for each page.
     Follow(usize, usize, u64),
+    /// Waits this many milliseconds, for up to so many entries: those after a position that no entry reaches,
+    /// although each append wakes it. If it is to be none, it does not wait, wherever it begins.
+    Idle(usize, u64),
     /// Waits up to this many milliseconds until the last entry is another client's, and then appends an
     /// entry.
     Turn(Name, u64),
@@ -95,16 +98,22 @@ impl Log {
         let read = (0..2 * page, 0..page + 1).prop_map(|(skip, n)| Op::Page(skip, n));
         let follow =
             (1..4 * page, 1..page + 1).prop_map(move |(count, page)| Op::Follow(count, page, patience));
+        // A tail that is to return nothing returns at once, however patient it is.
+        let idle = prop_oneof![
+            1 => Just(Op::Idle(0, 5 * LONG)),
+            3 => (1..page + 1, select(vec![50, 500])).prop_map(|(limit, patience)| Op::Idle(limit, patience)),
+        ];
         let edge = (any::<u8>(), 0..2usize);
         let edge = edge.prop_map(|(byte, beyond)| Op::Append(Name::default(), byte, FULL + beyond));
         match self.kind {
             Kind::Trimmed => {
                 let succeed = Just(Op::Succeed(Name::default()));
-                prop_oneof![8 => append, 4 => read, 3 => (0..page).prop_map(Op::Trim), 2 => Just(Op::Last), 2 => succeed, 1 => edge]
+                prop_oneof![8 => append, 4 => read, 3 => (0..page).prop_map(Op::Trim), 2 => Just(Op::Last), 2 => succeed, 1 => idle, 1 => edge]
                     .boxed()
             }
             Kind::Followed => {
-                prop_oneof![8 => append, 4 => read, 3 => follow, 2 => Just(Op::Last), 1 => edge].boxed()
+                prop_oneof![8 => append, 4 => read, 3 => follow, 2 => idle, 2 => Just(Op::Last), 1 => edge]
+                    .boxed()
             }
             Kind::Turns if client < PARTNERS as usize => {
                 prop_oneof![8 => Just(Op::Turn(Name::default(), 100)), 1 => read, 1 => Just(Op::Last)].boxed()

@@ -54,6 +54,8 @@ shaketable::planted_bugs! {
     NoLastLook = "no-last-look", "a tail whose time limit has passed returns without another read", "a timeout taken for an answer";
     DeafAfterError = "deaf-after-error", "a tail whose watch has failed does not read again", "a watch's error taken for the end";
     NoPatience = "no-patience", "a tail waits for ever", "a wait without a timeout";
+    WaitsForNone = "waits-for-none", "a tail that is to return no entry waits for one", "a limit of 0 is none";
+    PatienceAgain = "patience-again", "the time limit of a tail starts again whenever its watch ends", "a timer that is set in a loop";
     WatchesOnce = "watches-once", "a tail that was woken and found nothing does not set its watch again", "a watch that fires once";
 }
 
@@ -165,6 +167,9 @@ pub async fn tail<D: Database>(
             }
             Planted::WatchesOnce if was_woken => change = std::future::pending().boxed(),
             _ => {}
+        }
+        if planted == Planted::PatienceAgain {
+            left = env.sleep(patience);
         }
         match select(change, &mut left).await {
             Either::Left((Ok(()), _)) if planted == Planted::WakesForGood => return read().await,

@@ -1,6 +1,10 @@
 //! How a client performs an operation: uploads a blob, collects what others left, reads page by page.
 
-use super::{Answer, Life, Op, Upload, Wish, steps::Pulse};
+use super::{
+    Answer, Life, Op, Upload, Wish,
+    planted::{self, Planted},
+    steps::Pulse,
+};
 use crate::{
     blob,
     shared::{self, ended, unexpected},
@@ -14,7 +18,7 @@ use shaketable_layers::blob::{Error, Expect, Generation, Pages, UploadId};
 use shaketable_tx::{
     Database, Env,
     Isolation::{Serializable, Snapshot},
-    RunError, Transaction,
+    RunError, Transaction, always,
     once::{self, Session, converging},
 };
 use std::time::Duration;
@@ -67,6 +71,18 @@ impl Upload {
                 let (name, parts) = (self.name(*name), self.parts(&data.bytes()));
                 let left = self.leave(db, name, &parts[..(*most).min(parts.len())], *waits).await;
                 left.unwrap_or_else(|e| refused(e.error))
+            }
+            Op::Crowd(most) => {
+                let (name, uploads) = (self.name(0), (0..*most).map(|_| UploadId::draw(db.env())));
+                let uploads: Vec<_> = uploads.collect();
+                let uploads = &uploads;
+                let begun = converging(db, |tx| async move {
+                    for upload in uploads {
+                        blobs.begin_upload(&tx, name, *upload).await?;
+                    }
+                    Ok::<_, Error>(())
+                });
+                begun.await.map_or_else(|e| refused(e.error), |()| Outcome::Answered(Answer::Unseen))
             }
             Op::Collect => {
                 let collected = blobs.collect(db, self.patience()).await;
@@ -145,8 +161,39 @@ impl Upload {
         let [before, behind] = &life.calls;
         let before = self.call(&tx, env, before).await?;
         let generation = self.blobs().finish_upload(&tx, upload, expect).await?;
+        self.begin_again(&tx, life, upload).await?;
         let behind = self.call(&tx, env, behind).await?;
         Ok(Recorded(vec![Answer::Uploaded(expect, before, generation, behind)]))
+    }
+
+    /// Begins an upload again that has ended. That is refused, because its content is the blob's now; without
+    /// content it is another upload, which is given up.
+    async fn begin_again<T: Transaction>(&self, tx: &T, life: &Life, upload: UploadId) -> Result<(), Error> {
+        let (blobs, name) = (self.blobs(), self.name(life.name));
+        let begun = match self.planted {
+            Some(planted) => planted::begin_again(planted, &blobs, tx, name, upload).await,
+            None => blobs.begin_upload(tx, name, upload).await,
+        };
+        match begun {
+            Err(Error::Fdb(e)) => return Err(Error::Fdb(e)),
+            begun => {
+                let is_refused = matches!(begun, Err(Error::NoUpload(_)));
+                always!(
+                    is_refused != life.data.bytes().is_empty(),
+                    "an upload of {} bytes that has ended is begun again: {begun:?}",
+                    life.data.bytes().len()
+                );
+            }
+        }
+        blobs.abandon_upload(tx, upload).await.map(drop)
+    }
+
+    /// Collects all uploads that are in progress.
+    pub(super) async fn swept<D: Database>(&self, db: &D) -> Result<Vec<UploadId>, RunError<Error>> {
+        match self.planted {
+            Some(Planted::FirstPage) => planted::first_page(self, db).await,
+            _ => self.blobs().collect(db, Duration::ZERO).await,
+        }
     }
 
     async fn call<T: Transaction>(

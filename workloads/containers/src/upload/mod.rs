@@ -60,6 +60,8 @@ pub struct Upload {
     patience: u64,
     /// The pause of an uploader between two steps, in milliseconds.
     pause: u64,
+    /// Whether more uploads may be in progress than one transaction of a collector observes.
+    crowded: bool,
     /// The timeout that clients set on their database, in milliseconds.
     timeout: Option<i32>,
     planted: Option<Planted>,
@@ -159,9 +161,11 @@ impl Workload for Upload {
             longest: chunk * part * rng.range(2..6) as usize + 1,
             patience: *rng.pick(&[0, 20, 100, 1_000]),
             pause: *rng.pick(&[0, 0, 5, 30]),
+            crowded: false,
             timeout: sessions::draw_timeout(rng),
             planted,
         };
+        upload.crowded = rng.chance(0.15);
         if planted.is_some_and(Planted::is_impatient) {
             (upload.patience, upload.pause) = (200, 50);
         }
@@ -239,7 +243,6 @@ impl Workload for Upload {
 
     /// Collects all uploads that are in progress; then only the blobs remain.
     async fn check<D: Database>(&self, db: &D, model: &blob::Model) -> tx::Result<Result<(), Misfit>> {
-        let blobs = &self.blobs();
         let [_, records, _, signs] = &unseen();
         let under_way = db.run(|tx, _| async move {
             let rows = shared::rows(&tx, records).await?;
@@ -250,7 +253,7 @@ impl Workload for Upload {
             Ok::<_, tx::Error>(rows.iter().filter_map(id).collect::<Vec<_>>())
         });
         let under_way = under_way.await.map_err(|e| e.error)?;
-        let swept = match blobs.collect(db, Duration::ZERO).await {
+        let swept = match self.swept(db).await {
             Ok(swept) => swept,
             Err(e) => return check_ended(&e.error),
         };

@@ -21,7 +21,7 @@ impl Upload {
         let stored = |name: usize| model.get(self.name(name));
         let fits = match (step.op, step.answer) {
             (_, None) if !step.committed => return Ok(()),
-            (Op::Leave(..) | Op::Collect, Some(Answer::Unseen)) => !step.committed,
+            (Op::Leave(..) | Op::Crowd(_) | Op::Collect, Some(Answer::Unseen)) => !step.committed,
             (Op::Leave(..) | Op::Upload(..) | Op::Life(_), Some(Answer::Collected)) => !step.committed,
             (Op::Pages(name, _), Some(Answer::Content(read))) => {
                 let now = |blob: &Stored| (blob.generation, Content::from(&blob.bytes));
@@ -31,7 +31,7 @@ impl Upload {
                 let now = stored(*name).map(|blob| blob.generation);
                 !step.committed && now == *to && now != Some(*from)
             }
-            (Op::Leave(..) | Op::Collect | Op::Pages(..), _) => false,
+            (Op::Leave(..) | Op::Crowd(_) | Op::Collect | Op::Pages(..), _) => false,
             (op @ (Op::Upload(..) | Op::Life(_) | Op::Calls(_)), answer) => {
                 return self.seen(model, op, answer, &at, step.committed);
             }

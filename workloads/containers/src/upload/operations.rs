@@ -4,7 +4,7 @@ use super::{Upload, planted::Planted};
 use crate::blob::{self, Data};
 use proptest::{collection::vec, prelude::*, sample::select};
 use serde::{Deserialize, Serialize};
-use shaketable::specimen::Content;
+use shaketable::{specimen::Content, strategies};
 use shaketable_layers::blob::{Expect, Generation, MAX_PARTS};
 
 /// One operation.
@@ -16,6 +16,8 @@ pub enum Op {
     Life(Life),
     /// Begins an upload and abandons it after this many parts; waits until it is collected if true.
     Leave(usize, Data, usize, bool),
+    /// Begins this many uploads in one transaction, and abandons them.
+    Crowd(usize),
     /// Collects what was abandoned.
     Collect,
     /// Performs calls on blobs in one transaction.
@@ -34,6 +36,9 @@ pub enum Wish {
     /// That it is as it was before the upload.
     AsSeen,
 }
+
+/// The number of uploads that a collector observes in one transaction.
+pub(super) const PAGE: usize = 100;
 
 /// An upload that goes step by step, and ends with this data.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -144,6 +149,7 @@ impl Upload {
             8 => life,
             2 => (name(), data(), 0..4usize, any::<bool>())
                 .prop_map(|(name, data, most, waits)| Op::Leave(name, data, most, waits)),
+            u32::from(self.crowded) => strategies::counts(PAGE).prop_map(Op::Crowd),
             often(Planted::collects, 3) => Just(Op::Collect),
             8 => vec(blob.calls(), 1..4).prop_map(Op::Calls),
             often(Planted::reads, 5) => (name(), any::<bool>()).prop_map(|(name, pauses)| Op::Pages(name, pauses)),
@@ -167,7 +173,7 @@ impl Upload {
                             }
                         }
                     }
-                    Op::Collect | Op::Pages(..) => {}
+                    Op::Crowd(_) | Op::Collect | Op::Pages(..) => {}
                 }
             }
             ops

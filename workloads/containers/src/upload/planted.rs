@@ -4,6 +4,7 @@ use super::{
     Answer, Client, Deed, Done, Life, Op, Upload, Wish,
     client::{applied, read_as, refused},
     model::meets,
+    operations::PAGE,
 };
 use crate::blob;
 use bytes::Bytes;
@@ -14,7 +15,7 @@ use shaketable::{
     weakened::{Flaw, everything, flawed, only, weakened},
     workload::Outcome,
 };
-use shaketable_layers::blob::{Error, Expect, Generation, UploadId};
+use shaketable_layers::blob::{Blobs, Error, Expect, Generation, UploadId};
 use shaketable_tx::{
     Database,
     Isolation::{Serializable, Snapshot},
@@ -40,6 +41,8 @@ shaketable::planted_bugs! {
     GapTaken = "gap-taken", "an upload is finished without a part in the middle", "parts that are counted, not compared";
     ShortTaken = "short-taken", "an upload is finished with a short part in the middle", "parts that are counted, not measured";
     AbandonKeeps = "abandon-keeps", "an upload that is given up keeps its content", "a forgotten clear";
+    BegunAgain = "begun-again", "an upload begins again although its content has become the blob's", "an id that is used twice";
+    FirstPage = "first-page", "a collector observes one page of the uploads in progress", "a list that is longer than a page";
     AnotherBlob = "another-blob", "an upload that is in progress is begun for another blob", "an id that is not compared";
 }
 
@@ -95,6 +98,33 @@ pub async fn apply<D: Database>(
         }
         _ => return None,
     })
+}
+
+/// Collects the uploads in progress that fit on a page.
+pub async fn first_page<D: Database>(workload: &Upload, db: &D) -> Result<Vec<UploadId>, RunError<Error>> {
+    let blobs = &workload.blobs();
+    let page = db.run(|tx, _| async move { blobs.uploads(&tx, None, PAGE, Snapshot).await }).await?;
+    for upload in &page {
+        db.run(|tx, _| async move { blobs.abandon_upload(&tx, *upload).await }).await?;
+    }
+    Ok(page)
+}
+
+/// Begins an upload again that has ended.
+pub async fn begin_again<T: Transaction>(
+    planted: Planted,
+    blobs: &Blobs,
+    tx: &T,
+    name: &[u8],
+    upload: UploadId,
+) -> Result<(), Error> {
+    match planted {
+        Planted::BegunAgain => {
+            let unread = flawed(tx, Flaw::Unread, [part_of(2, upload).range()]);
+            blobs.begin_upload(&unread, name, upload).await
+        }
+        _ => blobs.begin_upload(tx, name, upload).await,
+    }
 }
 
 /// Performs a step with the bug, or correctly if the bug does not change this step.

@@ -22,6 +22,12 @@ pub(super) async fn perform<T: Transaction>(
     Ok(match act {
         Act::Put(row, new) => ActAnswer::Before(put(&one_call(tx, false).await, job, row, new).await?),
         Act::Passed(row) => ActAnswer::Passed(job.has_passed(tx, &rows().pack(&(row,))).await?),
+        Act::AtCursor => {
+            let tx = &one_call(tx, true).await;
+            let progress = job.progress(tx, Serializable).await?;
+            // The cursor of a job that has finished is not a key of its range.
+            ActAnswer::Passed(progress.finished || job.has_passed(tx, &progress.cursor).await?)
+        }
         Act::Step(most) => {
             let limits = Limits { rows: most, bytes: i64::MAX, time: Duration::MAX };
             progress(job.step(tx, env, &limits, work).await?)

@@ -56,6 +56,7 @@ impl Model {
                 let (_, finished, cursor) = self.progress();
                 ActAnswer::Passed(finished || rows().pack(&(row,)) < cursor)
             }
+            Act::AtCursor => ActAnswer::Passed(self.progress().1),
             Act::Step(most) => {
                 self.go_on(most.max(1));
                 self.progress_answer()

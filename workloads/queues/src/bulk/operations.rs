@@ -58,6 +58,8 @@ pub enum Act {
     Step(usize),
     /// Reads whether the job has passed a row.
     Passed(i64),
+    /// Reads whether the job has passed the key at its cursor.
+    AtCursor,
     /// Reads the progress.
     Progress,
 }
@@ -131,6 +133,7 @@ impl Bulk {
             3 => (row(), proptest::option::of(0..self.values)).prop_map(|(row, new)| Act::Put(row, new)),
             2 => (0..6usize).prop_map(Act::Step),
             3 => row().prop_map(Act::Passed),
+            1 => Just(Act::AtCursor),
             2 => Just(Act::Progress),
         ];
         let op = prop_oneof![

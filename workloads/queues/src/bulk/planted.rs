@@ -1,7 +1,7 @@
 //! Planted bugs: jobs and swaps implemented or used wrongly.
 
 use super::{
-    Act, Answer, Bulk, Client, Op,
+    Act, ActAnswer, Answer, Bulk, Client, Op,
     client::{applied, done, refused, worked},
     composed::{perform, progress},
     layout::{
@@ -46,6 +46,7 @@ shaketable::planted_bugs! {
     GivenUpUnseen = "given-up-unseen", "a build is given up that was in progress before and after the wait, whatever its builder did meanwhile", "an observer that does not compare";
     ClaimsUnseen = "claims-unseen", "a claim writes nothing that an observer could see", "a builder without a sign of life";
     ClaimAtSnapshot = "claim-at-snapshot", "a claim reads at snapshot whether the build is in progress", "a check that a commit does not repeat";
+    CursorPassed = "cursor-passed", "the key at the cursor counts as passed", "a bound that is inclusive instead of exclusive";
     LookBehindWrites = "look-behind-writes", "a read of the progress does not see the batch of its own transaction", "a look-up in a transaction of its own";
     ProgressConflicts = "progress-conflicts", "a read of the progress that is requested at snapshot is serializable", "an isolation that is not passed on";
     PinnedBeside = "pinned-beside", "whether a build is current is read in another transaction than the one that publishes it", "a look-up that is given the database";
@@ -107,7 +108,10 @@ pub async fn apply<D: Database>(
         (Planted::ClaimedOnce, Op::Leave(tag, most)) => {
             Some(done(claimed_once(workload, db, *tag, *most).await))
         }
-        (Planted::ProgressConflicts | Planted::LookBehindWrites, Op::Together(acts)) => {
+        (
+            Planted::ProgressConflicts | Planted::LookBehindWrites | Planted::CursorPassed,
+            Op::Together(acts),
+        ) => {
             let answers = client.session.apply(|tx| async move {
                 let mut answers = Vec::new();
                 for act in acts {
@@ -116,7 +120,8 @@ pub async fn apply<D: Database>(
                             let read = |tx, _| async move { job().progress(&tx, Serializable).await };
                             progress(isolation::at_both_levels(&tx, act, read).await?)
                         }
-                        (_, Act::Progress) => {
+                        (Planted::CursorPassed, Act::AtCursor) => ActAnswer::Passed(true),
+                        (Planted::LookBehindWrites, Act::Progress) => {
                             let read =
                                 db.run(|own, _| async move { job().progress(&own, Serializable).await });
                             progress(read.await.map_err(|e| e.error)?)

@@ -1,7 +1,7 @@
 //! Several calls of the queue in one transaction.
 
 use super::{Act, ActAnswer, Hand, leased, operations::name};
-use crate::shared::one_call;
+use crate::shared::{came_back, one_call};
 use shaketable::isolation;
 use shaketable_layers::{
     leased_queue::{Claim, Error, Hold, Lease},
@@ -86,7 +86,9 @@ async fn first_lease<T: Transaction>(tx: &T) -> Result<Option<Lease>, Error> {
 
 async fn take<T: Transaction>(tx: &T, hand: Hand) -> Result<ActAnswer, Error> {
     let queue = leased();
-    let Some(Claim { hold, value }) = queue.claim(tx).await? else { return Ok(ActAnswer::Nothing) };
+    let Some(Claim { hold, value }) = came_back(queue.claim(tx).await?) else {
+        return Ok(ActAnswer::Nothing);
+    };
     let name = name(&value).map_err(|_| Error::Foreign(value))?;
     let mut revision = 0;
     match hand {

@@ -5,7 +5,7 @@ use super::{
     operations::{digest, told},
     queue,
 };
-use crate::shared::{isolation, item_id, item_name, one_call, paged};
+use crate::shared::{came_back, isolation, item_id, item_name, one_call, paged};
 use shaketable_layers::priority_queue::{self as layer, End, Error, Place};
 use shaketable_tx::{Isolation::Snapshot, Transaction};
 
@@ -25,16 +25,17 @@ pub(super) async fn perform<T: Transaction>(tx: &T, op: &Op) -> Result<Answer, E
         Op::Push(batch) => {
             let mut counts = Vec::new();
             for name in batch.names() {
-                counts.push(queue.push(tx, item_id(name), batch.priority, &batch.value()).await?.count);
+                let place = queue.push(tx, item_id(name), batch.priority, &batch.value()).await?;
+                counts.push(came_back(place).count);
             }
             Answer::Pushed(counts)
         }
         Op::Pop(end, named) => Answer::First(
-            match (end, named) {
+            came_back(match (end, named) {
                 (End::Min, true) => queue.pop_min(tx).await?,
                 (End::Max, true) => queue.pop_max(tx).await?,
                 (end, false) => queue.pop(tx, *end).await?,
-            }
+            })
             .as_ref()
             .map(told),
         ),

@@ -98,7 +98,7 @@ pub(super) fn digest(items: impl Iterator<Item = Item>) -> Answer {
 impl Queue {
     /// Draws one call.
     pub(super) fn drawn(&self) -> BoxedStrategy<Op> {
-        let priority = || select(self.priorities());
+        let priority = || strategies::mostly(select(self.priorities()), strategies::integers());
         let end = || select(vec![End::Min, End::Max]);
         let batch = |items: std::ops::Range<u16>, length: BoxedStrategy<usize>| {
             (priority(), items, length).prop_map(|(priority, items, length)| {

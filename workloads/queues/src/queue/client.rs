@@ -5,7 +5,7 @@ use super::{
     model::MOST_KEY_BYTES,
     operations::{digest, spot, told},
 };
-use crate::shared::{isolation, item_id, one_call, paged};
+use crate::shared::{came_back, isolation, item_id, one_call, paged};
 use foundationdb_tuple::Subspace;
 use shaketable_layers::queue::{self as layer, Error, ItemId, Order, Position};
 use shaketable_tx::{self as tx, Env, Transaction};
@@ -29,7 +29,7 @@ impl Queue {
                 }
                 Answer::Enqueued(spots)
             }
-            Op::Dequeue => Answer::First(queue.dequeue(tx).await?.as_ref().map(told)),
+            Op::Dequeue => Answer::First(came_back(queue.dequeue(tx).await?).as_ref().map(told)),
             Op::Look(look, snapshot) => {
                 let isolation = isolation(*snapshot);
                 match look {

@@ -2,7 +2,7 @@
 
 use super::{
     Answer, Op, Refusal, Sessions,
-    operations::{RecordedAnswer, applied_answer, known},
+    operations::{Long, RecordedAnswer, applied_answer, known},
     register::{add, blind, mark, number, register},
     ways::{burst, cut, disturbed, manual, prepared},
 };
@@ -72,6 +72,18 @@ impl Sessions {
                 let by = *by;
                 let added = client.session().await?;
                 return Ok(ended(added.apply(|tx| async move { Ok(blind(&tx, number, by)) }).await));
+            }
+            Op::TooLarge(by, head, body) => {
+                let (by, head, body) = (*by, *head, *body);
+                let added = client.session().await?.apply(|tx| async move {
+                    add(&tx, number, by).await?;
+                    Ok(Long(head, body))
+                });
+                // What is applied against its promise is what the model refuses.
+                let applied = |_| Answer::Applied(by.into(), [0; 10]);
+                return Ok(shared::ended(added.await, applied, |refusal| {
+                    Outcome::Answered(refused(refusal))
+                }));
             }
             Op::Manual(by, limit) => return Ok(manual(client.session().await?, *by, *limit).await),
             Op::Clone(by, after) => {

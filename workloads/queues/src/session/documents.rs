@@ -1,5 +1,6 @@
 //! The developer guide's "Transactions with unknown results": a deposit that may already have been made.
 
+use super::operations::Long;
 use crate::shared::cluster::{begin, on_cluster, session};
 use bytes::Bytes;
 use futures::future::join;
@@ -8,7 +9,7 @@ use shaketable_tx::{
     self as tx, AnyDatabase, Database,
     Isolation::Serializable,
     MutationType, RetryError, RunError, Transaction,
-    once::{Check, Error, Fate, OpId, Outcome, PendingAnswer, Session, check, record},
+    once::{Check, Error, Fate, MAX_ANSWER_BYTES, OpId, Outcome, PendingAnswer, Session, check, record},
 };
 use std::time::Duration;
 
@@ -161,5 +162,38 @@ fn a_clone_used_during_the_commit_is_no_refusal() {
         assert!(applied > 0 && unseen > 0, "{applied} applied, {unseen} unseen");
         let balance = balance(&db).await.expect("some deposits");
         assert_eq!(balance[..], (10 * (applied + unseen)).to_le_bytes());
+    });
+}
+
+/// Lengths around those that a head and a slot can hold.
+#[test]
+fn an_answer_that_is_too_large_is_refused_before_the_commit() {
+    on_cluster(|db| async move {
+        let mut session = session(&db).await;
+        let most = MAX_ANSWER_BYTES;
+        for (head, body, fits) in [
+            (0, most - 1, true),
+            (255, most - 256, true),
+            (255, most - 255, false),
+            (0, most, false),
+            (256, 0, false),
+            (512, 9, false),
+        ] {
+            let before = balance(&db).await;
+            let outcome = session
+                .apply(|tx| async move {
+                    tx.atomic_op(ACCOUNT, &10u64.to_le_bytes(), MutationType::Add);
+                    Ok::<_, Error>(Long(head, body))
+                })
+                .await;
+            let expected = if fits {
+                Outcome::Applied((head, body))
+            } else {
+                Outcome::Refused(Long(head, body).refusal())
+            };
+            assert_eq!(outcome.map(|Long(head, body)| (head, body)), expected);
+            assert_eq!(balance(&db).await != before, fits);
+            assert_eq!(session.pending(), None);
+        }
     });
 }

@@ -5,6 +5,7 @@
 
 use super::{
     Answer, Known, Op, Refusal, Sessions,
+    operations::Long,
     register::{BOUND, mark, number, register},
     slot::Slot,
 };
@@ -111,9 +112,19 @@ impl Model {
                 (*value, *ruled_out) == (sum, stored.then_some(slot.applied.is_none()))
             }
             (
-                Op::Add(by) | Op::Manual(by, _) | Op::Clone(by, _) | Op::Cut(by, _) | Op::Keep(by),
+                Op::Add(by)
+                | Op::TooLarge(by, ..)
+                | Op::Manual(by, _)
+                | Op::Clone(by, _)
+                | Op::Cut(by, _)
+                | Op::Keep(by),
                 Some(Answer::Refused(why)),
             ) if *why == Refusal::Bound.to_string() => (sum + i64::from(*by)).abs() > BOUND,
+            (Op::TooLarge(_, head, body), Some(Answer::Refused(why)))
+                if *why == Long(*head, *body).refusal().to_string() =>
+            {
+                true
+            }
             // By the incarnation of another client, or by one of its own that it does not know of; or because
             // the operation was resolved by others before it began.
             (_, Some(Answer::Refused(why))) if *why == Error::Superseded.to_string() => {

@@ -1,10 +1,11 @@
 //! The operations of the workload and their answers as plain data, and how they are drawn.
 
 use super::Sessions;
+use bytes::{Bytes, BytesMut};
 use foundationdb_tuple::Versionstamp;
-use proptest::{collection::vec, prelude::*};
+use proptest::{collection::vec, prelude::*, sample::select};
 use serde::{Deserialize, Serialize};
-use shaketable_tx::once::{Fate, OpId, Packed};
+use shaketable_tx::once::{self, Fate, MAX_ANSWER_BYTES, OpId, Packed};
 
 /// One operation. Those that add contain the number to add.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -15,6 +16,8 @@ pub enum Op {
     Add(i8),
     /// Adds without a read.
     Blind(i8),
+    /// Adds, with an answer that no slot can hold: a head and a body of so many bytes.
+    TooLarge(i8, usize, usize),
     /// Adds in a retry loop of its own, with this retry limit.
     Manual(i8, i32),
     /// Adds, and uses a clone of the transaction after this many tenths of a millisecond.
@@ -46,6 +49,7 @@ impl Op {
             self,
             Op::Add(_)
                 | Op::Blind(_)
+                | Op::TooLarge(..)
                 | Op::Manual(..)
                 | Op::Clone(..)
                 | Op::Cut(..)
@@ -93,6 +97,35 @@ pub enum Known {
 /// versionstamp.
 pub(super) type RecordedAnswer = Packed<(i64, Versionstamp)>;
 
+/// An answer of a head and a body, so many bytes each.
+pub(super) struct Long(pub(super) usize, pub(super) usize);
+
+impl once::Answer for Long {
+    fn encode(&self, out: &mut BytesMut) -> Result<Option<usize>, once::Error> {
+        let Long(head, body) = *self;
+        once::encode_headed(&Bytes::from(vec![7; head]), &vec![8; body], out)
+    }
+
+    fn decode(bytes: Bytes) -> Option<Long> {
+        let (head, body) = once::decode_headed::<Bytes>(bytes)?;
+        Some(Long(head.len(), body.len()))
+    }
+}
+
+impl Long {
+    /// Why no slot can hold it.
+    pub(super) fn refusal(&self) -> once::Error {
+        let Long(head, body) = *self;
+        let (bytes, limit) = match head {
+            ..=MAX_HEAD_BYTES => (1 + head + body, MAX_ANSWER_BYTES),
+            _ => (head, MAX_HEAD_BYTES),
+        };
+        once::Error::AnswerTooLarge { bytes, limit }
+    }
+}
+
+const MAX_HEAD_BYTES: usize = 255;
+
 pub(super) fn applied_answer(Packed((value, stamp)): RecordedAnswer) -> Answer {
     let mut bytes = [0; 10];
     bytes.copy_from_slice(stamp.transaction_version());
@@ -111,7 +144,13 @@ impl Sessions {
     /// Draws the operations of a client.
     pub(super) fn drawn(&self) -> BoxedStrategy<Vec<Op>> {
         let by = || (-9i8..10).prop_filter("something to add", |by| *by != 0);
+        let head = prop_oneof![
+            Just((0, MAX_ANSWER_BYTES)),
+            Just((MAX_HEAD_BYTES, MAX_ANSWER_BYTES - MAX_HEAD_BYTES)),
+            select(&[256, 257, 511, 512][..]).prop_map(|head| (head, 0)),
+        ];
         let op = prop_oneof![
+            1 => (by(), head).prop_map(|(by, (head, body))| Op::TooLarge(by, head, body)),
             2 => Just(Op::Open),
             12 => by().prop_map(Op::Add),
             8 => by().prop_map(Op::Blind),

@@ -8,6 +8,7 @@ use super::{
     slot::Slot,
     ways::{cut, meddle},
 };
+use crate::shared;
 use bytes::{Bytes, BytesMut};
 use foundationdb_tuple::Versionstamp;
 use futures::future::join;
@@ -32,6 +33,7 @@ shaketable::planted_bugs! {
     DroppedIsRefused = "dropped-is-refused", "an operation whose commit was dropped counts as not applied", "a request time-out";
     UnfencedFate = "unfenced-fate", "an operation that is not recorded counts as not applied, without a fence", "a look for a record";
     BegunOver = "begun-over", "an operation begins although a dropped one was not resolved", "an answer that is lost unnoticed";
+    CutLength = "cut-length", "the length of an answer's head is cut off to one byte", "a cast that truncates";
     AnswersLast = "answers-the-last", "whatever is recorded in the slot is taken for the operation's own answer", "a slot without numbers";
 }
 
@@ -49,6 +51,19 @@ pub async fn apply<D: Database>(
             }
             Err(answer) => Outcome::Answered(answer),
         },
+        (Planted::CutLength, Op::TooLarge(by, head @ 256.., _)) => {
+            let (number, by, head) = (client.number, *by, *head);
+            let session = match client.session().await {
+                Ok(session) => session,
+                Err(answer) => return Some(Outcome::Answered(answer)),
+            };
+            let added = session.apply(|tx| async move {
+                add(&tx, number, by).await?;
+                Ok::<_, Refusal>(Bytes::from([vec![head as u8], vec![7; head]].concat()))
+            });
+            let applied = |_| Answer::Applied(by.into(), [0; 10]);
+            shared::ended(added.await, applied, |refusal| Outcome::Answered(refused(refusal)))
+        }
         (Planted::BegunOver, op) if op.begins() => {
             if let Ok(session) = client.session().await {
                 // The operation itself encounters the same problem.
@@ -61,7 +76,11 @@ pub async fn apply<D: Database>(
             added(planted, client, *by, false, Some(Duration::from_micros(100 * u64::from(*after)))).await
         }
         (
-            Planted::UnfencedFate | Planted::UsedIsRefused | Planted::DroppedIsRefused | Planted::BegunOver,
+            Planted::UnfencedFate
+            | Planted::UsedIsRefused
+            | Planted::DroppedIsRefused
+            | Planted::BegunOver
+            | Planted::CutLength,
             _,
         ) => {
             return None;

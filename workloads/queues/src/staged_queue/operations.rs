@@ -5,6 +5,7 @@ use bytes::Bytes;
 use foundationdb_tuple::{Bytes as TupleBytes, pack, unpack};
 use proptest::{collection::vec, prelude::*, sample::select};
 use serde::{Deserialize, Serialize};
+use shaketable::strategies;
 use shaketable_layers::{
     queue::{Item, ItemId},
     staged_queue::MAX_VALUE_BYTES,
@@ -248,7 +249,8 @@ impl Staged {
         let op = match self.crowded {
             true => prop_oneof![
                 40 => op,
-                1 => (1..CROWD).prop_map(|requests| Op::Together(vec![Part::Crowd(requests)])),
+                1 => strategies::mostly(1..CROWD, select(&[99, 100, 101][..]))
+                    .prop_map(|requests| Op::Together(vec![Part::Crowd(requests)])),
             ]
             .boxed(),
             false => op.boxed(),

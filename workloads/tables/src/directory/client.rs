@@ -1,7 +1,7 @@
 //! How one call is performed in a transaction.
 
 use super::{Answer, Directory, Names, Op, operations::CONTENT};
-use crate::shared::{one_call, paged};
+use crate::shared::{came_back, one_call, paged};
 use shaketable::{
     isolation,
     specimen::{Content, Specimen},
@@ -37,13 +37,13 @@ impl Directory {
         };
         Ok(match op {
             Op::Create(names, tag, None, chance) => {
-                opened(&all.create(tx, &path(names), tag, *chance).await?)
+                opened(&came_back(all.create(tx, &path(names), tag, *chance).await?))
             }
             Op::Create(names, tag, Some(prefix), chance) => {
-                opened(&all.create_with_prefix(tx, &path(names), tag, prefix, *chance).await?)
+                opened(&came_back(all.create_with_prefix(tx, &path(names), tag, prefix, *chance).await?))
             }
             Op::CreateOrOpen(names, tag, chance) => {
-                opened(&all.create_or_open(tx, &path(names), tag, *chance).await?)
+                opened(&came_back(all.create_or_open(tx, &path(names), tag, *chance).await?))
             }
             Op::Both([one, other], chances) => {
                 let (one, other) = (path(one), path(other));
@@ -55,7 +55,7 @@ impl Directory {
                 other?;
                 Answer::Done
             }
-            Op::Open(names, tag) => opened(&all.open(tx, &path(names), tag).await?),
+            Op::Open(names, tag) => opened(&came_back(all.open(tx, &path(names), tag).await?)),
             Op::Rename(from, to) => {
                 all.rename(tx, &path(from), &path(to)).await?;
                 Answer::Done
@@ -76,7 +76,7 @@ impl Directory {
             }
             Op::Exists(names) => Answer::Is(all.exists(tx, &path(names), isolation).await?),
             Op::Put(names, key, byte, length) | Op::PutLater(names, key, byte, length) => {
-                put(tx, &all.open(tx, &path(names), b"").await?, *key, *byte, *length)?
+                put(tx, &came_back(all.open(tx, &path(names), b"").await?), *key, *byte, *length)?
             }
             Op::Read(names) => {
                 let prefix = all.open(tx, &path(names), b"").await?.subspace()?.into_bytes();
@@ -96,7 +96,7 @@ impl Directory {
 
     async fn by_handle<T: Transaction>(&self, tx: &T, env: &Env, op: &Op) -> Result<Answer, Error> {
         let names = Self::handled(op);
-        let directory = self.directories().open(tx, &path(names), b"").await?;
+        let directory = came_back(self.directories().open(tx, &path(names), b"").await?);
         directory.siblings().check(tx, &directory).await?;
         always!(directory.path().names() == names, "{names:?} was opened as {}", directory.path());
         Ok(match op {

@@ -61,7 +61,7 @@ pub enum Answer {
 pub type Names = Vec<String>;
 
 /// The names that are drawn.
-pub(super) const NAMES: [&str; 5] = ["a", "", "b\0é", "a\u{10ffff}", "x y"];
+pub(super) const NAMES: [&str; 7] = ["a", "", "b\0é", "a\u{10ffff}", "x y", "ß", "ss"];
 
 /// What follows the prefix of a directory in the keys of its content, in order: nothing, packed tuples, and
 /// what sorts after all tuples.

@@ -41,7 +41,12 @@ shaketable::planted_bugs! {
     ContentEnd = "content-end", "a removal clears the content of a directory up to its prefix followed by 0xff", "a range that ends at a constant";
     ParentsFirst = "parents-first", "the parents of a directory are created before its prefix is checked", "a refusal that comes too late";
     OneCandidate = "one-candidate", "of two directories that are created side by side in one transaction, the second does not see the candidate of the first", "a mark that is written after an await";
+    TagUnrecorded = "tag-unrecorded", "a directory that comes back from its record has no layer tag", "a field that is not encoded";
     NamesEnd = "names-end", "the names below a directory are listed up to U+FFFF", "a range that ends at a constant";
+}
+
+fn unrecorded_tag(directory: &layer::Directory) -> Answer {
+    Answer::Opened(Vec::new(), Some(directory.prefix().to_vec()))
 }
 
 /// Performs a call that the bug changes; `None` for every other call.
@@ -76,6 +81,12 @@ pub async fn perform<T: Transaction>(
                 return Err(e);
             }
             Some(created?)
+        }
+        Op::Create(names, tag, None, chance) if planted == Planted::TagUnrecorded => {
+            Some(unrecorded_tag(&all.create(tx, &path(names), tag, *chance).await?))
+        }
+        Op::CreateOrOpen(names, tag, chance) if planted == Planted::TagUnrecorded => {
+            Some(unrecorded_tag(&all.create_or_open(tx, &path(names), tag, *chance).await?))
         }
         Op::List(names) if planted == Planted::NamesEnd => {
             let names = all.list(tx, &path(names), Serializable).await?;

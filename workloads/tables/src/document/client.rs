@@ -2,7 +2,7 @@
 
 use super::{Answer, Document, Op};
 use crate::models::json::{Json, Shown};
-use crate::shared::one_call;
+use crate::shared::{came_back, one_call};
 use shaketable_layers::document::{Documents, Error};
 use shaketable_tx::{
     Env,
@@ -29,7 +29,7 @@ impl Document {
                 // The document contains an id, so that none is drawn here.
                 let (id, doc) = Documents::identify(env, doc)?;
                 documents.insert(tx, &id, &doc).await?;
-                Answer::Inserted(id)
+                Answer::Inserted(came_back(id))
             }
             Op::InsertDrawn(Json(doc)) => {
                 let (id, doc) = Documents::identify(env, doc)?;

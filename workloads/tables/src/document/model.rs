@@ -12,7 +12,7 @@ use shaketable_layers::{
     document::{DOC_ID, Error, Id, MAX_ID_BYTES},
     hierarchy::{self, Step, Tuple},
 };
-use shaketable_tx::{self as tx, KeyValue, Transaction};
+use shaketable_tx::{self as tx, KeyValue, Transaction, nesting};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Documents by id.
@@ -158,8 +158,7 @@ impl Document {
         let mut leaf =
             json::get(document, &indexed_path()).filter(|v| !v.is_object() && !v.is_array())?.clone();
         if let Value::String(text) = &mut leaf {
-            // Long texts are drawn with one byte for each character.
-            text.truncate(1_000);
+            text.truncate(text.floor_char_boundary(1_000));
         }
         Some(json::key(index_space().bytes(), &[leaf, id.to_value()]))
     }
@@ -189,10 +188,15 @@ pub(super) fn assemble(rows: &[KeyValue]) -> Result<Model, String> {
                 row.value.escape_ascii()
             )
         };
-        let key: Vec<Element<'_>> = space().unpack(&row.key).map_err(|_| odd())?;
+        let key = row.key.strip_prefix(space().bytes()).ok_or_else(odd)?;
+        let (id, key) = key.split_at_checked(nesting::first_length(key).ok_or_else(odd)?).ok_or_else(odd)?;
+        let id = match (unpack::<(u64,)>(id), unpack::<(String,)>(id)) {
+            (Ok((number,)), _) => Id::from(number),
+            (_, Ok((text,))) => Id::Text(text),
+            _ => return Err(odd()),
+        };
+        let key: Vec<Element<'_>> = unpack(key).map_err(|_| odd())?;
         let mut tuple = key.iter().map(scalar).collect::<Option<Tuple>>().ok_or_else(odd)?;
-        let id = tuple.first().and_then(Id::of).ok_or_else(odd)?;
-        tuple.remove(0);
         let document = documents.entry(id.clone()).or_default();
         if let [.., piece, number] = &tuple[..]
             && *piece == -3

@@ -5,6 +5,7 @@ use crate::models::json::{self, Item, Json, Shown};
 use proptest::{prelude::*, sample::select};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use shaketable::strategies;
 use shaketable_layers::{
     document::{DOC_ID, Id, MAX_ID_BYTES},
     hierarchy::{self, Step},
@@ -54,17 +55,28 @@ pub enum Answer {
 impl Document {
     /// Draws one call.
     pub(super) fn drawn(&self) -> BoxedStrategy<Op> {
-        let id = || select(vec![Id::from(1), "1".into(), "a".into(), "a\0b".into()]);
+        let id = || {
+            let usual = select(vec![Id::from(1), "1".into(), "a".into(), "a\0b".into()]);
+            let number = select(&strategies::UNSIGNED[..]).prop_map(Id::from);
+            let text = select(&strategies::BEYOND_ASCII[..]).prop_map(Id::from);
+            let long = select(vec![255, 256, 257, MAX_ID_BYTES - 1, MAX_ID_BYTES]);
+            let long = long.prop_map(|bytes| Id::Text("x".repeat(bytes)));
+            strategies::mostly(usual, prop_oneof![6 => number, 1 => text, 1 => long])
+        };
         let path = || json::path(self.names, self.longest);
         let names = self.names;
         let own =
             (json::value(names), select(vec![1.into(), Value::from("1"), "a".into(), Value::from(1.0)]));
+        let piece = self.piece();
         let own = own.prop_map(|(value, id)| {
             let mut members = value.as_object().cloned().unwrap_or_default();
             members.insert(DOC_ID.to_owned(), id);
             Value::from(members)
         });
-        let text = select(vec![0, 4, 5, 210, 999, 1_000, 1_001, 3_000, 20_000]).prop_map(Item::Text);
+        let edges = [piece - 1, piece, piece + 1, 2 * piece - 1, 2 * piece, 2 * piece + 1];
+        let bytes =
+            || select([vec![0, 4, 5, 210, 999, 1_000, 1_001, 3_000, 20_000], edges.to_vec()].concat());
+        let text = prop_oneof![3 => bytes().prop_map(Item::Text), 1 => bytes().prop_map(Item::Wide)];
         let value = |value: Value| Item::Value(Json(value));
         let item = prop_oneof![
             20 => json::value(names).prop_map(value),
@@ -100,8 +112,8 @@ impl Document {
             ),
             (
                 2,
-                (id(), path())
-                    .prop_map(|(id, path)| Op::Patch(id, path, Item::Nested(hierarchy::MAX_DEPTH)))
+                (id(), path(), hierarchy::MAX_DEPTH - 2..hierarchy::MAX_DEPTH + 2)
+                    .prop_map(|(id, path, depth)| Op::Patch(id, path, Item::Nested(depth)))
                     .boxed(),
             ),
             (1, Just(Op::Insert(long_id, Item::Text(1))).boxed()),

@@ -1,6 +1,6 @@
 //! Planted bugs: documents implemented or used wrongly.
 
-use super::{Answer, Document, Op, model::assemble, root};
+use super::{Answer, Document, Op, model::assemble, root, space};
 use crate::{
     hierarchy::planted::{from_root, members_end, one_number},
     models::json::{Item, Json, Shown, key, tuple},
@@ -45,6 +45,7 @@ shaketable::planted_bugs! {
     IdBelow = "id-below", "a patch below the id of a document is written", "a check of the path that looks at one step";
     ClearedFirst = "cleared-first", "a document is cleared before it is known whether its new content has another id", "a refusal that comes too late";
     MembersEnd = "members-end", "the members of a document are read up to the name U+FFFF", "a range that ends at a constant";
+    NegativeIds = "negative-ids", "an id that does not fit into a signed integer is stored as a negative one", "a cast that wraps";
     PatchedMissing = "patched-missing", "a patch of a document that does not exist is refused after it was written", "a refusal that comes too late";
 }
 
@@ -54,6 +55,9 @@ impl Planted {
         matches!(self, Planted::BlindReplace | Planted::OtherId | Planted::BytePrefix | Planted::IdBelow)
     }
 }
+
+/// The least id that does not fit into a signed integer.
+const BEYOND_SIGNED: u64 = i64::MAX as u64 + 1;
 
 /// An object without one of its members.
 pub fn without(value: &Value, name: &str) -> Map<String, Value> {
@@ -114,6 +118,20 @@ pub async fn perform<T: Transaction>(
                 }
                 _ => document.perform_correctly(tx, env, op, isolation).await,
             }
+        }
+        (
+            Planted::NegativeIds,
+            Op::Insert(id @ Id::Number(n @ BEYOND_SIGNED..), _)
+            | Op::Replace(id @ Id::Number(n @ BEYOND_SIGNED..), _),
+        ) => {
+            document.perform_correctly(tx, env, op, isolation).await?;
+            let (begin, end) = (root(id), strinc(&root(id)).unwrap_or_default());
+            let wrapped = space().pack(&(*n as i64,));
+            for row in tx.get_range_all(RangeOption::new(begin.clone(), end), Serializable).await? {
+                tx.set(&[&wrapped, &row.key[begin.len()..]].concat(), &row.value);
+            }
+            clear(tx, id, &[]);
+            Ok(Answer::Written)
         }
         (Planted::ClearedFirst, Op::Replace(id, _)) => {
             let replaced = document.perform_correctly(tx, env, op, isolation).await;

@@ -1,6 +1,7 @@
 //! The calls of the workload and their answers as plain data, and how they are drawn.
 
 use super::{Entity, model::SIDES, space};
+use crate::shared::edge_ids;
 use bytes::Bytes;
 use proptest::{option, prelude::*, sample::select};
 use serde::{Deserialize, Serialize};
@@ -107,10 +108,13 @@ impl Entity {
     /// Draws one call.
     pub(super) fn drawn(&self) -> BoxedStrategy<Op> {
         let entities = entities()[..self.entities].to_vec();
-        let id = move || select(entities.clone());
+        let id = move || strategies::mostly(select(entities.clone()), edge_ids());
         let names: Vec<&str> = RELATIONSHIPS.iter().map(|(name, _)| *name).collect();
         let name = || prop_oneof![12 => select(names.clone()), 1 => Just(UNDECLARED)].prop_map(String::from);
-        let attribute = || select(&ATTRIBUTES).prop_map(String::from);
+        let attribute = || {
+            let attribute = strategies::mostly(select(&ATTRIBUTES), select(&strategies::BEYOND_ASCII[..]));
+            attribute.prop_map(String::from)
+        };
         let length = prop_oneof![12 => strategies::value_lengths(40), 1 => Just(2_000)];
         let direction = || select(SIDES.to_vec());
         let limit = || prop_oneof![8 => 0..4usize, 1 => Just(100)];

@@ -1,10 +1,11 @@
 //! The calls of the workload and their answers as plain data, and how they are drawn.
 
 use super::{Graph, space};
+use crate::shared::edge_ids;
 use bytes::Bytes;
 use proptest::{option, prelude::*, sample::select};
 use serde::{Deserialize, Serialize};
-use shaketable::real::key_room;
+use shaketable::{real::key_room, strategies};
 use shaketable_layers::id::Id;
 use shaketable_tx::{self as tx};
 use std::collections::BTreeSet;
@@ -112,7 +113,7 @@ impl Graph {
     /// Draws one call.
     pub(super) fn drawn(&self) -> BoxedStrategy<Op> {
         let users = users()[..self.users].to_vec();
-        let user = move || select(users.clone());
+        let user = move || strategies::mostly(select(users.clone()), edge_ids());
         let two = || (user(), user());
         let kind = select(vec![Kind::Friends, Kind::Following, Kind::Followers]);
         // In these seeds, the many friends are drawn too.
@@ -124,7 +125,8 @@ impl Graph {
                 crowd => prop_oneof![user(), (0..crowd).prop_map(|n| of_crowd(n)[0].clone())].boxed(),
             }
         };
-        let page = (kind, after(), option::of(after()), prop_oneof![8 => 0..6usize, 1 => Just(100)]);
+        let limit = prop_oneof![8 => 0..6usize, 1 => strategies::counts(crowd as usize), 1 => Just(100)];
+        let page = (kind, after(), option::of(after()), limit);
         prop_oneof![
             8 => two().prop_map(|(u, v)| Op::AddFriend(u, v)),
             3 => two().prop_map(|(u, v)| Op::RemoveFriend(u, v)),

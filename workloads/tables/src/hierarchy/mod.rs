@@ -161,7 +161,7 @@ impl Specimen for Hierarchy {
         let item = || json::value(self.names).prop_map(|value| Item::Value(Json(value)));
         let large = prop_oneof![
             select(vec![3_000, 9_900 - key_room(), 10_000]).prop_map(Item::Text),
-            select(vec![hierarchy::MAX_DEPTH - 1, hierarchy::MAX_DEPTH + 1]).prop_map(Item::Nested),
+            (hierarchy::MAX_DEPTH - 2..hierarchy::MAX_DEPTH + 2).prop_map(Item::Nested),
         ];
         let far = vec![Step::from("x".repeat(tx::KEY_SIZE_LIMIT).as_str())];
         prop_oneof![

@@ -5,7 +5,7 @@ use super::{
     operations::{listed, old_thing, old_user, region, told_thing, told_user},
     records::{things, users},
 };
-use crate::shared::{isolation, one_call, paged};
+use crate::shared::{came_back, isolation, one_call, paged};
 use bytes::Bytes;
 use shaketable::specimen::Content;
 use shaketable_layers::{
@@ -27,8 +27,8 @@ pub(super) async fn right<T: Transaction>(tx: &T, op: &Op) -> Result<Answer, Err
         _ => tx.clone(),
     };
     Ok(match op {
-        Op::SetUser(user) => old_user(users.set_user(tx, user).await?),
-        Op::DeleteUser(id) => old_user(users.delete_user(tx, id).await?),
+        Op::SetUser(user) => replaced_user(came_back(users.set_user(tx, user).await?.map(Old))),
+        Op::DeleteUser(id) => replaced_user(came_back(users.delete_user(tx, id).await?.map(Old))),
         Op::Swap(one, other) => {
             let one = users.get_user(tx, one).await?;
             let other = users.get_user(tx, other).await?;
@@ -50,8 +50,8 @@ pub(super) async fn right<T: Transaction>(tx: &T, op: &Op) -> Result<Answer, Err
             let all = users.table().records(tx, isolation(*snapshot)).await?;
             Answer::Found(vec![listed(all.iter().map(told_user))])
         }
-        Op::Set(thing) => old_thing(things.set(tx, thing).await?),
-        Op::Delete(id) => old_thing(things.delete(tx, id).await?),
+        Op::Set(thing) => replaced_thing(came_back(things.set(tx, thing).await?.map(Old))),
+        Op::Delete(id) => replaced_thing(came_back(things.delete(tx, id).await?.map(Old))),
         Op::Get(id, snapshot) => old_thing(things.get(tx, id, isolation(*snapshot)).await?),
         Op::Find(key, snapshot) => {
             let isolation = isolation(*snapshot);

@@ -55,6 +55,8 @@ pub struct Index {
     users: usize,
     zipcodes: usize,
     names: usize,
+    /// The number of equal bytes with which the ids of users and of things begin.
+    id_padding: usize,
     /// The number of equal bytes with which names begin.
     padding: usize,
     /// The number of further users that exist from the beginning, all with the same zip code.
@@ -131,24 +133,27 @@ impl Specimen for Index {
         let most = strategies::CONFUSED_TEXT.len() as u64 + 1;
         // The recipe's own layout begins without users.
         let crowds: &[u16] = if planted == Some(Planted::AsPrinted) { &[0] } else { &[0, 0, 0, 150] };
-        Index {
+        let mut drawn = Index {
             users: rng.range(2..most) as usize,
             zipcodes: rng.range(1..most) as usize,
             names: rng.range(1..most) as usize,
+            id_padding: 0,
             padding: *rng.pick(&[0, 0, 100, 1_500]),
             crowd: *rng.pick(crowds),
             ids: (rng.range(0..18) as usize, rng.range(2..10) as usize),
             mix: [rng.range(2..10), rng.range(2..6), rng.range(1..8), rng.range(1..6)].map(|w| w as u32),
             planted,
-        }
+        };
+        drawn.id_padding = strategies::draw_padding(rng);
+        drawn
     }
 
     fn keys(&self) -> Vec<Bytes> {
-        let texts = strategies::CONFUSED_TEXT.iter().take(self.users);
-        let records = texts.clone().map(|id| record_key(id));
+        let ids = self.user_ids();
+        let records = ids.iter().map(|id| record_key(id));
         let names = self.names();
-        let users = texts.enumerate().map(|(n, id)| User {
-            id: (*id).into(),
+        let users = ids.iter().enumerate().map(|(n, id)| User {
+            id: id.clone(),
             name: names[n % names.len()].clone(),
             zipcode: Some(self.zipcodes()[n % self.zipcodes].into()),
         });

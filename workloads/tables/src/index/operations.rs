@@ -186,9 +186,10 @@ impl Index {
     /// Draws one call.
     pub(super) fn drawn(&self) -> BoxedStrategy<Op> {
         let text = |of: &[&'static str]| select(of.to_vec()).prop_map(str::to_owned).boxed();
-        let user = text(&strategies::CONFUSED_TEXT[..self.users]);
-        let zip = text(self.zipcodes());
-        let name = select(self.names()).boxed();
+        let beyond = select(&strategies::BEYOND_ASCII[..]).prop_map(str::to_owned).boxed();
+        let user = strategies::mostly(select(self.user_ids()), beyond.clone());
+        let zip = strategies::mostly(text(self.zipcodes()), beyond.clone());
+        let name = strategies::mostly(select(self.names()), beyond);
         // A long name that fits, and one that does not.
         let long = select(vec![9_800 - key_room(), 10_000]).prop_map(|length| "x".repeat(length));
         let any_name = prop_oneof![60 => name.clone(), 1 => long];
@@ -246,7 +247,17 @@ impl Index {
 
     pub(super) fn id_window(&self) -> Vec<Id> {
         let (from, count) = self.ids;
-        id_pool().into_iter().cycle().skip(from).take(count).collect()
+        let padded = |id| match id {
+            Id::Text(text) => Id::Text(strategies::padded(self.id_padding, &text)),
+            Id::Bytes(bytes) => Id::Bytes([&vec![0; self.id_padding][..], &bytes].concat().into()),
+            Id::Int(number) => Id::Int(number),
+        };
+        id_pool().into_iter().cycle().skip(from).take(count).map(padded).collect()
+    }
+
+    pub(super) fn user_ids(&self) -> Vec<String> {
+        let padded = |text: &&str| strategies::padded(self.id_padding, text);
+        strategies::CONFUSED_TEXT[..self.users].iter().map(padded).collect()
     }
 
     pub(super) fn zipcodes(&self) -> &'static [&'static str] {

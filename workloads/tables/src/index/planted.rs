@@ -56,6 +56,7 @@ shaketable::planted_bugs! {
     CoveredUnchecked = "covered-unchecked", "what an index covers is truncated to the limit", "a limit that is ignored";
     DeletedFirst = "deleted-first", "a record is removed before its successor is found to be too large", "a refusal that comes too late";
     NamesEnd = "names-end", "a lookup by name begins and ends with the text, and leaves out what follows U+FFFF", "a range that ends at a constant";
+    IdLengthInByte = "id-length-in-byte", "the length of an id in the record of what was replaced takes one byte", "a cast that truncates";
     LastListed = "last-listed", "a listing of more than six records leaves out the last one", "a loop that ends one too early";
 }
 
@@ -64,6 +65,9 @@ pub async fn perform<T: Transaction>(planted: Planted, tx: &T, op: &Op) -> Resul
     let index_of = |name: &str| table().subspace(&("index", name));
     let found_users = |found: Listed| Answer::Found(vec![found]);
     Ok(Some(match (planted, op) {
+        (Planted::IdLengthInByte, Op::SetUser(_) | Op::DeleteUser(_) | Op::Set(_) | Op::Delete(_)) => {
+            short_ids(right(tx, op).await?)
+        }
         (Planted::AsPrinted, op) => return as_printed::perform(tx, op).await.transpose(),
         (Planted::OldAtSnapshot, Op::SetUser(_) | Op::DeleteUser(_))
         | (Planted::FindAtSnapshot, Op::InRegion(_) | Op::Find(..) | Op::Between(..)) => {
@@ -148,6 +152,16 @@ pub async fn perform<T: Transaction>(planted: Planted, tx: &T, op: &Op) -> Resul
         }
         _ => return Ok(None),
     }))
+}
+
+/// What is decoded of a replaced record whose id is cut off at the length that one byte tells.
+fn short_ids(answer: Answer) -> Answer {
+    let cut = |packed: Vec<u8>| packed.len() & 0xff;
+    match answer {
+        Answer::User(Some((id, ..))) if cut(pack(&id)) < pack(&id).len() => Answer::User(None),
+        Answer::Thing(Some((id, ..))) if cut(pack(&id)) < pack(&id).len() => Answer::Thing(None),
+        sound => sound,
+    }
 }
 
 /// The user that a call writes, and the new record if it is not a deletion.

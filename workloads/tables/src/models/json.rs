@@ -59,6 +59,8 @@ pub enum Item {
     Value(Json),
     /// A text of this many bytes.
     Text(usize),
+    /// A text of this many bytes, most of which take four to a character.
+    Wide(usize),
     /// This many nested lists around a null.
     Nested(usize),
 }
@@ -69,6 +71,7 @@ impl Item {
         match self {
             Item::Value(Json(value)) => value.clone(),
             Item::Text(bytes) => Value::String("0123456789".chars().cycle().take(*bytes).collect()),
+            Item::Wide(bytes) => Value::String("a".repeat(bytes % 4) + &"𝄞".repeat(bytes / 4)),
             Item::Nested(depth) => (0..*depth).fold(Value::Null, |inner, _| Value::from(vec![inner])),
         }
     }
@@ -101,8 +104,8 @@ pub fn leaf() -> impl Strategy<Value = Value> + Clone {
         any::<bool>().prop_map(Value::from),
         integer.prop_map(Value::from),
         select(vec![1.0, -0.0, 0.0, -2.0, 0.5, 1e300]).prop_map(Value::from),
-        Just(Value::from(u64::MAX)),
-        select(vec!["", "x", "a", "a\0b", "\u{ffff}𝄞"]).prop_map(Value::from),
+        select(vec![u64::MAX, i64::MAX as u64 + 1]).prop_map(Value::from),
+        select(vec!["", "x", "a", "a\0b", "\u{ffff}𝄞", "ß", "İ"]).prop_map(Value::from),
     ]
 }
 

@@ -1,7 +1,7 @@
 //! Families of labels that are easily confused: a text and a longer text that begins with it; the integer 1,
 //! the text "1" and the float 1.0; the zeros; NaN; nil and the empty text; integers on both sides of where
-//! the tuple layer needs another byte; texts and bytes beyond what is often taken for their end; and long
-//! labels that fill several batches of a range read.
+//! the tuple layer needs another byte; texts and bytes beyond what is often taken for their end; long labels
+//! that fill several batches of a range read; and labels nested as deep as they may be, or deeper.
 
 use foundationdb_tuple::Element;
 use proptest::{
@@ -11,12 +11,18 @@ use proptest::{
 use serde::{Deserialize, Serialize};
 use shaketable_layers::label::Label;
 use shaketable_sim::seed::Stream;
+use shaketable_tx::{limits::TooLarge, nesting::MAX_DEPTH};
 
 /// A label, as plain data: its family, and its number there.
 pub type Which = (u8, u8);
 
 const LONG: u8 = 5;
-const OVERSIZE: u8 = 6;
+const DEEP: u8 = 6;
+const OVERSIZE: u8 = 7;
+
+/// How deep the members of the family of nested labels are nested: at the limit, on both sides of it, and
+/// less. A reader could not unpack what is nested deeper than the limit.
+const DEPTHS: [usize; 6] = [1, MAX_DEPTH, MAX_DEPTH - 1, MAX_DEPTH + 1, 2, MAX_DEPTH + 2];
 
 /// The labels that a run draws from: the first members of a family.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -80,10 +86,24 @@ pub fn label(which: Which) -> Label {
         (4, 3) => (&b"a\xff"[..]).into(),
         (4, 4) => (&b"\xff\xff"[..]).into(),
         (4, _) => "\u{10ffff}".into(),
+        (DEEP, member) => {
+            let depth = DEPTHS[usize::from(member) % DEPTHS.len()];
+            (0..depth).fold("x".into(), |inner, _| Label::tuple(&[inner]))
+        }
         (LONG, member) => format!("{}{member}", "long".repeat(400)).as_str().into(),
         _ => "long".repeat(2_500).as_str().into(),
     }
 }
+
+/// Refuses a label that is nested deeper than it may be.
+pub fn unpacks(label: &Label) -> Result<(), TooLarge> {
+    // Each opens with one byte, and there is none of these in a label's other parts.
+    let depth = label.packed().iter().take_while(|byte| **byte == OPENING).count();
+    if depth > MAX_DEPTH { Err(TooLarge::Depth { limit: MAX_DEPTH }) } else { Ok(()) }
+}
+
+/// The byte with which a nested tuple begins.
+const OPENING: u8 = 5;
 
 /// An integer as its digits, for planted bugs that store labels without their types.
 pub fn digits(label: &Label) -> Label {

@@ -4,7 +4,7 @@ use super::{
     Answer, Multimap, Op,
     operations::{content, copies_pair, copies_space, set_pair, set_space},
 };
-use crate::models::labels::label;
+use crate::models::labels::{label, unpacks};
 use foundationdb_tuple::Subspace;
 use shaketable_layers::{label::Label, multimap::Error};
 use shaketable_tx::limits;
@@ -31,9 +31,10 @@ fn page<'a, K: 'a>(
         .collect()
 }
 
-/// Refuses a pair whose key is too long.
+/// Refuses a pair whose key is too long, or that could not be read back.
 fn fits(space: Subspace, index: &Label, value: &Label) -> Result<(), Error> {
-    Ok(limits::key(&[space.bytes(), index.packed(), value.packed()].concat())?)
+    limits::key(&[space.bytes(), index.packed(), value.packed()].concat())?;
+    Ok([index, value].into_iter().try_for_each(unpacks)?)
 }
 
 impl Multimap {

@@ -44,6 +44,7 @@ shaketable::planted_bugs! {
     RemovesAll = "removes-all", "removing a copy removes all copies", "a multiset taken for a set";
     CountConflicts = "count-conflicts", "a count that is requested at snapshot is read serializably", "an isolation that is not passed on";
     RemovedFirst = "removed-first", "copies are removed before it is known whether there are as many", "a refusal that comes too late";
+    TooDeep = "too-deep", "a value that is nested one deeper than it can be read is stored", "a limit off by one";
     ValuesEnd = "values-end", "the values under an index are listed up to the text U+FFFF", "a range that ends at a constant";
 }
 
@@ -126,6 +127,18 @@ pub async fn perform<T: Transaction>(
             rows.retain(|row| !row.key.windows(2).any(|bytes| bytes == b"\xf4\x8f"));
             Ok(values(&rows))
         }
+        (Planted::TooDeep, Op::Add(i, v)) => match right(tx, op, isolation).await {
+            Err(Error::TooLarge(limits::TooLarge::Depth { limit })) => {
+                let key = key(set_space(), *i, *v);
+                let deepest = key.iter().filter(|byte| **byte == 5).count();
+                if deepest > limit + 1 {
+                    return right(tx, op, isolation).await;
+                }
+                tx.set(&key, b"");
+                Ok(Answer::Written)
+            }
+            added => added,
+        },
         (Planted::ZeroAppears, Op::AddCopies(i, v, 0)) => {
             let key = key(copies_space(), *i, *v);
             limits::key(&key)?;

@@ -1,6 +1,7 @@
 //! `table`: cells of a sparse table are set, read and deleted, one at a time, by row and by column.
 //!
-//! Each run keeps its table by row, by column, both ways, or in three dimensions with two of the six orders.
+//! Each run keeps its table by row, by column, both ways, or in three dimensions with two or three of the six
+//! orders.
 //! Rows and columns have labels that are easily confused. Rows are replaced by others that have some of their
 //! columns. Values have lengths from zero to several kilobytes, and sometimes the maximum length or one byte
 //! more. A few cells have the wrong number of dimensions, a few labels fit into no key, a few requests have
@@ -74,7 +75,15 @@ impl Specimen for Table {
 
     fn draw(rng: &mut Stream, bug: Option<&str>) -> Table {
         let planted = bug.and_then(Planted::named);
-        let drawn = *rng.pick(&[Shape::Rows, Shape::Columns, Shape::Both, Shape::Both, Shape::Cube]);
+        let drawn = *rng.pick(&[
+            Shape::Rows,
+            Shape::Columns,
+            Shape::Both,
+            Shape::Both,
+            Shape::Cube,
+            Shape::Turned,
+            Shape::Turned,
+        ]);
         Table {
             shape: planted.and_then(Planted::shape).unwrap_or(drawn),
             families: [(); 3].map(|()| Family::draw(rng)),

@@ -4,7 +4,7 @@ use super::{
     Answer, Op, Table,
     operations::{Value, bytes, fixed, labels, nest, page},
 };
-use crate::models::labels::{Which, label};
+use crate::models::labels::{Which, label, unpacks};
 use shaketable::specimen::Content;
 use shaketable_layers::{label::Label, table::Error};
 use shaketable_tx::limits;
@@ -111,9 +111,10 @@ impl Table {
         }
     }
 
-    /// Refuses a cell whose keys or value are too large.
+    /// Refuses a cell whose keys or value are too large, or that could not be read back.
     fn holds(&self, cell: &[Label], value: Value) -> Result<(), Error> {
         let value = bytes(value);
+        cell.iter().try_for_each(unpacks)?;
         self.shape.keys(cell).iter().try_for_each(|key| Ok(limits::row(key, &value)?))
     }
 }

@@ -38,6 +38,7 @@ shaketable::planted_bugs! {
     LargestRefused = "largest-refused", "a value of the maximum size is refused", "a limit that is off by one";
     ClearedFirst = "cleared-first", "a line is cleared before its new cells are checked", "a refusal that comes too late";
     SliceEnd = "slice-end", "a slice leaves out the cells whose last label contains a code point beyond U+FFFF", "a range that ends at a constant";
+    OtherOrderStays = "other-order-stays", "a replacement looks cells up for one other order, and leaves them in the third", "a loop that ends after one";
     LastCellStays = "last-cell-stays", "a replacement leaves the last one of more than two old cells", "a loop that ends one too early";
 }
 
@@ -86,6 +87,11 @@ pub async fn perform<T: Transaction>(
             }
             answer
         }
+        (Planted::OtherOrderStays, Op::Replace(fixed, _)) if fixed.len() == 1 && shape == Shape::Turned => {
+            // The third order keeps the cells with one label on another axis apart.
+            let third = shape.orders().swap_remove(if fixed[0].0 == 1 { 1 } else { 2 }).0;
+            right(shape, &flawed(tx, Flaw::Uncleared, [third.range()]), op, isolation).await
+        }
         (Planted::SliceEnd, Op::Slice(_)) => match right(shape, tx, op, isolation).await? {
             Answer::Cells(cells) => Ok(Answer::Cells(
                 cells
@@ -95,7 +101,7 @@ pub async fn perform<T: Transaction>(
             )),
             other => Ok(other),
         },
-        (Planted::LastCellStays, Op::Replace(fixed, new)) if new.is_empty() && shape != Shape::Cube => {
+        (Planted::LastCellStays, Op::Replace(fixed, new)) if new.is_empty() && shape.dimensions() == 2 => {
             let old = match right(shape, tx, &Op::Slice(fixed.clone()), isolation).await? {
                 Answer::Cells(cells) => cells.len(),
                 _ => 0,

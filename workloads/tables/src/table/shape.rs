@@ -18,11 +18,13 @@ pub enum Shape {
     Both,
     /// Three dimensions, in the orders 0 1 2 and 2 0 1.
     Cube,
+    /// Three dimensions, in the orders 0 1 2, 2 0 1 and 1 2 0.
+    Turned,
 }
 
 impl Shape {
     pub(super) fn dimensions(self) -> usize {
-        if self == Shape::Cube { 3 } else { 2 }
+        if matches!(self, Shape::Cube | Shape::Turned) { 3 } else { 2 }
     }
 
     /// The orders that are kept, each with its subspace.
@@ -33,6 +35,7 @@ impl Shape {
             Shape::Columns => vec![(table, vec![1, 0])],
             Shape::Both => vec![(table.subspace(&"R"), vec![0, 1]), (table.subspace(&"C"), vec![1, 0])],
             Shape::Cube => vec![(table.subspace(&0), vec![0, 1, 2]), (table.subspace(&1), vec![2, 0, 1])],
+            Shape::Turned => [Shape::Cube.orders(), vec![(table.subspace(&2), vec![1, 2, 0])]].concat(),
         }
     }
 
@@ -69,6 +72,6 @@ pub(super) fn table(shape: Shape) -> Option<table::Table> {
         Shape::Rows => Some(table::Table::by_row(space)),
         Shape::Columns => Some(table::Table::by_column(space)),
         Shape::Both => Some(table::Table::both(space)),
-        Shape::Cube => None,
+        Shape::Cube | Shape::Turned => None,
     }
 }

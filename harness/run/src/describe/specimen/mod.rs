@@ -226,6 +226,13 @@ pub trait Specimen: Clone + Debug + Serialize + DeserializeOwned + Send + Sync +
         let _ = (model, expected, answers, mutations);
     }
 
+    /// The time within which a call that is alone in its transaction returns whatever it finds, in
+    /// nanoseconds; `None` for a call without a time limit of its own.
+    fn time_limit(&self, op: &Self::Op) -> Option<u64> {
+        let _ = op;
+        None
+    }
+
     /// The wait of a call that was alone in its transaction, returned `answer` and left this model; `None`
     /// for a call that did not wait.
     fn wait(&self, model: &Self::Model, op: &Self::Op, answer: &Self::Answer, at: &At) -> Option<Wait> {

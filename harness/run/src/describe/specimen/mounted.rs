@@ -231,6 +231,11 @@ impl<S: Specimen> Workload for Mounted<S> {
         {
             step.waited(wait)?;
         }
+        if let ([op], Some(_)) = (&step.op[..], step.answer)
+            && let Some(limit) = self.specimen.time_limit(op)
+        {
+            step.returned_within(limit)?;
+        }
         let read_only = step.op.iter().all(S::is_read_only);
         match (&expected, step.committed) {
             // A call that changes nothing need not commit anything.

@@ -3,7 +3,7 @@
 use super::{
     backoff,
     conflict::RangeSet,
-    database::Client,
+    database::{Client, Label},
     keys::{ALL_END, USER_END},
     options::{Options, is_persistent},
     record::Record,
@@ -38,6 +38,8 @@ pub struct SimTransaction(pub(super) Arc<Inner>, pub(super) Turns);
 pub struct Inner {
     /// The client of the database.
     pub client: Arc<Client>,
+    /// The operation for which it was created.
+    pub operation: Option<u32>,
     /// The mutable state.
     pub state: Mutex<State>,
 }
@@ -126,15 +128,16 @@ pub struct State {
 
 impl Inner {
     /// A transaction with the client's defaults.
-    pub fn new(client: Arc<Client>, operation: Option<u32>) -> Arc<Inner> {
-        let state = State::new(&client, operation);
-        Arc::new(Inner { client, state: Mutex::new(state) })
+    pub fn new(client: Arc<Client>) -> Arc<Inner> {
+        let label = *client.label.lock();
+        let state = State::new(&client, label);
+        Arc::new(Inner { client, operation: label.operation, state: Mutex::new(state) })
     }
 }
 
 impl Drop for Inner {
     fn drop(&mut self) {
-        let Inner { client, state } = self;
+        let Inner { client, state, .. } = self;
         let state = state.get_mut();
         state.end(client, Reported::Nothing);
         let cancelled = Error::TRANSACTION_CANCELLED;
@@ -157,7 +160,7 @@ impl Abandoned {
 }
 
 impl State {
-    fn new(client: &Client, operation: Option<u32>) -> State {
+    fn new(client: &Client, label: Label) -> State {
         let mut state = State {
             epoch: 0,
             calls: 0,
@@ -192,7 +195,7 @@ impl State {
             special: special_keys::Writes::default(),
             special_error: None,
             span: special_keys::Span::new(client),
-            record: Record::new(operation),
+            record: Record::new(label),
         };
         state.restore_options(client);
         state.identify(client);
@@ -344,7 +347,7 @@ impl State {
         self.end(client, Reported::Nothing);
         let unstamped = self.failure.unwrap_or(Error::BROKEN_PROMISE);
         let abandoned = self.abandon(Error::TRANSACTION_CANCELLED, unstamped);
-        let mut next = State::new(client, self.record.operation());
+        let mut next = State::new(client, self.record.label().renewed(*client.label.lock()));
         next.epoch = self.epoch + 1;
         next.persistent = std::mem::take(&mut self.persistent);
         next.created = self.created;

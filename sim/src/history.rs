@@ -10,6 +10,7 @@ use crate::{
     ids::{Generation, NodeId},
     proto::{KeyRange, LogEntry, Mutation, Version},
     rt::Nanos,
+    told::{Ending, Met},
 };
 use bytes::Bytes;
 use shaketable_tx::{Error, Isolation, KeySelector, KeyValue};
@@ -124,6 +125,9 @@ pub struct Attempt {
     pub client: ClientId,
     /// The operation that it belongs to, according to the client's label.
     pub operation: Option<u32>,
+    /// Whether the client made it to prepare for the operation, such as to learn what became of a dropped
+    /// one: what it read is no part of the operation's answer.
+    pub prepares: bool,
     /// When the read version was requested.
     pub version_requested: Nanos,
     /// The read version, once known.
@@ -201,6 +205,8 @@ pub struct History {
     pub judged: Version,
     /// Attempts that ended after they would have had to be judged: what they read is not.
     pub late: u64,
+    /// What the calls of each operation ended with, beside answers, by client and operation.
+    pub met: BTreeMap<(ClientId, u32), Met>,
     /// Whether writes that were never sent are forgotten, unless a read follows them: no judge of the cluster
     /// needs them. Who tells the story of a run does.
     pub forgets_unsent: bool,
@@ -248,6 +254,13 @@ impl History {
     pub fn reserve(&mut self) -> AttemptId {
         self.attempts.push(None);
         AttemptId(self.first + self.attempts.len() as u32 - 1)
+    }
+
+    /// Notes how a call of a client ended, for each of these operations.
+    pub fn told(&mut self, client: ClientId, of: [Option<u32>; 2], ending: Ending) {
+        for operation in of.into_iter().flatten() {
+            self.met.entry((client, operation)).or_default().note(ending);
+        }
     }
 
     /// Records an attempt that has ended or is abandoned.

@@ -67,6 +67,8 @@ pub mod storage;
 #[cfg(madsim)]
 mod system_keys;
 #[cfg(madsim)]
+pub mod told;
+#[cfg(madsim)]
 pub mod trace;
 #[cfg(madsim)]
 mod tunables;

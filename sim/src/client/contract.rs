@@ -1,9 +1,12 @@
 //! The transaction contract, call by call.
 
 use super::{transaction::SimTransaction, version};
-use crate::rt;
+use crate::{
+    rt,
+    told::{Ending, told},
+};
 use bytes::Bytes;
-use futures::future::BoxFuture;
+use futures::{FutureExt, future::BoxFuture};
 use shaketable_tx::{
     ConflictRangeType, Error, Isolation, KeySelector, MappedBatch, MutationType, RangeBatch, RangeOption,
     Result, Transaction, TransactionOption, Turns,
@@ -13,6 +16,24 @@ use std::{future::Future, time::Duration};
 /// The codes by which newer clients replace `min` and `bit_and`.
 const MIN_V2: u32 = 18;
 const AND_V2: u32 = 19;
+
+impl SimTransaction {
+    /// A call whose ending the history has.
+    fn told<T, F>(&self, call: F) -> impl Future<Output = Result<T>> + Send + use<T, F>
+    where
+        T: Send,
+        F: Future<Output = Result<T>> + Send,
+    {
+        let (client, operation) = (self.0.client.clone(), self.0.operation);
+        let world = client.connection.world.clone();
+        told(call, move || world.clock.elapsed(), move |ending| client.told(operation, ending))
+    }
+
+    /// The answer to a call that returns at once; the history has its error.
+    fn noted<T>(&self, answer: Result<T>) -> Result<T> {
+        answer.inspect_err(|error| self.0.client.told(self.0.operation, Ending::Error(*error)))
+    }
+}
 
 impl Transaction for SimTransaction {
     fn turns(&self) -> &Turns {
@@ -28,7 +49,7 @@ impl Transaction for SimTransaction {
         key: &[u8],
         isolation: Isolation,
     ) -> impl Future<Output = Result<Option<Bytes>>> + Send + use<> {
-        self.do_get(key, isolation)
+        self.told(self.do_get(key, isolation))
     }
 
     fn get_key(
@@ -36,7 +57,7 @@ impl Transaction for SimTransaction {
         selector: &KeySelector,
         isolation: Isolation,
     ) -> impl Future<Output = Result<Bytes>> + Send + use<> {
-        self.do_get_key(selector, isolation)
+        self.told(self.do_get_key(selector, isolation))
     }
 
     fn get_range(
@@ -45,7 +66,7 @@ impl Transaction for SimTransaction {
         iteration: usize,
         isolation: Isolation,
     ) -> impl Future<Output = Result<RangeBatch>> + Send + use<> {
-        self.do_get_range(range, iteration, isolation)
+        self.told(self.do_get_range(range, iteration, isolation))
     }
 
     fn get_mapped_range(
@@ -55,7 +76,7 @@ impl Transaction for SimTransaction {
         iteration: usize,
         isolation: Isolation,
     ) -> impl Future<Output = Result<MappedBatch>> + Send + use<> {
-        self.do_get_mapped_range(range, mapper, iteration, isolation)
+        self.told(self.do_get_mapped_range(range, mapper, iteration, isolation))
     }
 
     fn set(&self, key: &[u8], value: &[u8]) {
@@ -82,19 +103,19 @@ impl Transaction for SimTransaction {
             code => MutationType::from_code(code),
         };
         let answer = self.do_atomic_op(key, operand, op);
-        op.map_or(answer, |_| Ok(()))
+        self.noted(op.map_or(answer, |_| Ok(())))
     }
 
     fn add_conflict_range(&self, begin: &[u8], end: &[u8], kind: ConflictRangeType) -> Result<()> {
-        self.do_add_conflict_range(begin, end, kind)
+        self.noted(self.do_add_conflict_range(begin, end, kind))
     }
 
     fn watch(&self, key: &[u8]) -> BoxFuture<'static, Result<()>> {
-        self.do_watch(key)
+        self.told(self.do_watch(key)).boxed()
     }
 
     fn get_read_version(&self) -> impl Future<Output = Result<i64>> + Send + use<> {
-        self.do_get_read_version()
+        self.told(self.do_get_read_version())
     }
 
     fn set_read_version(&self, version: i64) {
@@ -109,7 +130,7 @@ impl Transaction for SimTransaction {
     }
 
     fn get_versionstamp(&self) -> BoxFuture<'static, Result<[u8; 10]>> {
-        self.do_get_versionstamp()
+        self.told(self.do_get_versionstamp()).boxed()
     }
 
     fn get_approximate_size(&self) -> impl Future<Output = Result<i64>> + Send + use<> {
@@ -117,10 +138,10 @@ impl Transaction for SimTransaction {
         let size = state.deferred().map(|()| state.size);
         drop(state);
         // The client's network thread answers: what the caller does next comes before the answer.
-        async move {
+        self.told(async move {
             rt::yield_now().await;
             size
-        }
+        })
     }
 
     fn get_estimated_range_size_bytes(
@@ -128,7 +149,7 @@ impl Transaction for SimTransaction {
         begin: &[u8],
         end: &[u8],
     ) -> impl Future<Output = Result<i64>> + Send + use<> {
-        self.do_estimate(begin, end)
+        self.told(self.do_estimate(begin, end))
     }
 
     fn get_range_split_points(
@@ -137,21 +158,24 @@ impl Transaction for SimTransaction {
         end: &[u8],
         chunk_size: i64,
     ) -> impl Future<Output = Result<Vec<Bytes>>> + Send + use<> {
-        self.do_split_points(begin, end, chunk_size)
+        self.told(self.do_split_points(begin, end, chunk_size))
     }
 
     fn get_addresses_for_key(&self, key: &[u8]) -> impl Future<Output = Result<Vec<String>>> + Send + use<> {
-        self.do_get_addresses(key)
+        self.told(self.do_get_addresses(key))
     }
 
     /// Requests are not delayed here: a throttled tag is an immediate error.
     fn get_tag_throttled_duration(&self) -> impl Future<Output = Result<Duration>> + Send + use<> {
-        std::future::ready(self.0.state.lock().deferred().map(|()| Duration::ZERO))
+        let none = self.0.state.lock().deferred().map(|()| Duration::ZERO);
+        self.told(std::future::ready(none))
     }
 
     fn get_total_cost(&self) -> impl Future<Output = Result<i64>> + Send + use<> {
         let state = self.0.state.lock();
-        std::future::ready(state.deferred().map(|()| state.cost))
+        let cost = state.deferred().map(|()| state.cost);
+        drop(state);
+        self.told(std::future::ready(cost))
     }
 
     fn set_option(&self, option: TransactionOption) -> Result<()> {
@@ -160,16 +184,21 @@ impl Transaction for SimTransaction {
         if let Err(e) = answer {
             state.defer(e);
         }
-        answer
+        drop(state);
+        self.noted(answer)
+    }
+
+    fn set_option_raw(&self, code: i32, value: Option<&[u8]>) -> Result<()> {
+        self.set_option(self.noted(TransactionOption::from_raw(code, value))?)
     }
 
     fn commit(&self) -> impl Future<Output = Result<()>> + Send + use<> {
-        self.do_commit()
+        self.told(self.do_commit())
     }
 
     fn on_error(&self, error: Error) -> impl Future<Output = Result<()>> + Send + use<> {
         let tx = self.clone();
-        async move { tx.do_on_error(error).await }
+        self.told(async move { tx.do_on_error(error).await })
     }
 
     fn reset(&self) {

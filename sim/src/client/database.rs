@@ -13,6 +13,7 @@ use crate::{
     faults::Cut,
     ids::{ClientId, Endpoint, NodeId},
     rt::{self, Nanos},
+    told::Ending,
     trace::Kind,
     world::World,
 };
@@ -54,7 +55,22 @@ impl WeakDatabase {
 struct Shared {
     client: Arc<Client>,
     env: Env,
-    operation: Arc<Mutex<Option<u32>>>,
+}
+
+/// What the transactions that a client creates belong to.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Label {
+    /// The operation.
+    pub operation: Option<u32>,
+    /// Whether the client only prepares for it.
+    pub prepares: bool,
+}
+
+impl Label {
+    /// The label of the next life of a transaction with this label, which begins while the client has another.
+    pub fn renewed(self, now: Label) -> Label {
+        Label { prepares: self.prepares && now.prepares, ..self }
+    }
 }
 
 /// The state shared by all transactions of a client.
@@ -63,6 +79,8 @@ pub struct Client {
     pub connection: Arc<Connection>,
     /// Its number in the history.
     pub id: ClientId,
+    /// What it does now.
+    pub label: Arc<Mutex<Label>>,
     /// Defaults of its transactions.
     pub defaults: Mutex<Defaults>,
     /// The number of outstanding watches.
@@ -76,10 +94,11 @@ pub struct Client {
 }
 
 impl Client {
-    fn new(connection: Arc<Connection>, id: ClientId) -> Arc<Client> {
+    fn new(connection: Arc<Connection>, id: ClientId, label: Arc<Mutex<Label>>) -> Arc<Client> {
         Arc::new(Client {
             connection,
             id,
+            label,
             defaults: Mutex::new(Defaults { options: Vec::new(), snapshot_ryw: 1, max_watches: 10_000 }),
             watches: AtomicI64::new(0),
             empty_writes: Arc::default(),
@@ -96,6 +115,14 @@ impl Client {
     /// Virtual time.
     pub fn now(&self) -> Nanos {
         self.connection.world.clock.now()
+    }
+
+    /// Notes how a call ended for the operation that made its transaction, and for the one that goes on.
+    pub fn told(&self, operation: Option<u32>, ending: Ending) {
+        let of = [operation, self.label.lock().operation];
+        if of != [None, None] {
+            self.connection.world.history.lock().told(self.id, of, ending);
+        }
     }
 }
 
@@ -150,8 +177,8 @@ impl SimDatabase {
         let chance = world.seed.run_stream(&format!("client-{}-{}", client.0, world.clock.now()));
         let connection = Connection::new(world, node, client, controller, chance, versions);
         let env = Env::new(MachineEnvironment { connection: connection.clone() });
-        let client = Client::new(connection, client);
-        let shared = Arc::new(Shared { client, env, operation: Arc::default() });
+        let client = Client::new(connection, client, Arc::default());
+        let shared = Arc::new(Shared { client, env });
         let kept: Weak<Shared> = Arc::downgrade(&shared);
         rt::set_machine_local(kept);
         SimDatabase(shared)
@@ -166,9 +193,9 @@ impl SimDatabase {
     /// Another database of the same client, with options and watches of its own: what a program gets that
     /// opens its database again.
     pub fn reopened(&self) -> SimDatabase {
-        let Shared { client, env, operation } = &*self.0;
-        let client = Client::new(client.connection.clone(), client.id);
-        SimDatabase(Arc::new(Shared { client, env: env.clone(), operation: operation.clone() }))
+        let Shared { client, env } = &*self.0;
+        let client = Client::new(client.connection.clone(), client.id, client.label.clone());
+        SimDatabase(Arc::new(Shared { client, env: env.clone() }))
     }
 
     /// Adds a program's call of its client library to the event stream, so that two runs whose programs
@@ -193,16 +220,23 @@ impl SimDatabase {
         self.0.client.connection.world.faults.cut(self.0.client.id)
     }
 
-    /// Labels the transactions created from now on with their operation.
+    /// Labels the transactions created from now on with their operation. Until [`prepared`](Self::prepared)
+    /// they only prepare for it.
     pub fn set_operation(&self, operation: Option<u32>) {
         let faults = &self.0.client.connection.world.faults;
-        let before = std::mem::replace(&mut *self.0.operation.lock(), operation);
-        if let Some(ended) = before {
+        let label = Label { operation, prepares: true };
+        let before = std::mem::replace(&mut *self.0.client.label.lock(), label);
+        if let Some(ended) = before.operation {
             faults.end_operation(self.0.client.id, ended);
         }
         if let Some(operation) = operation {
             faults.begin_operation(self.0.client.id, operation);
         }
+    }
+
+    /// The client has prepared for its operation, and does it from now on.
+    pub fn prepared(&self) {
+        self.0.client.label.lock().prepares = false;
     }
 }
 
@@ -210,12 +244,26 @@ impl Database for SimDatabase {
     type Transaction = SimTransaction;
 
     fn create_transaction(&self) -> Result<SimTransaction> {
-        let operation = *self.0.operation.lock();
-        Ok(SimTransaction(Inner::new(self.0.client.clone(), operation), Turns::default()))
+        Ok(SimTransaction(Inner::new(self.0.client.clone()), Turns::default()))
     }
 
     fn set_option(&self, option: DatabaseOption) -> Result<()> {
-        let client = &self.0.client;
+        self.0.set_option(option).inspect_err(|error| self.0.client.told(None, Ending::Error(*error)))
+    }
+
+    fn set_option_raw(&self, code: i32, value: Option<&[u8]>) -> Result<()> {
+        let option = DatabaseOption::from_raw(code, value);
+        self.set_option(option.inspect_err(|error| self.0.client.told(None, Ending::Error(*error)))?)
+    }
+
+    fn env(&self) -> &Env {
+        &self.0.env
+    }
+}
+
+impl Shared {
+    fn set_option(&self, option: DatabaseOption) -> Result<()> {
+        let client = &self.client;
         if let Some(default) = default_of(&option) {
             // An invalid value is rejected now, not when a transaction is created.
             Options::new(0).set(&default)?;
@@ -241,9 +289,5 @@ impl Database for SimDatabase {
             _ => return Err(Error::INVALID_OPTION),
         }
         Ok(())
-    }
-
-    fn env(&self) -> &Env {
-        &self.0.env
     }
 }

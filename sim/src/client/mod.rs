@@ -43,7 +43,7 @@ mod write;
 mod write_map;
 
 pub use connection::ReadVersions;
-pub use database::{SimDatabase, WeakDatabase};
+pub use database::{Label, SimDatabase, WeakDatabase};
 pub(crate) use proxies::Proxies;
 pub use sizes::commit as commit_size;
 pub use transaction::SimTransaction;

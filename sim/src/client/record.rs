@@ -1,6 +1,9 @@
 //! The record of one attempt in the history.
 
-use super::{database::Client, sizes::TRANSACTION_SIZE_LIMIT};
+use super::{
+    database::{Client, Label},
+    sizes::TRANSACTION_SIZE_LIMIT,
+};
 use crate::{
     history::{Attempt, Call, OwnWrites, OwnWritesByCall, Reported},
     ids::AttemptId,
@@ -22,7 +25,7 @@ const MOST_ROWS: usize = 2 << 30;
 /// The attempt so far.
 #[derive(Debug, Default)]
 pub struct Record {
-    operation: Option<u32>,
+    label: Label,
     id: Option<AttemptId>,
     calls: Vec<Call>,
     own_writes: OwnWritesByCall,
@@ -42,14 +45,19 @@ pub struct Record {
 }
 
 impl Record {
-    /// A record of an attempt of this operation.
-    pub fn new(operation: Option<u32>) -> Record {
-        Record { operation, ..Record::default() }
+    /// A record of an attempt with this label.
+    pub fn new(label: Label) -> Record {
+        Record { label, ..Record::default() }
+    }
+
+    /// What it belongs to.
+    pub fn label(&self) -> Label {
+        self.label
     }
 
     /// The operation it belongs to.
     pub fn operation(&self) -> Option<u32> {
-        self.operation
+        self.label.operation
     }
 
     /// Records a write.
@@ -120,7 +128,7 @@ impl Record {
 
     /// The attempt's number, reserved when it is first needed.
     pub fn id(&mut self, client: &Client) -> AttemptId {
-        let operation = self.operation.map_or(u64::MAX, u64::from);
+        let operation = self.operation().map_or(u64::MAX, u64::from);
         *self.id.get_or_insert_with(|| {
             let world = &client.connection.world;
             let id = world.history.lock().reserve();
@@ -195,7 +203,8 @@ impl Record {
         let world = &client.connection.world;
         let attempt = Attempt {
             client: client.id,
-            operation: self.operation,
+            operation: self.label.operation,
+            prepares: self.label.prepares,
             version_requested: self.version_requested,
             read_version: self.read_version,
             fresh: self.fresh,

@@ -3,7 +3,7 @@
 use super::{
     backoff,
     conflict::RangeSet,
-    database::Client,
+    database::{Client, Label},
     guard::{Left, beside_reads, guarded},
     keys::{ALL_END, USER_END},
     options::{Options, is_persistent},
@@ -39,6 +39,8 @@ pub struct SimTransaction(pub(super) Arc<Inner>, pub(super) Turns);
 pub struct Inner {
     /// The client of the database.
     pub client: Arc<Client>,
+    /// The operation for which it was created.
+    pub operation: Option<u32>,
     /// The mutable state.
     pub state: Mutex<State>,
 }
@@ -135,15 +137,16 @@ pub struct State {
 
 impl Inner {
     /// A transaction with the client's defaults.
-    pub fn new(client: Arc<Client>, operation: Option<u32>) -> Arc<Inner> {
-        let state = State::new(&client, operation);
-        Arc::new(Inner { client, state: Mutex::new(state) })
+    pub fn new(client: Arc<Client>) -> Arc<Inner> {
+        let label = *client.label.lock();
+        let state = State::new(&client, label);
+        Arc::new(Inner { client, operation: label.operation, state: Mutex::new(state) })
     }
 }
 
 impl Drop for Inner {
     fn drop(&mut self) {
-        let Inner { client, state } = self;
+        let Inner { client, state, .. } = self;
         let state = state.get_mut();
         state.end(client, Reported::Nothing);
         state.end_next(client);
@@ -168,7 +171,7 @@ impl Abandoned {
 }
 
 impl State {
-    fn new(client: &Client, operation: Option<u32>) -> State {
+    fn new(client: &Client, label: Label) -> State {
         let mut state = State {
             epoch: 0,
             calls: 0,
@@ -204,7 +207,7 @@ impl State {
             special: special_keys::Writes::default(),
             special_error: None,
             span: special_keys::Span::new(client),
-            record: Record::new(operation),
+            record: Record::new(label),
             next: None,
             versions: 0,
         };
@@ -308,10 +311,10 @@ impl State {
     }
 
     /// Resets what the next attempt begins with before the backoff.
-    fn back_off(&mut self) {
+    fn back_off(&mut self, client: &Client) {
         self.versions += 1;
         self.version = ReadVersion::NotRequested;
-        self.next = Some(Record::new(self.record.operation()));
+        self.next = Some(Record::new(self.record.label().renewed(*client.label.lock())));
     }
 
     /// Records the end of an attempt that has got a read version, and never began.
@@ -372,7 +375,7 @@ impl State {
         self.end(client, Reported::Nothing);
         let unstamped = self.failure.unwrap_or(Error::BROKEN_PROMISE);
         let abandoned = self.abandon(Error::TRANSACTION_CANCELLED, unstamped);
-        let mut next = State::new(client, self.record.operation());
+        let mut next = State::new(client, self.record.label().renewed(*client.label.lock()));
         next.epoch = self.epoch + 1;
         match self.next.take() {
             Some(record) => {
@@ -485,7 +488,7 @@ impl SimTransaction {
             let retry = backoff::delay(error, state.backoff, state.options.max_retry_delay, draw);
             let (delay, next) = retry.ok_or(error)?;
             state.backoff = next;
-            state.back_off();
+            state.back_off(&inner.client);
             (delay, state.epoch)
         };
         let sleep = async {

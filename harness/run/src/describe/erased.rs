@@ -223,8 +223,9 @@ pub trait ErasedWorkload: Any + Debug + erased_serde::Serialize + Send + Sync {
         db: &'a AnyDatabase,
         client: usize,
     ) -> LocalBoxFuture<'a, Result<AnySession, Error>>;
-    /// Does one operation: it first resolves a dropped one, and then uses the planted bug's variant, if there
-    /// is one.
+    /// Prepares a client for its next operation: it resolves a dropped one.
+    fn prepare<'a>(&'a self, session: &'a mut AnySession) -> LocalBoxFuture<'a, ()>;
+    /// Does one operation: in the planted bug's variant, if there is one.
     fn perform<'a>(
         &'a self,
         session: &'a mut AnySession,
@@ -336,6 +337,9 @@ impl<W: Workload> ErasedWorkload for W {
         };
         opened.boxed_local()
     }
+    fn prepare<'a>(&'a self, session: &'a mut AnySession) -> LocalBoxFuture<'a, ()> {
+        self.resolve_dropped(session.of::<W::Session<AnyDatabase>>()).boxed_local()
+    }
     fn perform<'a>(
         &'a self,
         session: &'a mut AnySession,
@@ -343,7 +347,6 @@ impl<W: Workload> ErasedWorkload for W {
     ) -> LocalBoxFuture<'a, Outcome<AnyValue>> {
         let (session, op) = (session.of::<W::Session<AnyDatabase>>(), op.of::<W::Op>());
         let performed = async move {
-            self.resolve_dropped(session).await;
             forgotten(match self.apply_planted(session, op).await {
                 Some(outcome) => outcome,
                 None => self.apply(session, op).await,

@@ -34,13 +34,14 @@ pub struct Broken {
     pub objection: Objection,
 }
 
-/// Audits the states from version `from` on. Returns the number of audits, and the broken invariant as the
-/// error.
+/// Audits the states from version `from` on, among them the one at `looked`, at which somebody found an
+/// invariant broken. Returns the number of audits, and the broken invariant as the error.
 pub fn judge(
     workload: &AnyWorkload,
     history: &History,
     truth: &Truth,
     from: Version,
+    looked: Option<Version>,
 ) -> (u64, Result<(), Box<Broken>>) {
     let writes: Vec<_> = truth.entries.iter().filter(|e| !e.transactions.is_empty()).collect();
     let first = writes.partition_point(|e| e.version <= from);
@@ -49,6 +50,7 @@ pub fn judge(
     let mut sizes = Sizes::default();
     writes[..first].iter().for_each(|entry| sizes.advance(&database, entry));
     let stride = writes[first..].len().div_ceil(MOST_VERSIONS).max(1);
+    let looked = looked.map(|at| writes.partition_point(|e| e.version <= at));
     let mut audited = 0;
     let (mut done, mut sound) = (first, first);
     loop {
@@ -73,6 +75,9 @@ pub fn judge(
         while done < writes.len() && (done < sound + stride || !sizes.is_audit_due()) {
             sizes.advance(&database, writes[done]);
             done += 1;
+            if looked == Some(done) {
+                break;
+            }
         }
     }
 }

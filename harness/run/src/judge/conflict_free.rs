@@ -69,7 +69,8 @@ fn conflicts(
             let met = written
                 .range(..read.end.clone())
                 .flat_map(|(_, writes)| writes)
-                .find(|(range, other, ..)| *other != client && range.intersects(read));
+                .filter(|(range, other, ..)| *other != client && range.intersects(read))
+                .min_by_key(|(.., by)| *by);
             if let Some((range, other, theirs, by)) = met {
                 let message = format!(
                     "{} reads {} serializably, and {} writes {}: they can conflict, and promise not to",

@@ -3,8 +3,11 @@
 use crate::describe::erased::AnyValue;
 use crate::describe::kinds;
 use serde::{Deserialize, Serialize};
-use shaketable_sim::judges::{Judge, truncated};
 pub use shaketable_sim::judges::{Objection, Witness};
+use shaketable_sim::{
+    judges::{Judge, truncated},
+    rt::Nanos,
+};
 use std::fmt;
 
 macro_rules! kinds {
@@ -109,6 +112,8 @@ pub struct Finding {
     pub message: String,
     /// What contradicts the claim.
     pub witness: Witness,
+    /// When the claim was contradicted, as far as that is known: findings are told in this order.
+    pub(crate) at: Nanos,
     /// The operations of the witness as the plan has them.
     pub(crate) called: Vec<Called>,
 }
@@ -126,7 +131,7 @@ impl Finding {
     /// Creates a finding without a witness, and truncates its message if necessary.
     pub fn new(kind: Kind, message: impl Into<String>) -> Finding {
         let (witness, called) = Default::default();
-        Finding { kind, message: truncated(message.into()), witness, called }
+        Finding { kind, message: truncated(message.into()), witness, at: Nanos::MAX, called }
     }
 
     /// The finding of a judge.
@@ -138,6 +143,11 @@ impl Finding {
     /// order.
     pub fn with(self, witness: Witness) -> Finding {
         Finding { witness: witness.settled(), ..self }
+    }
+
+    /// The finding with the time at which the claim was contradicted.
+    pub(crate) fn at(self, at: Nanos) -> Finding {
+        Finding { at, ..self }
     }
 
     /// Notes how the plan has the operations of the witness.
@@ -179,6 +189,12 @@ impl Verdict {
     }
 }
 
+/// Puts findings into the order in which the claims were contradicted. Those of which that is not known keep
+/// their order, after the others.
+pub(crate) fn in_order(findings: &mut [Finding]) {
+    findings.sort_by_key(|finding| finding.at);
+}
+
 /// The finding that decides the verdict: the first of the most severe ones.
 pub fn deciding(findings: &[Finding]) -> Option<&Finding> {
     let verdict = Verdict::of(findings);
@@ -207,6 +223,21 @@ mod tests {
             decided(&[Kind::Live, Kind::Audit, Kind::Durable]),
             (Verdict::Harness, Some(Kind::Durable))
         );
+    }
+
+    #[test]
+    fn the_earliest_contradiction_decides() {
+        let found = |kind: Kind, at| Finding::new(kind, kind.name()).at(at);
+        let mut findings = vec![
+            Finding::new(Kind::Check, "it"),
+            found(Kind::Audit, 7),
+            found(Kind::Model, 5),
+            found(Kind::Panic, 5),
+        ];
+        in_order(&mut findings);
+        let kinds: Vec<Kind> = findings.iter().map(|finding| finding.kind).collect();
+        assert_eq!(kinds, [Kind::Model, Kind::Panic, Kind::Audit, Kind::Check]);
+        assert_eq!(deciding(&findings).map(|finding| finding.kind), Some(Kind::Model));
     }
 
     #[test]

@@ -17,6 +17,10 @@
 //!
 //! An operation that was reported to have no effect must have none. An operation with an unknown outcome may
 //! have one.
+//!
+//! The finding is the contradiction with the earliest place. A commit contradicts at its place, an operation
+//! without an effect at the last of its places: before that, it may still fit. What follows a contradiction
+//! is not judged, because the model is no longer that of the database.
 
 use super::{
     KnownCommit, Timeline, Truth,
@@ -49,10 +53,10 @@ use std::{
 /// Why there is no final model.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Mismatch {
-    /// An answer or an effect contradicts the model.
-    Layer(Box<Objection>),
-    /// The model itself panicked. This is not a finding about the layer.
-    Model(Box<Objection>),
+    /// An answer or an effect contradicts the model at a version.
+    Layer(Box<Objection>, Version),
+    /// The model itself panicked at a version. This is not a finding about the layer.
+    Model(Box<Objection>, Version),
 }
 
 /// A committed transaction of an operation.
@@ -67,7 +71,7 @@ struct Effect<'a> {
 struct Traces<'a> {
     /// Committed transactions that are effects, ascending by place.
     effects: BTreeMap<Key, Vec<Effect<'a>>>,
-    /// Read versions of all attempts, ascending, without duplicates.
+    /// Read versions of all attempts but those that only prepare, ascending, without duplicates.
     reads: BTreeMap<Key, Vec<Version>>,
     /// The fresh read versions, with the ends of their attempts.
     fresh: BTreeMap<Key, Vec<(Nanos, Version)>>,
@@ -99,7 +103,9 @@ impl<'a> Traces<'a> {
         for attempt in history.attempts.iter().flatten() {
             if let (Some(operation), Some(version)) = (attempt.operation, attempt.read_version) {
                 let key = (attempt.client.0 as usize, operation as usize);
-                reads.entry(key).or_default().push(version);
+                if !attempt.prepares {
+                    reads.entry(key).or_default().push(version);
+                }
                 if attempt.fresh {
                     fresh.entry(key).or_default().push((attempt.ended, version));
                 }
@@ -152,6 +158,14 @@ impl<'a> Traces<'a> {
     }
 }
 
+/// An operation that has no place, and from where on it cannot have one.
+struct Misplaced {
+    place: Place,
+    key: Key,
+    unplaced: Unplaced,
+    why: String,
+}
+
 /// A planned step of the model: an operation at one of its possible places.
 struct Candidate<'a> {
     place: Place,
@@ -187,24 +201,32 @@ fn judged(
     traces: &Traces<'_>,
     timing: &Timing,
 ) -> Result<AnyModel, Mismatch> {
-    let mut order = Vec::new();
+    let (mut order, mut first) = (Vec::new(), None::<Misplaced>);
     for (client, list) in operations.iter().enumerate() {
         for (index, operation) in list.iter().enumerate() {
             let (key, op) = ((client, index), &plan[client][index]);
-            let found = candidates(workload, op, key, operation, traces, timing.timeline(), truth);
-            order.extend(found.map_err(|(unplaced, why)| {
-                let message = format!("{}: {why}", describe(key, op));
-                let witness = unplaced.witness(key, history, truth);
-                Mismatch::Layer(Box::new(Objection { message, witness }))
-            })?);
+            let (found, misplaced) =
+                candidates(workload, op, key, operation, traces, timing.timeline(), truth);
+            order.extend(found);
+            let is_first = |it: &Misplaced| {
+                first.as_ref().is_none_or(|first| (it.place, it.key) < (first.place, first.key))
+            };
+            first = misplaced.filter(is_first).or(first);
         }
     }
     order.sort_by_key(|candidate| (candidate.place, candidate.key));
-    let replayed = replay(workload, plan, operations, order, timing);
-    replayed.map_err(|(mismatch, misfit)| mismatch(Box::new(misfit.objection(history, truth))))
+    let until = first.as_ref().map(|first| (first.place, first.key));
+    let replayed = replay(workload, plan, operations, order, until, timing);
+    let model = replayed.map_err(|(mismatch, version, misfit)| {
+        mismatch(Box::new(misfit.objection(history, truth)), version)
+    })?;
+    let Some(Misplaced { place, key, unplaced, why }) = first else { return Ok(model) };
+    let message = format!("{}: {why}", describe(key, &plan[key.0][key.1]));
+    let witness = unplaced.witness(key, history, truth);
+    Err(Mismatch::Layer(Box::new(Objection { message, witness }), place.0))
 }
 
-/// The possible places of an operation.
+/// The possible places of an operation, and why it has none from a place on.
 fn candidates<'a>(
     workload: &AnyWorkload,
     op: &AnyValue,
@@ -213,8 +235,16 @@ fn candidates<'a>(
     traces: &'a Traces<'a>,
     timeline: &Timeline,
     truth: &Truth,
-) -> Result<Vec<Candidate<'a>>, (Unplaced, String)> {
+) -> (Vec<Candidate<'a>>, Option<Misplaced>) {
     let effects = traces.effects(key);
+    let misplaced = |place, unplaced, why| Some(Misplaced { place, key, unplaced, why });
+    let of_effect = |answer, effect: &'a Effect<'a>| Candidate {
+        place: effect.place,
+        key,
+        answer,
+        effect: Some(effect),
+        read_version: effect.read_version,
+    };
     let answer = match &operation.outcome {
         Some(Outcome::Answered(answer)) => Some(answer),
         _ => None,
@@ -224,17 +254,21 @@ fn candidates<'a>(
             "it was reported to have failed with {error} and without an effect, but it committed at version {}",
             effect.place.0
         );
-        return Err((Unplaced::Failed(effect.place, effect.attempt), message));
+        let unplaced = Unplaced::Failed(effect.place, effect.attempt);
+        return (Vec::new(), misplaced(effect.place, unplaced, message));
     }
-    if workload.has_one_effect() && effects.len() > 1 {
+    if workload.has_one_effect()
+        && let [once, again, ..] = effects
+    {
         let versions: Vec<String> = effects.iter().map(|effect| effect.place.0.to_string()).collect();
         let message = format!(
             "took effect {} times: at versions {} (a workload whose operations may do so has ONE_EFFECT = false)",
             effects.len(),
             versions.join(", ")
         );
-        let effects = effects.iter().map(|effect| (effect.place, effect.attempt)).collect();
-        return Err((Unplaced::Twice(effects), message));
+        let all = effects.iter().map(|effect| (effect.place, effect.attempt)).collect();
+        // The answer may be that of the second one.
+        return (vec![of_effect(None, once)], misplaced(again.place, Unplaced::Twice(all), message));
     }
     let seen = timeline.seen_by(operation.returned);
     let late = effects.iter().find(|effect| effect.place.0 > seen);
@@ -246,19 +280,12 @@ fn candidates<'a>(
             late.place.0,
             operation.returned as f64 / 1e9
         );
-        return Err((Unplaced::Early(late.attempt), message));
+        return (Vec::new(), misplaced(late.place, Unplaced::Early(late.attempt), message));
     }
     if !effects.is_empty() {
-        let candidate = |effect: &'a Effect<'a>| Candidate {
-            place: effect.place,
-            key,
-            answer,
-            effect: Some(effect),
-            read_version: effect.read_version,
-        };
-        return Ok(effects.iter().map(candidate).collect());
+        return (effects.iter().map(|effect| of_effect(answer, effect)).collect(), None);
     }
-    let Some(answer) = answer else { return Ok(Vec::new()) };
+    let Some(answer) = answer else { return (Vec::new(), None) };
     let candidate = |version: Version, read_version| Candidate {
         place: (version, LAST),
         key,
@@ -276,7 +303,7 @@ fn candidates<'a>(
         [] => {
             let during = truth.entries.iter().map(|entry| entry.version);
             let during = during.filter(|version| (Excluded(from), Included(seen)).contains(version));
-            Ok(std::iter::once(from).chain(during).map(|version| candidate(version, None)).collect())
+            (std::iter::once(from).chain(during).map(|version| candidate(version, None)).collect(), None)
         }
         [.., latest] if *latest < from => {
             let by = decided.and_then(|decided| decided.by);
@@ -284,30 +311,43 @@ fn candidates<'a>(
                 "read at version {latest}, but version {from}{} was known to be committed before it was called",
                 by.map_or(String::new(), |by| format!(" (attempt {})", by.0))
             );
-            Err((Unplaced::Stale(*latest, KnownCommit { version: from, by }), message))
+            let unplaced = Unplaced::Stale(*latest, KnownCommit { version: from, by });
+            (Vec::new(), misplaced((*latest, LAST), unplaced, message))
         }
         reads => {
             let reads = reads.iter().filter(|version| **version >= from);
-            Ok(reads.map(|version| candidate(*version, Some(*version))).collect())
+            (reads.map(|version| candidate(*version, Some(*version))).collect(), None)
         }
     }
 }
 
-/// An operation that does not fit, and which mismatch that is.
-type Misfitting = (fn(Box<Objection>) -> Mismatch, Box<Mismatched>);
+/// Makes a mismatch of an objection and its version.
+type MakeMismatch = fn(Box<Objection>, Version) -> Mismatch;
 
-/// Steps the model through the operations in order.
+/// An operation that does not fit at a version, and which mismatch that is.
+type Misfitting = (MakeMismatch, Version, Box<Mismatched>);
+
+const LAYER: MakeMismatch = Mismatch::Layer;
+const MODEL: MakeMismatch = Mismatch::Model;
+
+/// Steps the model through the operations in order, up to the first contradiction, or `until` a place.
 fn replay(
     workload: &AnyWorkload,
     plan: &[Vec<AnyValue>],
     operations: &[Vec<Operation<AnyValue>>],
     order: Vec<Candidate<'_>>,
+    until: Option<(Place, Key)>,
     timing: &Timing,
 ) -> Result<AnyModel, Misfitting> {
     let mut model = workload.model();
     // Operations without an effect: the mismatch at the last place, or `None` once one of the places matches.
     let mut mismatches: BTreeMap<Key, Option<Box<Mismatched>>> = BTreeMap::new();
+    let last: BTreeMap<Key, Place> = order.iter().map(|candidate| (candidate.key, candidate.place)).collect();
+    let (mut until, mut broken) = (until, None);
     for Candidate { place, key, answer, effect, read_version } in order {
+        if until.is_some_and(|until| until <= (place, key)) {
+            break;
+        }
         let (client, index) = key;
         let (version, batch) = place;
         let op = &plan[client][index];
@@ -333,11 +373,15 @@ fn replay(
         // A read may fit at another of its places, and changes nothing where it does not.
         let before = (!committed && !workload.misfit_keeps_model()).then(|| model.clone());
         let stepped = catch_unwind(AssertUnwindSafe(|| workload.step(&mut model, &step)));
-        let stepped = stepped.map_err(|panic| {
-            let message = format!("it panicked in {}: {}", describe(key, op), panics::message(&*panic));
-            (Mismatch::Model as fn(_) -> _, mismatched(message.into()))
-        });
-        let matches = stepped?.map_err(|why| {
+        let stepped = match stepped {
+            Ok(stepped) => stepped,
+            Err(panic) => {
+                let message = format!("it panicked in {}: {}", describe(key, op), panics::message(&*panic));
+                (until, broken) = (Some((place, key)), Some((MODEL, version, mismatched(message.into()))));
+                break;
+            }
+        };
+        let matches = stepped.map_err(|why| {
             let how = match (committed, read_version) {
                 (true, _) => "committed",
                 (false, Some(_)) => "read",
@@ -347,7 +391,10 @@ fn replay(
             mismatched(Misfit { message, ..why })
         });
         match matches {
-            Err(misfit) if committed => return Err((Mismatch::Layer, misfit)),
+            Err(misfit) if committed => {
+                (until, broken) = (Some((place, key)), Some((LAYER, version, misfit)));
+                break;
+            }
             Err(misfit) => {
                 model = before.unwrap_or(model);
                 // The last of its places is the one that the finding names.
@@ -358,7 +405,10 @@ fn replay(
             Ok(()) => drop(mismatches.insert(key, None)),
         }
     }
-    mismatches.into_values().flatten().next().map_or(Ok(model), |misfit| Err((Mismatch::Layer, misfit)))
+    let refuted = mismatches.into_iter().filter_map(|(key, misfit)| Some(((last[&key], key), misfit?)));
+    let refuted = refuted.filter(|(at, _)| until.is_none_or(|until| *at < until)).min_by_key(|(at, _)| *at);
+    let refuted = refuted.map(|(((version, _), _), misfit)| (LAYER, version, misfit));
+    refuted.or(broken).map_or(Ok(model), Err)
 }
 
 pub(crate) fn describe((client, index): Key, op: &AnyValue) -> String {

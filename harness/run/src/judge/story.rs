@@ -24,6 +24,7 @@ impl Story {
         let attempt = Attempt {
             client: ClientId(0),
             operation: Some(id.0),
+            prepares: false,
             version_requested: 0,
             read_version: Some(read_version),
             fresh: true,

@@ -199,8 +199,8 @@ impl Run {
         let truth = Truth::of(&self.story.history);
         let judged = model::judge(&self.any(), &self.plan, &self.operations, &self.story.history, &truth);
         let model = judged.0.map_err(|mismatch| match mismatch {
-            model::Mismatch::Layer(why) => why,
-            model::Mismatch::Model(why) => panic!("{}", why.message),
+            model::Mismatch::Layer(why, _) => why,
+            model::Mismatch::Model(why, _) => panic!("{}", why.message),
         });
         model.map(|model| model.get::<<Register as Workload>::Model>().expect("its model").clone())
     }
@@ -370,7 +370,7 @@ fn operations_that_promise_not_to_conflict_read_nothing_that_others_write() {
 
 #[test]
 fn an_audit_reports_the_first_version_that_breaks_an_invariant() {
-    let audit = |broken: std::ops::Range<Version>, from: Version| {
+    let looked = |broken: std::ops::Range<Version>, from: Version, looked: Option<Version>| {
         let mut story = Story::default();
         for version in 1..=200 {
             let clear = Mutation::ClearRange(KeyRange::new("broken", "broken\0"));
@@ -382,9 +382,11 @@ fn an_audit_reports_the_first_version_that_breaks_an_invariant() {
             &story.history,
             &Truth::of(&story.history),
             from,
+            looked,
         );
         (judged.0, judged.1.map_err(|broken| broken.objection.message))
     };
+    let audit = |broken, from| looked(broken, from, None);
     assert_eq!(audit(0..0, 0), (41, Ok(())));
     assert_eq!(audit(0..0, 1_990), (2, Ok(())));
     assert_eq!(audit(0..0, 2_000), (1, Ok(())));
@@ -392,6 +394,12 @@ fn an_audit_reports_the_first_version_that_breaks_an_invariant() {
     for first in [1, 2, 77, 199, 200] {
         let why = audit(first..201, 0).1.unwrap_err();
         assert_eq!(why, format!("from version {}: it is broken", first * 10));
+    }
+    // It is broken for a moment, in which somebody looks.
+    assert_eq!(audit(77..79, 0).1, Ok(()));
+    for at in [770, 775, 780, 789] {
+        let why = looked(77..79, 0, Some(at)).1.unwrap_err();
+        assert_eq!(why, "from version 770: it is broken", "{at}");
     }
     // Versions before the first audit may break the invariant.
     assert_eq!(audit(1..9, 95).1, Ok(()));
@@ -411,9 +419,9 @@ fn what_audits_read_is_in_proportion_to_what_was_written() {
         }
         let workload = AnyWorkload::new(<Register>::default());
         let truth = Truth::of(&story.history);
-        let sound = audits::judge(&workload, &story.history, &truth, 1_999);
+        let sound = audits::judge(&workload, &story.history, &truth, 1_999, None);
         assert!(sound.1.is_err());
-        let (audited, broken) = audits::judge(&workload, &story.history, &truth, 0);
+        let (audited, broken) = audits::judge(&workload, &story.history, &truth, 0, None);
         (audited, broken.map_err(|broken| broken.since))
     };
     // 50 versions are between two audits, unless the database has more rows than four times as many.
@@ -444,7 +452,7 @@ fn all_effects_are_durable_when_the_operation_is_answered() {
         model::judge(&AnyWorkload::new(workload), &run.plan, &run.operations, &run.story.history, &truth).0
     };
     assert!(judged(200, false).is_ok() && judged(201, true).is_ok());
-    let Err(model::Mismatch::Layer(objection)) = judged(201, false) else { panic!("the second is late") };
+    let Err(model::Mismatch::Layer(objection, _)) = judged(201, false) else { panic!("the second is late") };
     assert!(objection.message.contains("it committed at version 20, and was answered"), "{objection:?}");
 }
 
@@ -475,4 +483,72 @@ fn what_a_read_that_does_not_fit_changes_in_the_model_is_undone() {
     // It does not fit at version 5, where nobody may read what it noted.
     run.get(1, None, Some(6), (100, 500));
     assert!(run.judge().is_ok(), "{:?}", run.judge());
+}
+
+/// A set of the first client that is reported to have failed, and commits at this version.
+fn failed_but_committed(run: &mut Run, version: Version, when: Nanos) {
+    run.set(0, "late", version, [when, when + 50, when + 100]);
+    run.ends(0, Outcome::Failed(Error::NOT_COMMITTED));
+}
+
+#[test]
+fn the_contradiction_with_the_earliest_place_is_the_finding() {
+    let mut read_before_commit = Run::default();
+    read_before_commit.set(0, "a", 10, [100, 150, 200]);
+    read_before_commit.operation(0, Op::Get, (500, 600)).answers(0, Some("y"));
+    read_before_commit.attempt(0, 19, Some((20, 550)), 600);
+    read_before_commit.get(1, Some("x"), Some(10), (300, 400));
+    let mut later_client_first = Run::default();
+    later_client_first.set(0, "a", 10, [100, 150, 200]);
+    later_client_first.set(0, "b", 20, [300, 350, 400]);
+    later_client_first.get(0, Some("y"), Some(20), (500, 600));
+    later_client_first.get(1, Some("x"), Some(10), (220, 290));
+    let mut before_what_has_no_place = Run::default();
+    before_what_has_no_place.set(0, "a", 10, [100, 150, 200]);
+    failed_but_committed(&mut before_what_has_no_place, 20, 500);
+    before_what_has_no_place.get(1, Some("x"), Some(10), (300, 400));
+    for run in [read_before_commit, later_client_first, before_what_has_no_place] {
+        run.is_rejected("operation 0 of client 1 (Get), which read at version 10: read Some(\"x\")");
+    }
+}
+
+#[test]
+fn a_read_that_may_still_fit_is_not_the_finding() {
+    let mut run = Run::default();
+    run.set(0, "a", 10, [100, 150, 200]);
+    run.operation(0, Op::Get, (500, 600)).answers(0, Some("y"));
+    run.attempt(0, 19, Some((20, 550)), 600);
+    // It does not fit at version 10, and nobody knows about version 30.
+    run.get(1, Some("x"), Some(10), (300, 800));
+    run.attempt(1, 30, None, 800);
+    run.is_rejected("operation 1 of client 0 (Get), which committed at version 20");
+}
+
+#[test]
+fn what_has_no_place_is_the_finding_if_nothing_contradicts_before() {
+    let mut failed = Run::default();
+    failed.set(0, "a", 10, [100, 150, 200]);
+    failed_but_committed(&mut failed, 20, 500);
+    failed.get(1, Some("x"), Some(20), (700, 800));
+    failed.is_rejected("operation 1 of client 0 (Set(\"late\")): it was reported to have failed");
+    // The first effect is as real as the second one.
+    let mut twice = Run::default();
+    twice.set(0, "a", 10, [100, 150, 500]);
+    twice.attempt(0, 29, Some((30, 450)), 500);
+    twice.get(1, Some("a"), Some(20), (300, 400));
+    twice.get(1, Some("x"), Some(40), (600, 700));
+    twice.is_rejected("operation 0 of client 0 (Set(\"a\")): took effect 2 times");
+}
+
+#[test]
+fn what_a_client_reads_to_prepare_is_no_place() {
+    let judged = |prepares| {
+        let mut run = Run::default();
+        run.set(0, "a", 10, [100, 150, 200]);
+        run.set(0, "b", 20, [300, 350, 400]);
+        run.get(1, Some("b"), Some(10), (250, 500));
+        run.story.history.attempts[2].as_mut().expect("an attempt").prepares = prepares;
+        run.judge().is_ok()
+    };
+    assert_eq!([false, true].map(judged), [false, true]);
 }

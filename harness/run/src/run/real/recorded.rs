@@ -11,19 +11,24 @@
 use super::prefixed::{Prefixed, PrefixedTransaction, Space};
 use crate::describe::pass_on::pass_on;
 use bytes::Bytes;
-use futures::{FutureExt, future::BoxFuture};
+use futures::{
+    FutureExt,
+    future::{BoxFuture, ready},
+};
 use parking_lot::Mutex;
 use shaketable_sim::{
     atomic,
+    client::Label,
     history::{Attempt, Call, History, OwnWrites, OwnWritesByCall, Reported},
     ids::{AttemptId, ClientId, Generation},
     judges::Appends,
     proto::{KeyRange, LogEntry, LoggedTransaction, Mutation, Version},
     rt::Nanos,
+    told::{Ending, told},
 };
 use shaketable_tx::{
-    ConflictRangeType, Database, DatabaseOption, Env, Error, Isolation, KeySelector, MutationType,
-    RangeBatch, RangeOption, Result, Transaction, TransactionOption, Turns,
+    ConflictRangeType, Database, DatabaseOption, Env, Error, Isolation, KeySelector, MappedBatch,
+    MutationType, RangeBatch, RangeOption, Result, Transaction, TransactionOption, Turns,
 };
 use std::{collections::BTreeMap, future::Future, sync::Arc, time::Duration};
 
@@ -55,7 +60,8 @@ impl SharedHistory {
         // A real cluster may be slow at any time.
         let faulty = Some((0, Nanos::MAX));
         let attempts = std::mem::take(&mut seen.attempts);
-        let mut history = History { attempts, faulty, ..History::default() };
+        let met = std::mem::take(&mut seen.met);
+        let mut history = History { attempts, met, faulty, ..History::default() };
         let mut versions: BTreeMap<Version, Vec<LoggedTransaction>> = BTreeMap::new();
         for (stamp, attempt) in log {
             let (version, batch_index) = place(stamp);
@@ -139,7 +145,7 @@ struct Shared<D> {
     client: ClientId,
     log: Log,
     history: Arc<SharedHistory>,
-    operation: Mutex<Option<u32>>,
+    label: Mutex<Label>,
 }
 
 impl<D: Database> Recorded<D> {
@@ -152,12 +158,35 @@ impl<D: Database> Recorded<D> {
         history: Arc<SharedHistory>,
     ) -> Recorded<D> {
         let inner = Prefixed::new(inner, space);
-        Recorded(Arc::new(Shared { inner, client, log, history, operation: Mutex::new(None) }))
+        Recorded(Arc::new(Shared { inner, client, log, history, label: Mutex::default() }))
     }
 
-    /// Sets the operation to which transactions created from now on belong.
+    /// Sets the operation to which transactions created from now on belong. Until
+    /// [`prepared`](Self::prepared) they only prepare for it.
     pub(super) fn set_operation(&self, operation: Option<u32>) {
-        *self.0.operation.lock() = operation;
+        *self.0.label.lock() = Label { operation, prepares: true };
+    }
+
+    /// The client has prepared for its operation, and does it from now on.
+    pub(super) fn prepared(&self) {
+        self.0.label.lock().prepares = false;
+    }
+}
+
+impl<D: Database> Shared<D> {
+    fn now(&self) -> Nanos {
+        self.inner.env().now().as_nanos() as Nanos
+    }
+
+    /// Notes how a call ended for the operation that made its transaction, and for the one that goes on.
+    fn told(&self, operation: Option<u32>, ending: Ending) {
+        let goes_on = self.label.lock().operation.filter(|goes_on| Some(*goes_on) != operation);
+        self.history.0.lock().told(self.client, [operation, goes_on], ending);
+    }
+
+    /// The answer to a call that returns at once; the history has its error.
+    fn noted<T>(&self, operation: Option<u32>, answer: Result<T>) -> Result<T> {
+        answer.inspect_err(|error| self.told(operation, Ending::Error(*error)))
     }
 }
 
@@ -165,14 +194,19 @@ impl<D: Database> Database for Recorded<D> {
     type Transaction = RecordedTransaction<D>;
 
     fn create_transaction(&self) -> Result<RecordedTransaction<D>> {
-        let inner = self.0.inner.create_transaction()?;
-        let operation = *self.0.operation.lock();
-        let record = AttemptRecord::new(operation, self.0.client, self.0.history.clone());
-        Ok(RecordedTransaction { inner, shared: self.0.clone(), record: Arc::new(Mutex::new(record)) })
+        let inner = self.0.noted(None, self.0.inner.create_transaction())?;
+        let label = *self.0.label.lock();
+        let record = AttemptRecord::new(label, self.0.client, self.0.history.clone());
+        let (shared, record) = (self.0.clone(), Arc::new(Mutex::new(record)));
+        Ok(RecordedTransaction { inner, shared, operation: label.operation, record })
     }
 
     fn set_option(&self, option: DatabaseOption) -> Result<()> {
-        self.0.inner.set_option(option)
+        self.0.noted(None, self.0.inner.set_option(option))
+    }
+
+    fn set_option_raw(&self, code: i32, value: Option<&[u8]>) -> Result<()> {
+        self.set_option(self.0.noted(None, DatabaseOption::from_raw(code, value))?)
     }
 
     fn env(&self) -> &Env {
@@ -184,7 +218,7 @@ impl<D: Database> Database for Recorded<D> {
 struct AttemptRecord {
     history: Arc<SharedHistory>,
     client: ClientId,
-    operation: Option<u32>,
+    label: Label,
     /// The number of the attempt within its transaction, so that a late reply is not recorded in the next
     /// attempt.
     number: u32,
@@ -214,11 +248,11 @@ struct AttemptRecord {
 }
 
 impl AttemptRecord {
-    fn new(operation: Option<u32>, client: ClientId, history: Arc<SharedHistory>) -> AttemptRecord {
+    fn new(label: Label, client: ClientId, history: Arc<SharedHistory>) -> AttemptRecord {
         AttemptRecord {
             history,
             client,
-            operation,
+            label,
             number: 0,
             id: None,
             calls: Vec::new(),
@@ -240,8 +274,9 @@ impl AttemptRecord {
     }
 
     /// Adds this attempt to the history and begins the next one.
-    fn next(&mut self) {
-        let mut next = AttemptRecord::new(self.operation, self.client, self.history.clone());
+    fn next(&mut self, now: Label) {
+        let label = self.label.renewed(now);
+        let mut next = AttemptRecord::new(label, self.client, self.history.clone());
         next.number = self.number + 1;
         next.version_requested = self.called_meanwhile;
         drop(std::mem::replace(self, next));
@@ -274,7 +309,8 @@ impl Drop for AttemptRecord {
         let id = self.id();
         let attempt = Attempt {
             client: self.client,
-            operation: self.operation,
+            operation: self.label.operation,
+            prepares: self.label.prepares,
             version_requested: self.version_requested.unwrap_or(0),
             read_version: self.read_version,
             fresh: self.fresh && self.version_requested.is_some(),
@@ -298,6 +334,8 @@ impl Drop for AttemptRecord {
 pub(super) struct RecordedTransaction<D: Database> {
     inner: PrefixedTransaction<D::Transaction>,
     shared: Arc<Shared<D>>,
+    /// The operation for which it was created.
+    operation: Option<u32>,
     record: Arc<Mutex<AttemptRecord>>,
 }
 
@@ -306,6 +344,7 @@ impl<D: Database> Clone for RecordedTransaction<D> {
         RecordedTransaction {
             inner: self.inner.clone(),
             shared: self.shared.clone(),
+            operation: self.operation,
             record: self.record.clone(),
         }
     }
@@ -313,14 +352,34 @@ impl<D: Database> Clone for RecordedTransaction<D> {
 
 impl<D: Database> RecordedTransaction<D> {
     fn now(&self) -> Nanos {
-        self.shared.inner.env().now().as_nanos() as Nanos
+        self.shared.now()
+    }
+
+    /// The answer to a call that returns at once; the history has its error.
+    fn noted<T>(&self, answer: Result<T>) -> Result<T> {
+        self.shared.noted(self.operation, answer)
+    }
+
+    /// A call whose ending the history has.
+    fn told<T, F>(&self, call: F) -> impl Future<Output = Result<T>> + Send + use<T, F, D>
+    where
+        T: Send,
+        F: Future<Output = Result<T>> + Send,
+    {
+        let (shared, operation) = (self.shared.clone(), self.operation);
+        let clock = shared.clone();
+        told(call, move || clock.now(), move |ending| shared.told(operation, ending))
     }
 
     /// Records a call. Returns the number of the attempt and the index of the call, for
-    /// [`replied`](Self::replied).
+    /// [`replied`](Self::replied). A call after the commit is no part of the attempt: FoundationDB's client
+    /// refuses it with 2017, and the cluster commits nothing of it.
     fn call(&self, call: Call) -> (u32, usize) {
         let now = self.now();
         let mut record = self.record.lock();
+        if record.commit_sent.is_some() {
+            return (record.number, usize::MAX);
+        }
         if !matches!(call, Call::Write(_)) {
             record.version_is_needed(now);
         }
@@ -383,7 +442,7 @@ impl<D: Database> Transaction for RecordedTransaction<D> {
     ) -> impl Future<Output = Result<Option<Bytes>>> + Send + use<D> {
         let call = self.call(Call::Get { key: Bytes::copy_from_slice(key), isolation, answer: None });
         let (read, this) = (self.inner.get(key, isolation).boxed(), self.clone());
-        async move {
+        self.told(async move {
             let value = read.await?;
             this.replied(call, |call| {
                 if let Call::Get { answer, .. } = call {
@@ -392,7 +451,7 @@ impl<D: Database> Transaction for RecordedTransaction<D> {
             })
             .await;
             Ok(value)
-        }
+        })
     }
 
     fn get_key(
@@ -402,7 +461,7 @@ impl<D: Database> Transaction for RecordedTransaction<D> {
     ) -> impl Future<Output = Result<Bytes>> + Send + use<D> {
         let call = self.call(Call::GetKey { selector: selector.clone(), isolation, answer: None });
         let (read, this) = (self.inner.get_key(selector, isolation).boxed(), self.clone());
-        async move {
+        self.told(async move {
             let key = this.has_read(call, read.await)?;
             this.replied(call, |call| {
                 if let Call::GetKey { answer, .. } = call {
@@ -411,7 +470,7 @@ impl<D: Database> Transaction for RecordedTransaction<D> {
             })
             .await;
             Ok(key)
-        }
+        })
     }
 
     fn get_range(
@@ -429,7 +488,7 @@ impl<D: Database> Transaction for RecordedTransaction<D> {
             answer: None,
         });
         let (read, this) = (self.inner.get_range(range, iteration, isolation).boxed(), self.clone());
-        async move {
+        self.told(async move {
             let batch = this.has_read(call, read.await)?;
             this.replied(call, |call| {
                 if let Call::GetRange { answer, .. } = call {
@@ -438,7 +497,7 @@ impl<D: Database> Transaction for RecordedTransaction<D> {
             })
             .await;
             Ok(batch)
-        }
+        })
     }
 
     fn set(&self, key: &[u8], value: &[u8]) {
@@ -471,14 +530,14 @@ impl<D: Database> Transaction for RecordedTransaction<D> {
         self.needs_version();
         let number = self.record.lock().number;
         let (read, this) = (self.inner.get_read_version(), self.clone());
-        async move {
+        self.told(async move {
             let version = read.await?;
             let mut record = this.record.lock();
             if record.number == number {
                 record.read_version.get_or_insert(version);
             }
             Ok(version)
-        }
+        })
     }
 
     fn set_read_version(&self, version: i64) {
@@ -489,7 +548,7 @@ impl<D: Database> Transaction for RecordedTransaction<D> {
     }
 
     fn set_option(&self, option: TransactionOption) -> Result<()> {
-        self.inner.set_option(option.clone())?;
+        self.noted(self.inner.set_option(option.clone()))?;
         let mut record = self.record.lock();
         match option {
             TransactionOption::ReadYourWritesDisable => record.seen.read = false,
@@ -503,6 +562,14 @@ impl<D: Database> Transaction for RecordedTransaction<D> {
         }
         record.seen.snapshot_read = record.snapshot_read_your_writes >= 0;
         Ok(())
+    }
+
+    fn set_option_raw(&self, code: i32, value: Option<&[u8]>) -> Result<()> {
+        self.set_option(self.noted(TransactionOption::from_raw(code, value))?)
+    }
+
+    fn add_conflict_range(&self, begin: &[u8], end: &[u8], kind: ConflictRangeType) -> Result<()> {
+        self.noted(self.inner.add_conflict_range(begin, end, kind))
     }
 
     /// Adds the attempt's entry in the log to the transaction, if it writes anything, and commits.
@@ -528,7 +595,7 @@ impl<D: Database> Transaction for RecordedTransaction<D> {
         }
         drop(record);
         let (commit, this) = (self.inner.commit().boxed(), self.clone());
-        async move {
+        self.told(async move {
             let committed = commit.await;
             let reported = match (&committed, stamp) {
                 (Err(error), _) => Reported::Failed(*error),
@@ -546,7 +613,7 @@ impl<D: Database> Transaction for RecordedTransaction<D> {
                 (record.reported, record.ended) = (reported, this.now());
             }
             committed
-        }
+        })
     }
 
     fn on_error(&self, error: Error) -> impl Future<Output = Result<()>> + Send + use<D> {
@@ -558,27 +625,27 @@ impl<D: Database> Transaction for RecordedTransaction<D> {
             record.number
         };
         let (retried, this) = (self.inner.on_error(error).boxed(), self.clone());
-        async move {
+        self.told(async move {
             let retried = retried.await;
             let mut record = this.record.lock();
             if record.number == number {
                 match retried {
-                    Ok(()) => record.next(),
+                    Ok(()) => record.next(*this.shared.label.lock()),
                     Err(_) => record.is_ending = false,
                 }
             }
             retried
-        }
+        })
     }
 
     fn reset(&self) {
-        self.record.lock().next();
+        self.record.lock().next(*self.shared.label.lock());
         self.inner.reset();
     }
 
     fn watch(&self, key: &[u8]) -> BoxFuture<'static, Result<()>> {
         self.needs_version();
-        self.inner.watch(key)
+        self.told(self.inner.watch(key)).boxed()
     }
 
     fn get_estimated_range_size_bytes(
@@ -587,7 +654,7 @@ impl<D: Database> Transaction for RecordedTransaction<D> {
         end: &[u8],
     ) -> impl Future<Output = Result<i64>> + Send + use<D> {
         self.needs_version();
-        self.inner.get_estimated_range_size_bytes(begin, end)
+        self.told(self.inner.get_estimated_range_size_bytes(begin, end))
     }
 
     fn get_range_split_points(
@@ -597,19 +664,51 @@ impl<D: Database> Transaction for RecordedTransaction<D> {
         chunk_size: i64,
     ) -> impl Future<Output = Result<Vec<Bytes>>> + Send + use<D> {
         self.needs_version();
-        self.inner.get_range_split_points(begin, end, chunk_size)
+        self.told(self.inner.get_range_split_points(begin, end, chunk_size))
     }
 
     fn get_addresses_for_key(&self, key: &[u8]) -> impl Future<Output = Result<Vec<String>>> + Send + use<D> {
         self.needs_version();
-        self.inner.get_addresses_for_key(key)
+        self.told(self.inner.get_addresses_for_key(key))
     }
 
-    pass_on! {
-        <D> inner:
-            add_conflict_range, get_committed_version, get_versionstamp, get_approximate_size,
-            get_tag_throttled_duration, get_total_cost, cancel
+    fn get_mapped_range(
+        &self,
+        _: &RangeOption,
+        _: &[u8],
+        _: usize,
+        _: Isolation,
+    ) -> impl Future<Output = Result<MappedBatch>> + Send + use<D> {
+        // As the prefixed transaction answers.
+        self.told(ready(Err(Error::UNSUPPORTED_OPERATION)))
     }
+
+    fn atomic_op_code(&self, key: &[u8], operand: &[u8], code: u32) -> Result<()> {
+        let op = MutationType::from_code(code).ok_or(Error::INVALID_MUTATION_TYPE);
+        self.noted(op).map(|op| self.atomic_op(key, operand, op))
+    }
+
+    fn get_committed_version(&self) -> Result<i64> {
+        self.noted(self.inner.get_committed_version())
+    }
+
+    fn get_versionstamp(&self) -> BoxFuture<'static, Result<[u8; 10]>> {
+        self.told(self.inner.get_versionstamp()).boxed()
+    }
+
+    fn get_approximate_size(&self) -> impl Future<Output = Result<i64>> + Send + use<D> {
+        self.told(self.inner.get_approximate_size())
+    }
+
+    fn get_tag_throttled_duration(&self) -> impl Future<Output = Result<Duration>> + Send + use<D> {
+        self.told(self.inner.get_tag_throttled_duration())
+    }
+
+    fn get_total_cost(&self) -> impl Future<Output = Result<i64>> + Send + use<D> {
+        self.told(self.inner.get_total_cost())
+    }
+
+    pass_on! { <D> inner: cancel }
 }
 
 #[cfg(test)]

@@ -147,6 +147,10 @@ impl Host for Task {
         self.db.set_operation(operation);
     }
 
+    fn prepared(&self) {
+        self.db.prepared();
+    }
+
     fn event(&self, _: Kind, _: u64, _: u64) {}
 }
 
@@ -317,8 +321,6 @@ struct Real<'a> {
 
 impl<'a> Testbed for Real<'a> {
     type Lost = RunError;
-
-    const HAS_EVERY_ERROR: bool = false;
 
     fn now(&self) -> Nanos {
         self.access.now()

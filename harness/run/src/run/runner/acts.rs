@@ -62,7 +62,6 @@ pub(crate) async fn perform<T: Testbed>(plan: &Plan, testbed: T) -> Result<RunRe
         phase::judge(|| judge(plan, history, work, &replicas, set_up_at, findings, broken_at))
     });
     let Judged { mut findings, audited: rebuilt, waits, model } = judged;
-    findings.retain(|finding| T::HAS_EVERY_ERROR || finding.kind != Kind::Unexplained);
     audited += rebuilt;
     if let Some(model) = model {
         findings.extend(final_check(plan, &testbed, model, &findings).await?);
@@ -101,6 +100,7 @@ fn stuck<T: Testbed>(plan: &Plan, operations: &[Vec<Operation<AnyValue>>], testb
         Err(objection) => Finding::of(Kind::Live, *objection),
         Ok(()) => Finding::new(Kind::Live, "a client did not finish"),
     }
+    .at(testbed.now())
 }
 
 /// The final contents of the cluster's replicas. They are empty if the cluster does not settle, which is a

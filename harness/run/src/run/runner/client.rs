@@ -127,7 +127,11 @@ pub(crate) async fn run_client<H: Host>(host: H, client: Arc<Client>) {
             host.event(trace::Kind::Call, index as u64, 0);
             client.progress.lock().operations.push(Operation { called, returned: called, outcome: None });
             host.set_operation(Some(index as u32));
-            let operation = client.workload.perform(&mut session, op);
+            let operation = async {
+                client.workload.prepare(&mut session).await;
+                host.prepared();
+                client.workload.perform(&mut session, op).await
+            };
             let done = points::in_operation((client.number, index), operation);
             let done = cut_short(&host, AssertUnwindSafe(done).catch_unwind()).await;
             host.set_operation(None);
@@ -187,7 +191,7 @@ async fn open<H: Host>(host: &H, client: &Client) -> Option<AnySession> {
             Ok(Err(_)) => host.sleep(10 * MILLISECOND).await,
             Err(panic) => {
                 let mut progress = client.progress.lock();
-                progress.findings.push(Finding::new(Kind::Panic, panics::message(&*panic)));
+                progress.findings.push(Finding::new(Kind::Panic, panics::message(&*panic)).at(host.now()));
                 progress.done = true;
                 return None;
             }
@@ -199,7 +203,9 @@ fn end_operation(host: &impl Host, client: &Client, outcome: Result<Outcome<AnyV
     let mut progress = client.progress.lock();
     let index = progress.operations.len() - 1;
     let name = || format!("operation {index} of client {} ({:?})", client.number, client.planned[index]);
-    let finding = |kind, message| Finding::new(kind, message).with(Witness::operation(client.number, index));
+    let now = host.now();
+    let finding =
+        |kind, message| Finding::new(kind, message).with(Witness::operation(client.number, index)).at(now);
     let outcome = match outcome {
         Ok(Outcome::Violated(why)) => {
             let message = format!("{}: {why}", name());
@@ -216,7 +222,7 @@ fn end_operation(host: &impl Host, client: &Client, outcome: Result<Outcome<AnyV
     };
     let answer = trace::hash_bytes(0, format!("{outcome:?}").as_bytes());
     let op = &mut progress.operations[index];
-    op.returned = host.now();
+    op.returned = now;
     op.outcome = Some(outcome);
     host.event(trace::Kind::Return, index as u64, answer);
 }

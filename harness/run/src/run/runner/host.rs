@@ -23,8 +23,12 @@ pub(crate) trait Host {
     /// Completes after `duration`.
     fn sleep(&self, duration: Nanos) -> impl Future<Output = ()>;
 
-    /// Sets the operation to which transactions created from now on belong.
+    /// Sets the operation to which transactions created from now on belong. Until
+    /// [`prepared`](Host::prepared) they only prepare for it.
     fn set_operation(&self, operation: Option<u32>);
+
+    /// The client has prepared for its operation, and does it from now on.
+    fn prepared(&self);
 
     /// Where to drop the next operation while its client continues; `None` to let it finish.
     fn cut(&self) -> Option<Cut> {
@@ -69,6 +73,10 @@ impl Host for Machine {
 
     fn set_operation(&self, operation: Option<u32>) {
         self.db.set_operation(operation);
+    }
+
+    fn prepared(&self) {
+        self.db.prepared();
     }
 
     fn cut(&self) -> Option<Cut> {

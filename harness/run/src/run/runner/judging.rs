@@ -10,7 +10,12 @@ use crate::{
     judge::{self, Evidence, Judge, Replica, Truth, audits::Broken, model::Mismatch},
     run::plan::Plan,
 };
-use shaketable_sim::{history::History, proto::Version};
+use shaketable_sim::{
+    history::History,
+    ids::AttemptId,
+    proto::{LoggedTransaction, Version},
+    rt::Nanos,
+};
 use std::{collections::BTreeSet, panic::AssertUnwindSafe};
 
 /// The results of the judges.
@@ -47,21 +52,27 @@ pub(super) fn judge(
         findings.extend(judge.judge(&evidence).err().map(|objection| Finding::of(judge.into(), *objection)));
     }
     let (workload, plan) = (&plan.configuration, &plan.operations);
+    let times = Times { history, truth: &truth };
     let model = caught(|| judge::model::judge(workload, plan, operations, history, &truth), &mut findings);
     let (model, waits) = model.unzip();
     let conflicts = caught(|| judge::conflict_free::judge(workload, plan, history, &truth), &mut findings);
-    findings.extend(conflicts.and_then(Result::err).map(|why| Finding::of(Kind::ConflictFree, *why)));
-    let audits = caught(|| judge::audits::judge(workload, history, &truth, set_up_at), &mut findings);
+    findings.extend(conflicts.and_then(Result::err).map(|why| {
+        let at = times.ended(&why.witness.attempts);
+        Finding::of(Kind::ConflictFree, *why).at(at)
+    }));
+    let audits =
+        caught(|| judge::audits::judge(workload, history, &truth, set_up_at, broken_at), &mut findings);
     let (audited, audits) = audits.unwrap_or((0, Ok(())));
-    let rebuilt = audits.err();
-    complete(&mut findings[..so_far], broken_at, rebuilt.as_deref(), history, &truth);
-    findings.extend(rebuilt.map(|broken| Finding::of(Kind::Audit, broken.objection)));
+    let rebuilt = audits.err().map(|broken| *broken);
+    let rebuilt = complete(&mut findings[..so_far], broken_at, rebuilt, &times);
+    findings
+        .extend(rebuilt.map(|broken| Finding::of(Kind::Audit, broken.objection).at(times.of(broken.since))));
     let model = match model {
         Some(Ok(model)) => Some(model),
         Some(Err(mismatch)) => {
             findings.push(match mismatch {
-                Mismatch::Layer(why) => Finding::of(Kind::Model, *why),
-                Mismatch::Model(why) => Finding::of(Kind::WorkloadModel, *why),
+                Mismatch::Layer(why, at) => Finding::of(Kind::Model, *why).at(times.of(at)),
+                Mismatch::Model(why, at) => Finding::of(Kind::WorkloadModel, *why).at(times.of(at)),
             });
             None
         }
@@ -75,31 +86,72 @@ pub(super) fn judge(
     let slow = judge::slow::judge(workload, plan, operations, given_up, history, describe);
     findings.extend(slow.err().map(|why| Finding::of(Kind::Slow, *why)));
     let unexplained = judge::unexplained::judge(operations, given_up, history, describe);
-    findings.extend(unexplained.err().map(|why| Finding::of(Kind::Unexplained, *why)));
+    findings.extend(unexplained.err().map(|why| {
+        let returned = |(client, index): &(usize, usize)| operations[*client][*index].returned;
+        let at = why.witness.operations.iter().map(returned).min();
+        Finding::of(Kind::Unexplained, *why).at(at.unwrap_or(Nanos::MAX))
+    }));
     Judged { findings, audited, waits: waits.unwrap_or_default(), model }
 }
 
-/// Completes the witnesses of findings that were made before the history was known: who should have woken the
-/// operations that wait, and who broke what the auditor of the cluster found broken.
+/// When things happened that are known by their versions.
+struct Times<'a> {
+    history: &'a History,
+    truth: &'a Truth,
+}
+
+impl Times<'_> {
+    /// When what a version has was first durable. A real cluster does not tell: there it is when the last of
+    /// its commits was sent.
+    fn of(&self, version: Version) -> Nanos {
+        let entries = &self.truth.entries;
+        let last = entries.partition_point(|entry| entry.version <= version).checked_sub(1);
+        let Some(entry) = last.map(|last| &entries[last]) else { return 0 };
+        let durable = self.history.durable.iter().filter(|((_, version), _)| *version == entry.version);
+        let sent = |tx: &LoggedTransaction| self.history.attempt(tx.attempt?)?.commit_sent;
+        let sent = || entry.transactions.iter().filter_map(sent).max();
+        durable.map(|(_, at)| *at).min().or_else(sent).unwrap_or(Nanos::MAX)
+    }
+
+    /// When the last of some attempts had ended.
+    fn ended(&self, attempts: &[AttemptId]) -> Nanos {
+        attempts.iter().filter_map(|id| Some(self.history.attempt(*id)?.ended)).max().unwrap_or(Nanos::MAX)
+    }
+}
+
+/// Completes findings that were made before the history was known: who should have woken the operations that
+/// wait, and who broke what the auditor of the cluster found broken. That one is told with the version and
+/// the transaction from which on it is broken, if the rebuilt states show it; what remains of them is
+/// returned.
 fn complete(
     findings: &mut [Finding],
     broken_at: Option<Version>,
-    rebuilt: Option<&Broken>,
-    history: &History,
-    truth: &Truth,
-) {
+    mut rebuilt: Option<Broken>,
+    times: &Times<'_>,
+) -> Option<Broken> {
+    let Times { history, truth } = times;
     for finding in findings {
-        let witness = match (finding.kind, broken_at, rebuilt) {
-            (Kind::Live, ..) => judge::live::with_wakers(finding.witness.clone(), history, truth),
-            // In the rebuilt states the transaction that broke it is known.
-            (Kind::Audit, Some(version), Some(rebuilt)) if rebuilt.since <= version => {
-                rebuilt.objection.witness.clone()
+        match (finding.kind, broken_at) {
+            (Kind::Live, _) => {
+                let witness = judge::live::with_wakers(finding.witness.clone(), history, truth);
+                *finding = finding.clone().with(witness);
             }
-            (Kind::Audit, Some(version), _) => judge::observed(history, truth, AUDITOR, Some(version)),
-            _ => continue,
-        };
-        *finding = finding.clone().with(witness);
+            (Kind::Audit, Some(looked)) => {
+                let shown = rebuilt.take_if(|rebuilt| rebuilt.since <= looked);
+                *finding = match shown {
+                    Some(Broken { since, objection }) => {
+                        Finding::of(Kind::Audit, objection).at(times.of(since))
+                    }
+                    None => {
+                        let witness = judge::observed(history, truth, AUDITOR, Some(looked));
+                        finding.clone().with(witness).at(times.of(looked))
+                    }
+                };
+            }
+            _ => {}
+        }
     }
+    rebuilt
 }
 
 /// The finding of a final database that differs from the model.
@@ -216,18 +268,22 @@ mod tests {
     fn a_failing_audit_of_the_cluster_names_who_broke_the_invariant() {
         let story = story();
         let truth = Truth::of(&story.history);
+        let times = Times { history: &story.history, truth: &truth };
         let of = |broken_at, rebuilt: Option<Version>| {
-            let objection = Objection { message: "it".to_owned(), witness: witness(&[9], &["z"]) };
+            let message = "from there on".to_owned();
+            let objection = Objection { message, witness: witness(&[9], &["z"]) };
             let rebuilt = rebuilt.map(|since| Broken { since, objection });
             let mut findings = [Finding::new(Kind::Audit, "it"), Finding::new(Kind::Panic, "it")];
-            complete(&mut findings, Some(broken_at), rebuilt.as_ref(), &story.history, &truth);
+            let remains = complete(&mut findings, Some(broken_at), rebuilt, &times).is_some();
             assert_eq!(findings[1].witness, Witness::default());
-            findings[0].witness.clone()
+            let [Finding { message, witness, .. }, _] = findings;
+            (message, witness, remains)
         };
-        assert_eq!(of(20, Some(20)), witness(&[9], &["z"]));
+        let told = |message: &str, witness, remains| (message.to_owned(), witness, remains);
+        assert_eq!(of(20, Some(20)), told("from there on", witness(&[9], &["z"]), false));
         // The rebuilt states are sound up to there.
-        assert_eq!(of(20, Some(21)), witness(&[1], &["b"]));
-        assert_eq!(of(15, None), witness(&[0], &["a"]));
+        assert_eq!(of(20, Some(21)), told("it", witness(&[1], &["b"]), true));
+        assert_eq!(of(15, None), told("it", witness(&[0], &["a"]), false));
     }
 
     #[test]
@@ -239,7 +295,8 @@ mod tests {
         waits.calls = vec![get];
         let truth = Truth::of(&story.history);
         let mut findings = [Finding::new(Kind::Live, "it").with(Witness::operation(7, 3))];
-        complete(&mut findings, None, None, &story.history, &truth);
+        let times = Times { history: &story.history, truth: &truth };
+        assert!(complete(&mut findings, None, None, &times).is_none());
         let woken = Witness { operations: vec![(7, 3)], ..witness(&[1], &["b"]) };
         assert_eq!(findings[0].witness, woken);
     }

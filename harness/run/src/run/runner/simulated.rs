@@ -169,8 +169,6 @@ impl<'a> Simulated<'a> {
 impl Testbed for Simulated<'_> {
     type Lost = Infallible;
 
-    const HAS_EVERY_ERROR: bool = true;
-
     fn now(&self) -> Nanos {
         self.world.clock.now()
     }

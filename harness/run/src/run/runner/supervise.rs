@@ -2,7 +2,7 @@
 
 use super::RunResult;
 use crate::{
-    judge::finding::{Finding, Kind, Witness},
+    judge::finding::{self, Finding, Kind, Witness},
     judge::panics,
 };
 use shaketable_tx::points;
@@ -26,6 +26,7 @@ pub(crate) fn supervised<E>(perform: impl FnOnce() -> Result<RunResult, E>) -> R
         let witness = claim.operation.map(|(client, index)| Witness::operation(client, index));
         Finding::new(Kind::Always, claim.message).with(witness.unwrap_or_default())
     }));
+    finding::in_order(&mut result.findings);
     Ok(result)
 }
 

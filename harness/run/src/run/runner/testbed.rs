@@ -38,10 +38,6 @@ pub(crate) trait Testbed {
     /// Why a run cannot be completed, for reasons other than the layer.
     type Lost;
 
-    /// Whether its history has every error that an operation met. The clients of a real cluster do not record
-    /// how waits for watches and for read versions end.
-    const HAS_EVERY_ERROR: bool;
-
     /// Time since the testbed was created.
     fn now(&self) -> Nanos;
 

@@ -175,6 +175,7 @@ impl Case {
         };
         // A drawn timeout would end operations before they have read what is damaged.
         db.set_option(DatabaseOption::TransactionTimeout(0)).map_err(|e| e.to_string())?;
+        self.workload.prepare(&mut session).await;
         let outcome = match self.workload.perform(&mut session, op).await {
             Outcome::Unknown(error) => self.workload.resolve(&mut session, op, error).await,
             outcome => outcome,

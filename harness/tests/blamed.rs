@@ -1,0 +1,231 @@
+//! Tests of who is accused: a correct layer that does things in an unusual way is not, and what is wrong is
+//! named for what it is.
+
+use bytes::Bytes;
+use proptest::{collection::vec, prelude::*};
+use serde::{Deserialize, Serialize};
+use shaketable::finding::Verdict;
+use shaketable::{Bug, Misfit, Outcome, Shake, Step, Workload};
+use shaketable_sim::{proto::Mutation, seed::Stream};
+use shaketable_tx::{Database, Error, Isolation, Transaction, TransactionOption};
+use std::time::Duration;
+
+/// A register. Its configuration is what its clients do in an unusual way.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct Register {
+    manner: Manner,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+enum Manner {
+    /// Errors are returned as they come: nobody calls `on_error`.
+    Plain,
+    /// The same with batch priority.
+    Batch,
+    /// Gets share a transaction that was created with the client, and look up what became of a dropped
+    /// operation before they use it.
+    Pooled,
+    /// A get reports an error that nobody gave it.
+    Invented,
+    /// A get that met an error reports another one.
+    Renamed,
+}
+
+const MANNERS: [Manner; 5] =
+    [Manner::Plain, Manner::Batch, Manner::Pooled, Manner::Invented, Manner::Renamed];
+
+const BUGS: &[Bug] = &[bug("Plain"), bug("Batch"), bug("Pooled"), bug("Invented"), bug("Renamed")];
+
+const fn bug(name: &'static str) -> Bug {
+    Bug { name, about: "a manner of the clients of the register", source: "this test" }
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+enum Op {
+    Set(u32),
+    Get,
+}
+
+const KEY: &[u8] = b"register";
+
+/// A client, and the transaction that its gets share.
+struct Client<D: Database> {
+    db: D,
+    reader: D::Transaction,
+    is_inside: bool,
+}
+
+fn number(value: Option<Bytes>) -> Option<u32> {
+    value.and_then(|bytes| Some(u32::from_be_bytes(bytes.as_ref().try_into().ok()?)))
+}
+
+impl Register {
+    fn begin<D: Database>(&self, db: &D) -> Result<D::Transaction, Error> {
+        let tx = db.create_transaction()?;
+        if self.manner == Manner::Batch {
+            tx.set_option(TransactionOption::PriorityBatch)?;
+        }
+        Ok(tx)
+    }
+
+    async fn set<D: Database>(&self, db: &D, value: u32) -> Outcome<Option<u32>> {
+        let tx = match self.begin(db) {
+            Ok(tx) => tx,
+            Err(error) => return Outcome::Failed(error),
+        };
+        tx.set(KEY, &value.to_be_bytes());
+        match tx.commit().await {
+            Ok(()) => Outcome::Answered(None),
+            Err(error) if error.is_retryable_not_committed() => Outcome::Failed(error),
+            Err(error) => Outcome::Unknown(error),
+        }
+    }
+
+    async fn get<D: Database>(&self, client: &Client<D>) -> Result<Option<u32>, Error> {
+        let tx = match self.manner {
+            Manner::Pooled => {
+                client.reader.reset();
+                client.db.env().sleep(Duration::from_millis(20)).await;
+                client.reader.clone()
+            }
+            _ => self.begin(&client.db)?,
+        };
+        match (tx.get(KEY, Isolation::Serializable).await, self.manner) {
+            (Err(_), Manner::Renamed) => Err(Error::INTERNAL_ERROR),
+            (Ok(Some(value)), Manner::Invented) if value.last() == Some(&7) => {
+                Err(Error::GRV_PROXY_MEMORY_LIMIT_EXCEEDED)
+            }
+            (value, _) => value.map(number),
+        }
+    }
+}
+
+impl Workload for Register {
+    type Op = Op;
+    type Answer = Option<u32>;
+    type Session<D: Database> = Client<D>;
+    type Model = Option<u32>;
+
+    const NAME: &'static str = "register";
+    const ABOUT: &'static str = "one register";
+
+    fn bugs() -> &'static [Bug] {
+        BUGS
+    }
+
+    fn draw(_: &mut Stream, bug: Option<&str>) -> Register {
+        let named = |manner: &&Manner| bug == Some(format!("{manner:?}").as_str());
+        Register { manner: MANNERS.iter().find(named).copied().unwrap_or(Manner::Plain) }
+    }
+
+    fn clients(&self) -> usize {
+        3
+    }
+
+    fn keys(&self) -> Vec<Bytes> {
+        vec![Bytes::from_static(KEY)]
+    }
+
+    fn operations(&self, client: usize) -> BoxedStrategy<Vec<Op>> {
+        let op = prop_oneof![Just(Op::Set(0)), Just(Op::Get)];
+        let numbered = move |mut ops: Vec<Op>| {
+            for (at, op) in ops.iter_mut().enumerate() {
+                if let Op::Set(value) = op {
+                    *value = (client * 1_000 + at) as u32;
+                }
+            }
+            ops
+        };
+        vec(op, 20..30).prop_map(numbered).boxed()
+    }
+
+    async fn open<D: Database>(&self, db: &D, _: usize) -> Result<Client<D>, Error> {
+        Ok(Client { db: db.clone(), reader: db.create_transaction()?, is_inside: false })
+    }
+
+    async fn resolve_dropped<D: Database>(&self, client: &mut Client<D>) {
+        if std::mem::take(&mut client.is_inside) && self.manner == Manner::Pooled {
+            let looked = client.db.run(|tx, _| async move { tx.get(b"fate", Isolation::Serializable).await });
+            // What it finds does not matter here.
+            let _ = looked.await;
+        }
+    }
+
+    async fn apply<D: Database>(&self, client: &mut Client<D>, op: &Op) -> Outcome<Option<u32>> {
+        client.is_inside = true;
+        let outcome = match op {
+            Op::Set(value) => self.set(&client.db, *value).await,
+            Op::Get => self.get(client).await.map_or_else(Outcome::Failed, Outcome::Answered),
+        };
+        client.is_inside = false;
+        outcome
+    }
+
+    fn is_effect(&self, _: &[Mutation]) -> bool {
+        true
+    }
+
+    fn model(&self) -> Option<u32> {
+        None
+    }
+
+    fn step(&self, model: &mut Option<u32>, step: &Step<'_, Self>) -> Result<(), Misfit> {
+        match (step.op, step.answer) {
+            (Op::Set(value), _) if step.committed => *model = Some(*value),
+            (Op::Set(_), Some(_)) => return Err("acknowledged, but nothing was committed".into()),
+            (Op::Get, Some(read)) if read != model => {
+                return Err(format!("read {read:?} where the model has {model:?}").into());
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    async fn audit<D: Database>(&self, _: &D::Transaction) -> Result<Result<(), Misfit>, Error> {
+        Ok(Ok(()))
+    }
+
+    async fn check<D: Database>(&self, db: &D, model: &Option<u32>) -> Result<Result<(), Misfit>, Error> {
+        let read = db.run(|tx, _| async move { tx.get(KEY, Isolation::Serializable).await }).await;
+        let read = number(read.map_err(|e| e.error)?);
+        Ok(if read == *model { Ok(()) } else { Err(format!("contains {read:?}, not {model:?}").into()) })
+    }
+}
+
+fn passes(manner: Manner) {
+    let sweep = Shake::<Register>::new().seeds(0..300).bug(&format!("{manner:?}")).run();
+    let failed = sweep.failed.map(|(seed, result)| (seed, result.findings));
+    assert!(failed.is_none(), "{failed:?}");
+}
+
+/// The decisive finding of the first seed that is caught.
+fn is_caught(manner: Manner, says: &str) {
+    let (_, result) = Shake::<Register>::new().seeds(0..100).bug(&format!("{manner:?}")).assert_caught();
+    assert_eq!(result.verdict(), Verdict::Violated);
+    assert!(result.findings[0].message.contains(says), "{:?}", result.findings);
+}
+
+#[test]
+fn a_layer_may_return_errors_as_they_come() {
+    passes(Manner::Plain);
+}
+
+#[test]
+fn a_layer_may_return_errors_of_batch_priority_as_they_come() {
+    passes(Manner::Batch);
+}
+
+#[test]
+fn what_a_client_reads_to_prepare_is_no_place_of_the_operation() {
+    passes(Manner::Pooled);
+}
+
+#[test]
+fn an_error_that_nobody_gave_is_a_finding() {
+    is_caught(Manner::Invented, "its transaction met no error");
+}
+
+#[test]
+fn an_error_in_place_of_the_one_that_was_given_is_a_finding() {
+    is_caught(Manner::Renamed, "what its transactions met was");
+}

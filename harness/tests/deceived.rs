@@ -14,6 +14,9 @@ use shaketable_sim::{
 use shaketable_tx::{Database, Env, Error, Isolation, Transaction, TransactionOption};
 use std::{cell::Cell, future::Future, time::Duration};
 
+#[path = "deceived/runs.rs"]
+mod runs;
+
 /// The workload. Its configuration is the behavior of its clients.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct Register {
@@ -48,7 +51,7 @@ enum Behavior {
     TemporarilyBroken,
     /// The workload's model panics.
     ModelPanics,
-    /// A client cannot be opened before the third second of the run.
+    /// A client can be opened once in a hundred times.
     OpensLate,
     /// Some sets of the first client do nothing for ten seconds, which their workload does not allow.
     Sleeps,
@@ -296,7 +299,7 @@ impl Workload for Register {
     }
 
     async fn open<D: Database>(&self, db: &D, client: usize) -> Result<Client<D>, Error> {
-        if self.behavior == Behavior::OpensLate && db.env().now() < Duration::from_secs(3) {
+        if self.behavior == Behavior::OpensLate && db.env().random_u64() % 100 > 0 {
             return Err(Error::TRANSACTION_TIMED_OUT);
         }
         Ok(Client {

@@ -262,6 +262,8 @@ impl Scale {
     pub const MOST: u32 = 100;
     /// A run that is as long as usual.
     pub const USUAL: Scale = Scale(1);
+    /// One of the long runs of a sweep that goes on for long.
+    pub const LONG: Scale = Scale(10);
 
     /// Whether the run is as long as usual.
     pub fn is_usual(&self) -> bool {

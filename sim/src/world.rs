@@ -7,7 +7,7 @@ use crate::{
     history::History,
     ids::{Endpoint, NodeId},
     net::Net,
-    rt::{self, Clock, Machine, Nanos},
+    rt::{self, Clock, Machine, Nanos, SECOND},
     seed::Seed,
     shards::{Shard, ShardMap},
     storage::StorageDisk,
@@ -30,6 +30,8 @@ pub enum Class {
     Storage,
     /// A client.
     Client,
+    /// The auditor of a run: a client that never leaves.
+    Auditor,
     /// A client that is not affected by faults: it sets up and checks.
     Observer,
 }
@@ -71,8 +73,15 @@ struct MachineState {
     machine: Machine,
     incarnation: u64,
     up: bool,
+    /// Whether it is down for good.
+    has_left: bool,
     clock: LocalClock,
+    /// What the clock of this incarnation counts from.
+    origin: Nanos,
 }
+
+/// The latest origin of a clock. A process counts from the start of its host, or of itself.
+const LATEST_ORIGIN: Nanos = 100 * 3_600 * SECOND;
 
 /// The factor by which a clock that must be set back runs slower than virtual time.
 const SLOWDOWN: Nanos = 4;
@@ -156,10 +165,18 @@ impl World {
             machine,
             incarnation: 0,
             up: true,
+            has_left: false,
             clock: LocalClock::default(),
+            origin: self.origin(node, 0),
         });
         self.event(node, Kind::Start, 0, 0);
         node
+    }
+
+    /// What the clock of an incarnation counts from: two incarnations have nothing in common, so that a time
+    /// which one of them stores means nothing to another.
+    fn origin(&self, node: NodeId, incarnation: u64) -> Nanos {
+        self.seed.run_stream(&format!("origin-{}-{incarnation}", node.0)).below(LATEST_ORIGIN)
     }
 
     /// Builds a machine like [`World::add_machine`], with a well-known endpoint that it opens at each start.
@@ -208,11 +225,24 @@ impl World {
         }
     }
 
-    /// Starts a machine that is down. Does nothing if it is up.
+    /// Kills a machine, which never starts again.
+    pub fn retire(&self, node: NodeId) {
+        self.kill(node);
+        self.with(node, |m| m.has_left = true);
+    }
+
+    /// Whether a machine is down for good.
+    pub fn has_left(&self, node: NodeId) -> bool {
+        self.with(node, |m| m.has_left).unwrap_or(false)
+    }
+
+    /// Starts a machine that is down. Does nothing if it is up, or down for good.
     pub fn start(&self, node: NodeId) {
         let started = self.with(node, |m| {
-            (!std::mem::replace(&mut m.up, true)).then(|| {
+            (!m.up && !m.has_left).then(|| {
+                m.up = true;
                 m.incarnation += 1;
+                m.origin = self.origin(node, m.incarnation);
                 (m.machine.clone(), m.incarnation)
             })
         });
@@ -298,7 +328,8 @@ impl World {
         let roles = self.roles.lock();
         let recruited = |node| roles.get(&node).cloned().unwrap_or_default();
         let machines = self.machines.lock();
-        let of_cluster = machines.iter().filter(|m| !matches!(m.class, Class::Client | Class::Observer));
+        let of_cluster =
+            machines.iter().filter(|m| !matches!(m.class, Class::Client | Class::Auditor | Class::Observer));
         let process = |m: &MachineState| match m.class {
             Class::Controller => (m.node, m.class, vec!["coordinator", "cluster_controller"]),
             Class::Storage => (m.node, m.class, vec!["storage"]),
@@ -319,18 +350,16 @@ impl World {
         self.with(node, |m| m.clock.set_skew(now, skew));
     }
 
-    /// The value of a machine's own clock. It never runs backwards.
+    /// The value of a machine's own clock. It never runs backwards in an incarnation.
     pub fn local_time(&self, node: NodeId) -> Nanos {
         let now = self.clock.now();
-        self.with(node, |m| m.clock.shows(now)).unwrap_or(now)
+        self.with(node, |m| m.origin + m.clock.shows(now)).unwrap_or(now)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rt::SECOND;
-
     #[test]
     fn a_clock_jumps_forward_and_runs_slowly_but_never_backwards() {
         let mut clock = LocalClock::default();

@@ -9,7 +9,7 @@ use std::{fmt, sync::Arc, time::Duration};
 
 /// The trait through which a backend provides time and randomness.
 pub trait Environment: Send + Sync + 'static {
-    /// Monotonic time since some fixed point of the run.
+    /// Monotonic time since some fixed point of this process. Two processes have nothing in common.
     fn now(&self) -> Duration;
     /// Fills `bytes` with random bytes.
     fn fill(&self, bytes: &mut [u8]);
@@ -27,7 +27,8 @@ impl Env {
         Env(Arc::new(environment))
     }
 
-    /// Monotonic time since some fixed point of the run.
+    /// Monotonic time since some fixed point of this process. Two processes have nothing in common: a time that
+    /// one stores means nothing to another, nor to the next incarnation of the same client.
     pub fn now(&self) -> Duration {
         self.0.now()
     }

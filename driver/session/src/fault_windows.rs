@@ -33,7 +33,8 @@ const BETWEEN: Range<u64> = 2..5;
 /// Families that cannot be used here. The client is the program, which cannot be killed, and operations are
 /// the program's own. The C client returns 1022 only for a commit whose idempotency id has expired, which
 /// takes days: a program that fails with 1022 would not show its author a likely bug.
-const NOT_HERE: &[Family] = &[Family::ClientDeath, Family::DroppedOperation, Family::UnknownFatal];
+const NOT_HERE: &[Family] =
+    &[Family::ClientDeath, Family::Departure, Family::DroppedOperation, Family::UnknownFatal];
 
 /// The plan of the first window, and the rates of all.
 pub fn plan(settings: &Settings) -> FaultPlan {

@@ -220,7 +220,8 @@ pub(super) struct RunArguments {
     /// Switch on a planted bug that every selected workload has (see `list bugs`)
     #[arg(long, value_name = "NAME")]
     pub bug: Option<String>,
-    /// Run the first N seeds of each workload twice and compare every event
+    /// Run the first N seeds of each workload twice and compare every event [default: 2 on simulated
+    /// clusters]
     #[arg(long, value_name = "N", value_parser = choose::at_least_one)]
     pub check_determinism: Option<u64>,
     /// Run only share I of N of the seeds; I starts at 1

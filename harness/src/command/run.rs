@@ -17,7 +17,7 @@ use super::{
 };
 use crate::{
     run::plan::Demands,
-    search::{entry::Entry, seeds},
+    search::{determinism, entry::Entry, seeds},
 };
 use shaketable_reports::{Body, Conclusion, Ending, SweepReport, text};
 use std::{path::PathBuf, time::Duration};
@@ -136,8 +136,9 @@ impl Sweep {
         if let Some(bug) = &arguments.bug {
             plant(&mut demands, &entries, bug)?;
         }
-        let run_twice = arguments.check_determinism.unwrap_or(0);
-        let range = arguments.seeds.clone().unwrap_or(0..if run_twice > 0 { run_twice } else { SEEDS });
+        let usually = if arguments.backend.is_real()? { 0 } else { determinism::USUALLY_TWICE };
+        let run_twice = arguments.check_determinism.unwrap_or(usually);
+        let range = arguments.seeds.clone().unwrap_or(0..arguments.check_determinism.unwrap_or(SEEDS));
         let seeds = match &arguments.fresh {
             None => Some(range),
             Some(text) => seeds::fresh(text, &range),

@@ -23,13 +23,18 @@ use crate::{
     },
     search::{determinism, entry::Entry},
 };
-use shaketable_reports::{Cost, Ending, RunReport, Stage, SweepReport, WorkloadReport};
+use shaketable_reports::{Cost, Ending, RunReport, Scale, Stage, SweepReport, WorkloadReport};
 use shaketable_sim::seed::Seed;
 use std::{
+    borrow::Cow,
     ops::Range,
     sync::atomic::{AtomicBool, Ordering},
     time::Duration,
 };
+
+/// Of a sweep that goes on for long, which seeds are longer than usual: beyond the first ones, one in so many.
+const USUAL_AT_FIRST: u64 = 100;
+const ONE_IS_LONG_IN: u64 = 50;
 
 /// A sweep.
 pub(super) struct Sweep {
@@ -108,6 +113,22 @@ impl Sweep {
     /// The seeds of this shard.
     pub(super) fn share(&self) -> Share {
         Share::new(&self.seeds, self.shard)
+    }
+
+    /// The demands on the run of a seed. Some layers are wrong only after many operations: a sweep with a budget
+    /// of time, or of seeds that change from night to night, has some runs that are ten times as long.
+    fn demands_on(&self, entry: &dyn Entry, seed: u64) -> Cow<'_, Demands> {
+        let place = seed - self.seeds.start;
+        let is_long = (self.budget.is_some() || self.fresh.is_some())
+            && self.backend.is_simulated()
+            && self.demands.scale.is_usual()
+            && place >= USUAL_AT_FIRST
+            && place % ONE_IS_LONG_IN == ONE_IS_LONG_IN - 1
+            && entry.grows();
+        match is_long {
+            true => Cow::Owned(Demands { scale: Scale::LONG, ..self.demands.clone() }),
+            false => Cow::Borrowed(&self.demands),
+        }
     }
 
     /// The index in the share and the workload of a piece. Workloads take turns, so that a sweep that ends
@@ -241,11 +262,12 @@ impl Sweep {
         }
         live.enter(Stage::Shrinking);
         let seeds: Vec<u64> = left.iter().map(|n| workloads[*n].failures[0].seed).collect();
-        let plans: Vec<String> = left
-            .iter()
-            .zip(&seeds)
-            .map(|(n, seed)| self.entries[*n].plan(Seed(*seed), &self.demands))
-            .collect();
+        let plan = |n: &usize| {
+            let failure = &workloads[*n].failures[0];
+            let demands = Demands { scale: failure.scale, ..self.demands.clone() };
+            self.entries[*n].plan(Seed(failure.seed), &demands)
+        };
+        let plans: Vec<String> = left.iter().map(plan).collect();
         let mut progress =
             Progress::new(&[("shrinking", left.len() as u64)], ("failure", "failures"), "not shrunk");
         let shrink = |place: u64| {
@@ -282,13 +304,14 @@ impl Sweep {
         let (seed, entry) = (self.share().seed(place), self.entries[workload].as_ref());
         let before = (cost::thread_cpu(), pool::allocations());
         let twice = seed - self.seeds.start < self.run_twice;
-        let mut result = self.backend.run(entry, Seed(seed), &self.demands, &|| interrupt.is_set())?;
+        let demands = &*self.demands_on(entry, seed);
+        let mut result = self.backend.run(entry, Seed(seed), demands, &|| interrupt.is_set())?;
         let mut differed = false;
         if twice {
-            let second = entry.run(Seed(seed), &self.demands, false);
+            let second = entry.run(Seed(seed), demands, false);
             if !determinism::same(&result, &second) {
                 differed = true;
-                let difference = determinism::check(entry, Seed(seed), &self.demands);
+                let difference = determinism::check(entry, Seed(seed), demands);
                 let message = difference.unwrap_or_else(|| {
                     "two runs were not identical, but two further ones with recorded events were".to_owned()
                 });
@@ -296,8 +319,8 @@ impl Sweep {
             }
         }
         let failure = (result.verdict() != finding::Verdict::Passed).then(|| {
-            let origin = Origin::of(entry.name(), seed, &self.demands, &self.backend);
-            origin.report(&result, entry.summary(Seed(seed), &self.demands))
+            let origin = Origin::of(entry.name(), seed, demands, &self.backend);
+            origin.report(&result, entry.summary(Seed(seed), demands))
         });
         let (cpu, allocations) = (cost::thread_cpu() - before.0, pool::allocations() - before.1);
         Some(OneRun { result, failure, twice, differed, cpu, allocations })
@@ -314,6 +337,33 @@ mod tests {
     fn sweep(seeds: Range<u64>, shard: Option<(u64, u64)>) -> Sweep {
         let entries = vec![fake("one", |_, _| Verdict::Passed), fake("two", |_, _| Verdict::Passed)];
         Sweep { shard, ..Sweep::plain(entries, seeds) }
+    }
+
+    #[test]
+    fn some_runs_of_a_sweep_that_goes_on_for_long_are_long() {
+        let wrong_in_the_end = |_, demands: &Demands| match demands.scale.is_usual() {
+            true => Verdict::Passed,
+            false => Verdict::Violated,
+        };
+        let entries = || vec![fake("sound", wrong_in_the_end), fake("cannot grow", wrong_in_the_end)];
+        let failing = |sweep: Sweep| {
+            let report = sweep.perform(&Interrupt::default());
+            assert!(report.workloads[1].failing_seeds.is_empty());
+            let replays = report.workloads[0].failures.iter();
+            assert!(
+                replays
+                    .clone()
+                    .all(|f| f.replay.ends_with(&format!("sound {} --faults standard --scale 10", f.seed)))
+            );
+            report.workloads[0].failing_seeds.clone()
+        };
+        let plain = || Sweep::plain(entries(), 7..307);
+        assert!(failing(plain()).is_empty());
+        let long = vec![156, 206, 256, 306];
+        assert_eq!(failing(Sweep { budget: Some(Duration::from_secs(600)), ..plain() }), long);
+        assert_eq!(failing(Sweep { fresh: Some("tonight".to_owned()), ..plain() }), long);
+        let shard = Sweep { fresh: Some("tonight".to_owned()), shard: Some((2, 2)), ..plain() };
+        assert_eq!(failing(shard), long, "the same as in the whole sweep");
     }
 
     #[test]

@@ -4,7 +4,7 @@ use super::{
     Dosage, Family, FaultFamily,
     victims::{self, Struck},
 };
-use crate::world::{Class, World};
+use crate::world::World;
 use std::sync::Arc;
 
 /// The family.
@@ -25,7 +25,7 @@ impl FaultFamily for ClientDeath {
         Dosage::Timed { strikes: 1..6, lasts: 1..500, amount: 0.0..1.0 }
     }
     fn strike(&self, world: &Arc<World>, strike: &Struck) -> bool {
-        match victims::one(&[Class::Client], strike) {
+        match victims::one(victims::CLIENTS, strike) {
             Some(victim) if world.is_up(victim) => {
                 world.kill(victim);
                 true
@@ -34,7 +34,7 @@ impl FaultFamily for ClientDeath {
         }
     }
     fn end(&self, world: &Arc<World>, strike: &Struck) {
-        if let Some(victim) = victims::one(&[Class::Client], strike) {
+        if let Some(victim) = victims::one(victims::CLIENTS, strike) {
             world.start(victim);
         }
     }

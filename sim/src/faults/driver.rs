@@ -12,7 +12,7 @@ use std::{collections::BTreeMap, sync::Arc};
 /// Starts applying faults: the plan's times count from now, and nothing begins or ends by it once faults are
 /// switched off, also if they are switched on again.
 pub fn begin(world: &Arc<World>, plan: &FaultPlan) {
-    if !plan.deaths.is_empty() {
+    if plan.kills_at_requests() {
         world.spawn(order::drive(world.clone()));
     }
     if plan.strikes.is_empty() {
@@ -62,7 +62,9 @@ async fn drive(world: Arc<World>, strikes: Vec<Strike>, moments: Vec<(Nanos, boo
 pub fn heal(world: &World) {
     world.net.heal();
     world.tunables.heal(world.config.window);
-    for class in [Class::Controller, Class::Stateless, Class::Log, Class::Storage, Class::Client] {
+    for class in
+        [Class::Controller, Class::Stateless, Class::Log, Class::Storage, Class::Client, Class::Auditor]
+    {
         for node in world.machines(class) {
             world.set_skew(node, 0);
             world.resume(node);

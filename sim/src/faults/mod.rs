@@ -12,6 +12,7 @@ mod clock_skew;
 mod clog;
 mod contract;
 mod decision;
+mod departure;
 pub mod draws;
 mod driver;
 mod dropped_operation;
@@ -44,7 +45,7 @@ pub use victims::Struck;
 
 use crate::{
     chance::{self, Other},
-    ids::ClientId,
+    ids::{ClientId, NodeId},
     rt::Nanos,
     seed::{Seed, Stream},
 };
@@ -157,6 +158,8 @@ families! {
     SpuriousWatch = "spurious-watch",
     /// Read versions live for a fraction of five seconds.
     ShortLifetime = "short-lifetime",
+    /// A client dies for good: nobody takes up its session.
+    Departure = "departure",
 }
 
 impl Family {
@@ -187,6 +190,7 @@ const WITH_OWN_FILE: &[&dyn FaultFamily] = &[
     &locked::Locked,
     &short_lifetime::ShortLifetime,
     &window_edge::WindowEdge,
+    &departure::Departure,
 ];
 
 /// Every family, starting with those that have their own files.
@@ -275,6 +279,11 @@ impl FaultPlan {
         }
     }
 
+    /// Whether clients die at requests of theirs.
+    fn kills_at_requests(&self) -> bool {
+        !self.deaths.is_empty() || self.strikes.iter().any(|strike| strike.family == Family::Departure)
+    }
+
     /// The families that occur in the plan.
     pub fn families(&self) -> impl Iterator<Item = Family> {
         let decided = self.decisions.iter().map(|decision| decision.family);
@@ -338,6 +347,21 @@ impl Faults {
     /// Whether other faults than those of the plan may come.
     pub fn has_other_chance(&self) -> bool {
         self.other.is_some()
+    }
+
+    /// The client on this machine leaves for good at its next commit, before or after it.
+    pub(crate) fn leaves(&self, node: NodeId, after: bool) {
+        self.order.leaves(node, after);
+    }
+
+    /// Whether the client on this machine is still to leave.
+    pub(crate) fn is_leaving(&self, node: NodeId) -> bool {
+        self.order.is_leaving(node)
+    }
+
+    /// The client on this machine leaves now, if it is still to leave.
+    pub(crate) fn leaves_now(&self, node: NodeId) {
+        self.order.leaves_now(node);
     }
 
     /// Switches all faults on or off.

@@ -4,7 +4,7 @@
 //! an [order](super::FaultPlan::order) determines the order of these requests for some operations. A request
 //! in the order is held back until each request before it has been answered, or will not be made because its
 //! operation has ended. A plan with [deaths](super::FaultPlan::deaths) ends a client at one of its commits,
-//! either before it is sent or after it was answered.
+//! either before it is sent or after it was answered. So does a [departure](super::departure), for good.
 //!
 //! What FoundationDB promises: nothing about how long a request takes, or when a client sends it, so that
 //! every order is possible. After the death of a client, its commit in flight may have happened; here it is
@@ -106,15 +106,17 @@ struct State {
     made: Vec<Step>,
     overdue: u64,
     waiting: Vec<Waker>,
-    /// Machines of clients that are to die.
-    dying: Vec<NodeId>,
+    /// Machines of clients that are to die, and by which family.
+    dying: Vec<(NodeId, Family)>,
+    /// Machines of clients that leave at their next commit, and whether after it.
+    leaving: BTreeMap<NodeId, bool>,
 }
 
 impl Order {
     pub(super) fn new(plan: &FaultPlan, is_recorded: bool) -> Order {
         let positions = plan.order.iter().enumerate().map(|(at, step)| (*step, at)).collect();
         let state = State { done: vec![false; plan.order.len()], ..State::default() };
-        let is_decided = !plan.decisions.is_empty() || !plan.order.is_empty() || !plan.deaths.is_empty();
+        let is_decided = !plan.decisions.is_empty() || !plan.order.is_empty() || plan.kills_at_requests();
         Order {
             positions,
             deaths: plan.deaths.clone(),
@@ -162,11 +164,31 @@ impl Order {
         Poll::Pending
     }
 
-    /// The next machine that is to die.
-    fn poll_death(&self, cx: &mut Context<'_>) -> Poll<NodeId> {
+    /// The client on this machine leaves for good at its next commit.
+    pub(super) fn leaves(&self, node: NodeId, after: bool) {
+        self.state.lock().leaving.insert(node, after);
+    }
+
+    /// Whether the client on this machine is still to leave.
+    pub(super) fn is_leaving(&self, node: NodeId) -> bool {
+        self.state.lock().leaving.contains_key(&node)
+    }
+
+    /// A client on this machine that is still to leave does so now.
+    pub(super) fn leaves_now(&self, node: NodeId) {
         let mut state = self.state.lock();
-        if let Some(node) = state.dying.pop() {
-            return Poll::Ready(node);
+        if state.leaving.remove(&node).is_some() {
+            state.dying.push((node, Family::Departure));
+        }
+        drop(state);
+        self.wake();
+    }
+
+    /// The next machine that is to die.
+    fn poll_death(&self, cx: &mut Context<'_>) -> Poll<(NodeId, Family)> {
+        let mut state = self.state.lock();
+        if let Some(death) = state.dying.pop() {
+            return Poll::Ready(death);
         }
         state.waiting.push(cx.waker().clone());
         Poll::Pending
@@ -227,8 +249,19 @@ impl Turn {
     /// Never completes if the client dies here.
     async fn die(&self, after: bool) {
         let faults = &self.world.faults;
-        if faults.are_on() && faults.order.deaths.contains(&Death { step: self.step, after }) {
-            faults.order.state.lock().dying.push(self.node);
+        if !faults.are_on() {
+            return;
+        }
+        let leaves = || {
+            let is_commit = self.step.request == Request::Commit;
+            is_commit && faults.order.state.lock().leaving.get(&self.node) == Some(&after)
+        };
+        let is_planned = faults.order.deaths.contains(&Death { step: self.step, after });
+        if is_planned || leaves() {
+            match is_planned {
+                true => faults.order.state.lock().dying.push((self.node, Family::ClientDeath)),
+                false => faults.order.leaves_now(self.node),
+            }
             faults.order.wake();
             faults.order.end(self.step.client, self.step.operation);
             std::future::pending::<()>().await;
@@ -244,14 +277,22 @@ impl Drop for Turn {
     }
 }
 
-/// Kills clients where the plan says so, and starts them again.
+/// Kills clients where the plan says so, and starts those again that do not leave for good.
 pub(super) async fn drive(world: Arc<World>) {
     loop {
-        let node = std::future::poll_fn(|cx| world.faults.order.poll_death(cx)).await;
+        let (node, family) = std::future::poll_fn(|cx| world.faults.order.poll_death(cx)).await;
+        let leaves = family == Family::Departure;
         if world.faults.are_on() {
-            world.kill(node);
-            world.faults.count(Family::ClientDeath);
-            world.event(NodeId(0), Kind::Fault, Family::ClientDeath as u64, 0);
+            if leaves {
+                world.retire(node)
+            } else {
+                world.kill(node)
+            }
+            world.faults.count(family);
+            world.event(NodeId(0), Kind::Fault, family as u64, 0);
+        }
+        if leaves {
+            continue;
         }
         world.clock.sleep(COMEBACK).await;
         world.start(node);

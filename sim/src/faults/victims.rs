@@ -11,7 +11,9 @@ use std::ops::Deref;
 pub const CLUSTER: &[Class] = &[Class::Controller, Class::Stateless, Class::Log, Class::Storage];
 /// The cluster's machines and its clients.
 pub const ALL_MACHINES: &[Class] =
-    &[Class::Controller, Class::Stateless, Class::Log, Class::Storage, Class::Client];
+    &[Class::Controller, Class::Stateless, Class::Log, Class::Storage, Class::Client, Class::Auditor];
+/// Every client of a run.
+pub const CLIENTS: &[Class] = &[Class::Client, Class::Auditor];
 
 /// A strike that has begun, and the machines that there were then. Machines come and go with the databases
 /// that a program opens and closes; the end of a strike must concern those that its beginning did.
@@ -59,6 +61,6 @@ pub fn two(classes: &[Class], strike: &Struck) -> Option<(NodeId, NodeId)> {
     Some((first, pick(&nodes, strike.other)?))
 }
 
-fn pick(nodes: &[NodeId], target: u32) -> Option<NodeId> {
+pub(super) fn pick(nodes: &[NodeId], target: u32) -> Option<NodeId> {
     (!nodes.is_empty()).then(|| nodes[target as usize % nodes.len()])
 }

@@ -223,6 +223,13 @@ pub trait ErasedWorkload: Any + Debug + erased_serde::Serialize + Send + Sync {
         db: &'a AnyDatabase,
         client: usize,
     ) -> LocalBoxFuture<'a, Result<AnySession, Error>>;
+    fn has_tasks(&self) -> bool;
+    fn open_beside<'a>(
+        &'a self,
+        db: &'a AnyDatabase,
+        client: usize,
+        other: &'a mut AnySession,
+    ) -> LocalBoxFuture<'a, Result<AnySession, Error>>;
     /// Prepares a client for its next operation: it resolves a dropped one.
     fn prepare<'a>(&'a self, session: &'a mut AnySession) -> LocalBoxFuture<'a, ()>;
     /// Does one operation: in the planted bug's variant, if there is one.
@@ -333,6 +340,22 @@ impl<W: Workload> ErasedWorkload for W {
     ) -> LocalBoxFuture<'a, Result<AnySession, Error>> {
         let opened = async move {
             let session: W::Session<AnyDatabase> = Workload::open(self, db, client).await?;
+            Ok(AnySession(Box::new(session)))
+        };
+        opened.boxed_local()
+    }
+    fn has_tasks(&self) -> bool {
+        W::TASKS
+    }
+    fn open_beside<'a>(
+        &'a self,
+        db: &'a AnyDatabase,
+        client: usize,
+        other: &'a mut AnySession,
+    ) -> LocalBoxFuture<'a, Result<AnySession, Error>> {
+        let opened = async move {
+            let other = other.of::<W::Session<AnyDatabase>>();
+            let session: W::Session<AnyDatabase> = Workload::open_beside(self, db, client, other).await?;
             Ok(AnySession(Box::new(session)))
         };
         opened.boxed_local()

@@ -256,6 +256,23 @@ pub trait Workload: Clone + Debug + Serialize + DeserializeOwned + Send + Sync +
         client: usize,
     ) -> impl Future<Output = Result<Self::Session<D>, Error>>;
 
+    /// Whether clients may be tasks of one process, as those of most programs are. In some runs several of them
+    /// are then on one machine, and die together: the first one is [opened](Workload::open), the others
+    /// [beside it](Workload::open_beside), and their operations are in flight at once.
+    const TASKS: bool = false;
+
+    /// Opens the session of a client that is a task of the same process as another one: with the same opened
+    /// state of the layer, and with a database and an exactly-once session of its own.
+    fn open_beside<D: Database>(
+        &self,
+        db: &D,
+        client: usize,
+        other: &mut Self::Session<D>,
+    ) -> impl Future<Output = Result<Self::Session<D>, Error>> {
+        let _ = other;
+        self.open(db, client)
+    }
+
     /// Prepares a client for its next operation after one whose future was dropped: a session, for example,
     /// must first resolve the outcome of the dropped operation. Called before every operation, as a part of
     /// it.

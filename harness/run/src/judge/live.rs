@@ -10,13 +10,19 @@ use crate::{
     judge::finding::{Objection, Witness},
 };
 use shaketable_sim::{history::History, rt::Nanos};
+use std::collections::BTreeSet;
 
 /// The time limit after faults have ended, nanoseconds of virtual time.
 pub const BOUND: Nanos = 60 * shaketable_sim::rt::SECOND;
 
 /// Claims that no client waits. The error lists what each waiting client waits for. `planned` has the
-/// operations of each client.
-pub fn judge(operations: &[Vec<Operation<AnyValue>>], planned: &[Vec<AnyValue>], now: Nanos) -> Judgement {
+/// operations of each client, and `unfinished` the clients that neither finished nor left.
+pub fn judge(
+    operations: &[Vec<Operation<AnyValue>>],
+    planned: &[Vec<AnyValue>],
+    unfinished: &BTreeSet<usize>,
+    now: Nanos,
+) -> Judgement {
     let (mut waiting, mut witness) = (Vec::new(), Witness::default());
     for (client, (list, planned)) in operations.iter().zip(planned).enumerate() {
         match list.last() {
@@ -29,7 +35,7 @@ pub fn judge(operations: &[Vec<Operation<AnyValue>>], planned: &[Vec<AnyValue>],
                     now.saturating_sub(op.called) as f64 / 1e9
                 ));
             }
-            _ if list.len() < planned.len() => {
+            _ if list.len() < planned.len() && unfinished.contains(&client) => {
                 waiting.push(format!(
                     "client {client} waits to open its session after {} operations",
                     list.len()

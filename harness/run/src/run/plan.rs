@@ -70,6 +70,10 @@ pub struct Plan {
     pub cluster: ClusterConfig,
     /// The faults.
     pub faults: FaultPlan,
+    /// How many consecutive clients are tasks of one process each ([`Workload::TASKS`]); 1 if each has a
+    /// process of its own.
+    #[serde(skip_serializing_if = "is_one")]
+    pub tasks: usize,
     /// The seed of delays and of the order of what happens at once, if it is not `seed`: another schedule of
     /// the same plan.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -119,6 +123,8 @@ impl Plan {
         let mut cluster = ClusterConfig::draw(seed, &configuration.keys());
         cluster.cluster_bug = demands.cluster_bug;
         let faults = faults(seed, usual_hurt, demands);
+        let mut rng = seed.stream("tasks");
+        let tasks = if configuration.has_tasks() && rng.chance(0.5) { rng.range(2..5) as usize } else { 1 };
         Plan {
             schema: SCHEMA,
             workload: configuration.name().to_owned(),
@@ -130,9 +136,18 @@ impl Plan {
             hurt,
             cluster,
             faults,
+            tasks,
             schedule: None,
         }
     }
+}
+
+fn is_one(number: &usize) -> bool {
+    *number == 1
+}
+
+fn one() -> usize {
+    1
 }
 
 /// The faults of a run: those of its seed, and in each further part of a longer run the strikes of another
@@ -185,6 +200,8 @@ struct File {
     hurt: Nanos,
     cluster: ClusterConfig,
     faults: FaultPlan,
+    #[serde(default = "one")]
+    tasks: usize,
     schedule: Option<u64>,
     /// What the plan once broke, which its run does not depend on.
     #[serde(default, rename = "regression")]
@@ -246,6 +263,7 @@ impl Plan {
             hurt: file.hurt,
             cluster: file.cluster,
             faults: file.faults,
+            tasks: file.tasks,
             schedule: file.schedule,
         };
         plan.check().map(|()| plan).map_err(PlanError::Impossible)
@@ -260,6 +278,9 @@ impl Plan {
             return Err(format!(
                 "there are operations of {clients} clients, and the configuration has {wanted}"
             ));
+        }
+        if self.tasks == 0 || (self.tasks > 1 && !self.configuration.has_tasks()) {
+            return Err(format!("{} clients in a process, and the workload cannot have them", self.tasks));
         }
         if self.operations.iter().all(Vec::is_empty) {
             return Err("no client has an operation".to_owned());
@@ -338,13 +359,18 @@ impl Plan {
     /// A summary of the plan, in a few lines.
     pub fn summary(&self) -> String {
         let operations = self.operations.iter().map(Vec::len).sum();
-        summary(
-            (self.operations.len(), operations),
-            (self.pause, self.hurt),
-            &self.cluster,
-            &self.faults,
-            &self.configuration,
-        )
+        let tasks = match self.tasks {
+            1 => String::new(),
+            tasks => format!("tasks of a process {tasks}\n"),
+        };
+        tasks
+            + &summary(
+                (self.operations.len(), operations),
+                (self.pause, self.hurt),
+                &self.cluster,
+                &self.faults,
+                &self.configuration,
+            )
     }
 }
 

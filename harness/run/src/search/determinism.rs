@@ -3,6 +3,10 @@
 use crate::{run::plan::Demands, run::runner::RunResult, search::entry::Entry};
 use shaketable_sim::{seed::Seed, trace::Event};
 
+/// How many seeds of a sweep are run twice unless it says otherwise, the first ones: what one run leaves
+/// behind for the next in a static shows in the second run of the first seed.
+pub const USUALLY_TWICE: u64 = 2;
+
 /// Whether two runs have the same events (by hash), findings and counters.
 pub fn same(one: &RunResult, other: &RunResult) -> bool {
     (one.event_hash, one.events) == (other.event_hash, other.events)

@@ -55,7 +55,7 @@ pub struct Shake<W> {
     demands: Demands,
     jobs: usize,
     budget: Option<Duration>,
-    twice: bool,
+    twice: u64,
     trace: bool,
     shrink_budget: Duration,
     regressions: Option<PathBuf>,
@@ -94,7 +94,7 @@ impl<W: Workload> Shake<W> {
             demands: Demands::default(),
             jobs: 1,
             budget: None,
-            twice: false,
+            twice: determinism::USUALLY_TWICE,
             trace: false,
             shrink_budget: SHRINK_BUDGET,
             regressions: None,
@@ -146,7 +146,7 @@ impl<W: Workload> Shake<W> {
 
     /// Runs every seed twice. Runs that are not identical fail.
     pub fn check_determinism(mut self) -> Self {
-        self.twice = true;
+        self.twice = u64::MAX;
         self
     }
 
@@ -199,7 +199,7 @@ impl<W: Workload> Shake<W> {
             stop,
             |place| {
                 let seed = seeds.start + place;
-                let result = self.one(seed);
+                let result = self.one(seed, place < self.twice);
                 if result.verdict() != Verdict::Passed {
                     failed.store(true, Ordering::Relaxed);
                 }
@@ -231,10 +231,10 @@ impl<W: Workload> Shake<W> {
         SweepResult { seeds, ran, failed: first, counters, outcomes, vacuous }
     }
 
-    fn one(&self, seed: u64) -> RunResult {
+    fn one(&self, seed: u64, twice: bool) -> RunResult {
         let plan = Plan::draw::<W>(Seed(seed), &self.demands);
         let mut result = runner::run(&plan, false);
-        if self.twice && !determinism::same(&result, &runner::run(&plan, false)) {
+        if twice && !determinism::same(&result, &runner::run(&plan, false)) {
             let why = determinism::explained(|| runner::run(&plan, true));
             let why = format!("a second run of the seed was not identical: {why}");
             result.findings.insert(0, Finding::new(Kind::Determinism, why));

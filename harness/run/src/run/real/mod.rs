@@ -30,6 +30,7 @@ use shaketable_tx::{AnyDatabase, Error};
 /// injection of FoundationDB's client ends calls with errors (`CLIENT_BUGGIFY` in its `NativeAPI.actor.cpp`).
 pub const FAMILIES: &[Family] = &[
     Family::ClientDeath,
+    Family::Departure,
     Family::UnknownCommitted,
     Family::UnknownNotCommitted,
     Family::LateLanding,

@@ -33,6 +33,7 @@ use shaketable_sim::{
 };
 use shaketable_tx::{AnyDatabase, Database, Error, Transaction};
 use std::{
+    collections::BTreeMap,
     convert::Infallible,
     fmt::Display,
     future::Future,
@@ -156,7 +157,7 @@ impl Host for Task {
 
 /// Performs a plan with the prefix of `site`, which must be empty. It is cleared at the end, also after a
 /// failure, unless `conditions.keep` is set. Each client has its own database, opened with `open`, whose
-/// options are not shared. Of the plan's faults, only the deaths of clients are delivered; the others and the
+/// options are not shared. Of the plan's faults, only the deaths of clients are delivered, for good or not; the others and the
 /// plan's cluster are ignored.
 pub async fn perform(
     plan: &Plan,
@@ -180,6 +181,7 @@ pub async fn perform(
         history: Arc::default(),
         clients: Mutex::default(),
         deaths: AtomicU64::new(0),
+        departures: AtomicU64::new(0),
     });
     match access.within_time_limit("claiming its prefix", site.claim(db)).await? {
         Ok(()) => {}
@@ -213,6 +215,7 @@ struct Access<'a> {
     /// The clients, once they have been started.
     clients: Mutex<Vec<Arc<Client>>>,
     deaths: AtomicU64,
+    departures: AtomicU64,
 }
 
 impl Access<'_> {
@@ -285,12 +288,29 @@ impl Access<'_> {
                 Either::Left(_) => return Ok(()),
                 Either::Right((_, dying)) => drop(dying),
             }
+            if death.family == Family::Departure {
+                self.departures.fetch_add(1, Ordering::Relaxed);
+                client.leave(self.now());
+                return Ok(());
+            }
             self.deaths.fetch_add(1, Ordering::Relaxed);
             sleep_until(death.at + death.duration).await;
         }
         life()?.await;
         Ok(())
     }
+}
+
+/// Which clients leave for good, and when: never the last of them.
+fn leaving(faults: &FaultPlan, clients: usize) -> BTreeMap<usize, Nanos> {
+    let mut left: Vec<usize> = (0..clients).collect();
+    let mut leaving = BTreeMap::new();
+    for strike in faults.strikes.iter().filter(|strike| strike.family == Family::Departure) {
+        if left.len() > 1 {
+            leaving.insert(left.remove(strike.target as usize % left.len()), strike.at);
+        }
+    }
+    leaving
 }
 
 /// Clears all keys of the workload.
@@ -362,9 +382,13 @@ impl<'a> Testbed for Real<'a> {
         self.access.clients.lock().clone_from(&participants.clients);
         let count = participants.clients.len();
         let clients = FuturesUnordered::new();
+        let leaving = leaving(self.faults, count);
         for client in &participants.clients {
-            let is_its_own =
-                |s: &&Strike| s.family == Family::ClientDeath && s.target as usize % count == client.number;
+            let is_its_own = |s: &&Strike| match s.family {
+                Family::ClientDeath => s.target as usize % count == client.number,
+                Family::Departure => leaving.get(&client.number) == Some(&s.at),
+                _ => false,
+            };
             let deaths = self.faults.strikes.iter().filter(is_its_own).cloned().collect();
             clients.push(self.access.clone().run_client(client.clone(), deaths).boxed_local());
         }
@@ -435,8 +459,10 @@ impl<'a> Testbed for Real<'a> {
         mut result: RunResult,
     ) -> RunResult {
         let deaths = self.access.deaths.load(Ordering::Relaxed);
-        result.faults.extend((deaths > 0).then_some((Family::ClientDeath, deaths)));
-        result.counters.faults = deaths;
+        let departures = self.access.departures.load(Ordering::Relaxed);
+        let struck = [(Family::ClientDeath, deaths), (Family::Departure, departures)];
+        result.faults.extend(struck.into_iter().filter(|(_, times)| *times > 0));
+        result.counters.faults = deaths + departures;
         result.virtual_time = self.now() - self.began;
         result
     }

@@ -48,7 +48,7 @@ pub(crate) async fn perform<T: Testbed>(plan: &Plan, testbed: T) -> Result<RunRe
     let (operations, dropped) = (participants.operations(), participants.ended());
     findings.extend(participants.findings());
     if late {
-        findings.push(stuck(plan, &operations, &testbed));
+        findings.push(stuck(plan, &operations, &participants, &testbed));
     }
     let replicas = final_state(&testbed, &mut findings).await?;
     let (mut audited, broken) = {
@@ -94,8 +94,14 @@ async fn set_up<T: Testbed>(plan: &Plan, testbed: &T) -> Result<Vec<Finding>, T:
 }
 
 /// The finding about clients that are not done.
-fn stuck<T: Testbed>(plan: &Plan, operations: &[Vec<Operation<AnyValue>>], testbed: &T) -> Finding {
-    let waits = judge::live::judge(operations, &plan.operations, testbed.now());
+fn stuck<T: Testbed>(
+    plan: &Plan,
+    operations: &[Vec<Operation<AnyValue>>],
+    participants: &Participants,
+    testbed: &T,
+) -> Finding {
+    let unfinished = participants.unfinished();
+    let waits = judge::live::judge(operations, &plan.operations, &unfinished, testbed.now());
     match waits {
         Err(objection) => Finding::of(Kind::Live, *objection),
         Ok(()) => Finding::new(Kind::Live, "a client did not finish"),

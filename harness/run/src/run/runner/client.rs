@@ -1,5 +1,6 @@
 //! A client of a run. It opens a session and does its operations one after another. It drops some of them
-//! before they finish, and continues. A client that dies is restarted and continues with its next operation.
+//! before they finish, and continues. A client that dies is restarted and continues with its next operation, or
+//! it has left for good and does no further one.
 
 use super::{Audits, Host};
 use crate::{
@@ -32,7 +33,7 @@ pub(crate) struct Progress {
     /// The indices of the operations that did not end by themselves: they were dropped, their client died, or
     /// they panicked.
     pub(crate) ended: BTreeSet<usize>,
-    /// Whether the client has finished.
+    /// Whether the client has finished, or has left for good.
     pub(crate) done: bool,
     pace: Stream,
 }
@@ -52,6 +53,8 @@ pub(crate) struct Participants {
     pub(crate) workload: AnyWorkload,
     /// How long the run is.
     pub(crate) scale: Scale,
+    /// How many consecutive clients are tasks of one process.
+    pub(crate) tasks: usize,
     pub(crate) clients: Vec<Arc<Client>>,
     /// The results of the auditor so far.
     pub(crate) audits: Arc<Mutex<Audits>>,
@@ -80,10 +83,10 @@ impl Participants {
         };
         let clients = plan.operations.iter().enumerate().map(client).collect();
         let (workload, scale) = (plan.configuration.clone(), plan.demands.scale);
-        Participants { workload, scale, clients, audits: Arc::default() }
+        Participants { workload, scale, tasks: plan.tasks, clients, audits: Arc::default() }
     }
 
-    /// Whether every client has finished.
+    /// Whether every client has finished or left.
     pub(crate) fn are_done(&self) -> bool {
         self.clients.iter().all(|client| client.progress.lock().done)
     }
@@ -91,6 +94,12 @@ impl Participants {
     /// The operations of each client so far.
     pub(crate) fn operations(&self) -> Vec<Vec<Operation<AnyValue>>> {
         self.clients.iter().map(|client| client.progress.lock().operations.clone()).collect()
+    }
+
+    /// The clients that have neither finished nor left.
+    pub(crate) fn unfinished(&self) -> BTreeSet<usize> {
+        let unfinished = self.clients.iter().filter(|client| !client.progress.lock().done);
+        unfinished.map(|client| client.number).collect()
     }
 
     /// The operations that did not end by themselves: client and index.
@@ -108,11 +117,54 @@ impl Participants {
     }
 }
 
+impl Client {
+    /// The client has left for good: the rest of its operations is not done.
+    pub(crate) fn leave(&self, now: Nanos) {
+        self.end_abandoned_operation(now);
+        self.progress.lock().done = true;
+    }
+
+    /// Marks the operation that was in progress when the client died as having an unknown outcome.
+    fn end_abandoned_operation(&self, now: Nanos) {
+        let progress = &mut *self.progress.lock();
+        if let Some(op) = progress.operations.last_mut()
+            && op.outcome.is_none()
+        {
+            op.returned = now;
+            op.outcome = Some(Outcome::Unknown(Error::OPERATION_CANCELLED));
+            progress.ended.insert(progress.operations.len() - 1);
+        }
+    }
+}
+
+/// Opens the sessions of clients that are tasks of one process, from its start or restart. Returns for each of
+/// them what runs it until it has finished or dies.
+pub(crate) async fn tasks<H: Host>(clients: Vec<(H, Arc<Client>)>) -> Vec<impl Future<Output = ()>> {
+    let mut sessions: Vec<Option<AnySession>> = Vec::new();
+    for (host, client) in &clients {
+        client.end_abandoned_operation(host.now());
+        let is_done = client.progress.lock().done;
+        let other = sessions.iter_mut().flatten().next();
+        let session = if is_done { None } else { open(host, client, other).await };
+        sessions.push(session);
+    }
+    let tasks = clients.into_iter().zip(sessions);
+    tasks.map(|((host, client), session)| run(host, client, session)).collect()
+}
+
 /// Runs a client on a host, from its start or restart until it has finished or dies.
 pub(crate) async fn run_client<H: Host>(host: H, client: Arc<Client>) {
-    end_abandoned_operation(&host, &client);
+    client.end_abandoned_operation(host.now());
+    run(host, client, None).await;
+}
+
+async fn run<H: Host>(host: H, client: Arc<Client>, mut opened: Option<AnySession>) {
     while !client.progress.lock().done {
-        let Some(mut session) = open(&host, &client).await else { return };
+        let session = match opened.take() {
+            Some(session) => Some(session),
+            None => open(&host, &client, None).await,
+        };
+        let Some(mut session) = session else { return };
         loop {
             let index = client.progress.lock().operations.len();
             let Some(op) = client.planned.get(index) else {
@@ -170,21 +222,13 @@ async fn cut_short<T>(host: &impl Host, operation: impl Future<Output = T>) -> O
     }
 }
 
-/// Marks the operation that was in progress when the client died as having an unknown outcome.
-fn end_abandoned_operation(host: &impl Host, client: &Client) {
-    let progress = &mut *client.progress.lock();
-    if let Some(op) = progress.operations.last_mut()
-        && op.outcome.is_none()
-    {
-        op.returned = host.now();
-        op.outcome = Some(Outcome::Unknown(Error::OPERATION_CANCELLED));
-        progress.ended.insert(progress.operations.len() - 1);
-    }
-}
-
-async fn open<H: Host>(host: &H, client: &Client) -> Option<AnySession> {
+/// Opens the session of a client, beside that of another task of its process if there is one.
+async fn open<H: Host>(host: &H, client: &Client, mut other: Option<&mut AnySession>) -> Option<AnySession> {
     loop {
-        let opened = client.workload.open(host.database(), client.number);
+        let opened = match &mut other {
+            Some(other) => client.workload.open_beside(host.database(), client.number, other),
+            None => client.workload.open(host.database(), client.number),
+        };
         let opened = AssertUnwindSafe(opened).catch_unwind().await;
         match opened {
             Ok(Ok(session)) => return Some(session),

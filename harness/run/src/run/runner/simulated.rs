@@ -4,7 +4,7 @@ use super::{
     Participants, RunResult,
     acts::perform,
     audit::audit,
-    client::run_client,
+    client::{Client, tasks},
     host::Machine,
     observation::{Observation, Observer, done},
     phase,
@@ -103,6 +103,8 @@ struct Simulated<'a> {
     /// When faults began to strike.
     hurt_since: Mutex<Nanos>,
     auditor: Mutex<Option<NodeId>>,
+    /// The machines of the clients, in their order.
+    machines: Mutex<Vec<NodeId>>,
 }
 
 impl<'a> Simulated<'a> {
@@ -120,7 +122,17 @@ impl<'a> Simulated<'a> {
             cluster,
             hurt_since: Mutex::default(),
             auditor: Mutex::default(),
+            machines: Mutex::default(),
         }
+    }
+
+    /// Lets go of the clients that have left for good.
+    fn part_with(&self, participants: &Participants) {
+        let machines = self.machines.lock();
+        let clients = participants.clients.iter().zip(&*machines);
+        let gone =
+            clients.filter(|(client, node)| !client.progress.lock().done && self.world.has_left(**node));
+        gone.for_each(|(client, _)| client.leave(self.world.clock.now()));
     }
 
     /// Adds what only the cluster knows to the result.
@@ -228,21 +240,30 @@ impl Testbed for Simulated<'_> {
 
     fn start(&self, participants: &Participants) -> Result<(), Infallible> {
         let controller = self.cluster.controller();
-        for client in &participants.clients {
-            let (name, client) = (format!("client-{}", client.number), client.clone());
-            self.world.add_machine(Class::Client, &name, move |world, node| {
-                let client = client.clone();
+        for process in participants.clients.chunks(participants.tasks) {
+            let (name, clients) = (format!("client-{}", process[0].number), process.to_vec());
+            let node = self.world.add_machine(Class::Client, &name, move |world, node| {
+                let clients = clients.clone();
                 async move {
-                    // Created on the machine, so that its death ends the tasks of the database.
-                    let id = ClientId(client.number as u16);
-                    let db = SimDatabase::new(world.clone(), node, id, controller);
-                    run_client(Machine::new(world, node, db), client).await;
+                    // Created on the machine, so that its death ends the tasks of the databases.
+                    let host = |client: Arc<Client>| {
+                        let id = ClientId(client.number as u16);
+                        let db = SimDatabase::new(world.clone(), node, id, controller);
+                        (Machine::new(world.clone(), node, db), client)
+                    };
+                    let mut tasks = tasks(clients.into_iter().map(host).collect()).await;
+                    let last = tasks.pop();
+                    tasks.into_iter().for_each(rt::spawn);
+                    if let Some(last) = last {
+                        last.await;
+                    }
                 }
             });
+            self.machines.lock().extend(process.iter().map(|_| node));
         }
         let Participants { workload, scale, audits, .. } = participants;
         let (workload, scale, audits) = (workload.clone(), *scale, audits.clone());
-        let auditor = self.world.add_machine(Class::Client, "auditor", move |world, node| {
+        let auditor = self.world.add_machine(Class::Auditor, "auditor", move |world, node| {
             let (workload, audits) = (workload.clone(), audits.clone());
             async move {
                 let db = SimDatabase::new(world.clone(), node, AUDITOR, controller);
@@ -258,6 +279,7 @@ impl Testbed for Simulated<'_> {
 
     async fn wait(&self, participants: &Participants, duration: Nanos) -> Result<(), Infallible> {
         for _ in 0..duration.div_ceil(POLL_INTERVAL) {
+            self.part_with(participants);
             if participants.are_done() {
                 break;
             }
@@ -273,8 +295,8 @@ impl Testbed for Simulated<'_> {
     async fn quiesce(&self, late: bool) -> Result<(), Infallible> {
         let auditor = self.auditor.lock().take();
         // Clients that are done have no transaction in progress.
-        let ended = if late { self.world.machines(Class::Client) } else { auditor.into_iter().collect() };
-        ended.into_iter().for_each(|node| self.world.kill(node));
+        let clients = if late { self.world.machines(Class::Client) } else { Vec::new() };
+        clients.into_iter().chain(auditor).for_each(|node| self.world.kill(node));
         let may_land = self.world.history.lock().commits_may_land();
         if may_land {
             let config = &self.world.config;

@@ -101,8 +101,8 @@ impl fmt::Display for Kind {
 pub enum Accused {
     /// The layer, or the workload that shakes it.
     Layer,
-    /// Code of the user that is no promise of the layer: the workload's setup or model, or what makes its runs
-    /// differ. No planted bug is caught by that.
+    /// Code of the user that is no promise of the layer: the workload's setup or model, or what makes its
+    /// runs differ. No planted bug is caught by that.
     Workload,
     /// The simulator or the real cluster.
     Harness,

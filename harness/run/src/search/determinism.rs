@@ -1,8 +1,8 @@
-//! Checks that two runs of one seed are identical: the same events and the same final keyspace. Of two that are
-//! not, it finds who began.
+//! Checks that two runs of one seed are identical: the same events and the same final keyspace. Of two that
+//! are not, it finds who began.
 //!
-//! A client that was told the same in both runs and asks for something else has begun: whatever the cluster did
-//! before was the same. Only if the first event that differs comes before any such request is it the
+//! A client that was told the same in both runs and asks for something else has begun: whatever the cluster
+//! did before was the same. Only if the first event that differs comes before any such request is it the
 //! simulator that does not repeat.
 
 use crate::{
@@ -118,8 +118,8 @@ fn first_request(one: &RunHistory, other: &RunHistory) -> Option<Began> {
     of_each.min_by_key(|began| (began.at, began.client))
 }
 
-/// When a client was the first to differ, in which operation, and by what. `None` if it was not, because it was
-/// told something else before, or never differs.
+/// When a client was the first to differ, in which operation, and by what. `None` if it was not, because it
+/// was told something else before, or never differs.
 fn of_client(
     client: Option<u16>,
     one: &RunHistory,

@@ -95,8 +95,8 @@ async fn set_up<T: Testbed>(plan: &Plan, testbed: &T) -> Result<Vec<Finding>, T:
     })
 }
 
-/// The finding of a setup that ended with an error, without faults and without other clients. Only errors that
-/// no call deserves accuse the cluster.
+/// The finding of a setup that ended with an error, without faults and without other clients. Only errors
+/// that no call deserves accuse the cluster.
 fn failed_setup(error: Error) -> Finding {
     let of_cluster = error.is_maybe_committed()
         || matches!(

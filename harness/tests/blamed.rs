@@ -4,7 +4,7 @@
 use bytes::Bytes;
 use proptest::{collection::vec, prelude::*};
 use serde::{Deserialize, Serialize};
-use shaketable::finding::Verdict;
+use shaketable::finding::{Kind, Verdict};
 use shaketable::{Bug, Misfit, Outcome, Shake, Step, Workload};
 use shaketable_sim::{proto::Mutation, seed::Stream};
 use shaketable_tx::{Database, Error, Isolation, Transaction, TransactionOption};
@@ -228,4 +228,98 @@ fn an_error_that_nobody_gave_is_a_finding() {
 #[test]
 fn an_error_in_place_of_the_one_that_was_given_is_a_finding() {
     is_caught(Manner::Renamed, "what its transactions met was");
+}
+
+mod wrong {
+    use std::sync::atomic::{AtomicU64, Ordering};
+
+    shaketable_tx::refusals! {
+        /// Why an operation is refused.
+        pub enum Refusal { No = "it is never done" }
+    }
+
+    static CALLS: AtomicU64 = AtomicU64::new(0);
+
+    shaketable::invariants! {
+        /// A layer with a static.
+        pub Counted: Refusal;
+
+        fn put(tx) {
+            tx.set(b"n", &CALLS.fetch_add(1, Ordering::Relaxed).to_le_bytes());
+            Ok(())
+        }
+
+        invariant "nothing is wrong" (tx) {
+            let _ = tx;
+            Ok(true)
+        }
+    }
+
+    shaketable::invariants! {
+        /// A setup that is more than a transaction holds.
+        pub TooMuch: Refusal;
+
+        setup(tx) {
+            for key in 0..120u8 {
+                tx.set(&[b'l', key], &vec![b'x'; 99_000]);
+            }
+            Ok(())
+        }
+
+        fn put(tx, n: u8 = 0..200u8) {
+            tx.set(b"n", &[n]);
+            Ok(())
+        }
+
+        invariant "nothing is wrong" (tx) {
+            let _ = tx;
+            Ok(true)
+        }
+    }
+
+    shaketable::invariants! {
+        /// A setup with too long a key.
+        pub TooLong: Refusal;
+
+        setup(tx) {
+            tx.set(&vec![b'k'; 20_000], b"");
+            Ok(())
+        }
+
+        fn put(tx, n: u8 = 0..200u8) {
+            tx.set(b"n", &[n]);
+            Ok(())
+        }
+
+        invariant "nothing is wrong" (tx) {
+            let _ = tx;
+            Ok(true)
+        }
+    }
+}
+
+/// The kind and the message of what decides about the first seed of a workload, which accuses the workload.
+fn of_workload<W: Workload>(shake: Shake<W>) -> (Kind, String) {
+    let (_, result) = shake.seeds(0..1).run().failed.expect("it is wrong");
+    assert_eq!((result.verdict(), result.accuses_workload()), (Verdict::Violated, true));
+    (result.findings[0].kind, result.findings[0].message.clone())
+}
+
+#[test]
+fn a_setup_that_asks_for_what_is_refused_accuses_the_workload() {
+    let too_much = of_workload(Shake::<shaketable::Guarded<wrong::TooMuch>>::new());
+    let too_long = of_workload(Shake::<shaketable::Guarded<wrong::TooLong>>::new());
+    for ((kind, message), error) in [(too_much, "transaction_too_large"), (too_long, "key_too_large")] {
+        assert!(kind == Kind::Setup && message.contains(error), "{kind}: {message}");
+    }
+}
+
+#[test]
+fn a_static_that_makes_runs_differ_is_told_by_what_it_changes_first() {
+    let shake = Shake::<shaketable::Guarded<wrong::Counted>>::new().check_determinism();
+    let (kind, message) = of_workload(shake);
+    assert_eq!(kind, Kind::Determinism);
+    for part in ["in what operation 0 of client", "(put)", "asks for: set \"n\" = ", "a static"] {
+        assert!(message.contains(part), "{part}: {message}");
+    }
 }

@@ -50,9 +50,9 @@ pub(super) const REPLAYS: u64 = 1_000;
 pub const EXIT_CODES: &str = "\
 Exit codes:
   0  every invariant held, and the sweep was not vacuous
-  1  a workload's invariant was violated, a run was stuck, or a planted bug was missed
+  1  a layer or its workload is wrong, a run was stuck, or a planted bug was missed
   2  bad usage, configuration or input file (one line on stderr, nothing written)
-  3  the harness failed: its own judges, runs that are not deterministic, a recording that is
+  3  the harness failed: its own judges, a simulator that does not repeat, a recording that is
      not reproduced, a real cluster that does not reply; do not rely on its other verdicts
   4  the sweep was vacuous: nothing was violated, but too little happened
   130, 143, 129

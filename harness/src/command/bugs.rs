@@ -287,7 +287,8 @@ pub(super) fn try_seeds(
         };
         bug.runs += 1;
         let origin = Origin::of(entry.name(), seed, &planted.demands, backend);
-        if planted.is_caught_by(result.verdict()) {
+        let is_of_workload = result.accuses_workload();
+        if !is_of_workload && planted.is_caught_by(result.verdict()) {
             bug.caught = Some(caught::catch(&origin, &result));
             bug.wrong_judge = None;
             break;
@@ -297,7 +298,11 @@ pub(super) fn try_seeds(
             let verdict = report::verdict(&result);
             bug.wrong_judge = Some(format!(
                 "seed {seed} was blamed on {} by {}: {}",
-                if planted.place == CLUSTER { "the layer" } else { "the cluster" },
+                match planted.place == CLUSTER {
+                    _ if is_of_workload => "the workload",
+                    true => "the layer",
+                    false => "the cluster",
+                },
                 verdict.judge().unwrap_or_default(),
                 verdict.message().unwrap_or_default()
             ));

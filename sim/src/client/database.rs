@@ -67,7 +67,8 @@ pub struct Label {
 }
 
 impl Label {
-    /// The label of the next life of a transaction with this label, which begins while the client has another.
+    /// The label of the next life of a transaction with this label, which begins while the client has this
+    /// other one.
     pub fn renewed(self, now: Label) -> Label {
         Label { prepares: self.prepares && now.prepares, ..self }
     }

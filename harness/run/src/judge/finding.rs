@@ -8,6 +8,7 @@ use shaketable_sim::{
     judges::{Judge, truncated},
     rt::Nanos,
 };
+use shaketable_tx::Error;
 use std::fmt;
 
 macro_rules! kinds {
@@ -42,16 +43,20 @@ kinds! {
     Durable = "durable" by Harness,
     /// Replicas of a shard differ.
     Convergent = "convergent" by Harness,
-    /// The workload cannot be set up on a calm cluster.
-    Setup = "setup" by Harness,
+    /// The workload's setup asks for what FoundationDB refuses, or does not end.
+    Setup = "setup" by Workload,
+    /// A calm cluster refuses what any cluster must do.
+    CalmCluster = "calm cluster" by Harness,
     /// Storage servers do not catch up on a healed cluster.
     Settle = "settle" by Harness,
-    /// Two runs of one seed are not identical.
-    Determinism = "determinism" by Harness,
+    /// Two runs of one seed are not identical, and nothing shows that the simulator did it.
+    Determinism = "determinism" by Workload,
+    /// Two runs of one seed are not identical, although their clients ask for the same.
+    Repeatable = "repeatable" by Harness,
     /// The simulator panicked.
     HarnessPanic = "panic" by Harness,
     /// The workload's sequential model panicked.
-    WorkloadModel = "workload's model" by Harness,
+    WorkloadModel = "workload's model" by Workload,
     /// The real cluster was lost.
     Lost = "cluster" by Harness,
     /// An answer or an effect contradicts the sequential model.
@@ -98,7 +103,10 @@ impl fmt::Display for Kind {
 pub enum Accused {
     /// The layer, or the workload that shakes it.
     Layer,
-    /// The simulator, the real cluster, or the workload's own setup or model.
+    /// Code of the user that is no promise of the layer: the workload's setup or model, or what makes its
+    /// runs differ. No planted bug is caught by that.
+    Workload,
+    /// The simulator or the real cluster.
     Harness,
 }
 
@@ -162,9 +170,14 @@ impl Finding {
         match (self.kind.accused(), self.kind) {
             (Accused::Harness, _) => Verdict::Harness,
             (Accused::Layer, Kind::Live) => Verdict::Stuck,
-            (Accused::Layer, _) => Verdict::Violated,
+            (Accused::Layer | Accused::Workload, _) => Verdict::Violated,
         }
     }
+}
+
+/// Whether an error is about how FoundationDB was called, whatever the state of the cluster.
+pub(crate) fn is_of_call(error: Error) -> bool {
+    (2_000..3_000).contains(&error.code())
 }
 
 /// How a run ended, in the order of severity.
@@ -176,9 +189,9 @@ pub enum Verdict {
     Passed,
     /// An operation did not finish after faults had ended.
     Stuck,
-    /// The layer, or the workload that shakes it, broke a promise.
+    /// The layer broke a promise, or the workload that shakes it is wrong.
     Violated,
-    /// The simulator, the real cluster, or the workload's own setup or model failed.
+    /// The simulator or the real cluster failed.
     Harness,
 }
 

@@ -14,7 +14,7 @@
 
 use crate::{
     describe::workload::Workload,
-    judge::finding::{Finding, Kind, Verdict},
+    judge::finding::Verdict,
     judge::vacuous,
     run::plan::{Demands, Plan, PlanError},
     run::pool::{self, Update},
@@ -235,9 +235,7 @@ impl<W: Workload> Shake<W> {
         let plan = Plan::draw::<W>(Seed(seed), &self.demands);
         let mut result = runner::run(&plan, false);
         if twice && !determinism::same(&result, &runner::run(&plan, false)) {
-            let why = determinism::explained(|| runner::run(&plan, true));
-            let why = format!("a second run of the seed was not identical: {why}");
-            result.findings.insert(0, Finding::new(Kind::Determinism, why));
+            result.findings.insert(0, determinism::explained(|| runner::run(&plan, true)));
         }
         result
     }
@@ -282,13 +280,14 @@ impl<W: Workload> Shake<W> {
     }
 
     /// Runs the seeds and panics if none of them catches the planted bug. Returns the seed that caught it. A
-    /// run in which the harness or the workload's model failed does not catch the bug: this panics as well.
+    /// run in which the harness, or the workload's own setup or model, failed does not catch the bug: this
+    /// panics as well.
     #[track_caller]
     pub fn assert_caught(&self) -> (u64, RunResult) {
         let swept = self.run();
         let planted = self.demands.bug.as_deref().unwrap_or("the planted bug");
         match swept.failed {
-            Some((seed, result)) if result.verdict() == Verdict::Harness => {
+            Some((seed, result)) if result.verdict() == Verdict::Harness || result.accuses_workload() => {
                 panic!("{planted} was not caught: {}", self.describe(seed, &result))
             }
             Some(caught) => caught,
@@ -311,12 +310,12 @@ impl<W: Workload> Shake<W> {
         let mut text = format!("{} failed with seed {seed}, {:?}\n", W::NAME, result.verdict());
         let mut differs = String::new();
         let again = runner::run(&plan, false);
-        if !determinism::same(result, &again) && result.findings.iter().all(|f| f.kind != Kind::Determinism) {
+        if !determinism::same(result, &again) && !result.findings.iter().any(determinism::is_about) {
             let how = match again.verdict() {
                 Verdict::Passed => "did not fail again",
                 _ => "failed in another way",
             };
-            let why = determinism::explained(|| runner::run(&plan, true));
+            let why = determinism::explained(|| runner::run(&plan, true)).message;
             differs = format!("it {how}: not deterministic: {why}\n");
         }
         let shrunk = self.shrunk(&plan).and_then(|shrunk| {

@@ -714,6 +714,43 @@ impl<D: Database> Transaction for RecordedTransaction<D> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{
+        judge::{Evidence, Truth, serializable},
+        run::calm,
+    };
+
+    /// What a client that goes on after its commit leaves in the history, and what is said of the cluster.
+    async fn after_its_commit(db: impl Database) -> (Vec<Mutation>, bool) {
+        let (space, log) = (Space::new("run/data/"), Space::new("run/log/"));
+        let (space, log) = (space.expect("a prefix"), Log::new(log.expect("a prefix")));
+        let shared = Arc::new(SharedHistory::default());
+        let recorded = Recorded::new(db.clone(), space, log.clone(), ClientId(0), shared.clone());
+        recorded.set_operation(Some(3));
+        let tx = recorded.create_transaction().expect("a transaction");
+        tx.set(b"a", b"1");
+        tx.commit().await.expect("a calm commit");
+        tx.set(b"b", b"2");
+        let refused = tx.get(b"b", Isolation::Serializable).await.expect_err("it is used after its commit");
+        drop(tx);
+        let rows = log.space().all();
+        let rows = &rows;
+        let rows = db
+            .run(|tx, _| async move { tx.get_range_all(rows.clone(), Isolation::Serializable).await })
+            .await;
+        let entries: Vec<_> = rows.expect("the log").iter().filter_map(|row| log.entry(&row.key)).collect();
+        let history = shared.history(&entries);
+        assert_eq!(history.met[&(ClientId(0), 3)].errors, [refused]);
+        let truth = Truth::of(&history);
+        let evidence = Evidence { history: &history, truth: &truth, replicas: &[] };
+        let written = truth.entries.iter().flat_map(|entry| &entry.transactions);
+        (written.flat_map(|tx| tx.mutations.clone()).collect(), serializable::judge(&evidence).is_ok())
+    }
+
+    #[test]
+    fn what_a_client_writes_after_its_commit_is_not_taken_for_committed() {
+        let only = vec![Mutation::Set("a".into(), "1".into())];
+        assert_eq!(calm::simulate(after_its_commit), (only, true));
+    }
 
     #[test]
     fn a_log_key_has_the_version_and_the_attempt_of_a_commit() {

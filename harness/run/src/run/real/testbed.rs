@@ -9,6 +9,7 @@ use super::{
 use crate::{
     describe::erased::AnyValue,
     describe::workload::{Operation, Outcome},
+    judge::finding::is_of_call,
     judge::panics,
     judge::{self, Replica},
     run::plan::Plan,
@@ -369,6 +370,8 @@ impl<'a> Testbed for Real<'a> {
         let job = AssertUnwindSafe(job).catch_unwind();
         match self.access.within_time_limit(doing, job).await? {
             Ok(Ok(done)) => Ok(Job::Done(done)),
+            // The cluster has answered: what it was asked is wrong.
+            Ok(Err(error)) if is_of_call(error) => Ok(Job::Failed(error)),
             Ok(Err(error)) => Err(self.access.lost(doing, error)),
             Err(panic) => Ok(Job::Panicked(panics::message(&*panic))),
         }

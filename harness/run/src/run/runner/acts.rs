@@ -11,13 +11,13 @@ use super::{
 use crate::{
     describe::erased::{AnyModel, AnyValue},
     describe::workload::Operation,
-    judge::finding::{Finding, Kind, Verdict},
+    judge::finding::{Accused, Finding, Kind, Verdict, is_of_call},
     judge::{self, Replica},
     run::plan::Plan,
 };
 use shaketable_reports::Counters;
 use shaketable_sim::rt::Nanos;
-use shaketable_tx::AnyDatabase;
+use shaketable_tx::{AnyDatabase, Error};
 use std::sync::Arc;
 
 /// Performs a plan on a fresh testbed. The result does not include the claims of layers and workloads yet.
@@ -87,10 +87,35 @@ async fn set_up<T: Testbed>(plan: &Plan, testbed: &T) -> Result<Vec<Finding>, T:
     };
     Ok(match testbed.undisturbed(SETTER, "setting up", setup).await? {
         Job::Done(()) => Vec::new(),
-        Job::Failed(error) => vec![Finding::new(Kind::Setup, format!("failed on a calm cluster: {error}"))],
-        Job::Panicked(message) => vec![Finding::new(Kind::Panic, format!("in setup: {message}"))],
-        Job::TooLong => vec![Finding::new(Kind::Setup, "does not finish on a calm cluster")],
+        Job::Failed(error) => vec![failed_setup(error).at(0)],
+        Job::Panicked(message) => vec![Finding::new(Kind::Panic, format!("in setup: {message}")).at(0)],
+        Job::TooLong => {
+            vec![Finding::new(Kind::Setup, "the workload's setup does not finish on a calm cluster").at(0)]
+        }
     })
+}
+
+/// The finding of a setup that ended with an error, without faults and without other clients. Only errors
+/// that no call deserves accuse the cluster.
+fn failed_setup(error: Error) -> Finding {
+    let of_cluster = error.is_maybe_committed()
+        || matches!(
+            error,
+            Error::FUTURE_VERSION
+                | Error::PROCESS_BEHIND
+                | Error::DATABASE_LOCKED
+                | Error::COMMIT_PROXY_MEMORY_LIMIT_EXCEEDED
+                | Error::GRV_PROXY_MEMORY_LIMIT_EXCEEDED
+                | Error::INTERNAL_ERROR
+        );
+    match of_cluster {
+        true => Finding::new(Kind::CalmCluster, format!("the setup fails without a fault: {error}")),
+        false if is_of_call(error) => Finding::new(
+            Kind::Setup,
+            format!("the workload's setup asks for what FoundationDB refuses: {error}"),
+        ),
+        false => Finding::new(Kind::Setup, format!("the workload's setup fails on a calm cluster: {error}")),
+    }
 }
 
 /// The finding about clients that are not done.
@@ -118,15 +143,17 @@ async fn final_state<T: Testbed>(testbed: &T, findings: &mut Vec<Finding>) -> Re
     }))
 }
 
-/// Compares the final database with the final model. Does nothing if the cluster failed or a client is stuck:
-/// the comparison would only report the same problem again.
+/// Compares the final database with the final model. Does nothing if the cluster or the workload failed or a
+/// client is stuck: the comparison would only report the same problem again.
 async fn final_check<T: Testbed>(
     plan: &Plan,
     testbed: &T,
     model: AnyModel,
     findings: &[Finding],
 ) -> Result<Option<Finding>, T::Lost> {
-    if findings.iter().any(|finding| matches!(finding.verdict(), Verdict::Harness | Verdict::Stuck)) {
+    let says_it_all =
+        |finding: &Finding| finding.kind.accused() != Accused::Layer || finding.verdict() == Verdict::Stuck;
+    if findings.iter().any(says_it_all) {
         return Ok(None);
     }
     let (workload, model) = (plan.configuration.clone(), Arc::new(model));

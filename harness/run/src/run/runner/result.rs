@@ -1,7 +1,7 @@
 //! The result of a run, as plain data.
 
 use super::Performed;
-use crate::judge::finding::{Finding, Verdict};
+use crate::judge::finding::{Accused, Finding, Verdict, deciding};
 use shaketable_reports::{Counters, Outcomes, RunHistory};
 use shaketable_sim::{
     faults::{Decision, Family, Requests},
@@ -43,6 +43,11 @@ pub struct RunResult {
 }
 
 impl RunResult {
+    /// Whether the finding that decides the verdict accuses what is no promise of the layer.
+    pub fn accuses_workload(&self) -> bool {
+        deciding(&self.findings).is_some_and(|finding| finding.kind.accused() == Accused::Workload)
+    }
+
     /// How the run ended.
     pub fn verdict(&self) -> Verdict {
         Verdict::of(&self.findings)

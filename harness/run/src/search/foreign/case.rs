@@ -6,7 +6,7 @@ use crate::{
         erased::{AnySession, AnyValue, AnyWorkload},
         workload::Outcome,
     },
-    judge::panics,
+    judge::{finding::is_of_call, panics},
     run::{calm, pool, runner},
 };
 use bytes::Bytes;
@@ -190,13 +190,10 @@ impl Case {
     }
 }
 
-/// The codes of FoundationDB's errors about how it is called.
-const MISUSE: std::ops::Range<i32> = 2_000..3_000;
-
 /// An error that ends an operation is not one about what FoundationDB was asked: a layer checks what it has
 /// read before it passes it on.
 fn accepted(error: Error) -> Result<(), String> {
-    match MISUSE.contains(&error.code()) {
+    match is_of_call(error) {
         true => Err(format!("asked FoundationDB for what is stored: {error} ({})", error.code())),
         false => Ok(()),
     }

@@ -10,6 +10,24 @@ use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
 
+/// The first version of most clusters, as long as there were no others.
+fn usual_first_version() -> Version {
+    100_000_000
+}
+
+/// A first version. In some clusters the versions exceed during the run what 31 or 32 bits hold, or have long
+/// exceeded it, as those of a cluster that has run for months.
+fn draw_first_version(seed: Seed) -> Version {
+    let mut rng = seed.stream("first version");
+    let soon = rng.range(1..10_000_000) as Version;
+    match rng.below(10) {
+        0 => (1 << 31) - soon,
+        1 | 2 => (1 << 32) - soon,
+        3 => 10_000_000_000_000,
+        _ => usual_first_version(),
+    }
+}
+
 /// The components of a simulated cluster and their timing.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ClusterConfig {
@@ -51,6 +69,9 @@ pub struct ClusterConfig {
     pub versions_per_second: Version,
     /// The window of reads and conflict detection, in versions (5,000,000 in FoundationDB).
     pub window: Version,
+    /// The version of the first commit.
+    #[serde(default = "usual_first_version")]
+    pub first_version: Version,
     /// How far the version jumps at a recovery (100,000,000 in FoundationDB).
     pub recovery_jump: Version,
     /// The interval at which the controller checks the machines, nanoseconds.
@@ -208,6 +229,14 @@ cluster_bugs! {
     ClientRetriesOnceMore = "client-retries-once-more",
     /// A versionstamp is told after its commit.
     ClientStampsLate = "client-stamps-late",
+    /// Of two compare_and_clear of one length on a key the first is committed.
+    ClientMergesComparisons = "client-merges-comparisons",
+    /// A server that loses a shard keeps the watches of its keys.
+    StorageKeepsWatches = "storage-keeps-watches",
+    /// The resolver merges an old write behind a newer one into that.
+    ResolverMergesNewer = "resolver-merges-newer",
+    /// A causally risky read version makes its whole batch risky.
+    ProxyTrustsRisky = "proxy-trusts-risky",
 }
 
 impl ClusterBug {
@@ -248,6 +277,7 @@ impl ClusterConfig {
             storage_durable_interval: SECOND / 2,
             versions_per_second: 1_000_000,
             window: 5_000_000,
+            first_version: usual_first_version(),
             recovery_jump: 100_000_000,
             heartbeat: 100 * MILLISECOND,
             failure_timeout: 400 * MILLISECOND,
@@ -299,6 +329,7 @@ impl ClusterConfig {
             storage_read: 5_000..rng.range(10_000..200_000),
             storage_lag: 0..rng.range(1..500_000),
             storage_durable_interval: rng.range(50..1_000) * MILLISECOND,
+            first_version: draw_first_version(seed),
             ..ClusterConfig::smallest()
         }
     }
@@ -332,6 +363,7 @@ impl ClusterConfig {
             ("storage_durable_interval", self.storage_durable_interval),
             ("versions_per_second", self.versions_per_second.max(0) as u64),
             ("window", self.window.max(0) as u64),
+            ("first_version", self.first_version.max(0) as u64),
             ("recovery_jump", self.recovery_jump.max(0) as u64),
             ("heartbeat", self.heartbeat),
             ("failure_timeout", self.failure_timeout),
@@ -379,6 +411,12 @@ mod tests {
         for seed in 0..500 {
             assert_eq!(ClusterConfig::draw(Seed(seed), &keys).check(), Ok(()));
             assert_eq!(ClusterConfig::draw(Seed(seed), &[]).check(), Ok(()));
+        }
+        let first = |seed| ClusterConfig::draw(Seed(seed), &keys).first_version;
+        let firsts: Vec<Version> = (0..50).map(first).collect();
+        for bits in [26, 30, 31, 43] {
+            let magnitude = |version: &&Version| version.ilog2() == bits;
+            assert!(firsts.iter().filter(magnitude).count() >= 2, "of {bits} bits: {firsts:?}");
         }
         assert_eq!(ClusterConfig::smallest().check(), Ok(()));
     }

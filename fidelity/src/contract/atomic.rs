@@ -97,6 +97,8 @@ pub(super) fn cases() -> Vec<Case> {
     let mut cases = catalogue! {
         "stacked", stacked,
             "Atomic operations on one key apply in the order they were made.";
+        "compared-twice", compared_twice,
+            "Two compare_and_clear with operands of one length are two.";
         "after-set", after_set,
             "An atomic operation after an own set combines with what was set.";
         "after-clear", after_clear,
@@ -180,6 +182,19 @@ async fn stacked(c: Ctx) -> Expectation {
     same("in the transaction", tx.get(&key, Serializable).await?, promised.clone())?;
     tx.commit().await?;
     same("committed", c.value("a").await?, promised)
+}
+
+async fn compared_twice(c: Ctx) -> Expectation {
+    for value in ["x", "y"] {
+        c.put("k", value).await?;
+        let (tx, key) = (c.tx()?, c.key("k"));
+        tx.atomic_op(&key, b"x", CompareAndClear);
+        tx.atomic_op(&key, b"y", CompareAndClear);
+        same("the own read", tx.get(&key, Snapshot).await?, None)?;
+        succeeds("the commit", tx.commit().await)?;
+        same("the value", c.value("k").await?, None)?;
+    }
+    Ok(())
 }
 
 async fn after_set(c: Ctx) -> Expectation {

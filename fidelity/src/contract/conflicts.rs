@@ -21,6 +21,8 @@ pub(super) fn cases() -> Vec<Case> {
             "Writing the value that is already there conflicts like any write.";
         "conflict/written-before-read-version", written_before,
             "Writes committed before the read version do not conflict.";
+        "conflict/written-long-before", written_long_before,
+            "A write from before the window does not conflict, whatever was written next to it since.";
         "conflict/other-keys", other_keys,
             "Writes of keys that were not read do not conflict.";
         "conflict/blind-writes", blind_writes,
@@ -107,6 +109,20 @@ async fn written_before(c: Ctx) -> Expectation {
     c.put("a", "before").await?;
     same("the read", tx.get(&c.key("a"), Serializable).await?, some("before"))?;
     tx.set(&c.key("a"), b"mine");
+    succeeds("the commit", tx.commit().await)
+}
+
+async fn written_long_before(c: Ctx) -> Expectation {
+    c.put("b", "old").await?;
+    c.pause(4_000).await;
+    let tx = c.tx()?;
+    tx.get_read_version().await?;
+    let (a, b) = (c.key("a"), c.key("b"));
+    c.commit(|tx| tx.clear_range(&a, &b)).await?;
+    c.pause(1_500).await;
+    c.put("z", "what is old leaves the window").await?;
+    same("the read", tx.get(&b, Serializable).await?, some("old"))?;
+    tx.set(&c.key("c"), b"1");
     succeeds("the commit", tx.commit().await)
 }
 

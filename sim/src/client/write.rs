@@ -179,8 +179,19 @@ impl State {
             return Ok(());
         }
         watch::trigger(self, &range, None);
+        if client.has(ClusterBug::ClientMergesComparisons) && self.compares(&range.begin, &operand, op) {
+            return Ok(());
+        }
         Arc::make_mut(&mut self.writes).mutate(range.begin, Op::Atomic(op, operand), conflict);
         Ok(())
+    }
+
+    /// Whether the operation is a `CompareAndClear` with an operand as long as that of the one before it.
+    fn compares(&self, key: &[u8], operand: &[u8], op: MutationType) -> bool {
+        let cursor = self.writes.cursor_at(key);
+        let last = if cursor.is_operation() { cursor.stack().ops().last() } else { None };
+        let is_alike = |last: &Op| matches!(last, Op::Atomic(before, old) if *before == op && old.len() == operand.len());
+        op == MutationType::CompareAndClear && last.is_some_and(is_alike)
     }
 
     fn add_conflict_range(

@@ -165,7 +165,9 @@ impl ConflictSet {
     fn merge(&mut self, key: &Bytes) {
         let mut upto = self.steps.range::<[u8], _>((Bound::Unbounded, Bound::Included(&key[..]))).rev();
         let old = upto.next().is_some_and(|(k, version)| k == key && *version <= self.oldest);
-        if old && upto.next().is_none_or(|(_, version)| *version <= self.oldest) {
+        let before = upto.next();
+        let merges_newer = self.has(ClusterBug::ResolverMergesNewer);
+        if old && before.is_none_or(|(_, version)| *version <= self.oldest || merges_newer) {
             self.steps.remove(key);
         }
     }

@@ -14,7 +14,11 @@ use std::sync::Arc;
 /// Serves as the sequencer of the generation that follows `recovery_version`.
 pub async fn serve(world: Arc<World>, inbox: Inbox, recovery_version: Version) {
     let config = &world.config;
-    let mut versions = Versions::new(recovery_version, config.recovery_jump, config.versions_per_second);
+    let jump = match recovery_version {
+        0 => config.first_version,
+        _ => config.recovery_jump,
+    };
+    let mut versions = Versions::new(recovery_version, jump, config.versions_per_second);
     let mut failure = Vec::new();
     // Requested before anything was committed in this generation.
     let mut waiting = Vec::new();

@@ -129,7 +129,9 @@ impl Server {
             Message::DropShard { range, reply } => {
                 self.fetches.forget(&range);
                 self.disk.state.lock().forget(&range);
-                self.watches.forget(&range);
+                if !self.world.has(ClusterBug::StorageKeepsWatches) {
+                    self.watches.forget(&range);
+                }
                 reply.send(());
             }
             Message::Ping { reply } => reply.send(()),

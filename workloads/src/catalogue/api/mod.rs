@@ -106,6 +106,9 @@ impl Workload for Api {
             ClientDeniesCommit,
             ClientReadsCleared,
             ClientForgetsEqual,
+            ClientMergesComparisons,
+            StorageKeepsWatches,
+            ProxyTrustsRisky,
         ]
     }
 

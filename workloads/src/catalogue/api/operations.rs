@@ -36,7 +36,7 @@ pub struct Wake {
     /// The write.
     pub by: Waker,
     /// Whether it is made before the watch is armed; otherwise so much later, in milliseconds.
-    pub after: Option<u8>,
+    pub after: Option<u16>,
 }
 
 /// A write that wakes a watch.
@@ -305,14 +305,35 @@ fn with_few_long_pauses(mut operations: Vec<Op>) -> Vec<Op> {
     operations
 }
 
+/// The atomic operations that are not versionstamped.
+fn plain_operations() -> Vec<MutationType> {
+    let is_stamped = |m: &MutationType| {
+        matches!(m, MutationType::SetVersionstampedKey | MutationType::SetVersionstampedValue)
+    };
+    MutationType::ALL.iter().copied().filter(|m| !is_stamped(m)).collect()
+}
+
 impl Api {
     /// Draws the operations of a client.
     pub(super) fn drawn(&self) -> BoxedStrategy<Vec<Op>> {
-        let calls = vec(self.call(), 1..self.calls + 1);
+        let calls = vec((self.call(), self.again()), 1..self.calls + 1);
+        let calls = calls.prop_map(|calls| {
+            let each = calls.into_iter().flat_map(|(call, again)| {
+                let again = match (&call, again) {
+                    (Call::Atomic(op, spot, _), Some((other, data))) => {
+                        Some(Call::Atomic(other.unwrap_or(*op), *spot, data))
+                    }
+                    _ => None,
+                };
+                std::iter::once(call).chain(again)
+            });
+            each.collect::<Vec<_>>()
+        });
         let (keys, shared) = (self.keys, self.shared);
         let spot = (0..100u32, 0..keys).prop_map(move |(p, n)| Spot { own: p >= shared, n });
         let watch = prop::option::weighted(0.15, spot);
-        let after = prop_oneof![1 => Just(None), 2 => prop::sample::select(&[0, 3, 50][..]).prop_map(Some)];
+        let after =
+            prop_oneof![1 => Just(None), 2 => prop::sample::select(&[0, 3, 50, 2_000][..]).prop_map(Some)];
         let wake = (prop::sample::select(&WAKERS[..]), after).prop_map(|(by, after)| Wake { by, after });
         let wake = prop_oneof![
             7 => Just(None),
@@ -342,6 +363,20 @@ impl Api {
 }
 
 impl Api {
+    /// Whether an atomic operation is followed by another one on its key: the same one, or this one.
+    fn again(&self) -> BoxedStrategy<Option<(Option<MutationType>, Data)>> {
+        let other = prop::option::weighted(0.3, prop::sample::select(plain_operations()));
+        prop::option::weighted(0.4, (other, self.data())).boxed()
+    }
+
+    /// Some bytes. Half of them are so few that values and operands are often equal.
+    fn data(&self) -> BoxedStrategy<Data> {
+        let few = vec(0..2u8, 0..3).prop_map(|bytes| Data(bytes, 1));
+        let repeat = prop_oneof![3 => Just(1u16), 1 => 1..self.repeat + 1];
+        let any = (vec(any::<u8>(), 0..9), repeat).prop_map(|(bytes, repeat)| Data(bytes, repeat));
+        prop_oneof![few, any].boxed()
+    }
+
     fn call(&self) -> BoxedStrategy<Call> {
         use proptest::prelude::any;
         let shared = self.shared;
@@ -351,11 +386,7 @@ impl Api {
         let plain = || spot().prop_map(|s| Selector(s, false, 1));
         let bound = || prop_oneof![2 => plain(), 1 => selector()];
         let isolation = || prop_oneof![3 => Just(Isolation::Serializable), 1 => Just(Isolation::Snapshot)];
-        let repeat = self.repeat;
-        let data = || {
-            let repeat = prop_oneof![3 => Just(1u16), 1 => 1..repeat + 1];
-            (vec(any::<u8>(), 0..9), repeat).prop_map(|(bytes, repeat)| Data(bytes, repeat))
-        };
+        let data = || self.data();
         let mode = prop::sample::select(vec![
             StreamingMode::WantAll,
             StreamingMode::Iterator,
@@ -376,13 +407,6 @@ impl Api {
                 one_batch,
             },
         );
-        let plain_ops: Vec<MutationType> = MutationType::ALL
-            .iter()
-            .copied()
-            .filter(|m| {
-                !matches!(m, MutationType::SetVersionstampedKey | MutationType::SetVersionstampedValue)
-            })
-            .collect();
         let kind = prop_oneof![Just(ConflictRangeType::Read), Just(ConflictRangeType::Write)];
         let w = self.weights;
         let mut kinds: Vec<(u32, BoxedStrategy<Call>)> = vec![
@@ -396,7 +420,7 @@ impl Api {
             (w[7], region().prop_map(Call::ClearStamped).boxed()),
             (
                 w[8],
-                (prop::sample::select(plain_ops), spot(), data())
+                (prop::sample::select(plain_operations()), spot(), data())
                     .prop_map(|(m, s, d)| Call::Atomic(m, s, d))
                     .boxed(),
             ),

@@ -85,6 +85,8 @@ impl Workload for Contract {
             ClientMiscountsClears,
             ClientRetriesOnceMore,
             ClientStampsLate,
+            ClientMergesComparisons,
+            ResolverMergesNewer,
         ]
     }
 

@@ -26,11 +26,24 @@ use shaketable_tx::{
 };
 use std::{collections::BTreeMap, future::Future, sync::Arc, time::Duration};
 
-/// The history recorded by all clients of a run.
+/// The history recorded by all clients of a run, whose times count from its beginning.
 #[derive(Default)]
-pub(super) struct SharedHistory(Mutex<History>);
+pub(super) struct SharedHistory {
+    recorded: Mutex<History>,
+    began: Duration,
+}
 
 impl SharedHistory {
+    /// An empty history of a run that begins at this time of its clients' clocks.
+    pub(super) fn from(began: Duration) -> SharedHistory {
+        SharedHistory { began, ..SharedHistory::default() }
+    }
+
+    /// The time since the run began.
+    pub(super) fn since_began(&self, env: &Env) -> Nanos {
+        env.now().saturating_sub(self.began).as_nanos() as Nanos
+    }
+
     /// A version that includes everything that was acknowledged: the highest one of an acknowledged commit,
     /// or of a transaction that only read. A retry may find that the commit with an unknown result before it
     /// took effect.
@@ -40,17 +53,17 @@ impl SharedHistory {
             Reported::ReadOnly => attempt.read_version.unwrap_or(0),
             _ => 0,
         };
-        self.0.lock().attempts.iter().flatten().map(version).max().unwrap_or(0)
+        self.recorded.lock().attempts.iter().flatten().map(version).max().unwrap_or(0)
     }
 
     /// Whether a commit may still take effect: see [`History::commits_may_land`].
     pub(super) fn commits_may_land(&self) -> bool {
-        self.0.lock().commits_may_land()
+        self.recorded.lock().commits_may_land()
     }
 
     /// The history. `log` shows what committed: it has the versionstamp and the attempt of each entry.
     pub(super) fn history(&self, log: &[([u8; 10], AttemptId)]) -> History {
-        let mut seen = self.0.lock();
+        let mut seen = self.recorded.lock();
         // A real cluster may be slow at any time.
         let faulty = Some((0, Nanos::MAX));
         let attempts = std::mem::take(&mut seen.attempts);
@@ -141,6 +154,11 @@ impl<D: Database> Recorded<D> {
     ) -> Recorded<D> {
         let inner = Prefixed::new(inner, space);
         Recorded(Arc::new(Shared { inner, client, log, history, operation: Mutex::new(None) }))
+    }
+
+    /// The time since the run began.
+    pub(super) fn now(&self) -> Nanos {
+        self.0.history.since_began(self.0.inner.env())
     }
 
     /// Sets the operation to which transactions created from now on belong.
@@ -241,7 +259,7 @@ impl AttemptRecord {
 
     fn id(&mut self) -> AttemptId {
         let history = &self.history;
-        *self.id.get_or_insert_with(|| history.0.lock().reserve())
+        *self.id.get_or_insert_with(|| history.recorded.lock().reserve())
     }
 
     fn writes(&self) -> bool {
@@ -273,7 +291,7 @@ impl Drop for AttemptRecord {
             reported: self.reported,
             ended: self.ended,
         };
-        self.history.0.lock().record(id, attempt);
+        self.history.recorded.lock().record(id, attempt);
     }
 }
 
@@ -296,7 +314,7 @@ impl<D: Database> Clone for RecordedTransaction<D> {
 
 impl<D: Database> RecordedTransaction<D> {
     fn now(&self) -> Nanos {
-        self.shared.inner.env().now().as_nanos() as Nanos
+        self.shared.history.since_began(self.shared.inner.env())
     }
 
     /// Records a call. Returns the number of the attempt and the index of the call, for
@@ -495,7 +513,7 @@ impl<D: Database> Transaction for RecordedTransaction<D> {
             record.commit_sent = Some(now);
             if writes {
                 let key = self.shared.log.key(record.id());
-                self.inner.stored().atomic_op(&key, b"", MutationType::SetVersionstampedKey);
+                self.inner.write_stored(&key, b"", MutationType::SetVersionstampedKey);
                 stamp = Some(self.inner.get_versionstamp());
             }
         }

@@ -45,7 +45,7 @@ use std::{
     time::Duration,
 };
 
-/// The time limits of a run on a real cluster, and whether it keeps its keys.
+/// The time limits of a run on a real cluster, whether it keeps its keys, and whether it tells what happened.
 #[derive(Clone, Copy)]
 pub struct Conditions<'a> {
     /// How long the cluster may take for each step of the run itself: claiming the prefix, the setup, reading
@@ -57,6 +57,8 @@ pub struct Conditions<'a> {
     pub landing: Duration,
     /// Whether the keys are kept after the run.
     pub keep: bool,
+    /// Whether the result has what happened in the run.
+    pub tell: bool,
     /// Returns true once the run should stop.
     pub stop: &'a (dyn Fn() -> bool + Sync),
 }
@@ -69,6 +71,7 @@ impl<'a> Conditions<'a> {
             bound: Duration::from_nanos(judge::live::BOUND),
             landing: Duration::from_secs(6),
             keep,
+            tell: false,
             stop,
         }
     }
@@ -136,7 +139,7 @@ impl Host for Task {
     }
 
     fn now(&self) -> Nanos {
-        self.db.env().now().as_nanos() as Nanos
+        self.db.now()
     }
 
     fn sleep(&self, duration: Nanos) -> impl Future<Output = ()> {
@@ -173,7 +176,7 @@ pub async fn perform(
         db,
         site,
         conditions,
-        history: Arc::default(),
+        history: Arc::new(SharedHistory::from(db.env().now())),
         clients: Mutex::default(),
         deaths: AtomicU64::new(0),
     });
@@ -183,7 +186,6 @@ pub async fn perform(
         Err(ClaimError::Fdb(error)) => return Err(access.lost("claiming its prefix", error)),
     }
     let testbed = Real {
-        began: access.now(),
         faults: &plan.faults,
         access: access.clone(),
         work: Mutex::default(),
@@ -218,8 +220,9 @@ impl Access<'_> {
         Ok(Task { any: AnyDatabase::new(db.clone()), db })
     }
 
+    /// The time since the run began.
     fn now(&self) -> Nanos {
-        self.db.env().now().as_nanos() as Nanos
+        self.history.since_began(self.db.env())
     }
 
     async fn sleep(&self, duration: Nanos) {
@@ -307,7 +310,6 @@ struct Work<'a> {
 }
 
 struct Real<'a> {
-    began: Nanos,
     faults: &'a FaultPlan,
     access: Arc<Access<'a>>,
     work: Mutex<Option<Work<'a>>>,
@@ -427,15 +429,23 @@ impl<'a> Testbed for Real<'a> {
 
     async fn close(
         self,
-        _: &Plan,
-        _: &[Vec<Operation<AnyValue>>],
+        plan: &Plan,
+        operations: &[Vec<Operation<AnyValue>>],
         _: &[Replica],
         mut result: RunResult,
     ) -> RunResult {
         let deaths = self.access.deaths.load(Ordering::Relaxed);
         result.faults.extend((deaths > 0).then_some((Family::ClientDeath, deaths)));
         result.counters.faults = deaths;
-        result.virtual_time = self.now() - self.began;
+        if self.access.conditions.tell {
+            let ended = self.now();
+            let told = self.history(|history| {
+                let machine = |_| String::new();
+                let recorded = runner::Recorded { history, events: &[], ended, machine: &machine };
+                runner::told(plan, operations, &recorded, &result.findings)
+            });
+            result.history = Some(Box::new(told));
+        }
         result
     }
 }

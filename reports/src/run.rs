@@ -323,12 +323,15 @@ pub struct RunReport {
     pub verdict: Verdict,
     /// Findings in addition to the one that determined the verdict.
     pub other_findings: Vec<FindingReport>,
-    /// The hash over the event stream and the final keyspace, 16 hexadecimal digits.
-    pub event_hash: String,
+    /// The hash over the event stream and the final keyspace, 16 hexadecimal digits. A real cluster shows no
+    /// events.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub event_hash: Option<String>,
     /// The number of events that the hash covers.
     pub events: u64,
-    /// Virtual time from the run's start to its end, nanoseconds.
-    pub virtual_ns: u64,
+    /// Virtual time from the run's start to its end, nanoseconds. A real cluster has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub virtual_ns: Option<u64>,
     /// Counters.
     pub counters: Counters,
     /// Faults delivered, by family, without families that did not occur.

@@ -254,6 +254,15 @@ impl SweepReport {
         }
     }
 
+    /// Its speed, with the unit. What a run on a real cluster takes of a processor is mostly the cluster's
+    /// and its client's, which the figures of workloads do not have.
+    pub fn speed(&self) -> (f64, &'static str) {
+        match self.real {
+            true => (per_core_minute(self.runs(), self.cost.wall_ns), "seeds per minute"),
+            false => (self.total().runs_per_core_minute(), "seeds per core minute"),
+        }
+    }
+
     /// The number of runs of all workloads.
     pub fn runs(&self) -> u64 {
         self.workloads.iter().map(|w| w.runs).sum()

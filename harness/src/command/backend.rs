@@ -102,9 +102,31 @@ impl Backend {
         demands: &Demands,
         stop: &(dyn Fn() -> bool + Sync),
     ) -> Option<RunResult> {
+        self.replay(entry, seed, demands, false, stop)
+    }
+
+    /// Like [`run`](Backend::run); the result has what happened, if `tell` is set.
+    pub fn replay(
+        &self,
+        entry: &dyn Entry,
+        seed: Seed,
+        demands: &Demands,
+        tell: bool,
+        stop: &(dyn Fn() -> bool + Sync),
+    ) -> Option<RunResult> {
         match self {
-            Backend::Simulated => Some(entry.run(seed, demands, false)),
-            Backend::Real(cluster) => cluster.run(entry, seed, demands, stop),
+            Backend::Simulated => Some(entry.run(seed, demands, tell)),
+            Backend::Real(cluster) => cluster.run(entry, seed, demands, tell, stop),
+        }
+    }
+
+    /// A summary of what of the plan of a seed is performed here, in a few lines.
+    pub fn summary(&self, entry: &dyn Entry, seed: Seed, demands: &Demands) -> String {
+        match self {
+            Backend::Simulated => entry.summary(seed, demands, None),
+            Backend::Real(cluster) => {
+                entry.summary(seed, demands, Some(&cluster.site_of(entry, seed, demands)))
+            }
         }
     }
 
@@ -308,17 +330,24 @@ pub mod real {
             self.lost.load(Ordering::Relaxed)
         }
 
+        /// The place of a run.
+        pub(super) fn site_of(&self, entry: &dyn Entry, seed: Seed, demands: &Demands) -> Site {
+            let bug = demands.bug.as_ref().map_or(String::new(), |bug| format!("{bug}/"));
+            self.site.below(&format!("{}/{bug}{}", entry.name(), seed.0))
+        }
+
         pub(super) fn run(
             &self,
             entry: &dyn Entry,
             seed: Seed,
             demands: &Demands,
+            tell: bool,
             stop: &(dyn Fn() -> bool + Sync),
         ) -> Option<RunResult> {
-            let bug = demands.bug.as_ref().map_or(String::new(), |bug| format!("{bug}/"));
-            let site = self.site.below(&format!("{}/{bug}{}", entry.name(), seed.0));
+            let site = self.site_of(entry, seed, demands);
             let open = || self.network.open(&self.file);
-            let performed = entry.run_on(&open, &site, seed, demands, Conditions::new(self.keep, stop));
+            let conditions = Conditions { tell, ..Conditions::new(self.keep, stop) };
+            let performed = entry.run_on(&open, &site, seed, demands, conditions);
             match real::run(performed) {
                 Ok(result) => Some(result),
                 Err(RunError::Interrupted) => None,

@@ -125,14 +125,14 @@ impl Entry for Fake {
         })
         .to_string()
     }
-    fn summary(&self, seed: Seed, _demands: &Demands) -> String {
+    fn summary(&self, seed: Seed, _demands: &Demands, _site: Option<&real::Site>) -> String {
         format!("drawn from {}", seed.0)
     }
     fn head(&self, repro: &str) -> Result<Head, PlanError> {
         let plan = FakePlan::read(repro)?;
         Ok(Head {
             seed: plan.seed,
-            summary: self.summary(Seed(plan.seed), &plan.demands),
+            summary: self.summary(Seed(plan.seed), &plan.demands, None),
             demands: plan.demands,
         })
     }

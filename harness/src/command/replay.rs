@@ -28,8 +28,8 @@ pub(super) fn replay(arguments: &ReplayArguments) -> Result<Conclusion, Refusal>
     print_panics();
     let mut outputs = Outputs::check(arguments.files())?;
     let repro = Target::check_named(arguments.output.as_deref())?;
-    if arguments.backend.is_real()? && (arguments.seed.is_none() || arguments.trace.is_some()) {
-        refuse!("--backend fdb requires a seed, and does not support --trace");
+    if arguments.backend.is_real()? && (arguments.seed.is_none() || arguments.trace == Some(Trace::Cluster)) {
+        refuse!("--backend fdb requires a seed, and shows no events of its cluster: omit --trace=cluster");
     }
     let backend = Backend::open(&arguments.backend, arguments.shaking.faults.profile.unwrap_or_default())?;
     let Replayed { entry, mut result, mut report, plan } = match arguments.seed {
@@ -80,17 +80,17 @@ fn from_seed(arguments: &ReplayArguments, seed: u64, backend: &Backend) -> Resul
     if let Some(bug) = &arguments.bug {
         choose::plant(&mut demands, entry.as_ref(), bug)?;
     }
-    let result = if backend.is_simulated() {
-        entry.run(Seed(seed), &demands, arguments.keeps_trace())
-    } else {
-        let interrupt = Interrupt::listen()?;
-        match backend.run(entry.as_ref(), Seed(seed), &demands, &|| interrupt.is_set()) {
-            Some(result) => result,
-            None => return Err(interrupt.refusal("before the end of the run")),
-        }
+    let interrupt = match backend.is_simulated() {
+        true => Interrupt::default(),
+        false => Interrupt::listen()?,
+    };
+    let stop = || interrupt.is_set();
+    let Some(result) = backend.replay(entry.as_ref(), Seed(seed), &demands, arguments.keeps_trace(), &stop)
+    else {
+        return Err(interrupt.refusal("before the end of the run"));
     };
     let origin = Origin::of(entry.name(), seed, &demands, backend);
-    let report = origin.report(&result, entry.summary(Seed(seed), &demands));
+    let report = origin.report(&result, backend.summary(entry.as_ref(), Seed(seed), &demands));
     let plan = entry.plan(Seed(seed), &demands);
     Ok(Replayed { entry, result, report, plan })
 }

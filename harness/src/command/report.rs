@@ -21,12 +21,21 @@ pub(super) struct Origin<'a> {
     pub repro: Option<&'a str>,
     /// The command line options of the backend.
     pub backend: String,
+    /// Whether that is the simulated one, which has virtual time and events.
+    pub is_simulated: bool,
 }
 
 impl<'a> Origin<'a> {
     /// The origin of a run of a seed.
     pub(super) fn of(workload: &'a str, seed: u64, demands: &'a Demands, backend: &Backend) -> Origin<'a> {
-        Origin { workload, seed, demands, repro: None, backend: backend.options() }
+        Origin {
+            workload,
+            seed,
+            demands,
+            repro: None,
+            backend: backend.options(),
+            is_simulated: backend.is_simulated(),
+        }
     }
 
     /// The command line that replays the run.
@@ -61,9 +70,9 @@ impl<'a> Origin<'a> {
             repro: self.repro.map(str::to_owned),
             verdict: verdict(result),
             other_findings: other_findings(result),
-            event_hash: hash(result),
+            event_hash: self.is_simulated.then(|| hash(result)),
             events: result.events,
-            virtual_ns: result.virtual_time,
+            virtual_ns: self.is_simulated.then_some(result.virtual_time),
             counters: result.counters,
             faults_delivered: result.faults.iter().map(|(f, n)| (f.name().to_owned(), *n)).collect(),
             configuration: drawn,

@@ -317,7 +317,7 @@ impl Sweep {
         }
         let failure = (result.verdict() != finding::Verdict::Passed).then(|| {
             let origin = Origin::of(entry.name(), seed, demands, &self.backend);
-            origin.report(&result, entry.summary(Seed(seed), demands))
+            origin.report(&result, self.backend.summary(entry, Seed(seed), demands))
         });
         let (cpu, allocations) = (cost::thread_cpu() - before.0, pool::allocations() - before.1);
         Some(OneRun { result, failure, twice, differed, cpu, allocations })

@@ -340,14 +340,15 @@ fn about(run: &RunReport, commit: &str, room: &Room) -> Markup {
         let seen = numbers.into_iter().filter(|(_, n)| *n > 0);
         seen.map(|(name, n)| format!("{name} {}", count(n))).collect::<Vec<_>>().join(", ")
     };
+    let over_events = |hash: &String| format!("{hash} over {}", plural(run.events, "event", "events"));
     let rows = [
         ("commit", commit.to_owned()),
         ("faults", text::faults(&run.faults, &run.without)),
         ("scale", if run.scale.is_usual() { String::new() } else { run.scale.to_string() }),
         ("planted bug", run.bug.clone().unwrap_or_default()),
         ("repro file", run.repro.clone().unwrap_or_default()),
-        ("event hash", format!("{} over {}", run.event_hash, plural(run.events, "event", "events"))),
-        ("virtual time", format!("{} s", seconds(run.virtual_ns))),
+        ("event hash", run.event_hash.as_ref().map(over_events).unwrap_or_default()),
+        ("virtual time", run.virtual_ns.map(|ns| format!("{} s", seconds(ns))).unwrap_or_default()),
         ("happened", named(run.counters.named().into_iter().map(|(name, n)| (name.to_owned(), n)).collect())),
         ("struck", named(run.faults_delivered.iter().map(|(name, n)| (name.clone(), *n)).collect())),
     ];

@@ -165,9 +165,12 @@ pub fn totals(report: &SweepReport) -> Markup {
         ("CPU", format!("{} s", seconds(report.cost.cpu_ns))),
         ("wall", format!("{} s", seconds(report.cost.wall_ns))),
         ("jobs", count(report.jobs)),
-        ("virtual time", format!("{} s", seconds(total.virtual_ns))),
-        ("seeds per core minute", count(total.runs_per_core_minute().round() as u64)),
     ];
+    if !report.real {
+        cost.push(("virtual time", format!("{} s", seconds(total.virtual_ns))));
+    }
+    let (speed, unit) = report.speed();
+    cost.push((unit, count(speed.round() as u64)));
     if report.cost.peak_memory > 0 {
         cost.push(("memory at most", format!("{} MB", count(report.cost.peak_memory.div_ceil(1_000_000)))));
     }

@@ -93,10 +93,8 @@ fn head(report: &WatchReport, commit: &str) -> Markup {
         Some(budget) => format!("{} s of a budget of {} s", seconds(report.elapsed_ns), seconds(budget)),
         None => format!("{} s", seconds(report.elapsed_ns)),
     }];
-    figures.push(format!(
-        "{} seeds per core minute",
-        count(sweep.total().runs_per_core_minute().round() as u64)
-    ));
+    let (speed, unit) = sweep.speed();
+    figures.push(format!("{} {unit}", count(speed.round() as u64)));
     figures.push(plural(sweep.jobs, "job", "jobs"));
     html! {
         header {

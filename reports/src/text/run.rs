@@ -134,7 +134,9 @@ fn facts(run: &RunReport, commit: &str, details: Details) -> String {
     if let Some(repro) = &run.repro {
         rows.push(("repro file", repro.clone()));
     }
-    rows.push(("event hash", format!("{} over {} events", run.event_hash, count(run.events))));
+    if let Some(hash) = &run.event_hash {
+        rows.push(("event hash", format!("{hash} over {} events", count(run.events))));
+    }
     if details == Details::All || matches!(run.verdict, Verdict::Passed) {
         rows.extend(circumstances(run));
     }
@@ -154,7 +156,7 @@ fn facts(run: &RunReport, commit: &str, details: Details) -> String {
 }
 
 /// What happened in a run, and which faults struck.
-fn circumstances(run: &RunReport) -> [(&'static str, String); 3] {
+fn circumstances(run: &RunReport) -> Vec<(&'static str, String)> {
     let happened: Vec<String> = run
         .counters
         .named()
@@ -162,12 +164,16 @@ fn circumstances(run: &RunReport) -> [(&'static str, String); 3] {
         .filter(|(_, n)| *n > 0)
         .map(|(name, n)| format!("{name} {}", count(n)))
         .collect();
-    let struck = run.faults_delivered.iter().map(|(family, n)| format!("{family} {}", count(*n))).collect();
-    [
-        ("virtual time", format!("{} s", seconds(run.virtual_ns))),
-        ("happened", listed(happened)),
-        ("struck", listed(struck)),
-    ]
+    let struck: Vec<String> =
+        run.faults_delivered.iter().map(|(family, n)| format!("{family} {}", count(*n))).collect();
+    let mut rows = Vec::new();
+    rows.extend(run.virtual_ns.map(|ns| ("virtual time", format!("{} s", seconds(ns)))));
+    rows.push(("happened", listed(happened)));
+    // What a real cluster did besides is not known.
+    if run.virtual_ns.is_some() || !struck.is_empty() {
+        rows.push(("struck", listed(struck)));
+    }
+    rows
 }
 
 fn listed(items: Vec<String>) -> String {

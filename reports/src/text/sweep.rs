@@ -22,7 +22,7 @@ const SEEDS_LISTED: usize = 20;
 pub fn sweep(report: &SweepReport, commit: &str) -> String {
     let total = report.total();
     let head = wrap(&head(report, commit), COLUMNS);
-    let mut out = format!("{head}\n\n{}\n{}\n", table(report), other_figures(&total));
+    let mut out = format!("{head}\n\n{}\n{}\n", table(report), other_figures(report));
     let struck: Vec<String> =
         total.faults_delivered.iter().map(|(family, n)| format!("{family} {}", count(*n))).collect();
     if !struck.is_empty() {
@@ -96,18 +96,22 @@ fn table(report: &SweepReport) -> String {
 
 /// Values without a column in the table, for all workloads together. The JSON report has them for each
 /// workload.
-fn other_figures(total: &WorkloadReport) -> String {
+fn other_figures(report: &SweepReport) -> String {
+    let total = &report.total();
     let c = &total.counters;
-    let facts = [
+    let mut facts = vec![
         format!("unknown results: {} committed", count(c.unknown_committed)),
         format!("{} did not", count(c.unknown_not_committed)),
         plural(c.late_landings, "late landing", "late landings"),
         format!("operations not done: {}", others(total)),
         plural(c.faults, "fault", "faults"),
         plural(c.audits, "audit", "audits"),
-        format!("{} virtual seconds", seconds(total.virtual_ns)),
-        format!("{} seeds per core minute", count(total.runs_per_core_minute().round() as u64)),
     ];
+    if !report.real {
+        facts.push(format!("{} virtual seconds", seconds(total.virtual_ns)));
+    }
+    let (speed, unit) = report.speed();
+    facts.push(format!("{} {unit}", count(speed.round() as u64)));
     wrap(&facts, COLUMNS) + "\n"
 }
 

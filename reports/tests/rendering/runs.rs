@@ -11,6 +11,20 @@ use shaketable_reports::{
     text::{self, Details},
 };
 
+/// A real cluster shows no events, has no virtual time, and does not say which faults struck.
+#[test]
+fn a_run_on_a_real_cluster_is_told_without_what_only_a_simulated_one_has() {
+    let mut run = run(7, violated());
+    (run.event_hash, run.virtual_ns, run.events) = (None, None, 0);
+    run.faults_delivered.clear();
+    let told = text::replay(&run, COMMIT, Details::All);
+    let page = html::render(&document(Body::Replay(Box::new(run)))).expect("it has a page");
+    for absent in ["event hash", "virtual time", "struck"] {
+        assert!(!told.contains(absent), "{told}");
+        assert!(!page.contains(&format!("<dt>{absent}</dt>")), "{absent}");
+    }
+}
+
 #[test]
 fn a_replay_that_passed() {
     let mut run = run(7, Verdict::Passed);

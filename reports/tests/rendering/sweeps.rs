@@ -11,6 +11,16 @@ fn a_sweep_that_passed() {
     assert_snapshot!(text::sweep(&report, COMMIT));
 }
 
+/// What its processor does is mostly not known: 400 runs in two minutes are 200 in one.
+#[test]
+fn a_sweep_on_a_real_cluster_has_the_speed_of_the_wall_clock_and_no_virtual_time() {
+    let mut report = sweep(Conclusion::Passed, vec![workload("cycle", 200), workload("queue", 200)]);
+    (report.real, report.cost.wall_ns) = (true, 120_000_000_000);
+    let told = text::sweep(&report, COMMIT);
+    assert!(told.contains(" 200 seeds per minute"), "{told}");
+    assert!(!told.contains("virtual") && !told.contains("core minute"), "{told}");
+}
+
 #[test]
 fn a_sweep_that_failed() {
     assert_snapshot!(text::sweep(&failing(), COMMIT));

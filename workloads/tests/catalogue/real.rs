@@ -96,6 +96,39 @@ fn workloads_pass_while_results_are_unknown() {
     catalogue().iter().for_each(|entry| passes(entry.name(), unknown_results()));
 }
 
+/// The prefix of a run is longer than most of its keys. Seeds 16 and others build in transactions that have
+/// room for one record.
+#[test]
+fn what_a_run_adds_to_transactions_does_not_count_against_their_limits() {
+    cluster::under(FaultPlan::default(), |machine| async move {
+        let entry = find("record_build").expect("a workload");
+        let open = || Ok(AnyDatabase::new(machine.open()));
+        for seed in 12..20 {
+            let site = Site::new(format!("shaketable-01234567/record_build/{seed}/")).expect("a prefix");
+            let (demands, conditions) = (Demands::default(), Conditions::new(false, &|| false));
+            let run = entry.run_on(&open, &site, Seed(seed), &demands, conditions);
+            let result = run.await.expect("a cluster that answers");
+            assert!(result.findings.is_empty(), "{seed}: {:?}", result.findings);
+        }
+    });
+}
+
+/// The times of the second run count from its own beginning.
+#[test]
+fn what_happened_is_told_if_it_is_asked_for() {
+    cluster::under(FaultPlan::default(), |machine| async move {
+        assert!(run(&machine, &plan::<Queue>(0, None)).await.expect("an answer").history.is_none());
+        machine.open().env().sleep(Duration::from_secs(1_000)).await;
+        let conditions = Conditions { tell: true, ..Conditions::new(false, &|| false) };
+        let told = under(&machine, &plan::<Queue>(0, None), conditions).await.expect("an answer").history;
+        let told = told.expect("a history");
+        assert!(!told.operations.is_empty() && !told.transactions.is_empty());
+        let calls: Vec<_> = told.operations.iter().map(|operation| operation.called).collect();
+        assert!(calls.iter().all(|at| (1..100 * SECOND).contains(at)), "{calls:?}");
+        assert!((1..1_000 * SECOND).contains(&told.ended));
+    });
+}
+
 #[test]
 fn a_planted_bug_is_caught_by_what_the_clients_saw() {
     cluster::under(unknown_results(), |machine| async move {

@@ -93,9 +93,10 @@ fn a_sweep_shrinks_its_first_failure_and_reports_both_plans() {
     let first = sweep.failures().next().expect("a failure");
     let shrunk = first.shrunk.as_ref().expect("it is shrunk");
     assert!(shrunk.after.operations <= 4 && shrunk.after.clients <= 2, "{}", shrunk.after);
-    for (plan, hash) in
-        [(first.plan.as_ref().expect("its plan"), &first.event_hash), (&shrunk.plan, &shrunk.event_hash)]
-    {
+    for (plan, hash) in [
+        (first.plan.as_ref().expect("its plan"), first.event_hash.as_ref().expect("its hash")),
+        (&shrunk.plan, &shrunk.event_hash),
+    ] {
         let path = folder.join("plan.json");
         fs::write(&path, plan.to_string()).expect("a file");
         let replayed = run(&["replay", path.to_str().expect("a plain path")]);

@@ -356,19 +356,26 @@ impl Plan {
         }
     }
 
-    /// A summary of the plan, in a few lines.
-    pub fn summary(&self) -> String {
+    /// A summary of the plan, in a few lines: what of it is performed on a simulated cluster, or on a real
+    /// one.
+    pub fn summary(&self, on_real: bool) -> String {
         let operations = self.operations.iter().map(Vec::len).sum();
         let tasks = match self.tasks {
             1 => String::new(),
             tasks => format!("tasks of a process {tasks}\n"),
         };
+        let mut delivered = self.faults.clone();
+        if on_real {
+            let is_of_clients = |s: &Strike| matches!(s.family, Family::ClientDeath | Family::Departure);
+            let strikes = delivered.strikes.into_iter().filter(is_of_clients).collect();
+            delivered = FaultPlan { strikes, ..FaultPlan::default() };
+        }
         tasks
             + &summary(
                 (self.operations.len(), operations),
                 (self.pause, self.hurt),
-                &self.cluster,
-                &self.faults,
+                (!on_real).then_some(&self.cluster),
+                &delivered,
                 &self.configuration,
             )
     }
@@ -377,25 +384,29 @@ impl Plan {
 fn summary(
     (clients, operations): (usize, usize),
     (pause, hurt): (Nanos, Nanos),
-    c: &ClusterConfig,
+    cluster: Option<&ClusterConfig>,
     faults: &FaultPlan,
     configuration: &dyn fmt::Debug,
 ) -> String {
     let mut text = format!(
-        "clients {}, operations {operations}, pause {:.1} ms, hurt at most {:.1} s\n\
-         cluster: {} logs, {} storage servers, {} copies, {} shards, {} GRV proxies, {} commit proxies, \
-         {} resolvers\n",
+        "clients {}, operations {operations}, pause {:.1} ms, hurt at most {:.1} s\n",
         clients,
         pause as f64 / MILLISECOND as f64,
         hurt as f64 / 1e9,
-        c.logs,
-        c.storage_servers,
-        c.replicas,
-        c.shard_boundaries.len() + 1,
-        c.grv_proxies,
-        c.commit_proxies,
-        c.resolvers,
     );
+    if let Some(c) = cluster {
+        text += &format!(
+            "cluster: {} logs, {} storage servers, {} copies, {} shards, {} GRV proxies, {} commit proxies, \
+             {} resolvers\n",
+            c.logs,
+            c.storage_servers,
+            c.replicas,
+            c.shard_boundaries.len() + 1,
+            c.grv_proxies,
+            c.commit_proxies,
+            c.resolvers,
+        );
+    }
     let rates: Vec<String> =
         faults.rates.iter().map(|(f, p)| format!("{} {:.2} %", f.name(), p * 100.0)).collect();
     if !rates.is_empty() {

@@ -47,8 +47,8 @@ pub trait Entry: Send + Sync {
     ) -> LocalBoxFuture<'a, Result<RunResult, real::RunError>>;
     /// The plan of a seed as a repro file.
     fn plan(&self, seed: Seed, demands: &Demands) -> String;
-    /// A summary of the plan of a seed, in a few lines.
-    fn summary(&self, seed: Seed, demands: &Demands) -> String;
+    /// A summary of the plan of a seed, in a few lines: of what a real cluster performs of it, if it is there.
+    fn summary(&self, seed: Seed, demands: &Demands, site: Option<&real::Site>) -> String;
     /// Reads the head of a repro file.
     fn head(&self, repro: &str) -> Result<Head, PlanError>;
     /// Shrinks the plan of a repro file. `should_continue` is called after each run, and ends the search with
@@ -132,12 +132,15 @@ impl<W: Workload> Entry for Of<W> {
     fn plan(&self, seed: Seed, demands: &Demands) -> String {
         Plan::draw::<W>(seed, demands).to_json()
     }
-    fn summary(&self, seed: Seed, demands: &Demands) -> String {
-        Plan::draw::<W>(seed, demands).summary()
+    fn summary(&self, seed: Seed, demands: &Demands, site: Option<&real::Site>) -> String {
+        match site {
+            None => Plan::draw::<W>(seed, demands).summary(false),
+            Some(site) => site.drawn(|| Plan::draw::<W>(seed, demands)).summary(true),
+        }
     }
     fn head(&self, repro: &str) -> Result<Head, PlanError> {
         let plan = Plan::from_json::<W>(repro)?;
-        Ok(Head { seed: plan.seed, summary: plan.summary(), demands: plan.demands })
+        Ok(Head { seed: plan.seed, summary: plan.summary(false), demands: plan.demands })
     }
     fn shrink(
         &self,

@@ -55,9 +55,9 @@ pub(super) fn body(shake: &Shake<'_>, seed: u64, run: &Run) -> Option<Body> {
         repro: None,
         verdict,
         other_findings: Vec::new(),
-        event_hash: format!("{:016x}", report.end.hash.0),
+        event_hash: Some(format!("{:016x}", report.end.hash.0)),
         events: report.end.hash.1,
-        virtual_ns: report.end.virtual_time,
+        virtual_ns: Some(report.end.virtual_time),
         counters: Counters {
             attempts: report.attempts as u64,
             committed: report.committed as u64,

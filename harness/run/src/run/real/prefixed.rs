@@ -14,6 +14,9 @@
 //! * Conflict ranges of selectors that do leave the prefix extend beyond it, so that writes of other
 //!   applications can conflict.
 //! * Mapped ranges are refused with 2108, because a mapper creates keys without the prefix.
+//!
+//! The prefix, and what the run itself writes, count neither in the approximate size of a transaction nor
+//! against a limit of its size that the application sets.
 
 use crate::describe::pass_on::pass_on;
 use bytes::{BufMut, Bytes, BytesMut};
@@ -21,11 +24,13 @@ use futures::{
     FutureExt,
     future::{BoxFuture, Either},
 };
+use parking_lot::Mutex;
 use shaketable_tx::{
     ConflictRangeType, Database, DatabaseOption, Env, Error, Isolation, KeySelector, KeyValue, MutationType,
-    RangeBatch, RangeOption, Result, Transaction, TransactionOption, Turns, strinc,
+    RangeBatch, RangeOption, Result, Transaction, TransactionOption, Turns, limits::TRANSACTION_SIZE_LIMIT,
+    strinc,
 };
-use std::{future::Future, time::Duration};
+use std::{future::Future, sync::Arc, time::Duration};
 
 /// The end of the user keys and the begin of the system keys.
 const END: &[u8] = b"\xff";
@@ -42,6 +47,19 @@ pub struct Space {
 pub(super) struct Prefixed<D> {
     inner: D,
     space: Space,
+    /// The size limit that new transactions have, if the application has set one.
+    size_limit: Arc<Mutex<Option<i32>>>,
+}
+
+/// What of a transaction's size is not the application's.
+#[derive(Clone, Copy, Debug, Default)]
+struct Foreign {
+    /// How often the size has the prefix: in a mutation, and at both ends of conflict ranges.
+    prefixes: usize,
+    /// The bytes of what the run itself writes.
+    written: usize,
+    /// The limit that the application has set.
+    limit: Option<i32>,
 }
 
 /// A transaction of a [`Prefixed`] database.
@@ -49,6 +67,8 @@ pub(super) struct Prefixed<D> {
 pub(super) struct PrefixedTransaction<T> {
     inner: T,
     space: Space,
+    foreign: Arc<Mutex<Foreign>>,
+    default_limit: Arc<Mutex<Option<i32>>>,
 }
 
 impl Space {
@@ -141,26 +161,61 @@ impl Space {
 impl<D: Database> Prefixed<D> {
     /// The keys of `inner` in `space` as a database.
     pub(super) fn new(inner: D, space: Space) -> Prefixed<D> {
-        Prefixed { inner, space }
+        Prefixed { inner, space, size_limit: Arc::default() }
     }
 }
 
-impl<T> PrefixedTransaction<T> {
-    /// The underlying transaction, which uses stored keys.
-    pub(super) fn stored(&self) -> &T {
-        &self.inner
+impl<T: Transaction> PrefixedTransaction<T> {
+    /// An atomic operation of the run itself, on a stored key.
+    pub(super) fn write_stored(&self, key: &[u8], operand: &[u8], op: MutationType) {
+        // A mutation and a conflict range with both ends, and what the client counts for each.
+        self.foreign.lock().written += 4 * key.len() + operand.len() + 100;
+        self.inner.atomic_op(key, operand, op);
     }
+
+    /// The size of the transaction from now on has the prefix so many times more.
+    fn prefixes(&self, times: usize) {
+        self.foreign.lock().prefixes += times;
+    }
+
+    /// The same for a conflict range of a read.
+    fn read_range(&self, isolation: Isolation) {
+        if isolation == Isolation::Serializable {
+            self.prefixes(2);
+        }
+    }
+
+    /// The bytes of the transaction's size that are not the application's.
+    fn foreign_bytes(&self) -> usize {
+        let foreign = self.foreign.lock();
+        foreign.prefixes * self.space.prefix.len() + foreign.written
+    }
+}
+
+/// The next attempt begins, with this limit.
+fn begin_anew(foreign: &Mutex<Foreign>, limit: Option<i32>) {
+    *foreign.lock() = Foreign { limit, ..Foreign::default() };
 }
 
 impl<D: Database> Database for Prefixed<D> {
     type Transaction = PrefixedTransaction<D::Transaction>;
 
     fn create_transaction(&self) -> Result<Self::Transaction> {
-        Ok(PrefixedTransaction { inner: self.inner.create_transaction()?, space: self.space.clone() })
+        let limit = *self.size_limit.lock();
+        Ok(PrefixedTransaction {
+            inner: self.inner.create_transaction()?,
+            space: self.space.clone(),
+            foreign: Arc::new(Mutex::new(Foreign { limit, ..Foreign::default() })),
+            default_limit: self.size_limit.clone(),
+        })
     }
 
     fn set_option(&self, option: DatabaseOption) -> Result<()> {
-        self.inner.set_option(option)
+        self.inner.set_option(option.clone())?;
+        if let DatabaseOption::TransactionSizeLimit(bytes) = option {
+            *self.size_limit.lock() = Some(bytes);
+        }
+        Ok(())
     }
 
     fn env(&self) -> &Env {
@@ -186,6 +241,7 @@ impl<T: Transaction> Transaction for PrefixedTransaction<T> {
         key: &[u8],
         isolation: Isolation,
     ) -> impl Future<Output = Result<Option<Bytes>>> + Send + use<T> {
+        self.read_range(isolation);
         self.inner.get(&self.space.key(key), isolation)
     }
 
@@ -195,6 +251,7 @@ impl<T: Transaction> Transaction for PrefixedTransaction<T> {
         isolation: Isolation,
     ) -> impl Future<Output = Result<Bytes>> + Send + use<T> {
         let is_system = &selector.key[..] > END;
+        self.read_range(isolation);
         let read = self.inner.get_key(&self.space.selector(selector), isolation);
         let space = self.space.clone();
         async move { read.await.map(|key| if is_system { key } else { space.seen(key) }) }
@@ -207,6 +264,7 @@ impl<T: Transaction> Transaction for PrefixedTransaction<T> {
         isolation: Isolation,
     ) -> impl Future<Output = Result<RangeBatch>> + Send + use<T> {
         let is_system = &range.begin.key[..] > END || &range.end.key[..] > END;
+        self.read_range(isolation);
         let stored = match is_system {
             true => range.clone(),
             false => RangeOption {
@@ -246,15 +304,18 @@ impl<T: Transaction> Transaction for PrefixedTransaction<T> {
     }
 
     fn set(&self, key: &[u8], value: &[u8]) {
+        self.prefixes(3);
         self.inner.set(&self.space.key(key), value);
     }
 
     fn clear(&self, key: &[u8]) {
+        self.prefixes(4);
         self.inner.clear(&self.space.key(key));
     }
 
     fn clear_range(&self, begin: &[u8], end: &[u8]) {
         let (begin, end) = self.space.part(begin, end);
+        self.prefixes(4);
         self.inner.clear_range(&begin, &end);
     }
 
@@ -263,11 +324,13 @@ impl<T: Transaction> Transaction for PrefixedTransaction<T> {
             MutationType::SetVersionstampedKey => self.space.stamped(key),
             _ => self.space.key(key),
         };
+        self.prefixes(3);
         self.inner.atomic_op(&key, operand, op);
     }
 
     fn add_conflict_range(&self, begin: &[u8], end: &[u8], kind: ConflictRangeType) -> Result<()> {
         let (begin, end) = self.space.part(begin, end);
+        self.prefixes(2);
         self.inner.add_conflict_range(&begin, &end, kind)
     }
 
@@ -304,21 +367,58 @@ impl<T: Transaction> Transaction for PrefixedTransaction<T> {
     fn set_option(&self, option: TransactionOption) -> Result<()> {
         match option {
             TransactionOption::AccessSystemKeys | TransactionOption::RawAccess => Err(Error::INVALID_OPTION),
-            option => self.inner.set_option(option),
+            option => {
+                self.inner.set_option(option.clone())?;
+                if let TransactionOption::SizeLimit(bytes) = option {
+                    self.foreign.lock().limit = Some(bytes);
+                }
+                Ok(())
+            }
         }
+    }
+
+    fn get_approximate_size(&self) -> impl Future<Output = Result<i64>> + Send + use<T> {
+        let (size, foreign) = (self.inner.get_approximate_size(), self.foreign_bytes());
+        async move { Ok((size.await? - foreign as i64).max(0)) }
+    }
+
+    /// Commits with the limit that the application has set for what is its own.
+    fn commit(&self) -> impl Future<Output = Result<()>> + Send + use<T> {
+        let limit = self.foreign.lock().limit;
+        if let Some(limit) = limit {
+            let most = (limit as usize + self.foreign_bytes()).min(TRANSACTION_SIZE_LIMIT);
+            // Refused while an earlier commit goes on: this one then ends with the same error.
+            let _ = self.inner.set_option(TransactionOption::SizeLimit(most as i32));
+        }
+        self.inner.commit()
+    }
+
+    fn on_error(&self, error: Error) -> impl Future<Output = Result<()>> + Send + use<T> {
+        let (retried, foreign) = (self.inner.on_error(error), self.foreign.clone());
+        async move {
+            retried.await?;
+            let limit = foreign.lock().limit;
+            begin_anew(&foreign, limit);
+            Ok(())
+        }
+    }
+
+    fn reset(&self) {
+        self.inner.reset();
+        begin_anew(&self.foreign, *self.default_limit.lock());
     }
 
     pass_on! {
         <T> inner:
             get_read_version, set_read_version, get_committed_version, get_versionstamp,
-            get_approximate_size, get_tag_throttled_duration, get_total_cost, commit, on_error,
-            reset, cancel
+            get_tag_throttled_duration, get_total_cost, cancel
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::run::calm;
 
     fn space() -> Space {
         Space::new("run/7/").expect("a prefix with an end")
@@ -366,5 +466,55 @@ mod tests {
         for wrong in [&b""[..], b"\xff", b"\xff\xff", b"\xff\x02"] {
             assert!(Space::new(wrong).is_none());
         }
+    }
+
+    /// What a transaction is told of its size, and whether it commits, with a limit of the transaction or of
+    /// the database.
+    async fn within<D: Database>(db: &D, limit: i32, of_database: bool) -> (i64, Result<()>) {
+        let limited = match of_database {
+            true => db.set_option(DatabaseOption::TransactionSizeLimit(limit)),
+            false => Ok(()),
+        };
+        limited.expect("a limit");
+        let tx = db.create_transaction().expect("a transaction");
+        if !of_database {
+            tx.set_option(TransactionOption::SizeLimit(limit)).expect("a limit");
+        }
+        for n in 0..10 {
+            let key = format!("key {n}");
+            tx.get(key.as_bytes(), Isolation::Serializable).await.expect("a calm cluster answers");
+            tx.get(key.as_bytes(), Isolation::Snapshot).await.expect("a calm cluster answers");
+            tx.set(key.as_bytes(), b"value");
+        }
+        tx.clear(b"other");
+        tx.clear_range(b"x", b"y");
+        tx.atomic_op(b"z", b"1", MutationType::Add);
+        tx.add_conflict_range(b"a", b"b", ConflictRangeType::Read).expect("a range");
+        let all = RangeOption::new(&b"m"[..], &b"n"[..]);
+        tx.get_range(&all, 1, Isolation::Serializable).await.expect("a calm cluster answers");
+        let size = tx.get_approximate_size().await.expect("a size");
+        (size, tx.commit().await)
+    }
+
+    #[test]
+    fn the_prefix_does_not_count_against_a_limit_of_the_size() {
+        let (plain, prefixed) = calm::simulate(|db| async move {
+            let long = Space::new("p".repeat(500)).expect("a prefix with an end");
+            let prefixed = Prefixed::new(db.clone(), long);
+            let mut of_plain = Vec::new();
+            let mut of_prefixed = Vec::new();
+            for of_database in [false, true] {
+                for limit in [100, 2_000] {
+                    of_plain.push(within(&db, limit, of_database).await);
+                    db.set_option(DatabaseOption::TransactionSizeLimit(10_000_000)).expect("a limit");
+                    of_prefixed.push(within(&prefixed, limit, of_database).await);
+                }
+            }
+            (of_plain, of_prefixed)
+        });
+        let too_large = Err(Error::TRANSACTION_TOO_LARGE);
+        let outcomes: Vec<_> = plain.iter().map(|(_, committed)| *committed).collect();
+        assert_eq!(outcomes, [too_large, Ok(()), too_large, Ok(())]);
+        assert_eq!(prefixed, plain);
     }
 }

@@ -32,11 +32,24 @@ use shaketable_tx::{
 };
 use std::{collections::BTreeMap, future::Future, sync::Arc, time::Duration};
 
-/// The history recorded by all clients of a run.
+/// The history recorded by all clients of a run, whose times count from its beginning.
 #[derive(Default)]
-pub(super) struct SharedHistory(Mutex<History>);
+pub(super) struct SharedHistory {
+    recorded: Mutex<History>,
+    began: Duration,
+}
 
 impl SharedHistory {
+    /// An empty history of a run that begins at this time of its clients' clocks.
+    pub(super) fn from(began: Duration) -> SharedHistory {
+        SharedHistory { began, ..SharedHistory::default() }
+    }
+
+    /// The time since the run began.
+    pub(super) fn since_began(&self, env: &Env) -> Nanos {
+        env.now().saturating_sub(self.began).as_nanos() as Nanos
+    }
+
     /// A version that includes everything that was acknowledged: the highest one of an acknowledged commit,
     /// or of a transaction that only read. A retry may find that the commit with an unknown result before it
     /// took effect.
@@ -46,17 +59,17 @@ impl SharedHistory {
             Reported::ReadOnly => attempt.read_version.unwrap_or(0),
             _ => 0,
         };
-        self.0.lock().attempts.iter().flatten().map(version).max().unwrap_or(0)
+        self.recorded.lock().attempts.iter().flatten().map(version).max().unwrap_or(0)
     }
 
     /// Whether a commit may still take effect: see [`History::commits_may_land`].
     pub(super) fn commits_may_land(&self) -> bool {
-        self.0.lock().commits_may_land()
+        self.recorded.lock().commits_may_land()
     }
 
     /// The history. `log` shows what committed: it has the versionstamp and the attempt of each entry.
     pub(super) fn history(&self, log: &[([u8; 10], AttemptId)]) -> History {
-        let mut seen = self.0.lock();
+        let mut seen = self.recorded.lock();
         // A real cluster may be slow at any time.
         let faulty = Some((0, Nanos::MAX));
         let attempts = std::mem::take(&mut seen.attempts);
@@ -161,6 +174,11 @@ impl<D: Database> Recorded<D> {
         Recorded(Arc::new(Shared { inner, client, log, history, label: Mutex::default() }))
     }
 
+    /// The time since the run began.
+    pub(super) fn now(&self) -> Nanos {
+        self.0.now()
+    }
+
     /// Sets the operation to which transactions created from now on belong. Until
     /// [`prepared`](Self::prepared) they only prepare for it.
     pub(super) fn set_operation(&self, operation: Option<u32>) {
@@ -175,7 +193,7 @@ impl<D: Database> Recorded<D> {
 
 impl<D: Database> Shared<D> {
     fn now(&self) -> Nanos {
-        self.inner.env().now().as_nanos() as Nanos
+        self.history.since_began(self.inner.env())
     }
 
     /// Notes how a call ended for the operation that made its transaction, and for the one that goes on.
@@ -293,7 +311,7 @@ impl AttemptRecord {
 
     fn id(&mut self) -> AttemptId {
         let history = &self.history;
-        *self.id.get_or_insert_with(|| history.0.lock().reserve())
+        *self.id.get_or_insert_with(|| history.recorded.lock().reserve())
     }
 
     fn writes(&self) -> bool {
@@ -326,7 +344,7 @@ impl Drop for AttemptRecord {
             reported: self.reported,
             ended: self.ended,
         };
-        self.history.0.lock().record(id, attempt);
+        self.history.recorded.lock().record(id, attempt);
     }
 }
 
@@ -589,7 +607,7 @@ impl<D: Database> Transaction for RecordedTransaction<D> {
             record.commit_sent = Some(now);
             if writes {
                 let key = self.shared.log.key(record.id());
-                self.inner.stored().atomic_op(&key, b"", MutationType::SetVersionstampedKey);
+                self.inner.write_stored(&key, b"", MutationType::SetVersionstampedKey);
                 stamp = Some(self.inner.get_versionstamp());
             }
         }

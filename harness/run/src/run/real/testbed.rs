@@ -47,7 +47,7 @@ use std::{
     time::Duration,
 };
 
-/// The time limits of a run on a real cluster, and whether it keeps its keys.
+/// The time limits of a run on a real cluster, whether it keeps its keys, and whether it tells what happened.
 #[derive(Clone, Copy)]
 pub struct Conditions<'a> {
     /// How long the cluster may take for each step of the run itself: claiming the prefix, the setup, reading
@@ -59,6 +59,8 @@ pub struct Conditions<'a> {
     pub landing: Duration,
     /// Whether the keys are kept after the run.
     pub keep: bool,
+    /// Whether the result has what happened in the run.
+    pub tell: bool,
     /// Returns true once the run should stop.
     pub stop: &'a (dyn Fn() -> bool + Sync),
 }
@@ -71,6 +73,7 @@ impl<'a> Conditions<'a> {
             bound: Duration::from_nanos(judge::live::BOUND),
             landing: Duration::from_secs(6),
             keep,
+            tell: false,
             stop,
         }
     }
@@ -138,7 +141,7 @@ impl Host for Task {
     }
 
     fn now(&self) -> Nanos {
-        self.db.env().now().as_nanos() as Nanos
+        self.db.now()
     }
 
     fn sleep(&self, duration: Nanos) -> impl Future<Output = ()> {
@@ -179,7 +182,7 @@ pub async fn perform(
         db,
         site,
         conditions,
-        history: Arc::default(),
+        history: Arc::new(SharedHistory::from(db.env().now())),
         clients: Mutex::default(),
         deaths: AtomicU64::new(0),
         departures: AtomicU64::new(0),
@@ -190,7 +193,6 @@ pub async fn perform(
         Err(ClaimError::Fdb(error)) => return Err(access.lost("claiming its prefix", error)),
     }
     let testbed = Real {
-        began: access.now(),
         faults: &plan.faults,
         access: access.clone(),
         work: Mutex::default(),
@@ -226,8 +228,9 @@ impl Access<'_> {
         Ok(Task { any: AnyDatabase::new(db.clone()), db })
     }
 
+    /// The time since the run began.
     fn now(&self) -> Nanos {
-        self.db.env().now().as_nanos() as Nanos
+        self.history.since_began(self.db.env())
     }
 
     async fn sleep(&self, duration: Nanos) {
@@ -332,7 +335,6 @@ struct Work<'a> {
 }
 
 struct Real<'a> {
-    began: Nanos,
     faults: &'a FaultPlan,
     access: Arc<Access<'a>>,
     work: Mutex<Option<Work<'a>>>,
@@ -456,8 +458,8 @@ impl<'a> Testbed for Real<'a> {
 
     async fn close(
         self,
-        _: &Plan,
-        _: &[Vec<Operation<AnyValue>>],
+        plan: &Plan,
+        operations: &[Vec<Operation<AnyValue>>],
         _: &[Replica],
         mut result: RunResult,
     ) -> RunResult {
@@ -466,7 +468,15 @@ impl<'a> Testbed for Real<'a> {
         let struck = [(Family::ClientDeath, deaths), (Family::Departure, departures)];
         result.faults.extend(struck.into_iter().filter(|(_, times)| *times > 0));
         result.counters.faults = deaths + departures;
-        result.virtual_time = self.now() - self.began;
+        if self.access.conditions.tell {
+            let ended = self.now();
+            let told = self.history(|history| {
+                let machine = |_| String::new();
+                let recorded = runner::Recorded { history, events: &[], ended, machine: &machine };
+                runner::told(plan, operations, &recorded, &result.findings)
+            });
+            result.history = Some(Box::new(told));
+        }
         result
     }
 }

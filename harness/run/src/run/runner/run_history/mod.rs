@@ -58,7 +58,7 @@ pub struct Recorded<'a> {
     pub machine: &'a dyn Fn(NodeId) -> String,
 }
 
-/// The history of a run on a simulated cluster.
+/// The history of a run, without its witness.
 pub(super) fn run_history(
     plan: &Plan,
     operations: &[Vec<Operation<AnyValue>>],
@@ -78,6 +78,17 @@ pub(super) fn run_history(
         }
     }
     of_entries(entries, &plan.configuration, recorded)
+}
+
+/// The history of a run with these findings.
+pub(crate) fn told(
+    plan: &Plan,
+    operations: &[Vec<Operation<AnyValue>>],
+    recorded: &Recorded<'_>,
+    findings: &[Finding],
+) -> RunHistory {
+    let witness = witness(findings, &plan.configuration);
+    RunHistory { witness, ..run_history(plan, operations, recorded) }
 }
 
 /// The history with these operations.

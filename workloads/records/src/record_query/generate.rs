@@ -40,7 +40,7 @@ impl Maker<'_> {
             },
         };
         let fields = if of_items { ITEM } else { COMMON };
-        if of_items && rng.chance(0.45) {
+        if of_items && rng.chance(0.5) {
             query = self.by_index(query, rng);
         } else {
             if rng.chance(0.9) {
@@ -64,10 +64,10 @@ impl Maker<'_> {
 
     /// With conditions on the first columns of one or two indexes, perhaps in the order of the other columns.
     fn by_index(&self, query: RecordQuery, rng: &mut Stream) -> RecordQuery {
-        if rng.chance(0.2) {
+        if rng.chance(0.3) {
             return self.by_any_columns(query, rng);
         }
-        if rng.chance(0.35) {
+        if rng.chance(0.5) {
             // Each of them has an index, and what they find can be intersected or merged. That of names is on
             // more types than the others.
             let count = rng.range(2..4) as usize;
@@ -77,9 +77,9 @@ impl Maker<'_> {
             }
             let some: Vec<_> =
                 names.into_iter().filter_map(|name| bound_to(&field(name).into(), true, rng)).collect();
-            return query.filter(if rng.chance(0.4) { Query::and(some) } else { Query::or(some) });
+            return query.filter(if rng.chance(0.3) { Query::and(some) } else { Query::or(some) });
         }
-        if rng.chance(0.15) {
+        if rng.chance(0.2) {
             let one = *rng.pick(&ALONE);
             return query.filter(around(&field(one).into(), rng));
         }
@@ -125,7 +125,7 @@ impl Maker<'_> {
                 order.push(column.clone());
                 continue;
             }
-            let (bound, sorted) = (rng.chance(0.2), rng.chance(0.5));
+            let (bound, sorted) = (rng.chance(0.2), rng.chance(if place == 1 { 0.3 } else { 0.7 }));
             parts.extend(bound.then(|| bound_to(column, false, rng)).flatten());
             order.extend(sorted.then(|| column.clone()));
         }

@@ -24,10 +24,10 @@ pub struct Limits {
     pub bytes: Option<usize>,
     /// How long the call may read, by this clock.
     pub time: Option<(Duration, Env)>,
-    /// How many records are read at once where a row needs one: the cursor waits once for all of them, and not
-    /// for one after another. No more are read than [`rows`](Limits::rows) and [`scanned`](Limits::scanned)
-    /// leave. With 1, and with a limit on [`bytes`](Limits::bytes), which are not known before they are read,
-    /// they are read one by one.
+    /// How many records are read at once where a row needs one: the cursor waits once for all of them, and
+    /// not for one after another. No more are read than [`rows`](Limits::rows) and
+    /// [`scanned`](Limits::scanned) leave. With 1, and with a limit on [`bytes`](Limits::bytes), which are
+    /// not known before they are read, they are read one by one.
     pub pipeline: usize,
 }
 

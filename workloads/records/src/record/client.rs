@@ -267,7 +267,8 @@ pub(super) fn told(stored: &StoredRecord) -> Option<Told> {
 }
 
 /// The aggregate of the index with this name, evaluated with that of an index `of` the same kind, over the
-/// groups that begin with this many columns of a record's, of the records of the index's types or of one type.
+/// groups that begin with this many columns of a record's, of the records of the index's types or of one
+/// type.
 pub(super) async fn aggregate<T: Transaction>(
     config: &Records,
     store: &RecordStore<T>,

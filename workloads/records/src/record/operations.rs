@@ -36,8 +36,8 @@ pub enum Op {
     Scan(Span<Target>),
     /// Lists the entries or groups of an index in a range.
     ScanIndex(String, Span<Box<Record>>),
-    /// Evaluates what an index aggregates, over the groups that begin with this many columns of a record's: of
-    /// the records of the index's types, or, if true, of those of the record's type.
+    /// Evaluates what an index aggregates, over the groups that begin with this many columns of a record's:
+    /// of the records of the index's types, or, if true, of those of the record's type.
     Aggregate(String, Box<Record>, usize, bool),
     /// The states of all indexes.
     States,

@@ -171,6 +171,7 @@ impl Workload for RecordEvolve {
             "record: what a removed index had is cleared",
             "record: indexes are built in the transaction that opens the store",
             "record: an index on new types only is readable at once",
+            "record_evolve: as many records as may be indexed where a store is opened",
             "record: meta-data from the cache",
             "record: meta-data is saved that is there already",
             "record: a batch of an index is done again after an unknown result",

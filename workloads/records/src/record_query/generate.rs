@@ -297,8 +297,8 @@ fn is_plain(column: &KeyExpression) -> bool {
     matches!(column, KeyExpression::Field(field) if field.fan == FanType::None)
 }
 
-/// A condition on a column of an index of items: one value or none, if `one` is set, or perhaps one of several,
-/// or any other.
+/// A condition on a column of an index of items: one value or none, if `one` is set, or perhaps one of
+/// several, or any other.
 fn bound_to(column: &KeyExpression, one: bool, rng: &mut Stream) -> Option<QueryComponent> {
     let KeyExpression::Field(named) = column else { return None };
     let kind = ITEM.iter().find(|field| field.name == named.name && field.kind.fields().is_none())?;

@@ -42,12 +42,15 @@ pub trait CursorExt: Cursor + Sized + 'static {
         Box::new(FilterMap { cursor: self, change })
     }
 
-    /// As [`filter_map`](CursorExt::filter_map), with something else read for each row, one row at a time.
+    /// As [`filter_map`](CursorExt::filter_map), with something else read for each row, for up to
+    /// [`Limits::pipeline`](super::Limits::pipeline) rows at once: in their order, each after the rows before
+    /// it were returned or refused.
     fn then<R: Send + 'static>(
         self,
+        spent: &Spent,
         change: impl FnMut(Self::Row) -> BoxFuture<'static, Result<Option<R>, Error>> + Send + 'static,
     ) -> BoxCursor<R> {
-        Box::new(Then { cursor: self, change })
+        Box::new(Then::new(self, spent, change))
     }
 
     /// The first `rows` rows; it then stops with [`Stop::Rows`], also if there is no further row. `from` is

@@ -5,6 +5,7 @@ use super::{
     component::QueryComponent,
     covering::partial,
     cursors::{Distinct, Found, InTurn, Keep, Merge},
+    encoding::encoded,
     evaluate::Ranks,
     plan::{Plan, RecordQueryPlan},
     planner::plan_in,
@@ -20,7 +21,7 @@ use crate::{
     store::{Part, RecordStore, StoredRecord},
     value::Value,
 };
-use futures::future::{BoxFuture, FutureExt};
+use futures::future::{BoxFuture, FutureExt, try_join_all};
 use shaketable_tx::{Isolation, Transaction, sometimes};
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -64,6 +65,9 @@ impl RecordQueryPlan {
     /// records have no complete version. Other plans do. A record that the transaction deletes while the
     /// cursor is open may be left out.
     ///
+    /// Records are read for several entries at once, [`Limits::pipeline`]: what the transaction writes while
+    /// the cursor is open may not be seen in the next rows.
+    ///
     /// Fails with [`Error::Continuation`] if the continuation is torn or belongs to another plan or another
     /// store, and with [`Error::IndexState`] if an index of the plan is no longer readable.
     pub fn execute<T: Transaction>(
@@ -72,7 +76,7 @@ impl RecordQueryPlan {
         from: Continuation,
         limits: Limits,
     ) -> Result<BoxCursor<QueriedRecord>, Error> {
-        let positions = Positions::of("query", &[format!("{:?}", self.root).as_bytes()]);
+        let positions = Positions::of("query", &[&encoded(&self.root)]);
         let inner = match positions.read(&from)? {
             Some(position) => Continuation::from_bytes(position),
             None => from.clone(),
@@ -80,7 +84,7 @@ impl RecordQueryPlan {
         let spent = Spent::new(limits);
         let step = StepExecution { store: store.clone(), spent: spent.clone(), each: None };
         let found = step.open(&self.root, inner)?;
-        Ok(Box::new(Sealed { found, positions }).limited(&spent, from))
+        Ok(Box::new(Sealed { found, positions, spent: spent.clone() }).limited(&spent, from))
     }
 }
 
@@ -88,6 +92,7 @@ impl RecordQueryPlan {
 struct Sealed {
     found: BoxCursor<Found>,
     positions: Positions,
+    spent: Spent,
 }
 
 impl Sealed {
@@ -105,7 +110,10 @@ impl Cursor for Sealed {
     fn next(&mut self) -> BoxFuture<'_, Result<Next<QueriedRecord>, Error>> {
         async move {
             Ok(match self.found.next().await? {
-                Next::Row(row, after) => Next::Row(QueriedRecord::new(row)?, self.after(after)),
+                Next::Row(row, after) => {
+                    self.spent.give();
+                    Next::Row(QueriedRecord::new(row)?, self.after(after))
+                }
                 Next::Stopped(stop, at) => Next::Stopped(stop, self.after(at)),
             })
         }
@@ -237,16 +245,22 @@ impl<T: Transaction> StepExecution<T> {
     /// The rows with their records.
     fn load(&self, rows: BoxCursor<Found>) -> BoxCursor<Found> {
         let step = self.clone();
-        rows.then(move |row| {
+        rows.then(&self.spent, move |row| {
             let step = step.clone();
+            // Counted before it is read: the entries of further records are read before that, and must not be
+            // more than the limit allows.
+            if row.record.is_none() {
+                step.spent.begin();
+            }
             async move { step.loaded(row).await }.boxed()
         })
     }
 
-    /// The row with its record; `None` if the record was deleted after its entry was read.
+    /// The row with its record, which was counted; `None` if the record was deleted after its entry was read.
     async fn loaded(&self, mut row: Found) -> Result<Option<Found>, Error> {
         if row.record.is_none() {
             let Some(record) = self.store.load_record(&row.primary_key).await? else {
+                self.spent.forgo();
                 return match &row.entry {
                     Some((index, entry)) if self.has_entry(index, entry).await? => Err(Error::IndexState {
                         index: index.name.clone(),
@@ -255,7 +269,7 @@ impl<T: Transaction> StepExecution<T> {
                     _ => Ok(None),
                 };
             };
-            self.spent.count(record.key_bytes + record.value_bytes);
+            self.spent.weigh(record.key_bytes + record.value_bytes);
             row.record = Some(record);
         }
         Ok(Some(row))
@@ -305,7 +319,7 @@ impl<T: Transaction> StepExecution<T> {
                 Ok((holds == wanted).then_some(row))
             });
         }
-        rows.then(move |row| {
+        rows.then(&self.spent, move |row| {
             let (step, condition) = (step.clone(), condition.clone());
             async move {
                 let ranks = step.ranks(&condition, &row).await?;
@@ -325,11 +339,11 @@ impl<T: Transaction> StepExecution<T> {
 
     /// The record's rank in each index that the condition compares with.
     async fn ranks(&self, condition: &QueryComponent, row: &Found) -> Result<Ranks, Error> {
-        let mut ranks = Ranks::new();
-        let Some(record) = &row.record else { return Ok(ranks) };
-        for expression in condition.ranks() {
-            ranks.push((expression.clone(), self.store.ranks_of(expression, record).await?.1));
-        }
-        Ok(ranks)
+        let Some(record) = &row.record else { return Ok(Ranks::new()) };
+        let of = |expression: KeyExpression| async move {
+            let (_, ranks) = self.store.ranks_of(&expression, record).await?;
+            Ok((expression, ranks))
+        };
+        try_join_all(condition.ranks().into_iter().cloned().map(of)).await
     }
 }

@@ -19,6 +19,7 @@ mod component;
 mod continuation;
 mod covering;
 mod cursors;
+mod encoding;
 mod error;
 mod evaluate;
 mod execute;

@@ -36,13 +36,23 @@ pub(super) type Stores<T> = [RecordStoreBuilder<T>; 2];
 const MOST_RECORDS: usize = 1_000;
 
 impl Records {
+    /// Whether the store is opened for this call by somebody who gives no version of the application.
+    fn forgets(&self, op: &Op) -> bool {
+        self.forgets && !matches!(op, Op::Save(..) | Op::Upgrade)
+    }
+
     pub(super) fn stores<T: Transaction>(&self) -> Stores<T> {
+        self.stores_of(self.user)
+    }
+
+    /// The stores for an application with this version.
+    fn stores_of<T: Transaction>(&self, user: Option<i32>) -> Stores<T> {
         let registry = faulty::registry(self.planted);
         self.schema.meta_data().map(|meta_data| {
             let stores = RecordStore::builder(layout::store(), meta_data)
                 .registry(registry.clone())
                 .rebuild(RebuildPolicy::Inline(MOST_RECORDS));
-            match self.user {
+            match user {
                 Some(version) => stores.user_version(version),
                 None => stores,
             }
@@ -108,13 +118,14 @@ fn open<'a, T: Transaction>(
     op: &'a Op,
 ) -> impl Future<Output = Result<RecordStore<T>, Error>> + Send + 'a {
     async move {
-        let [first, later] = stores;
+        let forgetful = config.forgets(op).then(|| config.stores_of(None));
+        let [first, later] = forgetful.as_ref().unwrap_or(stores);
         let opened = match op {
             op if op.is_read_only() => first.open(context).await,
             Op::Upgrade => return later.create_or_open(context).await,
             _ => first.create_or_open(context).await,
         };
-        match opened {
+        let opened = match opened {
             Err(Error::StaleMetaData { .. })
                 if config.planted == Some(Planted::OlderOpens) && !op.is_read_only() =>
             {
@@ -122,7 +133,11 @@ fn open<'a, T: Transaction>(
             }
             Err(Error::StaleMetaData { .. }) => later.open(context).await,
             opened => opened,
+        };
+        if config.planted == Some(Planted::UserForgotten) && config.forgets(op) && !op.is_read_only() {
+            planted::forget_user(context, opened.as_ref().map_or(0, |store| store.meta_data().version()))?;
         }
+        opened
     }
 }
 
@@ -179,8 +194,9 @@ pub(super) fn perform<'a, T: Transaction>(
                 listed(pages(span, env, scan).await?.iter().map(told))
             }
             Op::ScanIndex(name, span) => entries(config, store, name, span, env, |end| end).await?,
-            Op::Aggregate(name, like, columns) => {
-                aggregate(config, store, name, name, like, *columns).await?
+            Op::Aggregate(name, like, columns, of_one) => {
+                let types = of_one.then_some(like.type_name());
+                aggregate(config, store, (name, name), like, *columns, types).await?
             }
             Op::States => {
                 let mut states = Vec::new();
@@ -251,14 +267,15 @@ pub(super) fn told(stored: &StoredRecord) -> Option<Told> {
 }
 
 /// The aggregate of the index with this name, evaluated with that of an index `of` the same kind, over the
-/// groups that begin with this many columns of a record's.
+/// groups that begin with this many columns of a record's, of the records of the index's types or of one
+/// type.
 pub(super) async fn aggregate<T: Transaction>(
     config: &Records,
     store: &RecordStore<T>,
-    name: &str,
-    of: &str,
+    (name, of): (&str, &str),
     like: &Record,
     columns: usize,
+    one_type: Option<&str>,
 ) -> Result<Answer, Error> {
     let unknown = || Error::UnknownIndex(name.into());
     let index = config.definitions().into_iter().find(|index| index.name == name).ok_or_else(unknown)?;
@@ -266,7 +283,8 @@ pub(super) async fn aggregate<T: Transaction>(
     let operand = store.meta_data().index(of).ok_or_else(unknown)?.expression.clone();
     let group = tuple(&first(config.bound(&index, like), columns));
     let function = AggregateFunction::new(aggregate, operand);
-    let value = store.evaluate_aggregate(index.types, &function, &group).await?;
+    let types = one_type.as_ref().map_or(index.types, std::slice::from_ref);
+    let value = store.evaluate_aggregate(types, &function, &group).await?;
     Ok(Answer::Aggregate(value.map(|value| value.pack())))
 }
 

@@ -74,6 +74,8 @@ pub struct Records {
     schema: Schema,
     /// The version of the application, in the store's header.
     user: Option<i32>,
+    /// Whether some open the store without a version of the application.
+    forgets: bool,
     /// Whether there is a store from the beginning.
     created: bool,
     /// How many shelves, numbers on them and skus are used.
@@ -207,6 +209,7 @@ impl Specimen for Records {
                 mistake: None,
             },
             user: *rng.pick(&[None, Some(0), Some(300)]),
+            forgets: false,
             created: rng.chance(0.8),
             shelves: rng.range(1..5) as usize,
             ids: rng.range(1..5) as usize,
@@ -224,6 +227,8 @@ impl Specimen for Records {
             mix: [rng.range(2..8), rng.range(1..4), rng.range(1..5), rng.range(1..5)].map(|w| w as u32),
             planted: None,
         };
+        // Who creates a store gives it its version.
+        drawn.forgets = rng.chance(0.5) && drawn.created && drawn.user.is_some();
         if let Some(planted) = bug.and_then(Planted::named) {
             drawn = drawn.plant(planted);
         }

@@ -232,7 +232,9 @@ impl Records {
             }
             Op::Scan(span) => Ok(self.scan(model.states.now(), span, stamp)),
             Op::ScanIndex(name, span) => self.scan_index(model.states.now(), name, span, stamp),
-            Op::Aggregate(name, like, columns) => self.aggregate(model.states.now(), name, like, *columns),
+            Op::Aggregate(name, like, columns, of_one) => {
+                self.aggregate(model.states.now(), name, like, *columns, *of_one)
+            }
             Op::States => {
                 let state = model.states.now();
                 let mut names: Vec<_> = state

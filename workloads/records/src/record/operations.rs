@@ -36,8 +36,9 @@ pub enum Op {
     Scan(Span<Target>),
     /// Lists the entries or groups of an index in a range.
     ScanIndex(String, Span<Box<Record>>),
-    /// Evaluates what an index aggregates, over the groups that begin with this many columns of a record's.
-    Aggregate(String, Box<Record>, usize),
+    /// Evaluates what an index aggregates, over the groups that begin with this many columns of a record's:
+    /// of the records of the index's types, or, if true, of those of the record's type.
+    Aggregate(String, Box<Record>, usize, bool),
     /// The states of all indexes.
     States,
     /// Disables an index.
@@ -221,7 +222,7 @@ impl Records {
     pub(super) fn record(&self) -> BoxedStrategy<Record> {
         let item = (
             option::weighted(0.7, self.text(2)),
-            option::weighted(0.7, select(vec![0, 1, 300])),
+            option::weighted(0.5, select(vec![0, 1, 300])),
             vec(
                 (option::of(self.text(2)), option::of(select(vec![0, -1, 256])))
                     .prop_map(|(kind, size)| Part { kind, size }),
@@ -270,8 +271,8 @@ impl Records {
         };
         let all = || names(|_| true);
         let finds = (all(), span(record.clone())).prop_map(|(index, span)| Op::ScanIndex(index, span));
-        let sums = (names(|index| index.aggregate().is_some()), record, 0..5usize)
-            .prop_map(|(index, like, columns)| Op::Aggregate(index, like, columns));
+        let sums = (names(|index| index.aggregate().is_some()), record, 0..5usize, any::<bool>())
+            .prop_map(|(index, like, columns, of_one)| Op::Aggregate(index, like, columns, of_one));
         [
             (4 * scan, finds.boxed()),
             (2 * scan, sums.boxed()),

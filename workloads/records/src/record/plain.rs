@@ -38,6 +38,9 @@ pub(super) struct ItemRow {
     rank: Option<i64>,
     #[prost(bytes = "vec", optional, tag = "9")]
     body: Option<Vec<u8>>,
+    /// Has the slot, for an index of the fields of a message that may be absent.
+    #[prost(message, optional, tag = "10")]
+    seat: Option<Part>,
 }
 
 /// A note as it is stored.
@@ -212,6 +215,9 @@ impl Record {
         };
         if let Of::Item { owner, slot, parts } = &self.of {
             (row.owner, row.slot, row.parts) = (owner.clone(), *slot, parts.clone());
+            // Without a slot it is there and has none, or it is not there.
+            let is_there = slot.is_some() || self.tags.len() > 2;
+            row.seat = is_there.then_some(Part { kind: None, size: *slot });
         }
         row
     }

@@ -34,6 +34,9 @@ shaketable::planted_bugs! {
     EntriesCut = "entries-cut", "a list of an index ends after ten rows", "a limit that tests never reach";
     RowsTorn = "rows-torn", "a deletion by one column more than primary keys have clears a row of a record", "the columns of a row's key, taken for those of a primary key";
     StatesApart = "states-apart", "stores that are opened in one transaction know the states of indexes apart", "R25: a state that one object changes and another has read before";
+    AbsentNotUnique = "absent-not-unique", "a field in a message that is absent is a null that may be there more than once", "R8: the nulls of unique indexes";
+    MoreTypes = "more-types", "an aggregate of the records of one type is evaluated with an index on more types", "R35: an index that nearly fits";
+    UserForgotten = "user-forgotten", "who opens the store without a version of the application clears the one that it has", "a header of which somebody knows a part";
     OtherColumn = "other-column", "an aggregate of one column is evaluated with an index of the same kind on another column", "R35: an index that nearly fits";
     RefusedCleared = "refused-cleared", "a deletion by more columns than the indexes have is refused after it has removed the records", "a refusal that changes something";
     OldAtSnapshot = "old-at-snapshot", "the record that a save replaces is read at snapshot", "R1: entries of a record that was changed at the same time remain";
@@ -75,6 +78,7 @@ impl Planted {
     fn mistake(self) -> Option<Mistake> {
         Some(match self {
             Planted::NullNotUnique => Mistake::NullNotUnique,
+            Planted::AbsentNotUnique => Mistake::AbsentNotUnique,
             Planted::NullForDefault => Mistake::NullForDefault,
             Planted::ListForFanOut => Mistake::ListForFanOut,
             Planted::FanOutForList => Mistake::FanOutForList,
@@ -127,6 +131,9 @@ impl Records {
                 (self.disables, self.schema.versions) = (true, false);
                 (self.shares, self.reopens, self.opens_first) = (true, true, true);
             }
+            Planted::UserForgotten => {
+                (self.created, self.user, self.forgets) = (true, Some(300), true);
+            }
             Planted::HeaderAtSnapshot => (self.disables, self.upgrades) = (true, true),
             Planted::OlderOpens | Planted::BuiltEmpty => self.upgrades = true,
             Planted::GroupsStay => self.schema.prefix = 1,
@@ -148,6 +155,16 @@ pub(super) async fn open_older<T: Transaction>(
     let header = Header { user: config.user, ..Header::of(config.schema.version(false)) };
     context.transaction()?.set(&header_key(&layout::store()), &header.encode_to_vec());
     first.open(context).await
+}
+
+/// Writes the header of a store that was opened with this version of the meta-data, and without a version of
+/// the application.
+pub(super) fn forget_user<T: Transaction>(context: &RecordContext<T>, version: i32) -> Result<(), Error> {
+    if version > 0 {
+        let header = Header { user: None, ..Header::of(version) };
+        context.transaction()?.set(&header_key(&layout::store()), &header.encode_to_vec());
+    }
+    Ok(())
 }
 
 /// The context in which a store is opened: one of its own with the bug, which knows nothing of the others.
@@ -220,10 +237,14 @@ pub(super) async fn perform<T: Transaction>(
             tear(config, context, target, *columns)?;
             Some(Answer::Done)
         }
-        (Planted::OtherColumn, Op::Aggregate(name, like, columns)) => match other_column(config, name) {
-            Some(other) => Some(client::aggregate(config, store, name, other, like, *columns).await?),
+        (Planted::OtherColumn, Op::Aggregate(name, like, columns, false)) => match other_column(config, name)
+        {
+            Some(other) => Some(client::aggregate(config, store, (name, other), like, *columns, None).await?),
             None => None,
         },
+        (Planted::MoreTypes, Op::Aggregate(name, like, columns, true)) => {
+            Some(client::aggregate(config, store, (name, name), like, *columns, None).await?)
+        }
         (Planted::RefusedCleared, Op::DeleteWhere(target, columns)) => {
             let prefix = tuple(&config.prefix(target, *columns));
             match store.delete_where(&prefix).await {

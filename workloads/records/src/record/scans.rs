@@ -98,16 +98,19 @@ impl Records {
 }
 
 impl Records {
-    /// What an index aggregates over the groups that begin with this many columns of a record's.
+    /// What an index aggregates over the groups that begin with this many columns of a record's, if `of_one`
+    /// of the records of its type only: no two indexes aggregate the same of different types.
     pub(super) fn aggregate(
         &self,
         state: &State,
         name: &str,
         like: &Record,
         columns: usize,
+        of_one: bool,
     ) -> Result<Answer, Error> {
         let index = &self.index(state, name)?;
-        if state.disabled.contains(name) {
+        let is_of_others = of_one && *index.types != [like.type_name()];
+        if state.disabled.contains(name) || is_of_others {
             let expression = &self.schema.meta_data()[usize::from(state.later)]
                 .index(name)
                 .map(|index| (index.kind.clone(), index.expression.clone()));

@@ -35,6 +35,7 @@ message Item {
     repeated Part parts = 7;
     optional int64 rank = 8;
     optional bytes body = 9;
+    optional Part seat = 10;
 }
 message Note {
     optional string shelf = 1;
@@ -78,6 +79,8 @@ pub enum Mistake {
     ConstantType,
     /// A slot that is absent is like an owner that is absent.
     NullNotUnique,
+    /// A slot in a message that is absent is like an owner that is absent.
+    AbsentNotUnique,
     /// An absent slot is indexed as null.
     NullForDefault,
     /// The words of a record are one key.
@@ -184,8 +187,15 @@ impl Schema {
             Some(Mistake::NullNotUnique) => NullStandin::Null,
             _ => NullStandin::NullUnique,
         };
+        let seat_is_null = match self.mistake {
+            Some(Mistake::AbsentNotUnique) => NullStandin::Null,
+            _ => slot_is_null,
+        };
         match name {
-            "owner_slot" => concat([field("owner"), field("slot").null(slot_is_null)]),
+            "owner_slot" => {
+                let slot = field("seat").null(seat_is_null).nest(field("size").null(slot_is_null));
+                concat([field("owner").into(), slot])
+            }
             "tags" if self.mistake == Some(Mistake::ListForFanOut) => field("tags").concatenate().into(),
             "tags" | "tag_count" => field("tags").fan_out().into(),
             "parts" => field("parts").fan_out().nest(nested),

@@ -207,6 +207,7 @@ pub(super) async fn do_act<T: Transaction>(store: &RecordStore<T>, act: &Act) ->
         Act::Save(record) => save(store, &TYPES, record).await.map(|()| true),
         Act::Delete(id) => store.delete_record(&Tuple::from(*id)).await,
         Act::DeleteAll => store.delete_all_records().await.map(|()| true),
+        Act::DeleteWhere => store.delete_where(&Tuple::empty()).await.map(|()| true),
     }
 }
 

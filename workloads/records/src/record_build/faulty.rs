@@ -6,6 +6,7 @@ use shaketable_record::{
     index::{IndexAt, IndexState, Registry},
     metadata::{Index, index_types},
     store::Part,
+    value::Tuple,
 };
 use shaketable_tx::Transaction;
 
@@ -16,6 +17,8 @@ pub(super) enum Fault {
     SkipsWriteOnly,
     /// It says of every index that a record can be counted twice.
     CountsEarly,
+    /// It leaves what an index that is being built has when records are deleted by their primary keys.
+    KeepsUnbuilt,
     /// It forgets that records have the same unique key.
     ForgetsViolations,
 }
@@ -30,6 +33,19 @@ pub(super) fn registry<T: Transaction>(fault: Fault) -> Registry<T> {
 }
 
 impl<T: Transaction> faulty::Fault<T> for Fault {
+    async fn delete_where<'a>(
+        &'a self,
+        right: &'a Right<T>,
+        at: IndexAt<'a, T>,
+        prefix: &'a Tuple,
+    ) -> Result<bool, Error> {
+        let is_built = at.state()? == IndexState::WriteOnly;
+        if *self == Fault::KeepsUnbuilt && is_built {
+            return Ok(true);
+        }
+        right.delete_where(at, prefix).await
+    }
+
     fn is_idempotent(&self, right: &Right<T>, index: &Index) -> bool {
         *self == Fault::CountsEarly || right.is_idempotent(index)
     }

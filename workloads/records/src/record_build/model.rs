@@ -45,7 +45,7 @@ impl Model {
                 Ok(true)
             }
             Act::Delete(id) => Ok(self.records.remove(id).is_some()),
-            Act::DeleteAll => {
+            Act::DeleteAll | Act::DeleteWhere => {
                 self.records.clear();
                 Ok(true)
             }

@@ -39,6 +39,8 @@ pub enum Act {
     Delete(i64),
     /// Deletes all records.
     DeleteAll,
+    /// Deletes the records whose primary keys begin with no column at all: every one, index by index.
+    DeleteWhere,
 }
 
 /// A state that is asked for.
@@ -104,6 +106,7 @@ impl RecordBuild {
             12 => self.record().prop_map(Act::Save),
             6 => (0..self.records).prop_map(Act::Delete),
             1 => Just(Act::DeleteAll),
+            1 => Just(Act::DeleteWhere),
         ];
         let mark = prop_oneof![
             2 => Just(Mark::Disabled),

@@ -41,6 +41,7 @@ shaketable::planted_bugs! {
     RowsKept = "rows-kept", "R26: an index that is disabled keeps its rows, and is built again over them", "entries of records that were deleted meanwhile";
     StatesDeleted = "states-deleted", "R29: deleting all records deletes the states of the indexes", "indexes that become readable because their states are lost";
     RanksLeft = "ranks-left", "R29: deleting all records leaves what ranked sets have", "a space that a clear forgets";
+    UnbuiltKept = "unbuilt-kept", "R26, R29: a deletion by the first columns of primary keys leaves the entries of an index that is being built", "maintenance beside use";
     ViolationsLeft = "violations-left", "R29: deleting all records leaves the violations of unique indexes", "a space that a clear forgets";
     GapsUnwatched = "gaps-unwatched", "R26: a builder reads the records of its batch, and does not conflict with saves between them", "a batch without a conflict up to its end";
     LastOutside = "last-outside", "R26: the range of a batch ends before its last record, which is built again", "a range that ends at its last element";
@@ -76,6 +77,7 @@ pub async fn apply<D: Database>(
         (Planted::WriteOnlySkipped, Op::Write(acts)) => {
             Some(faultily(session, Fault::SkipsWriteOnly, acts).await)
         }
+        (Planted::UnbuiltKept, Op::Write(acts)) => Some(faultily(session, Fault::KeepsUnbuilt, acts).await),
         (Planted::CountedEarly, Op::Write(acts)) => Some(faultily(session, Fault::CountsEarly, acts).await),
         (Planted::StatesDeleted | Planted::RanksLeft | Planted::ViolationsLeft, Op::Write(acts)) => {
             let wrote = stores.run(session, |store| async move { clearing(planted, &store, acts).await });

@@ -1,11 +1,11 @@
 //! How a client performs an operation: with the meta-data that it has, or with the latest.
 
 use super::{
-    Answer, RecordEvolve,
+    Answer, Policy, RecordEvolve,
     chain::{Link, place_of},
     layout::{space, used_key},
     operations::{Act, ActAnswer, Op},
-    planted,
+    planted::{self, Planted},
 };
 use crate::{
     record_build::{Record, plain::Row, save},
@@ -21,8 +21,9 @@ use shaketable_record::{
     value::Tuple,
 };
 use shaketable_tx::{
-    Database, RunError, Transaction,
+    Database, RunError, Transaction, always,
     once::{self, Session},
+    sometimes,
 };
 use std::sync::Arc;
 
@@ -47,7 +48,11 @@ pub(super) struct Version {
 impl RecordEvolve {
     /// How the store is opened with this meta-data.
     pub(super) fn stores<T: Transaction>(&self, meta_data: &Arc<RecordMetaData>) -> RecordStoreBuilder<T> {
-        RecordStore::builder(space(), meta_data.clone()).rebuild(self.policy.into())
+        let policy = match (self.planted, self.policy) {
+            (Some(Planted::InlineLess), Policy::Inline(most)) => Policy::Inline(most.saturating_sub(1)),
+            (_, policy) => policy,
+        };
+        RecordStore::builder(space(), meta_data.clone()).rebuild(policy.into())
     }
 
     /// The place of meta-data that a client has loaded. Fails if no client has saved this version.
@@ -161,7 +166,13 @@ impl RecordEvolve {
     ) -> Result<RecordStore<T>, Error> {
         tx.set(&used_key(client), &pack(&(version.place as i64,)));
         let meta_data = planted::changed(self.planted, &self.chain()[..=version.place], &version.meta_data);
-        self.stores(&meta_data).open(&RecordContext::within(tx)).await
+        let store = self.stores(&meta_data).open(&RecordContext::within(tx)).await?;
+        if let (Policy::Inline(most), Some(before)) = (self.policy, store.previous_versions())
+            && before.meta_data < meta_data.version()
+        {
+            built_inline(&store, before.meta_data, most).await?;
+        }
+        Ok(store)
     }
 
     /// Opens the store in a transaction, and does calls one after the other.
@@ -185,6 +196,28 @@ impl RecordEvolve {
         client.is_stale = false;
         Ok(self.version(latest)?.place)
     }
+}
+
+/// Claims that opening a store from this version of the meta-data has built the indexes that were changed
+/// since, if it may for as many records as there are.
+async fn built_inline<T: Transaction>(store: &RecordStore<T>, before: i32, most: usize) -> Result<(), Error> {
+    let spent = Spent::new(Limits::default());
+    let records = store.scan_records(TupleRange::all(), false, Continuation::Start, &spent)?;
+    let count = records.to_list().await?.rows.len();
+    if count > most {
+        return Ok(());
+    }
+    sometimes!(count == most, "record_evolve: as many records as may be indexed where a store is opened");
+    let changed = store.meta_data().indexes().filter(|index| index.last_modified_version > before);
+    for index in changed {
+        let state = store.index_state(&index.name)?;
+        always!(
+            state.is_scannable(),
+            "opened with {count} records, {most} of which may be indexed, and index {} is {state}",
+            index.name
+        );
+    }
+    Ok(())
 }
 
 /// Does calls one after the other.

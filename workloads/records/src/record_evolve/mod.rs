@@ -171,6 +171,7 @@ impl Workload for RecordEvolve {
             "record: what a removed index had is cleared",
             "record: indexes are built in the transaction that opens the store",
             "record: an index on new types only is readable at once",
+            "record_evolve: as many records as may be indexed where a store is opened",
             "record: meta-data from the cache",
             "record: meta-data is saved that is there already",
             "record: a batch of an index is done again after an unknown result",
@@ -188,7 +189,13 @@ impl Workload for RecordEvolve {
             values: rng.range(1..5) as i64,
             codes: *rng.pick(&[1 + records / 2, 1 + records / 2, records, 40 * records]),
             batch: rng.range(1..7) as usize,
-            policy: *rng.pick(&[Policy::Disable, Policy::WriteOnly, Policy::Inline(5), Policy::Inline(200)]),
+            // At the beginning two of three records exist.
+            policy: match rng.below(5) {
+                0 => Policy::Disable,
+                1 => Policy::WriteOnly,
+                2 | 3 => Policy::Inline((records * 2 / 3 + rng.range(0..3) as i64 - 1).max(1) as usize),
+                _ => Policy::Inline(200),
+            },
             mix: *rng.pick(&[[2, 1, 1], [3, 2, 1], [1, 1, 1]]),
             timeout: sessions::draw_timeout(rng),
             planted: bug.and_then(Planted::named),

@@ -42,6 +42,7 @@ shaketable::planted_bugs! {
     NewTypeDisabled = "new-type-disabled", "R26: an index that comes with its record type is disabled, although no record can lack its entries", "a new index that waits for a build";
     RenamedInTurn = "renamed-in-turn", "of record types that exchange their names, or pass them on, one is renamed after the other in the lists of the indexes", "an exchange without a third place";
     IndexedTwice = "indexed-twice", "a record type that was renamed gets the index that its field declares a second time, under its new name", "an index that is known by its name";
+    InlineLess = "inline-less", "indexes of as many records as may be built where the store is opened are not built", "a limit that is not reached";
     EvolvedApart = "evolved-apart", "R34: the next version of the meta-data is found in an earlier transaction than it is saved in", "a version that two clients give";
 }
 

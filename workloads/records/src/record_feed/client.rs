@@ -108,7 +108,11 @@ impl Feeds {
             };
             answers.push(match wrong {
                 Some(answer) => answer,
-                None => self.act(context, registry, act).await?,
+                None => match self.act(context, registry, act).await {
+                    // What is refused leaves nothing in the transaction.
+                    Err(Error::Version(_)) => ActAnswer::TooLate,
+                    answer => answer?,
+                },
             });
         }
         Ok(answers)
@@ -155,6 +159,10 @@ impl Feeds {
             Act::Version(number, id) => {
                 let version = open(*number).await?.load_record_version(&Tuple::from(*id)).await?;
                 ActAnswer::Version(version.map(|version| *version.as_bytes()))
+            }
+            Act::Flush => {
+                context.flush()?;
+                ActAnswer::Flushed
             }
             Act::Entries(feed) => {
                 ActAnswer::Entries(self.whole(&open(feed.store).await?, feed, false).await?)

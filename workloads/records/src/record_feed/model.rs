@@ -41,8 +41,8 @@ impl State {
 
     /// Performs the calls of a transaction that is committed with this versionstamp.
     fn write(&mut self, acts: &[Act], stamp: [u8; 10]) -> Vec<ActAnswer> {
-        let mut next = 0;
-        let told = acts.iter().map(|act| self.act(act, &mut next)).collect();
+        let (mut next, mut flushed) = (0, false);
+        let told = acts.iter().map(|act| self.act(act, &mut next, &mut flushed)).collect();
         for record in self.0.iter_mut().flat_map(BTreeMap::values_mut) {
             if record.version.starts_with(&INCOMPLETE) {
                 record.version[..10].copy_from_slice(&stamp);
@@ -51,8 +51,20 @@ impl State {
         told
     }
 
-    /// Performs a call; `next` is the number of the next record that the transaction saves.
-    fn act(&mut self, act: &Act, next: &mut u16) -> ActAnswer {
+    /// Performs a call; `next` is the number of the next record that the transaction saves, and `flushed` is
+    /// set once it was given entries that it cannot take back.
+    fn act(&mut self, act: &Act, next: &mut u16, flushed: &mut bool) -> ActAnswer {
+        let is_own = |record: &Record| record.version.starts_with(&INCOMPLETE);
+        let refuses = |store: &usize, id| *flushed && self.0[*store].get(id).is_some_and(is_own);
+        match act {
+            Act::Save(store, id, _) | Act::Touch(store, id) if refuses(store, id) => {
+                // The number of a refused record is not given again.
+                *next += 1;
+                return ActAnswer::TooLate;
+            }
+            Act::Delete(store, id) if refuses(store, id) => return ActAnswer::TooLate,
+            _ => {}
+        }
         let mut save = |records: &mut BTreeMap<i64, Record>, id, content| {
             let mut version = [0xff; 12];
             version[10..].copy_from_slice(&next.to_be_bytes());
@@ -81,6 +93,10 @@ impl State {
                 ActAnswer::Version(self.0[*store].get(id).map(|record| record.version))
             }
             Act::Entries(feed) => ActAnswer::Entries(self.entries(feed)),
+            Act::Flush => {
+                *flushed |= self.0.iter().flat_map(BTreeMap::values).any(is_own);
+                ActAnswer::Flushed
+            }
         }
     }
 }

@@ -36,6 +36,9 @@ pub enum Act {
     Version(usize, i64),
     /// The entries of a feed that the transaction sees.
     Entries(Feed),
+    /// Gives the entries of what was saved to the transaction: it can neither read there from then on, nor
+    /// take them back.
+    Flush,
 }
 
 /// What an operation returns.
@@ -60,6 +63,10 @@ pub enum ActAnswer {
     Version(Option<Version>),
     /// Entries of a feed.
     Entries(Vec<Entry>),
+    /// The entries were given to the transaction.
+    Flushed,
+    /// Refused: the entries of the record were given to the transaction.
+    TooLate,
 }
 
 /// A page of a feed.
@@ -111,8 +118,16 @@ impl Feeds {
             2 => of.prop_map(|(store, id)| Act::Version(store, id)),
             wide => store.prop_map(Act::Clear),
             wide => feed.clone().prop_map(Act::Entries),
+            5 => Just(Act::Flush),
         ];
-        let write = vec(act, 1..self.together + 1).prop_map(Op::Write);
+        let write = vec(act, 1..self.together + 1).prop_map(|mut acts| {
+            let mut flushed = false;
+            acts.retain(|act| {
+                flushed |= *act == Act::Flush;
+                !(flushed && matches!(act, Act::Entries(_)))
+            });
+            Op::Write(acts)
+        });
         let [writes, polls] = self.mix;
         let op = prop_oneof![
             4 * writes => write,

@@ -39,6 +39,7 @@ shaketable::planted_bugs! {
     ClearForgotten = "clear-forgotten", "all records are cleared, and their entries stay", "R29: a delete of all records";
     ContextEach = "context-each", "each call of a transaction has a context of its own, which counts its records from zero", "R19: the numbers of one transaction's records";
     Outlives = "context-outlives", "the context is dropped after the commit, and gives its entries to the transaction then", "R19: mutations buffered beside the transaction";
+    SavedAfterFlush = "saved-after-flush", "a record is saved again or deleted after its entries were given to the transaction", "R20: entries that cannot be taken back";
     FlushesEarly = "flushes-early", "entries are given to the transaction after each call, and cannot be taken back", "R20: entries that their transaction cannot read";
     OwnVersions = "own-versions", "records have the read version of their transaction as their version", "the time of a read for that of the commit";
     SkipsUnchanged = "skips-unchanged", "a save that changes nothing is not made", "an update that readers do not see";
@@ -62,7 +63,16 @@ impl Planted {
             PolledApart => drawn.pause = drawn.pause.max(15),
             _ => {}
         }
-        if matches!(self, TwoEntries | DeletedStays | ContextEach | FlushesEarly | VersionByKey | TenBytes) {
+        if matches!(
+            self,
+            TwoEntries
+                | DeletedStays
+                | ContextEach
+                | SavedAfterFlush
+                | FlushesEarly
+                | VersionByKey
+                | TenBytes
+        ) {
             drawn.together = drawn.together.max(3);
         }
         if matches!(self, TenBytes | AtReadVersion) {
@@ -80,6 +90,18 @@ struct Wrong {
 }
 
 impl<T: Transaction> Fault<T> for Wrong {
+    async fn check<'a>(
+        &'a self,
+        right: &'a Right<T>,
+        at: IndexAt<'a, T>,
+        (old, new): Change<'a>,
+    ) -> Result<(), Error> {
+        match self.planted {
+            Planted::SavedAfterFlush => Ok(()),
+            _ => right.check(at, old, new).await,
+        }
+    }
+
     async fn update<'a>(
         &'a self,
         right: &'a Right<T>,

@@ -1,6 +1,7 @@
 //! How a query is asked: by its plan, by a scan of all records, and by its plan in pages.
 
 use super::{
+    misplanned,
     model::bytes_of,
     operations::{Answer, End, Found, Page, Pages, Row, Shape, Size, Way},
     planted::{self, Planted},
@@ -8,7 +9,7 @@ use super::{
 use foundationdb_tuple::Element;
 use prost_reflect::DynamicMessage;
 use shaketable_record::{
-    cursor::{Continuation, CursorExt, Limits, Stop},
+    cursor::{BoxCursor, Continuation, Cursor, CursorExt, Limits, Next, Stop},
     error::Error,
     expression::{KeyExpression, NullStandin},
     metadata::{Index, RecordMetaData, index_types},
@@ -129,6 +130,51 @@ impl<T: Transaction> Question<'_, T> {
             plan.explain(),
             sets[0],
             sets[1]
+        );
+        self.asked_beside_a_change(&store, &plan).await
+    }
+
+    /// Asks while an index of the plan becomes unreadable: the cursor that is open gives all rows
+    /// nevertheless, or says that it cannot.
+    async fn asked_beside_a_change(
+        &self,
+        store: &RecordStore<T>,
+        plan: &RecordQueryPlan,
+    ) -> Result<(), Error> {
+        let scanned = |step: &Plan| match step {
+            Plan::Index { index, .. } => Some(index.clone()),
+            _ => None,
+        };
+        let Some(index) = steps(plan.root()).into_iter().find_map(scanned) else { return Ok(()) };
+        let open = || -> Result<BoxCursor<Tuple>, Error> {
+            let rows = plan.execute(store, Continuation::Start, Limits::default())?;
+            Ok(rows.map(|row| row.primary_key().clone()))
+        };
+        let whole = open()?.to_list().await?.rows;
+        let unwatched = match self.planted {
+            Some(Planted::StateUnwatched) => misplanned::unwatched(store, plan)?,
+            _ => None,
+        };
+        let mut cursor = unwatched.map_or_else(open, Ok)?;
+        let mut rows = Vec::new();
+        // The state changes before the first row or after it.
+        let mut left = whole.len() % 2;
+        loop {
+            if left == 0 {
+                store.mark_index_disabled(&index).await?;
+            }
+            left = left.wrapping_sub(1);
+            match cursor.next().await {
+                Ok(Next::Row(row, _)) => rows.push(row),
+                Ok(Next::Stopped(..)) => break,
+                Err(Error::IndexState { .. }) => return Ok(()),
+                Err(error) => return Err(error),
+            }
+        }
+        always!(
+            rows == whole,
+            "while an index became unreadable, {} gave {rows:?} of {whole:?}",
+            plan.explain()
         );
         Ok(())
     }

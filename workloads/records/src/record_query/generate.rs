@@ -6,12 +6,13 @@ use super::{
 };
 use shaketable_record::{
     expression::{FanType, KeyExpression, NullStandin, concat, field, function},
-    metadata::RecordMetaData,
+    metadata::{Index, RecordMetaData},
     query::{Comparison, EmptyList, Operand, Query, QueryComponent, RecordQuery},
     value::IntoValue,
     version::RecordVersion,
 };
 use shaketable_sim::seed::Stream;
+use std::sync::Arc;
 
 /// Fields that have an index of their own.
 const ALONE: [&str; 8] = ["num", "big", "name", "score", "ratio", "tags", "nums", "token"];
@@ -39,7 +40,7 @@ impl Maker<'_> {
             },
         };
         let fields = if of_items { ITEM } else { COMMON };
-        if of_items && rng.chance(0.35) {
+        if of_items && rng.chance(0.5) {
             query = self.by_index(query, rng);
         } else {
             if rng.chance(0.9) {
@@ -64,9 +65,23 @@ impl Maker<'_> {
     /// With conditions on the first columns of one or two indexes, perhaps in the order of the other columns.
     fn by_index(&self, query: RecordQuery, rng: &mut Stream) -> RecordQuery {
         if rng.chance(0.3) {
-            // Each of them has an index, and what they find can be intersected.
-            let both = [(); 2].map(|()| bound_to(&field(*rng.pick(&ALONE)).into(), true, rng));
-            return query.filter(Query::and(both.into_iter().flatten()));
+            return self.by_any_columns(query, rng);
+        }
+        if rng.chance(0.5) {
+            // Each of them has an index, and what they find can be intersected or merged. That of names is on
+            // more types than the others.
+            let count = rng.range(2..4) as usize;
+            let mut names: Vec<_> = (0..count).map(|_| *rng.pick(&ALONE)).collect();
+            if rng.chance(0.7) {
+                names[1 + rng.index(count - 1)] = "name";
+            }
+            let some: Vec<_> =
+                names.into_iter().filter_map(|name| bound_to(&field(name).into(), true, rng)).collect();
+            return query.filter(if rng.chance(0.3) { Query::and(some) } else { Query::or(some) });
+        }
+        if rng.chance(0.2) {
+            let one = *rng.pick(&ALONE);
+            return query.filter(around(&field(one).into(), rng));
         }
         if rng.chance(0.2) {
             let name = Operand::Field(field("name"));
@@ -93,6 +108,29 @@ impl Maker<'_> {
             rest if rng.chance(0.6) => query.sort(concat(rest.iter().cloned())),
             _ => query,
         }
+    }
+
+    /// The first column of an index has one of a few values, or any of its columns are bound, and any are in
+    /// the order: also those with another one between them.
+    fn by_any_columns(&self, query: RecordQuery, rng: &mut Stream) -> RecordQuery {
+        let listed = rng.chance(0.7);
+        let columns = |index: &Arc<Index>| index.expression.column_expressions();
+        let fits = |columns: &Vec<KeyExpression>| !listed || columns.len() > 1 && is_plain(&columns[0]);
+        let all: Vec<_> = self.meta_data.indexes().map(columns).filter(fits).collect();
+        let (mut parts, mut order) = (Vec::new(), Vec::new());
+        let last = self.primary_key().column_expressions();
+        for (place, column) in rng.pick(&all).iter().chain(&last).enumerate() {
+            if place == 0 && listed {
+                parts.extend(one_of(column, rng));
+                order.push(column.clone());
+                continue;
+            }
+            let (bound, sorted) = (rng.chance(0.2), rng.chance(if place == 1 { 0.3 } else { 0.7 }));
+            parts.extend(bound.then(|| bound_to(column, false, rng)).flatten());
+            order.extend(sorted.then(|| column.clone()));
+        }
+        let query = if parts.is_empty() { query } else { query.filter(Query::and(parts)) };
+        if order.is_empty() { query } else { query.sort(concat(order)) }
     }
 
     fn primary_key(&self) -> KeyExpression {
@@ -157,8 +195,11 @@ impl Maker<'_> {
             6 => Query::not(inner(rng)),
             7 => {
                 // Two conditions on one field, which are easily taken for one.
-                let field = [pick(fields, rng)];
-                let two = [one_field(&field, rng), one_field(&field, rng)];
+                let of = [pick(fields, rng)];
+                if rng.chance(0.3) && of[0].kind.fields().is_none() {
+                    return around(&field(of[0].name).into(), rng);
+                }
+                let two = [one_field(&of, rng), one_field(&of, rng)];
                 if rng.chance(0.6) { Query::and(two) } else { Query::or(two) }
             }
             _ => self.leaf(fields, of_items, rng),
@@ -218,19 +259,53 @@ fn of_rank(rng: &mut Stream) -> QueryComponent {
     if rng.chance(0.3) { Query::not(condition) } else { condition }
 }
 
+/// A column of an index of items has one of a few values.
+fn one_of(column: &KeyExpression, rng: &mut Stream) -> Option<QueryComponent> {
+    let value = |condition: &QueryComponent| match condition {
+        QueryComponent::Compare { comparison: Comparison::Equals(value), .. } => Some(value.clone()),
+        _ => None,
+    };
+    let all: Vec<_> = (0..4).filter_map(|_| bound_to(column, true, rng)).collect();
+    let values = all.iter().filter_map(value).collect();
+    match all.into_iter().next()? {
+        QueryComponent::Compare { operand, .. } => {
+            Some(QueryComponent::Compare { operand, comparison: Comparison::In(values) })
+        }
+        _ => None,
+    }
+}
+
+/// Two comparisons of a field with one value: what the one allows at this value the other may not.
+fn around(column: &KeyExpression, rng: &mut Stream) -> QueryComponent {
+    let both = [(); 2].map(|()| {
+        [Comparison::Less, Comparison::LessOrEqual, Comparison::Greater, Comparison::GreaterOrEqual]
+            [rng.index(4)]
+    });
+    let one = bound_to(column, true, rng);
+    let Some(QueryComponent::Compare { operand, comparison: Comparison::Equals(value) }) = one else {
+        return Query::and([]);
+    };
+    let with = |comparison: fn(_) -> _| QueryComponent::Compare {
+        operand: operand.clone(),
+        comparison: comparison(value.clone()),
+    };
+    Query::and(both.map(with))
+}
+
 /// Whether a column is a field that is not repeated.
 fn is_plain(column: &KeyExpression) -> bool {
     matches!(column, KeyExpression::Field(field) if field.fan == FanType::None)
 }
 
-/// A condition on a column of an index of items: one value, if `one` is set, or perhaps one of several, or
-/// any other.
+/// A condition on a column of an index of items: one value or none, if `one` is set, or perhaps one of
+/// several, or any other.
 fn bound_to(column: &KeyExpression, one: bool, rng: &mut Stream) -> Option<QueryComponent> {
     let KeyExpression::Field(named) = column else { return None };
     let kind = ITEM.iter().find(|field| field.name == named.name && field.kind.fields().is_none())?;
     let mut value = || value(kind.kind, rng);
     let values = [value(), value(), value()];
     let comparison = match if one { 0 } else { rng.below(5) } {
+        0 if one && !kind.repeated && rng.chance(0.3) => Comparison::IsNull,
         0 | 1 => Comparison::Equals(values[0].clone()),
         2 | 3 => Comparison::In(values.to_vec()),
         _ => comparison(kind.kind, rng),

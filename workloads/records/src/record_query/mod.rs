@@ -14,6 +14,7 @@ mod check;
 mod client;
 pub mod generate;
 mod judge;
+mod misplanned;
 pub mod model;
 mod operations;
 mod planted;
@@ -153,7 +154,7 @@ impl Queries {
     }
 
     fn stores<T: Transaction>(&self) -> RecordStoreBuilder<T> {
-        RecordStore::builder(space(), self.schema().meta_data.clone())
+        RecordStore::builder(space(), misplanned::meta_data(self.planted, &self.schema().meta_data))
     }
 
     /// The keys of the rows beside the store. A store refuses to be where the prefix itself has a row.
@@ -223,7 +224,7 @@ impl Workload for Queries {
 
     fn draw(rng: &mut Stream, bug: Option<&str>) -> Queries {
         let planted = bug.and_then(Planted::named);
-        let (most, ids) = (rng.range(5..16) as usize, rng.range(4..15) as i64);
+        let (most, ids) = (rng.range(5..16) as usize, rng.range(5..19) as i64);
         let first = (0..rng.range(0..ids as u64 + 1)).map(|_| rng.below(u64::MAX)).collect();
         let mut drawn = Queries {
             clients: rng.range(2..6) as usize,

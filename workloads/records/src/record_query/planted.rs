@@ -3,6 +3,7 @@
 
 use super::{
     client::{self, ranks, steps},
+    misplanned::{first_is_of_types, skipped, ties},
     operations::{Change, Row},
 };
 use foundationdb_tuple::Element;
@@ -61,6 +62,11 @@ shaketable::planted_bugs! {
     OneRank = "one-rank", "a record with several scores is taken for one with one rank: it is found for each of them, and none of them is the opposite of one", "several keys a record";
     RankAsWritten = "rank-as-written", "an index has ranks only as its expression is written, with the same nulls unique", "two expressions that mean the same";
     SkipAlike = "skip-alike", "a page leaves out records whose number begins with the digits of the last one of the page before", "a continuation that skips keys which begin with the last one";
+    TieIncluded = "tie-included", "of two bounds with one value, one of which excludes it, the one that includes it is taken", "x >= 5 and x > 5";
+    ColumnSkipped = "column-skipped", "an index that has another column between those of the order is taken for one in the order", "R15: IN on the first column, an order on the first and the third";
+    TypesByFirst = "types-by-first", "the first of the scans that are merged says whether records of other types are among them", "an or over an index of one type and one of several";
+    LowerOfAscii = "lower-of-ascii", "a function of texts changes the letters of ASCII only", "text that is not English";
+    StateUnwatched = "state-unwatched", "a scan goes on in an index that its transaction has made unreadable", "a state that is checked when a cursor is opened";
     FromTheRow = "from-the-row", "a page begins with the last row of the page before it", "a continuation that is not after its row";
 }
 
@@ -75,6 +81,11 @@ pub(super) fn plan<T: Transaction>(
         as_written(store.meta_data(), query.filter.as_ref())?;
     }
     query.filter = query.filter.map(|filter| asked(planted, filter));
+    if planted == Planted::ColumnSkipped
+        && let Some(plan) = skipped(store, &query)
+    {
+        return Ok(plan.into());
+    }
     let plan = store.plan_query(&query)?;
     let root = map(plan.root().clone(), &|step| planned(planted, store, &query, step));
     Ok(root.into())
@@ -227,9 +238,20 @@ fn planned<T: Transaction>(
             Plan::Index { bounds, .. },
         ) => change_bounds(planted, bounds),
         (Planted::CoveredShifted, Plan::Partial { columns, .. }) => shift(columns),
+        (Planted::TieIncluded, Plan::Index { bounds: Bounds { range: Some((_, range)), .. }, .. }) => {
+            let ties = query.filter.as_ref().map(ties).unwrap_or_default();
+            for (value, inclusive) in range.low.iter_mut().chain(&mut range.high) {
+                *inclusive |= ties.contains(value);
+            }
+        }
         _ => {}
     }
     match (planted, step) {
+        (Planted::TypesByFirst, Plan::Types { inner, .. })
+            if first_is_of_types(store.meta_data(), query, &inner) =>
+        {
+            *inner
+        }
         (Planted::FilterLost, Plan::Filter { inner, .. })
         | (Planted::DuplicatesKept, Plan::Distinct(inner))
         | (Planted::OtherTypes, Plan::Types { inner, .. }) => *inner,

@@ -9,7 +9,8 @@ use shaketable_sim::seed::Stream;
 use std::collections::BTreeMap;
 use uuid::Uuid;
 
-const TEXTS: [&str; 10] = ["", "a", "A", "ab", "aB", "a\u{10ffff}", "b", "ba", "b\u{10000}", "\u{10ffff}b"];
+const TEXTS: [&str; 12] =
+    ["", "a", "A", "ab", "aB", "a\u{10ffff}", "b", "ba", "b\u{10000}", "\u{10ffff}b", "\u{c4}a", "\u{e4}a"];
 const BYTES: [&[u8]; 6] = [&[], &[0], &[1], &[1, 255], &[255], &[255, 255]];
 const UUIDS: [(u64, u64); 4] = [(0, 0), (0, u64::MAX), (1 << 63, 0), (u64::MAX, 1)];
 const INTS: [i64; 7] = [-300, -1, 0, 1, 2, 3, 255];
@@ -99,7 +100,7 @@ pub fn record(id: i64, schema: &Schema, rng: &mut Stream) -> Record {
     let [item, other, more] = TYPES;
     let record_type = match number {
         0 => more,
-        4 => other,
+        4 | 5 => other,
         _ => item,
     };
     let mut fields = fields(fields_of(record_type), presence, rng);

@@ -2,6 +2,7 @@
 
 mod examples;
 mod pages;
+mod pipeline;
 mod scores;
 
 use foundationdb_tuple::Subspace;

@@ -1,5 +1,6 @@
 //! Tests of queries without a store: the logic of three values, what is refused, and plans.
 
+mod encoding;
 mod evaluation;
 mod plans;
 mod refused;

@@ -257,11 +257,10 @@ impl<I: Invariants> Workload for Guarded<I> {
 ///
 /// The parts are the name of its type and the error of the layer; the constants of [`Invariants`] that differ
 /// from their defaults, such as `const CLIENTS: Range<u64> = 2..4;`; an optional `setup` of the empty
-/// database; the operations with their arguments, each drawn by a proptest strategy (a range of numbers needs
-/// a type, as in `0..5u32`), and after a semicolon a name for the [`Env`] (clock and randomness) if they need
-/// it, as in `fn step(tx, by: i64 = 1..10i64; env)`; and the invariants, whose bodies evaluate to `Ok` of a
-/// `bool`, or of a `Result<(), String>` whose error describes what is wrong. All bodies are `async` and may
-/// use `?`.
+/// database; the operations with their arguments, each drawn by a proptest strategy (a range of numbers needs a type,
+/// as in `0..5u32`), and after a semicolon a name for the [`Env`] (clock and randomness) if they need it, as
+/// in `fn step(tx, by: i64 = 1..10i64; env)`; and the invariants, whose bodies evaluate to `Ok` of a `bool`,
+/// or of a `Result<(), String>` whose error describes what is wrong. All bodies are `async` and may use `?`.
 ///
 /// ```
 /// use shaketable::prelude::*;

@@ -53,11 +53,9 @@ enum Behavior {
     ModelPanics,
     /// A client can be opened once in a hundred times.
     OpensLate,
-    /// Some sets of the first client do nothing for ten seconds, which their workload does not allow.
-    Sleeps,
 }
 
-const BEHAVIORS: [Behavior; 15] = [
+const BEHAVIORS: [Behavior; 14] = [
     Behavior::Correct,
     Behavior::NeverCommitted,
     Behavior::FromMemory,
@@ -72,7 +70,6 @@ const BEHAVIORS: [Behavior; 15] = [
     Behavior::TemporarilyBroken,
     Behavior::ModelPanics,
     Behavior::OpensLate,
-    Behavior::Sleeps,
 ];
 
 const BUGS: &[Bug] = &[
@@ -90,7 +87,6 @@ const BUGS: &[Bug] = &[
     bug("TemporarilyBroken"),
     bug("ModelPanics"),
     bug("OpensLate"),
-    bug("Sleeps"),
 ];
 
 const fn bug(name: &'static str) -> Bug {
@@ -157,9 +153,6 @@ impl Register {
             Behavior::CommittedLater if client.deferred.get().is_none() => {
                 client.deferred.set(Some(value));
                 return Outcome::Answered(None);
-            }
-            Behavior::Sleeps if client.is_first && value % 10 == 3 => {
-                client.db.env().sleep(Duration::from_secs(10)).await;
             }
             Behavior::OpensForever if client.is_first => loop {
                 let Ok(tx) = client.db.create_transaction() else { break };
@@ -264,10 +257,6 @@ impl Workload for Register {
 
     fn is_effect(&self, mutations: &[Mutation]) -> bool {
         !matches!(mutations, [Mutation::Set(key, _)] if *key == MARK)
-    }
-
-    fn longest(&self, _: &Op) -> Option<Duration> {
-        Some(Duration::from_secs(8))
     }
 
     fn draw(_: &mut Stream, bug: Option<&str>) -> Register {
@@ -383,11 +372,6 @@ fn a_read_has_a_place_between_call_and_return() {
     is_caught(Behavior::FromMemory, 10, "neither read nor wrote");
     is_caught(Behavior::KeptVersion, 10, "known to be committed before it was called");
     is_caught(Behavior::RiskyRead, 50, "known to be committed before it was called");
-}
-
-#[test]
-fn an_operation_takes_no_longer_than_its_workload_allows() {
-    is_caught(Behavior::Sleeps, 5, "in which the cluster served others, and its workload allows 8.000 s");
 }
 
 #[test]

@@ -24,7 +24,6 @@ use std::{
     fmt::{self, Debug},
     ops::Deref,
     sync::Arc,
-    time::Duration,
 };
 
 /// An operation or an answer of any workload. Clones share it.
@@ -212,7 +211,6 @@ pub trait ErasedWorkload: Any + Debug + erased_serde::Serialize + Send + Sync {
     fn kinds(&self, op: &AnyValue) -> Vec<&'static str>;
     fn is_refusal(&self, answer: &AnyValue) -> bool;
     fn is_given_up(&self, op: &AnyValue) -> bool;
-    fn longest(&self, op: &AnyValue) -> Option<Duration>;
     fn may_read_stale(&self, op: &AnyValue) -> bool;
     fn may_land_late(&self, answer: &AnyValue) -> bool;
     fn describe_key(&self, key: &[u8]) -> Option<String>;
@@ -314,9 +312,6 @@ impl<W: Workload> ErasedWorkload for W {
     }
     fn is_given_up(&self, op: &AnyValue) -> bool {
         Workload::is_given_up(self, op.of())
-    }
-    fn longest(&self, op: &AnyValue) -> Option<Duration> {
-        Workload::longest(self, op.of())
     }
     fn may_read_stale(&self, op: &AnyValue) -> bool {
         Workload::may_read_stale(self, op.of())

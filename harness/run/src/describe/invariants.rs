@@ -27,7 +27,6 @@ use std::{
     fmt::{self, Debug, Display, Formatter},
     marker::PhantomData,
     ops::Range,
-    time::Duration,
 };
 
 /// A layer with operations and invariants.
@@ -45,10 +44,6 @@ pub trait Invariants: Clone + Debug + Send + Sync + 'static {
     const CLIENTS: Range<u64> = 2..9;
     /// The maximum number of operations per client is drawn from this range.
     const OPERATIONS: Range<u64> = 8..40;
-
-    /// How long an operation may take, as
-    /// [`Workload::longest`](crate::describe::workload::Workload::longest).
-    const LONGEST: Option<Duration> = None;
 
     /// The strategy of one operation.
     fn operation() -> BoxedStrategy<Self::Op>;
@@ -168,10 +163,6 @@ impl<I: Invariants> Workload for Guarded<I> {
         vec(I::operation(), self.operations.clone()).boxed()
     }
 
-    fn longest(&self, _: &I::Op) -> Option<Duration> {
-        I::LONGEST
-    }
-
     fn length(&mut self) -> Option<&mut Range<usize>> {
         Some(&mut self.operations)
     }
@@ -255,9 +246,8 @@ impl<I: Invariants> Workload for Guarded<I> {
 
 /// Defines a workload from operations and invariants.
 ///
-/// The parts are the name of its type and the error of the layer; the constants of [`Invariants`] that differ
-/// from their defaults, such as `const CLIENTS: Range<u64> = 2..4;`; an optional `setup` of the empty
-/// database; the operations with their arguments, each drawn by a proptest strategy (a range of numbers needs a type,
+/// The parts are the name of its type and the error of the layer; an optional `setup` of the empty database;
+/// the operations with their arguments, each drawn by a proptest strategy (a range of numbers needs a type,
 /// as in `0..5u32`), and after a semicolon a name for the [`Env`] (clock and randomness) if they need it, as
 /// in `fn step(tx, by: i64 = 1..10i64; env)`; and the invariants, whose bodies evaluate to `Ok` of a `bool`,
 /// or of a `Result<(), String>` whose error describes what is wrong. All bodies are `async` and may use `?`.
@@ -296,7 +286,6 @@ macro_rules! invariants {
     (
         $(#[doc = $about:literal])+
         $vis:vis $layer:ident: $error:ty;
-        $(const $constant:ident: $constant_type:ty = $constant_value:expr;)*
         $(setup($setup_tx:ident) $setup:block)?
         $(fn $op:ident(
             $tx:ident $(, $arg:ident: $type:ty = $strategy:expr)* $(,)? $(; $env:ident)?
@@ -318,7 +307,6 @@ macro_rules! invariants {
 
                 const NAME: &'static str = stringify!($layer);
                 const ABOUT: &'static str = [$($about),+][0].trim_ascii();
-                $(const $constant: $constant_type = $constant_value;)*
 
                 fn operation() -> __with::BoxedStrategy<__Op> {
                     __operation()

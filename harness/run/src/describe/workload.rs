@@ -19,7 +19,7 @@ use shaketable_sim::{
     seed::Stream,
 };
 use shaketable_tx::{Database, Error};
-use std::{fmt::Debug, future::Future, ops::Range, time::Duration};
+use std::{fmt::Debug, future::Future, ops::Range};
 
 /// A planted bug: a variant of the code that is wrong on purpose and that a sweep must catch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -203,14 +203,6 @@ pub trait Workload: Clone + Debug + Serialize + DeserializeOwned + Send + Sync +
     fn is_given_up(&self, op: &Self::Op) -> bool {
         let _ = op;
         false
-    }
-
-    /// How long this operation may take, of the time in which the cluster serves others; `None` if it may
-    /// take as long as it wants. A judge checks it. A retry loop that meets conflicts waits for up to a
-    /// second between two attempts.
-    fn longest(&self, op: &Self::Op) -> Option<Duration> {
-        let _ = op;
-        None
     }
 
     /// Whether the answer of this operation may miss what was acknowledged before the call, because it reads

@@ -75,8 +75,6 @@ kinds! {
     Unexplained = "unexplained" by Layer,
     /// A layer or a workload panicked.
     Panic = "panic" by Layer,
-    /// An operation takes longer than its workload allows.
-    Slow = "slow" by Layer,
     /// An operation does not finish after faults have ended.
     Live = "live" by Layer,
 }

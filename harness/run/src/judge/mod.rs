@@ -2,8 +2,8 @@
 //!
 //! Those of [`shaketable_sim::judges`] check the simulated cluster itself on every seed: [`serializable`],
 //! [`real_time`], [`durable`] and [`convergent`]. Their findings accuse the harness and never the layer. The
-//! others check the workload: [`model`], [`audits`], [`conflict_free`], [`live`], [`slow`] and
-//! [`unexplained`]. [`vacuous`] judges all runs of a sweep together.
+//! others check the workload: [`model`], [`audits`], [`conflict_free`], [`live`] and [`unexplained`].
+//! [`vacuous`] judges all runs of a sweep together.
 
 #[cfg(test)]
 mod alarms;
@@ -13,7 +13,6 @@ pub mod finding;
 pub mod live;
 pub mod model;
 pub mod panics;
-pub mod slow;
 mod snapshot;
 #[doc(hidden)]
 pub mod story;

@@ -26,9 +26,6 @@ pub(super) const RANGE: u64 = 1_000;
 /// The watches of a database connection that have not reported a change.
 pub(super) const WATCHES: u64 = 10_000;
 
-/// How long an operation takes at most while others are served, nanoseconds: as long as a transaction lasts.
-pub(super) const SLOW: u64 = DURATION;
-
 pub(super) const HOT_KEYS: Guideline = Guideline {
     text: "a key that is modified more than 10 to 100 times a second calls for another data model: several keys, \
            atomic operations, or a queue of changes",
@@ -59,18 +56,6 @@ pub(super) const TRANSACTION_SIZE: Guideline = Guideline {
 pub(super) const LONG: Guideline = Guideline {
     text: "a transaction cannot last longer than five seconds from its first read",
     source: "FoundationDB documentation, Known Limitations, Long running transactions",
-};
-
-pub(super) const STARVED: Guideline = Guideline {
-    text: "a transaction lasts five seconds at most: an operation that takes longer while others are served has lost \
-           many conflicts, or waits for something that is not in the database",
-    source: "FoundationDB documentation, Known Limitations, Long running transactions",
-};
-
-pub(super) const RARE: Guideline = Guideline {
-    text: "transactions guarantee that some operation makes progress, not that this one does: what is refused or fails \
-           in nine of ten calls starves its callers, or is shaken in a state in which it says nothing",
-    source: "FoundationDB documentation, Developer Guide, Conflict ranges",
 };
 
 pub(super) const SMALL_READS: Guideline = Guideline {

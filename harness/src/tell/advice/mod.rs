@@ -9,7 +9,6 @@
 //! beside the rate of all operations and the share of the operations that cause it.
 
 mod conflicts;
-mod ends;
 mod growth;
 mod guidelines;
 mod hot;

@@ -6,12 +6,12 @@ use crate::judge::story::Story;
 use crate::run::runner::{Done, Observation, kind};
 use bytes::Bytes;
 use foundationdb_tuple::pack;
-use shaketable_reports::{AdviceEntry, Outcomes, Severity};
+use shaketable_reports::{AdviceEntry, Severity};
 use shaketable_sim::{
     history::{Attempt, Call, Reported},
     ids::ClientId,
     proto::{KeyRange, Mutation},
-    rt::{MILLISECOND, Nanos, SECOND},
+    rt::{MILLISECOND, Nanos},
 };
 use shaketable_tx::{Error, Isolation, KeySelector, KeyValue, MutationType, key_after};
 
@@ -57,18 +57,7 @@ impl Made {
             self.story.log(version + 5, vec![(Some(id), 0, mutations)]);
         }
         let returned = self.now;
-        self.done[client].push(done(kind, (began, returned), Outcomes { done: 1, ..Outcomes::default() }));
-    }
-
-    /// A transaction of this client that commits in each of the first eight seconds, of which no operation is
-    /// told, while faults are on.
-    fn history_of_another(&mut self, client: usize) {
-        for second in 0..8 {
-            let (_, attempt) = self.story.attempt(0, Vec::new());
-            (attempt.client, attempt.operation) = (ClientId(client as u16), None);
-            (attempt.ended, attempt.reported) = (second * SECOND + 1, Reported::ReadOnly);
-        }
-        self.story.history.faulty = Some((0, 8 * SECOND));
+        self.done[client].push(Done { kind: kind.to_owned(), called: began, returned });
     }
 
     /// A transaction that reads and writes these keys.
@@ -97,11 +86,6 @@ impl Made {
     fn said(&self, topic: &str) -> Vec<(Severity, String)> {
         self.advice(topic).into_iter().map(|entry| (entry.severity, entry.measured)).collect()
     }
-}
-
-/// An operation of this kind that ended by itself, with the times of its call and its return.
-fn done(kind: &str, (called, returned): (Nanos, Nanos), how: Outcomes) -> Done {
-    Done { kind: kind.to_owned(), called, returned, how, by_itself: true }
 }
 
 fn key(n: i64) -> Bytes {
@@ -362,44 +346,6 @@ fn a_key_that_is_written_after_a_snapshot_read_alone_is_noted() {
 }
 
 #[test]
-fn an_operation_that_takes_long_while_others_are_served_is_noted() {
-    let said = |client: usize, change: fn(&mut Made)| {
-        let mut made = Made::new(2);
-        made.history_of_another(client);
-        made.done[0].push(done("Take", (0, 7 * SECOND), Outcomes { done: 1, ..Outcomes::default() }));
-        change(&mut made);
-        made.said("slow")
-    };
-    let [(Severity::Look, text)] = &said(1, |_| ())[..] else { panic!("nothing is noted") };
-    let expected =
-        "Take took up to 7 s in which the cluster served others, and more than 5 s in 100 % of its calls (1)";
-    assert_eq!(text, expected);
-    assert_eq!(said(0, |_| ()), [], "the cluster served nobody else");
-    assert_eq!(said(1, |made| made.done[0][0].returned = 5 * SECOND), []);
-    assert_eq!(said(1, |made| made.done[0][0].by_itself = false), [], "its client died");
-    let waits = |made: &mut Made| {
-        let (_, attempt) = made.story.attempt(0, Vec::new());
-        (attempt.operation, attempt.watches) = (Some(0), vec![key(1)]);
-    };
-    assert_eq!(said(1, waits), [], "it waits for another one");
-}
-
-#[test]
-fn a_kind_that_is_rarely_done_is_noted() {
-    let said = |how: Outcomes| {
-        let mut made = Made::new(1);
-        made.done[0].push(done("Take", (0, 1), how));
-        made.said("rarely done")
-    };
-    let how = Outcomes { done: 9, refused: 90, failed: 1, ..Outcomes::default() };
-    let [(Severity::Look, text)] = &said(how)[..] else { panic!("nothing is noted") };
-    assert_eq!(text, "Take was done in 9 % of 100 calls (90 refused, 1 failed)");
-    assert_eq!(said(Outcomes { done: 10, refused: 89, ..how }), []);
-    assert_eq!(said(Outcomes { refused: 89, ..how }), [], "by chance");
-    assert_eq!(said(Outcomes { rare: true, ..how }), [], "the workload says so");
-}
-
-#[test]
 fn the_traffic_of_runs_is_merged() {
     let run = |n: usize| {
         let mut made = Made::new(n);
@@ -423,6 +369,6 @@ fn the_traffic_of_runs_is_merged() {
 #[test]
 fn kinds_are_names_of_variants() {
     let kinds = ["Enqueue { n: 1 }", "[Get(3)]", "[Get(3), Get(4)]", "(1, 2)"]
-        .map(|shown| named(&done(&kind(shown), (0, 0), Outcomes::default())).to_owned());
+        .map(|shown| named(&Done { kind: kind(shown), called: 0, returned: 0 }).to_owned());
     assert_eq!(kinds, ["Enqueue", "Get", "(several at once)", "operation"]);
 }

@@ -2,7 +2,7 @@
 //! merged.
 
 use super::{
-    conflicts::Conflicts, ends::Ends, growth::Growth, hot::Hot, place::Names, reads::Reads, sizes::Sizes,
+    conflicts::Conflicts, growth::Growth, hot::Hot, place::Names, reads::Reads, sizes::Sizes,
     snapshot::Snapshots, units::rate,
 };
 use crate::{
@@ -25,7 +25,7 @@ use std::{
 /// The kind of the transactions of clients that belong to no operation.
 const BETWEEN: &str = "(between operations)";
 /// The kind of operations that do several things in one transaction.
-pub(super) const SEVERAL: &str = "(several at once)";
+const SEVERAL: &str = "(several at once)";
 /// The kind of the transactions of others than clients.
 const OTHERS: &str = "(not a client)";
 
@@ -157,7 +157,6 @@ pub struct Traffic {
     pub(super) kinds: BTreeMap<String, Totals>,
     pub(super) hot: Hot,
     pub(super) conflicts: Conflicts,
-    pub(super) ends: Ends,
     pub(super) sizes: Sizes,
     pub(super) reads: Reads,
     pub(super) growth: Growth,
@@ -185,7 +184,6 @@ impl Traffic {
         };
         traffic.hot.observe(&run, &tried);
         traffic.conflicts.observe(&run, &tried);
-        traffic.ends.observe(&run, &tried);
         traffic.sizes.observe(&tried);
         traffic.reads.observe(&tried);
         traffic.growth.observe(&run, &tried);
@@ -208,7 +206,6 @@ impl Traffic {
         }
         self.hot.merge(&other.hot);
         self.conflicts.merge(&other.conflicts);
-        self.ends.merge(&other.ends);
         self.sizes.merge(&other.sizes);
         self.reads.merge(&other.reads);
         self.growth.merge(&other.growth);
@@ -227,7 +224,6 @@ impl Traffic {
         let mut entries = self.sizes.refused();
         entries.extend(self.hot.advise(&names));
         entries.extend(self.conflicts.advise(self, &names));
-        entries.extend(self.ends.advise());
         entries.extend(self.snapshots.advise(self));
         entries.extend(self.growth.advise());
         entries.extend(self.reads.advise());

@@ -40,7 +40,6 @@ use std::{
     fmt::{Debug, Display},
     future::Future,
     ops::Range,
-    time::Duration,
 };
 
 /// The place of an operation in the sequential order.
@@ -84,9 +83,6 @@ pub trait Specimen: Clone + Debug + Serialize + DeserializeOwned + Send + Sync +
     /// answers must be those of calls one after the other, in the order in which their futures were first
     /// polled. A layer whose calls take turns ([`Transaction::writing`]) promises this.
     const JOINS: bool = true;
-    /// How long one transaction with its retries may take, as
-    /// [`Workload::longest`](crate::describe::workload::Workload::longest).
-    const LONGEST: Option<Duration> = None;
 
     /// Its planted bugs. [`Mounted`] implements those named [`UNRECORDED`], [`UNWRITTEN`], [`DEFERRED`],
     /// [`REMEMBERED`], [`KEPT_VERSION`], [`RISKY_READ`], [`NOT_AWAITED`] and [`INTERLEAVED`].

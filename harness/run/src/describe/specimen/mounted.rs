@@ -18,7 +18,7 @@ use proptest::{
 use serde::{Deserialize, Serialize};
 use shaketable_sim::{proto::Mutation, seed::Stream};
 use shaketable_tx::{self as tx, Database, once::Session};
-use std::{ops::Range, time::Duration};
+use std::ops::Range;
 
 /// The maximum number of calls in a transaction of some runs.
 const MANY: Range<u64> = 7..13;
@@ -123,10 +123,6 @@ impl<S: Specimen> Workload for Mounted<S> {
 
     fn is_conflict_free(&self, ops: &Vec<S::Op>) -> bool {
         ops.iter().all(|op| self.specimen.is_conflict_free(op))
-    }
-
-    fn longest(&self, _: &Vec<S::Op>) -> Option<Duration> {
-        S::LONGEST
     }
 
     fn rare_kinds() -> &'static [&'static str] {

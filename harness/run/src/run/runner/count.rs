@@ -58,7 +58,7 @@ pub(crate) fn outcomes(
     let mut outcomes: BTreeMap<&'static str, Outcomes> = BTreeMap::new();
     let each = operations.iter().zip(&plan.operations).flat_map(|(list, planned)| list.iter().zip(planned));
     for (operation, op) in each {
-        let how = how(operation.outcome.as_ref(), |answer| workload.is_refusal(answer));
+        let how = ended(operation.outcome.as_ref(), |answer| workload.is_refusal(answer));
         let kinds = workload.kinds(op);
         let kinds = if kinds.is_empty() { vec![UNNAMED] } else { kinds };
         kinds.into_iter().for_each(|kind| outcomes.entry(kind).or_default().add(&how));
@@ -70,7 +70,7 @@ pub(crate) fn outcomes(
 }
 
 /// One operation with this outcome.
-pub(super) fn how(outcome: Option<&Outcome<AnyValue>>, is_refusal: impl Fn(&AnyValue) -> bool) -> Outcomes {
+fn ended(outcome: Option<&Outcome<AnyValue>>, is_refusal: impl Fn(&AnyValue) -> bool) -> Outcomes {
     let none = Outcomes::default();
     match outcome {
         Some(Outcome::Answered(answer)) if is_refusal(answer) => Outcomes { refused: 1, ..none },

@@ -83,8 +83,6 @@ pub(super) fn judge(
     let given_up = |(client, index): (usize, usize)| {
         dropped.contains(&(client, index)) || workload.is_given_up(&plan[client][index])
     };
-    let slow = judge::slow::judge(workload, plan, operations, given_up, history, describe);
-    findings.extend(slow.err().map(|why| Finding::of(Kind::Slow, *why)));
     let unexplained = judge::unexplained::judge(operations, given_up, history, describe);
     findings.extend(unexplained.err().map(|why| {
         let returned = |(client, index): &(usize, usize)| operations[*client][*index].returned;

@@ -1,16 +1,10 @@
 //! What a run shows to whoever observes it.
 
-use super::count::how;
 use crate::{
-    describe::{
-        erased::AnyValue,
-        workload::{Operation, Outcome},
-    },
+    describe::{erased::AnyValue, workload::Operation},
     run::plan::Plan,
 };
-use shaketable_reports::Outcomes;
 use shaketable_sim::{history::History, rt::Nanos};
-use shaketable_tx::Error;
 
 /// A run at its end.
 #[derive(Clone, Copy)]
@@ -33,28 +27,15 @@ pub struct Done {
     pub called: Nanos,
     /// When it returned.
     pub returned: Nanos,
-    /// How it ended.
-    pub how: Outcomes,
-    /// Whether it ended by itself: its client neither dropped it nor died.
-    pub by_itself: bool,
 }
 
 /// The operations that were called.
 pub(super) fn done(plan: &Plan, operations: &[Vec<Operation<AnyValue>>]) -> Vec<Vec<Done>> {
-    let workload = &plan.configuration;
     let of_client = |(list, planned): (&Vec<Operation<AnyValue>>, &Vec<AnyValue>)| {
         let of = |(operation, op): (&Operation<AnyValue>, &AnyValue)| Done {
             kind: kind(&format!("{op:?}")),
             called: operation.called,
             returned: operation.returned,
-            how: Outcomes {
-                rare: workload.kinds(op).iter().any(|kind| workload.rare_kinds().contains(kind)),
-                ..how(operation.outcome.as_ref(), |answer| workload.is_refusal(answer))
-            },
-            by_itself: !matches!(
-                operation.outcome,
-                None | Some(Outcome::Unknown(Error::OPERATION_CANCELLED))
-            ),
         };
         list.iter().zip(planned).map(of).collect()
     };

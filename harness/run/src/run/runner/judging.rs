@@ -7,7 +7,11 @@ use crate::{
     describe::workload::Operation,
     judge::finding::{Finding, Kind},
     judge::panics,
-    judge::{self, Evidence, Judge, Replica, Truth, audits::Broken, model::Mismatch},
+    judge::{
+        self, Evidence, Judge, Replica, Truth,
+        audits::{Audits, Broken, Search},
+        model::Mismatch,
+    },
     run::plan::Plan,
 };
 use shaketable_sim::{history::History, proto::Version};
@@ -21,7 +25,7 @@ pub(super) struct Judged {
     pub(super) audited: u64,
     /// The number of waits judged.
     pub(super) waits: u64,
-    /// The sequential model after the last operation, if every answer fits.
+    /// The sequential model after the last operation, if every answer fits and nothing that is stored differs.
     pub(super) model: Option<AnyModel>,
 }
 
@@ -47,31 +51,53 @@ pub(super) fn judge(
         findings.extend(judge.judge(&evidence).err().map(|objection| Finding::of(judge.into(), *objection)));
     }
     let (workload, plan) = (&plan.configuration, &plan.operations);
-    let model = caught(|| judge::model::judge(workload, plan, operations, history, &truth), &mut findings);
+    let replay = |beside: judge::model::Beside<'_>| {
+        judge::model::judge(workload, plan, operations, history, &truth, beside)
+    };
+    let mut audits = Audits::new(workload, &truth, set_up_at);
+    let model = caught(|| replay(&mut |place, model| audits.advance(place, Some(model))), &mut findings);
     let (model, waits) = model.unzip();
     let conflicts = caught(|| judge::conflict_free::judge(workload, plan, history, &truth), &mut findings);
     findings.extend(conflicts.and_then(Result::err).map(|why| Finding::of(Kind::ConflictFree, *why)));
-    let audits = caught(|| judge::audits::judge(workload, history, &truth, set_up_at), &mut findings);
-    let (audited, audits) = audits.unwrap_or((0, Ok(())));
+    let audits = caught(|| audits.finish(history, &truth), &mut findings);
+    let (audited, audits, differs) = audits.unwrap_or((0, Ok(()), None));
     let rebuilt = audits.err();
     complete(&mut findings[..so_far], broken_at, rebuilt.as_deref(), history, &truth);
     findings.extend(rebuilt.map(|broken| Finding::of(Kind::Audit, broken.objection)));
-    let model = match model {
-        Some(Ok(model)) => Some(model),
-        Some(Err(mismatch)) => {
+    let model = match (model, differs) {
+        (Some(Ok(_)), Some(differs)) => {
+            let mut search = Search::new(workload, &truth, differs);
+            let found = caught(
+                || {
+                    let _ = replay(&mut |place, model| search.advance(place, model));
+                    search.finish(history, &truth)
+                },
+                &mut findings,
+            );
+            findings.extend(found.flatten().map(|objection| Finding::of(Kind::Check, objection)));
+            None
+        }
+        (Some(Ok(model)), None) => Some(model),
+        (Some(Err(mismatch)), _) => {
             findings.push(match mismatch {
                 Mismatch::Layer(why) => Finding::of(Kind::Model, *why),
                 Mismatch::Model(why) => Finding::of(Kind::WorkloadModel, *why),
             });
             None
         }
-        None => None,
+        (None, _) => None,
     };
     let describe =
         |(client, index): (usize, usize)| judge::model::describe((client, index), &plan[client][index]);
     let given_up = |(client, index): (usize, usize)| {
         dropped.contains(&(client, index)) || workload.is_given_up(&plan[client][index])
     };
+    let certain = judge::certain::judge(operations, given_up, history, describe);
+    findings.extend(certain.err().map(|why| Finding::of(Kind::Unexplained, *why)));
+    let overwritten = caught(|| judge::overwritten::judge(workload, plan, history, &truth), &mut findings);
+    findings.extend(overwritten.and_then(Result::err).map(|why| Finding::of(Kind::Overwritten, *why)));
+    let slow = caught(|| judge::slow::judge(workload, plan, operations, history), &mut findings);
+    findings.extend(slow.and_then(Result::err).map(|why| Finding::of(Kind::Slow, *why)));
     let unexplained = judge::unexplained::judge(operations, given_up, history, describe);
     findings.extend(unexplained.err().map(|why| Finding::of(Kind::Unexplained, *why)));
     Judged { findings, audited, waits: waits.unwrap_or_default(), model }

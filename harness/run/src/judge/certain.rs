@@ -1,6 +1,7 @@
 //! Certain: an operation with an unknown outcome has a transaction whose outcome was in doubt. If each of its
 //! transactions that wrote was refused with an error that [rules a commit
-//! out](shaketable_tx::Error::means_not_committed), the layer knew that there is no effect.
+//! out](shaketable_tx::Error::means_not_committed), the layer knew that there is no effect. It did not if the last
+//! error is one that leaves it open, such as a timeout: a retry may have met that.
 
 use super::Judgement;
 use crate::{
@@ -31,7 +32,9 @@ pub fn judge(
     });
     let mut unknown: BTreeMap<Key, (Error, Vec<AttemptId>)> = each
         .filter_map(|(key, operation)| match operation.outcome {
-            Some(Outcome::Unknown(error)) if !given_up(key) => Some((key, (error, Vec::new()))),
+            Some(Outcome::Unknown(error)) if !given_up(key) && is_no_doubt(error) => {
+                Some((key, (error, Vec::new())))
+            }
             _ => None,
         })
         .collect();
@@ -64,6 +67,12 @@ pub fn judge(
         describe(key)
     );
     Err(Box::new(Objection { message, witness: Witness { attempts, ..Witness::operation(key.0, key.1) } }))
+}
+
+/// Whether an error raises no doubt by itself. After 1021 a commit has its end, so that its transaction has it
+/// in the history.
+fn is_no_doubt(error: Error) -> bool {
+    error.means_not_committed() || error == Error::COMMIT_UNKNOWN_RESULT
 }
 
 fn writes(attempt: &Attempt) -> bool {

@@ -102,6 +102,8 @@ fn an_unknown_outcome_is_in_doubt() {
         judge(unknown(), &[(refused, true), (refused, true), (Reported::ReadOnly, false)], false).is_some()
     );
     assert!(judge(Outcome::Unknown(Error::COMMIT_UNKNOWN_RESULT), &[(refused, true)], false).is_some());
+    let late = || Outcome::Unknown(Error::TRANSACTION_TIMED_OUT);
+    assert_eq!(judge(late(), &[(refused, true)], false), None, "a retry may have met it");
     assert_eq!(judge(unknown(), &[(refused, true)], true), None);
     assert_eq!(judge(Outcome::Failed(Error::NOT_COMMITTED), &[(refused, true)], false), None);
     for doubt in [

@@ -21,7 +21,7 @@ pub use shaketable_run::__private;
 pub use shaketable_run::foundationdb;
 #[doc(inline)]
 pub use shaketable_run::{
-    Bug, Foreign, Guarded, Invariants, Misfit, Outcome, Shake, Step, Workload, allocations, calm,
+    Bug, Foreign, Guarded, Invariants, Misfit, Outcome, Shake, Staleness, Step, Workload, allocations, calm,
     determinism, entry, erased, explore, foreign, invariants, isolation, judge, modelled, models, plan,
     planted_bugs, real, regressions, runner, seeds, sessions, shake, shrink, specimen, strategies, waiting,
     weakened, when, workload,

@@ -9,6 +9,7 @@ pub use crate::{
     describe::waiting::Wait,
     describe::workload::Bug,
     describe::workload::Outcome,
+    describe::workload::Staleness,
     describe::workload::Step,
     describe::workload::Workload,
     planted_bugs,

@@ -1,6 +1,9 @@
 //! Tests that the judges catch layers that lie: the clients of a register misuse it in ways that leave no
 //! trace in the history, or a misleading trace.
 
+#[path = "deceived/judges.rs"]
+mod judges;
+
 use bytes::Bytes;
 use proptest::{collection::vec, prelude::*};
 use serde::{Deserialize, Serialize};

@@ -174,6 +174,16 @@ impl Attempt {
 }
 
 impl Call {
+    /// Whether a read has its answer. A write has none.
+    pub fn is_answered(&self) -> bool {
+        match self {
+            Call::Get { answer, .. } => answer.is_some(),
+            Call::GetKey { answer, .. } => answer.is_some(),
+            Call::GetRange { answer, .. } => answer.is_some(),
+            Call::Write(_) => false,
+        }
+    }
+
     /// Its size in memory, bytes, about.
     fn size(&self) -> usize {
         let row = |row: &KeyValue| size_of::<KeyValue>() + row.key.len() + row.value.len();

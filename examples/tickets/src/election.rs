@@ -16,7 +16,7 @@ use shaketable::{
     foundationdb::{database, outcome},
     prelude::*,
 };
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{collections::BTreeMap, ops::RangeInclusive, sync::Arc, time::Duration};
 
 planted_bugs! {
     BallotForgotten = "ballot-forgotten", "leaders resign: the next ballot is 1 again, below those that fence", "the recipe: `resign_leadership` clears the ballot";
@@ -173,8 +173,11 @@ impl Workload for Election {
 
     const NAME: &'static str = "election";
     const ABOUT: &'static str = "the leader election of the crate `foundationdb`";
+
     /// A cycle that is repeated after an unknown result has a second ballot.
-    const ONE_EFFECT: bool = false;
+    fn effects(&self, _: &Op) -> RangeInclusive<usize> {
+        0..=usize::MAX
+    }
 
     fn bugs() -> &'static [Bug] {
         BUGS

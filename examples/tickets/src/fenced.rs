@@ -18,7 +18,7 @@ use foundationdb::{
     },
 };
 use shaketable::{Misfit, foundationdb::outcome, prelude::*};
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, ops::RangeInclusive};
 
 planted_bugs! {
     FencedOut = "fenced-out", "leaders resign: the register refuses those who lead next", "the recipe: `resign_leadership` clears the ballot";
@@ -98,8 +98,11 @@ impl Workload for Fenced {
 
     const NAME: &'static str = "fenced";
     const ABOUT: &'static str = "the ranked register of the crate `foundationdb`, written by elected leaders";
+
     /// A cycle that is repeated after an unknown result has a second ballot.
-    const ONE_EFFECT: bool = false;
+    fn effects(&self, _: &Op) -> RangeInclusive<usize> {
+        0..=usize::MAX
+    }
 
     fn bugs() -> &'static [Bug] {
         BUGS

@@ -20,7 +20,7 @@ pub use describe::{
     isolation,
     misfit::Misfit,
     models, sessions, specimen, strategies, waiting, weakened,
-    workload::{self, Bug, Outcome, Step, Workload},
+    workload::{self, Bug, Outcome, Staleness, Step, Workload},
 };
 pub use judge::{finding, panics};
 pub use run::{allocations, calm, plan, real, regressions, runner};

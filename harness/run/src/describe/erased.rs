@@ -6,7 +6,7 @@ use crate::{
     describe::misfit::Misfit,
     describe::strict::{self, PlanError},
     describe::waiting::Timing,
-    describe::workload::{Bug, Outcome, Step, Workload},
+    describe::workload::{Bug, Outcome, Staleness, Step, Workload},
 };
 use bytes::Bytes;
 use futures::{FutureExt, future::LocalBoxFuture};
@@ -22,8 +22,9 @@ use shaketable_tx::{AnyDatabase, AnyTransaction, Error};
 use std::{
     any::Any,
     fmt::{self, Debug},
-    ops::Deref,
+    ops::{Deref, RangeInclusive},
     sync::Arc,
+    time::Duration,
 };
 
 /// An operation or an answer of any workload. Clones share it.
@@ -192,7 +193,6 @@ impl Serialize for AnyWorkload {
 #[expect(private_interfaces, reason = "the trait is called by this crate only")]
 pub trait ErasedWorkload: Any + Debug + erased_serde::Serialize + Send + Sync {
     fn name(&self) -> &'static str;
-    fn has_one_effect(&self) -> bool;
     fn misfit_keeps_model(&self) -> bool;
     fn bugs(&self) -> &'static [Bug];
     fn rare_kinds(&self) -> &'static [&'static str];
@@ -206,12 +206,15 @@ pub trait ErasedWorkload: Any + Debug + erased_serde::Serialize + Send + Sync {
     fn clients(&self) -> usize;
     fn keys(&self) -> Vec<Bytes>;
     fn operations(&self, client: usize) -> BoxedStrategy<Vec<AnyValue>>;
+    fn effects(&self, op: &AnyValue) -> RangeInclusive<usize>;
+    fn may_overwrite(&self, op: &AnyValue) -> bool;
+    fn time_limit(&self, op: &AnyValue) -> Option<Duration>;
     fn is_effect(&self, mutations: &[Mutation]) -> bool;
     fn is_conflict_free(&self, op: &AnyValue) -> bool;
     fn kinds(&self, op: &AnyValue) -> Vec<&'static str>;
     fn is_refusal(&self, answer: &AnyValue) -> bool;
     fn is_given_up(&self, op: &AnyValue) -> bool;
-    fn may_read_stale(&self, op: &AnyValue) -> bool;
+    fn staleness(&self, op: &AnyValue) -> Option<Staleness>;
     fn may_land_late(&self, answer: &AnyValue) -> bool;
     fn describe_key(&self, key: &[u8]) -> Option<String>;
     fn describe_value(&self, key: &[u8], value: &[u8]) -> Option<String>;
@@ -244,7 +247,12 @@ pub trait ErasedWorkload: Any + Debug + erased_serde::Serialize + Send + Sync {
     ) -> LocalBoxFuture<'a, Outcome<AnyValue>>;
     fn model(&self) -> AnyModel;
     fn step(&self, model: &mut AnyModel, step: &AnyStep<'_>) -> Result<(), Misfit>;
-    fn audit<'a>(&'a self, tx: &'a AnyTransaction) -> LocalBoxFuture<'a, Result<Result<(), Misfit>, Error>>;
+    /// Audits, and compares what is stored with the model if there is one.
+    fn audit<'a>(
+        &'a self,
+        tx: &'a AnyTransaction,
+        model: Option<&'a AnyModel>,
+    ) -> LocalBoxFuture<'a, Result<Result<(), Misfit>, Error>>;
     fn check<'a>(
         &'a self,
         db: &'a AnyDatabase,
@@ -266,9 +274,6 @@ pub(crate) fn forgotten<A: Any + Debug + Serialize + Send + Sync>(outcome: Outco
 impl<W: Workload> ErasedWorkload for W {
     fn name(&self) -> &'static str {
         W::NAME
-    }
-    fn has_one_effect(&self) -> bool {
-        W::ONE_EFFECT
     }
     fn misfit_keeps_model(&self) -> bool {
         W::MISFIT_KEEPS_MODEL
@@ -298,6 +303,15 @@ impl<W: Workload> ErasedWorkload for W {
         let forget = |list: Vec<W::Op>| list.into_iter().map(AnyValue::new).collect();
         Workload::operations(self, client).prop_map(forget as fn(_) -> _).boxed()
     }
+    fn effects(&self, op: &AnyValue) -> RangeInclusive<usize> {
+        Workload::effects(self, op.of())
+    }
+    fn may_overwrite(&self, op: &AnyValue) -> bool {
+        Workload::may_overwrite(self, op.of())
+    }
+    fn time_limit(&self, op: &AnyValue) -> Option<Duration> {
+        Workload::time_limit(self, op.of())
+    }
     fn is_effect(&self, mutations: &[Mutation]) -> bool {
         Workload::is_effect(self, mutations)
     }
@@ -313,8 +327,8 @@ impl<W: Workload> ErasedWorkload for W {
     fn is_given_up(&self, op: &AnyValue) -> bool {
         Workload::is_given_up(self, op.of())
     }
-    fn may_read_stale(&self, op: &AnyValue) -> bool {
-        Workload::may_read_stale(self, op.of())
+    fn staleness(&self, op: &AnyValue) -> Option<Staleness> {
+        Workload::staleness(self, op.of())
     }
     fn may_land_late(&self, answer: &AnyValue) -> bool {
         Workload::may_land_late(self, answer.of())
@@ -387,8 +401,15 @@ impl<W: Workload> ErasedWorkload for W {
     fn step(&self, model: &mut AnyModel, step: &AnyStep<'_>) -> Result<(), Misfit> {
         Workload::step(self, model.of_mut(), &step.of())
     }
-    fn audit<'a>(&'a self, tx: &'a AnyTransaction) -> LocalBoxFuture<'a, Result<Result<(), Misfit>, Error>> {
-        Workload::audit::<AnyDatabase>(self, tx).boxed_local()
+    fn audit<'a>(
+        &'a self,
+        tx: &'a AnyTransaction,
+        model: Option<&'a AnyModel>,
+    ) -> LocalBoxFuture<'a, Result<Result<(), Misfit>, Error>> {
+        match model {
+            Some(model) => Workload::audit_against::<AnyDatabase>(self, tx, model.of()).boxed_local(),
+            None => Workload::audit::<AnyDatabase>(self, tx).boxed_local(),
+        }
     }
     fn check<'a>(
         &'a self,

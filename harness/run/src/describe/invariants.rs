@@ -44,6 +44,9 @@ pub trait Invariants: Clone + Debug + Send + Sync + 'static {
     const CLIENTS: Range<u64> = 2..9;
     /// The maximum number of operations per client is drawn from this range.
     const OPERATIONS: Range<u64> = 8..40;
+    /// Whether [the last writer wins](Workload::may_overwrite). If not, a judge reports an operation that
+    /// overwrites what another one wrote after it had looked, at snapshot, and seen nothing there.
+    const MAY_OVERWRITE: bool = false;
 
     /// The strategy of one operation.
     fn operation() -> BoxedStrategy<Self::Op>;
@@ -163,6 +166,10 @@ impl<I: Invariants> Workload for Guarded<I> {
         vec(I::operation(), self.operations.clone()).boxed()
     }
 
+    fn may_overwrite(&self, _: &I::Op) -> bool {
+        I::MAY_OVERWRITE
+    }
+
     fn length(&mut self) -> Option<&mut Range<usize>> {
         Some(&mut self.operations)
     }
@@ -246,7 +253,8 @@ impl<I: Invariants> Workload for Guarded<I> {
 
 /// Defines a workload from operations and invariants.
 ///
-/// The parts are the name of its type and the error of the layer; an optional `setup` of the empty database;
+/// The parts are the name of its type and the error of the layer; any constants of [`Invariants`], such as
+/// `const MAY_OVERWRITE: bool = true;`; an optional `setup` of the empty database;
 /// the operations with their arguments, each drawn by a proptest strategy (a range of numbers needs a type,
 /// as in `0..5u32`), and after a semicolon a name for the [`Env`] (clock and randomness) if they need it, as
 /// in `fn step(tx, by: i64 = 1..10i64; env)`; and the invariants, whose bodies evaluate to `Ok` of a `bool`,
@@ -286,6 +294,7 @@ macro_rules! invariants {
     (
         $(#[doc = $about:literal])+
         $vis:vis $layer:ident: $error:ty;
+        $(const $constant:ident: $constant_type:ty = $constant_value:expr;)*
         $(setup($setup_tx:ident) $setup:block)?
         $(fn $op:ident(
             $tx:ident $(, $arg:ident: $type:ty = $strategy:expr)* $(,)? $(; $env:ident)?
@@ -307,6 +316,7 @@ macro_rules! invariants {
 
                 const NAME: &'static str = stringify!($layer);
                 const ABOUT: &'static str = [$($about),+][0].trim_ascii();
+                $(const $constant: $constant_type = $constant_value;)*
 
                 fn operation() -> __with::BoxedStrategy<__Op> {
                     __operation()

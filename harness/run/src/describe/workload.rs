@@ -19,7 +19,12 @@ use shaketable_sim::{
     seed::Stream,
 };
 use shaketable_tx::{Database, Error};
-use std::{fmt::Debug, future::Future, ops::Range};
+use std::{
+    fmt::Debug,
+    future::Future,
+    ops::{Range, RangeInclusive},
+    time::Duration,
+};
 
 /// A planted bug: a variant of the code that is wrong on purpose and that a sweep must catch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,6 +60,23 @@ pub struct Operation<A> {
     pub returned: Nanos,
     /// How it ended; `None` while it is in progress.
     pub outcome: Option<Outcome<A>>,
+}
+
+/// How old the data may be that an operation reads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Staleness {
+    /// What was acknowledged this long before the call is seen.
+    pub at_most: Duration,
+    /// Whether a client sees what its earlier operations were acknowledged to have written, however short the
+    /// time since then is. A causally risky read version does not promise it.
+    pub sees_own: bool,
+}
+
+/// Twice as old as the oldest version that a transaction can read, and no older than the client's own writes.
+impl Default for Staleness {
+    fn default() -> Staleness {
+        Staleness { at_most: Duration::from_secs(10), sees_own: true }
+    }
 }
 
 /// One step of the sequential model: an operation at its place in commit order.
@@ -123,12 +145,32 @@ pub trait Workload: Clone + Debug + Serialize + DeserializeOwned + Send + Sync +
     const NAME: &'static str;
     /// A description of what it shakes, in one line.
     const ABOUT: &'static str;
-    /// Whether an operation has at most one effect. If so, the model's judge reports a second one.
-    const ONE_EFFECT: bool = true;
-
     /// Whether a [`step`](Workload::step) that only read and does not fit leaves the model as it was. The
     /// judge then need not copy the model before each read.
     const MISFIT_KEEPS_MODEL: bool = false;
+
+    /// How many effects this operation may have: writing transactions that commit. The model's judge reports
+    /// more, and fewer if it was answered and not [refused](Workload::is_refusal). The default is none or one.
+    fn effects(&self, op: &Self::Op) -> RangeInclusive<usize> {
+        let _ = op;
+        0..=1
+    }
+
+    /// Whether this operation may overwrite what another one wrote after it had looked at the key, at snapshot,
+    /// and seen nothing: the last writer wins. If not, a judge reports it. The default is true, because a model
+    /// tells what must not be lost.
+    fn may_overwrite(&self, op: &Self::Op) -> bool {
+        let _ = op;
+        true
+    }
+
+    /// The longest time that this operation may take, of which only that counts in which the cluster serves
+    /// other clients. Faults between this client alone and the cluster count as well. `None`, the default, is
+    /// no limit.
+    fn time_limit(&self, op: &Self::Op) -> Option<Duration> {
+        let _ = op;
+        None
+    }
 
     /// Whether a committed transaction of an operation is its effect. A transaction that only ensures that
     /// the operation has no effect, such as the fence of an exactly-once record, is not. The default
@@ -205,12 +247,12 @@ pub trait Workload: Clone + Debug + Serialize + DeserializeOwned + Send + Sync +
         false
     }
 
-    /// Whether the answer of this operation may miss what was acknowledged before the call, because it reads
-    /// at an old, a cached or a causally risky read version. A judge checks that every other operation sees
-    /// it.
-    fn may_read_stale(&self, op: &Self::Op) -> bool {
+    /// How old the data may be that this operation reads, if its answer may miss what was acknowledged before
+    /// the call because it reads at an old, a cached or a causally risky read version, or in a cache. A judge
+    /// checks that every other operation sees all of it.
+    fn staleness(&self, op: &Self::Op) -> Option<Staleness> {
         let _ = op;
-        false
+        None
     }
 
     /// Whether an operation with this answer may still have an effect that commits after its return, for
@@ -318,6 +360,17 @@ pub trait Workload: Clone + Debug + Serialize + DeserializeOwned + Send + Sync +
         &self,
         tx: &D::Transaction,
     ) -> impl Future<Output = Result<Result<(), Misfit>, Error>>;
+
+    /// Audits a version at which the model is known, and compares with it what is stored. Called with states
+    /// that are rebuilt from the log. The default only [audits](Workload::audit).
+    fn audit_against<D: Database>(
+        &self,
+        tx: &D::Transaction,
+        model: &Self::Model,
+    ) -> impl Future<Output = Result<Result<(), Misfit>, Error>> {
+        let _ = model;
+        self.audit::<D>(tx)
+    }
 
     /// Compares the final database, read in one or more transactions, with the final model. The outer error
     /// is the error of the database; the inner error describes the difference.

@@ -1,5 +1,6 @@
 //! Tests of the judges: each one must accept a sound history and reject a broken one.
 
+mod lies;
 mod model;
 mod witness;
 

@@ -1,10 +1,19 @@
 //! Audits: the invariants of the workload hold at every version.
 //!
 //! They are read on the cluster during the run and at its end, and afterwards in states rebuilt from the log,
-//! so that the first version that breaks an invariant can be reported.
+//! so that the first version that breaks an invariant can be reported. What the rebuilt states store is also
+//! compared with the model at their versions, which goes through the operations beside them.
 
-use super::{Keyspace, Snapshot, Truth, Undo, witness::breaks};
-use crate::{describe::erased::AnyWorkload, describe::misfit::Misfit, judge::finding::Objection};
+use super::{
+    Keyspace, Snapshot, Truth, Undo,
+    witness::breaks,
+    writes::{END, Place},
+};
+use crate::{
+    describe::erased::{AnyModel, AnyWorkload},
+    describe::misfit::Misfit,
+    judge::finding::Objection,
+};
 use bytes::Bytes;
 use futures::FutureExt;
 use shaketable_sim::{
@@ -43,43 +52,203 @@ pub fn judge(
     from: Version,
     looked: Option<Version>,
 ) -> (u64, Result<(), Box<Broken>>) {
-    let writes: Vec<_> = truth.entries.iter().filter(|e| !e.transactions.is_empty()).collect();
-    let first = writes.partition_point(|e| e.version <= from);
-    let database = Snapshot::new(Keyspace::default());
-    let tx = AnyTransaction::new(database.clone());
-    let mut sizes = Sizes::default();
-    writes[..first].iter().for_each(|entry| sizes.advance(&database, entry));
-    let stride = writes[first..].len().div_ceil(MOST_VERSIONS).max(1);
-    let looked = looked.map(|at| writes.partition_point(|e| e.version <= at));
-    let mut audited = 0;
-    let (mut done, mut sound) = (first, first);
-    loop {
-        audited += 1;
-        sizes.written = 0;
-        if let Err(broken) = audit(workload, &tx) {
-            let earliest = first_broken(workload, &writes[..done], sound);
-            let broken = match earliest {
-                Some(first) => first.objection(history, truth),
-                // The setup broke it.
-                None => Broken {
-                    since: from,
-                    objection: Objection { message: broken.message, ..Objection::default() },
-                },
+    let (audited, result, _) = Audits::new(workload, truth, from, looked).finish(history, truth);
+    (audited, result)
+}
+
+/// What differs from the model at an audited version: the number of versions that agree with it for sure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Differs(usize);
+
+/// Audits of the states from a version on, in step with the model as far as the model comes.
+pub struct Audits<'a> {
+    workload: &'a AnyWorkload,
+    from: Version,
+    /// The versions that wrote something.
+    writes: Vec<&'a Arc<LogEntry>>,
+    database: Snapshot,
+    tx: AnyTransaction,
+    sizes: Sizes,
+    /// The least number of versions from one audit to the next.
+    stride: usize,
+    /// The number of versions that the auditor of the run saw where it found a broken invariant.
+    looked: Option<usize>,
+    /// The number of versions in the state, and up to the last audit.
+    done: usize,
+    sound: usize,
+    /// Whether the state is not audited yet.
+    is_due: bool,
+    audited: u64,
+    /// What an audit found broken.
+    broken: Option<Misfit>,
+    differs: Option<Differs>,
+    /// Whether an audit is running, or has panicked.
+    runs: bool,
+}
+
+impl<'a> Audits<'a> {
+    /// Audits of the states from version `from` on, of which the first has what was written until then.
+    /// The state at `looked`, where the auditor of the run found a broken invariant, is one of them.
+    pub fn new(
+        workload: &'a AnyWorkload,
+        truth: &'a Truth,
+        from: Version,
+        looked: Option<Version>,
+    ) -> Audits<'a> {
+        let writes: Vec<_> = truth.entries.iter().filter(|e| !e.transactions.is_empty()).collect();
+        let first = writes.partition_point(|e| e.version <= from);
+        let database = Snapshot::new(Keyspace::default());
+        let mut sizes = Sizes::default();
+        writes[..first].iter().for_each(|entry| sizes.advance(&database, entry));
+        Audits {
+            workload,
+            from,
+            looked: looked.map(|at| writes.partition_point(|e| e.version <= at)),
+            stride: writes[first..].len().div_ceil(MOST_VERSIONS).max(1),
+            writes,
+            tx: AnyTransaction::new(database.clone()),
+            database,
+            sizes,
+            done: first,
+            sound: first,
+            is_due: true,
+            audited: 0,
+            broken: None,
+            differs: None,
+            runs: false,
+        }
+    }
+
+    /// Audits the states that lie before a place. `model` is the model at this place.
+    pub fn advance(&mut self, before: Place, model: Option<&AnyModel>) {
+        while !self.runs && self.broken.is_none() && self.moves() {
+            let version = self.done.checked_sub(1).map_or(self.from, |last| self.writes[last].version);
+            if version >= before.0 {
+                return;
+            }
+            self.audit(model);
+        }
+    }
+
+    /// Moves to the next state that is to be audited; whether there is one.
+    fn moves(&mut self) -> bool {
+        if !self.is_due && self.done < self.writes.len() {
+            self.is_due = true;
+            while self.done < self.writes.len()
+                && (self.done < self.sound + self.stride || !self.sizes.is_audit_due())
+            {
+                self.sizes.advance(&self.database, self.writes[self.done]);
+                self.done += 1;
+                if self.looked == Some(self.done) {
+                    break;
+                }
+            }
+        }
+        self.is_due
+    }
+
+    fn audit(&mut self, model: Option<&AnyModel>) {
+        self.runs = true;
+        self.audited += 1;
+        self.sizes.written = 0;
+        let model = model.filter(|_| self.differs.is_none());
+        let mut found = audit(self.workload, &self.tx, model);
+        if found.is_err() && model.is_some() {
+            // A broken invariant is found without the model as well.
+            found = audit(self.workload, &self.tx, None);
+            self.differs = found.is_ok().then_some(Differs(self.sound));
+        }
+        self.broken = found.err();
+        if self.broken.is_none() {
+            (self.sound, self.is_due) = (self.done, false);
+        }
+        self.runs = false;
+    }
+
+    /// Audits the remaining states. Returns the number of audits, the broken invariant as the error, and
+    /// whether what is stored differs from the model.
+    pub fn finish(
+        mut self,
+        history: &History,
+        truth: &Truth,
+    ) -> (u64, Result<(), Box<Broken>>, Option<Differs>) {
+        self.advance(END, None);
+        let Some(broken) = self.broken else { return (self.audited, Ok(()), self.differs) };
+        let earliest = first_broken(self.workload, &self.writes[..self.done], self.sound);
+        let broken = match earliest {
+            Some(first) => first.objection(history, truth),
+            // The setup broke it.
+            None => Broken {
+                since: self.from,
+                objection: Objection { message: broken.message, ..Objection::default() },
+            },
+        };
+        (self.audited, Err(Box::new(broken)), None)
+    }
+}
+
+/// A search for the first transaction after which what is stored differs from the model, in step with it.
+pub struct Search<'a> {
+    workload: &'a AnyWorkload,
+    next: Box<dyn Iterator<Item = (Version, &'a LoggedTransaction)> + 'a>,
+    /// The transaction that is to be compared next, which the state has.
+    last: Option<(Version, &'a LoggedTransaction)>,
+    database: Snapshot,
+    tx: AnyTransaction,
+    found: Option<First<'a>>,
+}
+
+impl<'a> Search<'a> {
+    /// A search from an audited version that agrees with the model.
+    pub fn new(workload: &'a AnyWorkload, truth: &'a Truth, Differs(sound): Differs) -> Search<'a> {
+        let writes = truth.entries.iter().filter(|entry| !entry.transactions.is_empty());
+        let database = Snapshot::new(Keyspace::default());
+        for entry in writes.clone().take(sound) {
+            apply(&database, entry.transactions.iter());
+        }
+        let each = |entry: &'a Arc<LogEntry>| entry.transactions.iter().map(|tx| (entry.version, tx));
+        let next = Box::new(writes.skip(sound).flat_map(each));
+        let tx = AnyTransaction::new(database.clone());
+        Search { workload, next, last: None, database, tx, found: None }
+    }
+
+    /// Compares the states that lie before a place. `model` is the model at this place.
+    pub fn advance(&mut self, before: Place, model: &AnyModel) {
+        while self.found.is_none() {
+            if self.last.is_none() {
+                self.last = self.next.next();
+                apply(&self.database, self.last.iter().map(|(_, tx)| *tx));
+            }
+            let Some((version, tx)) = self.last.filter(|(version, tx)| place(*version, tx) < before) else {
+                return;
             };
-            return (audited, Err(Box::new(broken)));
-        }
-        if done == writes.len() {
-            return (audited, Ok(()));
-        }
-        sound = done;
-        while done < writes.len() && (done < sound + stride || !sizes.is_audit_due()) {
-            sizes.advance(&database, writes[done]);
-            done += 1;
-            if looked == Some(done) {
-                break;
+            self.last = None;
+            self.database.record_reads();
+            if let Err(broken) = audit(self.workload, &self.tx, Some(model)) {
+                self.found = Some(First { version, tx, broken, reads: self.database.record_reads() });
             }
         }
     }
+
+    /// What was found.
+    pub fn finish(self, history: &History, truth: &Truth) -> Option<Broken> {
+        let found = self.found?;
+        let sides = found.broken.sides.clone();
+        let mut broken = found.objection(history, truth);
+        if let Some((expected, found)) = sides {
+            let witness = &mut broken.objection.witness;
+            (witness.expected, witness.found) = (Some(expected), Some(found));
+        }
+        Some(broken)
+    }
+}
+
+fn apply<'a>(database: &Snapshot, transactions: impl Iterator<Item = &'a LoggedTransaction>) {
+    database.change(|state| transactions.flat_map(|tx| &tx.mutations).for_each(|m| state.apply(m, None)));
+}
+
+fn place(version: Version, tx: &LoggedTransaction) -> Place {
+    (version, u32::from(tx.batch_index))
 }
 
 /// The sizes that decide which versions are audited, in bytes.
@@ -128,7 +297,7 @@ impl First<'_> {
     fn objection(self, history: &History, truth: &Truth) -> Broken {
         let by = self.tx.attempt.map_or_else(String::new, |a| format!(", written by attempt {}", a.0));
         let message = format!("from version {}{by}: {}", self.version, self.broken);
-        let place = (self.version, u32::from(self.tx.batch_index));
+        let place = place(self.version, self.tx);
         let witness = breaks(history, truth, place, self.tx.attempt, &self.reads);
         Broken { since: self.version, objection: Objection { message, witness } }
     }
@@ -136,17 +305,14 @@ impl First<'_> {
 
 /// The first of the transactions after the first `sound` versions that breaks an invariant.
 fn first_broken<'a>(workload: &AnyWorkload, writes: &[&'a Arc<LogEntry>], sound: usize) -> Option<First<'a>> {
-    let mut state = Keyspace::default();
-    for entry in &writes[..sound] {
-        entry.transactions.iter().flat_map(|tx| &tx.mutations).for_each(|m| state.apply(m, None));
-    }
-    let database = Snapshot::new(state);
+    let database = Snapshot::new(Keyspace::default());
+    writes[..sound].iter().for_each(|entry| apply(&database, entry.transactions.iter()));
     let snapshot = AnyTransaction::new(database.clone());
     for entry in &writes[sound..] {
         for tx in &entry.transactions {
-            database.change(|state| tx.mutations.iter().for_each(|m| state.apply(m, None)));
+            apply(&database, [tx].into_iter());
             database.record_reads();
-            if let Err(broken) = audit(workload, &snapshot) {
+            if let Err(broken) = audit(workload, &snapshot, None) {
                 return Some(First { version: entry.version, tx, broken, reads: database.record_reads() });
             }
         }
@@ -154,8 +320,8 @@ fn first_broken<'a>(workload: &AnyWorkload, writes: &[&'a Arc<LogEntry>], sound:
     None
 }
 
-fn audit(workload: &AnyWorkload, snapshot: &AnyTransaction) -> Result<(), Misfit> {
-    match workload.audit(snapshot).now_or_never() {
+fn audit(workload: &AnyWorkload, snapshot: &AnyTransaction, model: Option<&AnyModel>) -> Result<(), Misfit> {
+    match workload.audit(snapshot, model).now_or_never() {
         Some(Ok(verdict)) => verdict,
         Some(Err(error)) => Err(format!("the audit failed: {error}").into()),
         None => Err("the audit waits for something other than a read of its transaction".into()),

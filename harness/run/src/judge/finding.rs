@@ -65,16 +65,21 @@ kinds! {
     Answer = "answer" by Layer,
     /// An invariant is broken.
     Audit = "audit" by Layer,
-    /// The final database differs from the final model.
+    /// The database differs from the model, at its end or at an audited version.
     Check = "check" by Layer,
     /// Operations that promise not to conflict can conflict.
     ConflictFree = "conflict-free" by Layer,
     /// An `always!` claim in the code of a layer or a workload does not hold.
     Always = "always" by Layer,
-    /// An operation fails or stays unknown, and nothing in its run explains it.
+    /// An operation fails or stays unknown, and nothing in its run explains it; or it is unknown where it
+    /// certainly has no effect.
     Unexplained = "unexplained" by Layer,
     /// A layer or a workload panicked.
     Panic = "panic" by Layer,
+    /// An operation overwrote what another one wrote, without having seen it.
+    Overwritten = "overwritten" by Layer,
+    /// An operation took longer than its workload allows while the cluster served others.
+    Slow = "slow" by Layer,
     /// An operation does not finish after faults have ended.
     Live = "live" by Layer,
 }

@@ -2,17 +2,21 @@
 //!
 //! Those of [`shaketable_sim::judges`] check the simulated cluster itself on every seed: [`serializable`],
 //! [`real_time`], [`durable`] and [`convergent`]. Their findings accuse the harness and never the layer. The
-//! others check the workload: [`model`], [`audits`], [`conflict_free`], [`live`] and [`unexplained`].
+//! others check the workload: [`model`], [`audits`], [`conflict_free`], [`overwritten`], [`live`], [`slow`],
+//! [`unexplained`] and [`certain`].
 //! [`vacuous`] judges all runs of a sweep together.
 
 #[cfg(test)]
 mod alarms;
 pub mod audits;
+pub mod certain;
 pub mod conflict_free;
 pub mod finding;
 pub mod live;
 pub mod model;
+pub mod overwritten;
 pub mod panics;
+pub mod slow;
 mod snapshot;
 #[doc(hidden)]
 pub mod story;

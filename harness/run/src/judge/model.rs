@@ -6,13 +6,13 @@
 //! * The place of an operation with an effect is the commit of its writing transaction, which must be durable
 //!   before the operation returns, unless its answer
 //!   [allows a later effect](crate::describe::workload::Workload::may_land_late). An operation with
-//!   [several effects](crate::describe::workload::Workload::ONE_EFFECT) has a place at each, and all must be
+//!   [several effects](crate::describe::workload::Workload::effects) has a place at each, and all must be
 //!   durable. A transaction that is [not an effect](crate::describe::workload::Workload::is_effect) according
 //!   to the workload does not count.
 //! * The place of an operation without an effect is the read version of one of its transactions. It may be
 //!   any of them, because a layer may read again to ensure that an earlier attempt has no effect. Read
-//!   versions lower than what was acknowledged before the call do not count, unless the operation may read
-//!   [stale](crate::describe::workload::Workload::may_read_stale) data.
+//!   versions lower than what was acknowledged before the call do not count; of an operation that may read
+//!   [stale](crate::describe::workload::Workload::staleness) data, only those older than it may read do not.
 //! * The place of an operation that neither wrote nor read may be any version of that time.
 //!
 //! An operation that was reported to have no effect must have none. An operation with an unknown outcome may
@@ -25,13 +25,13 @@
 use super::{
     KnownCommit, Timeline, Truth,
     witnesses::{Key, Mismatched, Unplaced},
-    writes::{LAST, Place},
+    writes::{END, LAST, Place},
 };
 use crate::{
     describe::erased::{AnyModel, AnyStep, AnyValue, AnyWorkload},
     describe::misfit::Misfit,
     describe::waiting::Timing,
-    describe::workload::{Operation, Outcome},
+    describe::workload::{Operation, Outcome, Staleness},
     judge::finding::Objection,
     judge::panics,
 };
@@ -42,6 +42,7 @@ use shaketable_sim::{
     rt::Nanos,
 };
 use std::{
+    borrow::Cow,
     collections::BTreeMap,
     ops::{
         Bound::{Excluded, Included},
@@ -176,20 +177,25 @@ struct Candidate<'a> {
     read_version: Option<Version>,
 }
 
+/// Looks at the model at places in the order: every operation before the place was done.
+pub type Beside<'a> = &'a mut dyn FnMut(Place, &AnyModel);
+
 /// Replays the operations and returns the final model, and how many waits were judged. `plan` has the planned
-/// operations of each client, and `operations` their outcomes.
+/// operations of each client, and `operations` their outcomes. `beside` looks at the model before each
+/// operation, and at the end.
 pub fn judge(
     workload: &AnyWorkload,
     plan: &[Vec<AnyValue>],
     operations: &[Vec<Operation<AnyValue>>],
     history: &History,
     truth: &Truth,
+    beside: Beside<'_>,
 ) -> (Result<AnyModel, Mismatch>, u64) {
     let traces = Traces::of(workload, history, truth);
     let durable = Timeline::of(history, truth);
     let shown = traces.shown_by_answers(workload, operations, &durable);
     let timing = Timing::of(history, durable.with(shown.into_iter()));
-    let model = judged(workload, plan, operations, (history, truth), &traces, &timing);
+    let model = judged(workload, plan, operations, (history, truth), (&traces, &timing), beside);
     (model, timing.judged())
 }
 
@@ -198,15 +204,23 @@ fn judged(
     plan: &[Vec<AnyValue>],
     operations: &[Vec<Operation<AnyValue>>],
     (history, truth): (&History, &Truth),
-    traces: &Traces<'_>,
-    timing: &Timing,
+    (traces, timing): (&Traces<'_>, &Timing),
+    beside: Beside<'_>,
 ) -> Result<AnyModel, Mismatch> {
     let (mut order, mut first) = (Vec::new(), None::<Misplaced>);
     for (client, list) in operations.iter().enumerate() {
+        // The last effect that the client was told of.
+        let mut own = None;
         for (index, operation) in list.iter().enumerate() {
             let (key, op) = ((client, index), &plan[client][index]);
+            let since = since(workload, op, operation.called, own, timing.timeline());
+            if let (Some(Outcome::Answered(_)), Some(effect)) =
+                (&operation.outcome, traces.effects(key).last())
+            {
+                own = own.max(Some(KnownCommit { version: effect.place.0, by: Some(effect.attempt) }));
+            }
             let (found, misplaced) =
-                candidates(workload, op, key, operation, traces, timing.timeline(), truth);
+                candidates(workload, op, key, operation, traces, (since, timing.timeline()), truth);
             order.extend(found);
             let is_first = |it: &Misplaced| {
                 first.as_ref().is_none_or(|first| (it.place, it.key) < (first.place, first.key))
@@ -216,7 +230,7 @@ fn judged(
     }
     order.sort_by_key(|candidate| (candidate.place, candidate.key));
     let until = first.as_ref().map(|first| (first.place, first.key));
-    let replayed = replay(workload, plan, operations, order, until, timing);
+    let replayed = replay(workload, plan, operations, order, until, timing, beside);
     let model = replayed.map_err(|(mismatch, version, misfit)| {
         mismatch(Box::new(misfit.objection(history, truth)), version)
     })?;
@@ -226,6 +240,27 @@ fn judged(
     Err(Mismatch::Layer(Box::new(Objection { message, witness }), place.0))
 }
 
+/// What an operation must see, and why.
+fn since(
+    workload: &AnyWorkload,
+    op: &AnyValue,
+    called: Nanos,
+    own: Option<KnownCommit>,
+    timeline: &Timeline,
+) -> (Option<KnownCommit>, Cow<'static, str>) {
+    let Some(Staleness { at_most, sees_own }) = workload.staleness(op) else {
+        return (timeline.known_before(called), "known to be committed before it was called".into());
+    };
+    let bound = u64::try_from(at_most.as_nanos()).unwrap_or(Nanos::MAX);
+    let old = called.checked_sub(bound).and_then(|before| timeline.known_before(before));
+    match own.filter(|own| sees_own && Some(own.version) > old.map(|old| old.version)) {
+        Some(own) => (Some(own), "acknowledged to its own client before it was called".into()),
+        None => {
+            (old, format!("known to be committed {} s before it was called", at_most.as_secs_f64()).into())
+        }
+    }
+}
+
 /// The possible places of an operation, and why it has none from a place on.
 fn candidates<'a>(
     workload: &AnyWorkload,
@@ -233,7 +268,7 @@ fn candidates<'a>(
     key: Key,
     operation: &'a Operation<AnyValue>,
     traces: &'a Traces<'a>,
-    timeline: &Timeline,
+    ((decided, why), timeline): ((Option<KnownCommit>, Cow<'static, str>), &Timeline),
     truth: &Truth,
 ) -> (Vec<Candidate<'a>>, Option<Misplaced>) {
     let effects = traces.effects(key);
@@ -257,18 +292,33 @@ fn candidates<'a>(
         let unplaced = Unplaced::Failed(effect.place, effect.attempt);
         return (Vec::new(), misplaced(effect.place, unplaced, message));
     }
-    if workload.has_one_effect()
-        && let [once, again, ..] = effects
-    {
+    let allowed = workload.effects(op);
+    let is_done = answer.is_some_and(|answer| !workload.is_refusal(answer));
+    if effects.len() > *allowed.end() || is_done && effects.len() < *allowed.start() {
         let versions: Vec<String> = effects.iter().map(|effect| effect.place.0.to_string()).collect();
+        let at = match versions.len() {
+            0 => String::new(),
+            _ => format!(": at versions {}", versions.join(", ")),
+        };
+        let times = match effects.len() {
+            1 => "once".to_owned(),
+            n => format!("{n} times"),
+        };
         let message = format!(
-            "took effect {} times: at versions {} (a workload whose operations may do so has ONE_EFFECT = false)",
-            effects.len(),
-            versions.join(", ")
+            "took effect {times}{at} (`effects` of its workload says how often it may: {})",
+            match (*allowed.start(), *allowed.end()) {
+                (0, most) => format!("at most {most}"),
+                (least, usize::MAX) => format!("at least {least}"),
+                (least, most) if least == most => most.to_string(),
+                (least, most) => format!("{least} to {most}"),
+            }
         );
         let all = effects.iter().map(|effect| (effect.place, effect.attempt)).collect();
-        // The answer may be that of the second one.
-        return (vec![of_effect(None, once)], misplaced(again.place, Unplaced::Twice(all), message));
+        // The answer may be that of one too many. What is missing is missing when the operation returns.
+        let at = effects.get(*allowed.end()).map(|effect| effect.place);
+        let at = at.unwrap_or_else(|| (timeline.seen_by(operation.returned), LAST));
+        let before = effects.iter().take(*allowed.end()).map(|effect| of_effect(None, effect)).collect();
+        return (before, misplaced(at, Unplaced::Twice(all), message));
     }
     let seen = timeline.seen_by(operation.returned);
     let late = effects.iter().find(|effect| effect.place.0 > seen);
@@ -293,10 +343,6 @@ fn candidates<'a>(
         effect: None,
         read_version,
     };
-    let decided = match workload.may_read_stale(op) {
-        true => None,
-        false => timeline.known_before(operation.called),
-    };
     let from = decided.map_or(0, |decided| decided.version);
     match traces.reads(key) {
         // Every version that became visible during the operation, and the latest one before.
@@ -308,7 +354,7 @@ fn candidates<'a>(
         [.., latest] if *latest < from => {
             let by = decided.and_then(|decided| decided.by);
             let message = format!(
-                "read at version {latest}, but version {from}{} was known to be committed before it was called",
+                "read at version {latest}, but version {from}{} was {why}",
                 by.map_or(String::new(), |by| format!(" (attempt {})", by.0))
             );
             let unplaced = Unplaced::Stale(*latest, KnownCommit { version: from, by });
@@ -338,6 +384,7 @@ fn replay(
     order: Vec<Candidate<'_>>,
     until: Option<(Place, Key)>,
     timing: &Timing,
+    beside: Beside<'_>,
 ) -> Result<AnyModel, Misfitting> {
     let mut model = workload.model();
     // Operations without an effect: the mismatch at the last place, or `None` once one of the places matches.
@@ -348,6 +395,7 @@ fn replay(
         if until.is_some_and(|until| until <= (place, key)) {
             break;
         }
+        beside(place, &model);
         let (client, index) = key;
         let (version, batch) = place;
         let op = &plan[client][index];
@@ -404,6 +452,9 @@ fn replay(
             }
             Ok(()) => drop(mismatches.insert(key, None)),
         }
+    }
+    if until.is_none() && broken.is_none() {
+        beside(END, &model);
     }
     let refuted = mismatches.into_iter().filter_map(|(key, misfit)| Some(((last[&key], key), misfit?)));
     let refuted = refuted.filter(|(at, _)| until.is_none_or(|until| *at < until)).min_by_key(|(at, _)| *at);

@@ -80,6 +80,43 @@ pub(super) const GROWTH: Guideline = Guideline {
     source: "FoundationDB documentation, Data Modeling, Key and value sizes",
 };
 
+pub(super) const ROWS_FOR_ONE: Guideline = Guideline {
+    text: "what is looked for is found by its key, or by that of an index entry, not by reading what is beside it",
+    source: "FoundationDB documentation, Data Modeling, Indirection and indexes",
+};
+
+pub(super) const CONFLICT_RETRY: Guideline = Guideline {
+    text: "a transaction that conflicted has no effect and can be retried: a retry loop does so until it commits",
+    source: "FoundationDB documentation, Developer Guide, Conflict ranges and retries",
+};
+
+pub(super) const RARELY: Guideline = Guideline {
+    text: "what is nearly always refused is hardly tested, and hardly of use: draw operations that can be done, or list \
+           the kind as one that need not succeed",
+    source: "this project, Workloads",
+};
+
+pub(super) const FINISH: Guideline = Guideline {
+    text: "an operation ends soon while the cluster serves others; a workload can require it (`time_limit`)",
+    source: "this project, Workloads",
+};
+
+pub(super) const CALLERS: Guideline = Guideline {
+    text: "who waits, waits for a watch or for an answer, and not for a fixed time",
+    source: "FoundationDB documentation, Developer Guide, Watches",
+};
+
+pub(super) const NO_EFFECT: Guideline = Guideline {
+    text: "an operation that says it was done, and left nothing but its record, has done what was asked only if nothing \
+           was to be done",
+    source: "this project, Workloads",
+};
+
+pub(super) const UNREAD: Guideline = Guideline {
+    text: "what nobody reads is not checked, and may remain for ever: read it in an audit, or do not write it",
+    source: "this project, Workloads",
+};
+
 pub(super) const OFFSETS: Guideline = Guideline {
     text: "a key selector is resolved in a time proportional to its offset: page with limits, from the last key",
     source: "FoundationDB documentation, Known Limitations, Key selectors with large offsets are slow",

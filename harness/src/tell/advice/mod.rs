@@ -12,6 +12,7 @@ mod conflicts;
 mod growth;
 mod guidelines;
 mod hot;
+mod outcomes;
 mod place;
 mod reads;
 mod run;
@@ -21,6 +22,7 @@ mod snapshot;
 mod tests;
 mod traffic;
 mod units;
+mod unread;
 
 pub use run::{Asked, advise};
 pub use traffic::Traffic;

@@ -2,12 +2,12 @@
 
 use super::{
     entry,
-    guidelines::{OFFSETS, RANGE, RANGE_SIZE, ROUND_TRIPS, SMALL, SMALL_READS, WATCH, WATCHES},
+    guidelines::{OFFSETS, RANGE, RANGE_SIZE, ROUND_TRIPS, ROWS_FOR_ONE, SMALL, SMALL_READS, WATCH, WATCHES},
     traffic::Tried,
     units::{bytes, number, share},
 };
 use shaketable_reports::{AdviceEntry, Severity, text::count};
-use shaketable_sim::history::Call;
+use shaketable_sim::{history::Call, judges::SESSIONS, proto::Mutation};
 use shaketable_tx::KeySelector;
 use std::collections::BTreeMap;
 
@@ -19,6 +19,8 @@ const FEWEST: u64 = 10;
 const MUCH: u64 = 4;
 /// The offset of a selector that is noted: more than steps to a neighbour.
 const OFFSET: u64 = 10;
+/// The mean number of rows that are read to change one that is noted.
+const ROWS_NOTED: f64 = 10.0;
 /// The number of watches of a client in a run that is noted.
 const WATCHES_NOTED: u64 = WATCHES / 10;
 
@@ -34,6 +36,8 @@ struct OfKind {
     small: (u64, u64, u64),
     /// Transactions with range reads, the bytes found by those, and the most of one.
     ranges: (u64, u64, u64),
+    /// Transactions that changed one of the rows of their range reads and nothing else, and those rows.
+    for_one: (u64, u64),
     /// The largest offset of a selector from the key next to it.
     offset: u64,
 }
@@ -53,6 +57,26 @@ fn offset(selector: &KeySelector) -> u64 {
     } else {
         selector.offset.unsigned_abs()
     })
+}
+
+/// The rows of the range reads of a transaction that changed one of them, and nothing else but the record of its
+/// session.
+fn rows_for_one(one: &Tried<'_>) -> Option<u64> {
+    let key = |mutation: &Mutation| match mutation {
+        Mutation::Set(key, _) | Mutation::Atomic(key, ..) => key.clone(),
+        Mutation::ClearRange(range) => range.begin.clone(),
+    };
+    let mut written: Vec<_> =
+        one.committed?.iter().map(key).filter(|key| !key.starts_with(SESSIONS)).collect();
+    written.dedup();
+    let [written] = &written[..] else { return None };
+    let rows = || {
+        one.attempt.calls.iter().flat_map(|call| match call {
+            Call::GetRange { answer: Some((rows, _)), .. } => &rows[..],
+            _ => &[],
+        })
+    };
+    rows().any(|row| row.key == *written).then(|| rows().count() as u64)
 }
 
 impl OfKind {
@@ -81,6 +105,11 @@ impl OfKind {
         if gets > 1 && found < SMALL {
             self.small = (self.small.0 + 1, self.small.1 + gets, self.small.2 + found);
         }
+        if ranges > 0
+            && let Some(rows) = rows_for_one(one)
+        {
+            self.for_one = (self.for_one.0 + 1, self.for_one.1 + rows);
+        }
         if ranges > 0 {
             self.ranges = (self.ranges.0 + 1, self.ranges.1 + in_ranges, self.ranges.2.max(in_ranges));
         }
@@ -95,6 +124,8 @@ impl OfKind {
         self.small = (a.0 + b.0, a.1 + b.1, a.2 + b.2);
         let (a, b) = (self.ranges, other.ranges);
         self.ranges = (a.0 + b.0, a.1 + b.1, a.2.max(b.2));
+        let (a, b) = (self.for_one, other.for_one);
+        self.for_one = (a.0 + b.0, a.1 + b.1);
         self.offset = self.offset.max(other.offset);
     }
 
@@ -150,6 +181,17 @@ impl OfKind {
         Some(entry("range size", Severity::Look, Some(kind), measured, (mean as f64, "bytes"), RANGE_SIZE))
     }
 
+    fn rows_for_one(&self, kind: &str) -> Option<AdviceEntry> {
+        let (with, rows) = self.for_one;
+        let mean = rows as f64 / with.max(1) as f64;
+        if with < FEWEST || with * 2 < self.transactions || mean < ROWS_NOTED {
+            return None;
+        }
+        let measured =
+            format!("{kind} reads ranges of {} rows, on average, to change one of them", number(mean));
+        Some(entry("rows for one", Severity::Look, Some(kind), measured, (mean, "rows"), ROWS_FOR_ONE))
+    }
+
     fn offsets(&self, kind: &str) -> Option<AdviceEntry> {
         let measured = format!("{kind} reads with a key selector of offset {}", count(self.offset));
         let number = (self.offset as f64, "keys");
@@ -195,6 +237,7 @@ impl Reads {
         }
         entries.extend(sorted(OfKind::small_reads));
         entries.extend(sorted(OfKind::large_ranges));
+        entries.extend(sorted(OfKind::rows_for_one));
         entries.extend(sorted(OfKind::offsets));
         if self.watches > WATCHES_NOTED {
             let measured = format!("a client set {} watches in a run", count(self.watches));

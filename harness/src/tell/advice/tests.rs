@@ -3,7 +3,7 @@
 
 use super::{Traffic, traffic::named};
 use crate::judge::story::Story;
-use crate::run::runner::{Done, Observation, kind};
+use crate::run::runner::{Done, Ended, Observation, kind};
 use bytes::Bytes;
 use foundationdb_tuple::pack;
 use shaketable_reports::{AdviceEntry, Severity};
@@ -57,7 +57,9 @@ impl Made {
             self.story.log(version + 5, vec![(Some(id), 0, mutations)]);
         }
         let returned = self.now;
-        self.done[client].push(Done { kind: kind.to_owned(), called: began, returned });
+        let done =
+            Done { kind: kind.to_owned(), is_rare: false, ended: Ended::Done, called: began, returned };
+        self.done[client].push(done);
     }
 
     /// A transaction that reads and writes these keys.
@@ -346,6 +348,89 @@ fn a_key_that_is_written_after_a_snapshot_read_alone_is_noted() {
 }
 
 #[test]
+fn how_operations_end_is_noted_where_few_are_done() {
+    let made = |ended: fn(usize) -> Ended, step: Nanos| {
+        let mut made = Made::new(1);
+        for n in 0..100 {
+            made.writes((0, "Take"), &[], vec![set(&key(n as i64))]);
+            made.now += step;
+            let last = made.done[0].last_mut().expect("an operation");
+            (last.ended, last.returned) = (ended(n), made.now);
+        }
+        made
+    };
+    let fine = made(|n| if n < 10 { Ended::Done } else { Ended::Refused }, 0);
+    for topic in ["rarely done", "returned conflicts", "slow operations", "time outside of transactions"] {
+        assert_eq!(fine.said(topic), [], "{topic}");
+    }
+    let failed = made(|n| if n < 98 { Ended::Done } else { Ended::Failed(Some(Error::NOT_COMMITTED)) }, 0);
+    let text = "Take failed with not_committed in 2 % of its operations (2): a retry had been safe";
+    assert_eq!(failed.said("returned conflicts"), [(Severity::Look, text.to_owned())]);
+    let busy = made(|n| if n < 9 { Ended::Done } else { Ended::Refused }, 0);
+    let text = "9 % of 100 operations Take were done: 91 were refused, 0 failed, 0 are unknown";
+    assert_eq!(busy.said("rarely done"), [(Severity::Look, text.to_owned())]);
+    let mut rare = busy;
+    rare.done[0].iter_mut().for_each(|done| done.is_rare = true);
+    assert_eq!(rare.said("rarely done"), []);
+    let slow = made(|n| if n < 99 { Ended::Done } else { Ended::Unknown }, 6_000 * MILLISECOND);
+    let text = "100 % of 100 operations Take took longer than 5 s, at most 6 s";
+    assert_eq!(slow.said("slow operations"), [(Severity::Look, text.to_owned())]);
+    let text = "Take spends 6 s of an operation outside of transactions, on average";
+    assert_eq!(slow.said("time outside of transactions"), [(Severity::Look, text.to_owned())]);
+    assert_eq!(made(|_| Ended::Done, 400 * MILLISECOND).said("time outside of transactions"), []);
+}
+
+#[test]
+fn operations_that_leave_only_their_session_s_record_are_counted() {
+    let record = || Mutation::Set(pack(&("sessions", 1)).into(), Bytes::from_static(b"v"));
+    let said = |empty: i64| {
+        let mut made = Made::new(1);
+        for n in 0..20 {
+            let mutations = if n < empty { vec![record()] } else { vec![record(), set(&key(n))] };
+            made.writes((0, "Put"), &[], mutations);
+        }
+        made.said("no effect")
+    };
+    let text = "50 % of the operations Put that were done wrote nothing but the record of their session";
+    assert_eq!(said(10), [(Severity::Look, text.to_owned())]);
+    assert_eq!(said(9), []);
+    // A kind that never writes.
+    assert_eq!(said(20), []);
+}
+
+#[test]
+fn keys_that_nobody_reads_are_named() {
+    let said = |reads: Vec<Call>| {
+        let mut made = Made::new(1);
+        (0..3).for_each(|n| made.writes((0, "Log"), &[], vec![set(&key(n))]));
+        made.reads((0, "Get"), 1, reads);
+        made.said("never read")
+    };
+    let gets = |most| (0..most).map(|n| get(&key(n), Isolation::Snapshot, 1)).collect();
+    assert_eq!(said(gets(3)), []);
+    assert_eq!(said(vec![range(3, 1, 1)]), []);
+    // Similar keys are read.
+    assert_eq!(said(gets(1)), []);
+    let text = "(\"k\", *), written by Log, was read by no operation, audit or check (3 keys)";
+    assert_eq!(said(Vec::new()), [(Severity::Look, text.to_owned())]);
+}
+
+#[test]
+fn many_rows_that_are_read_for_one_are_noted() {
+    let said = |rows: u64, written: i64| {
+        let mut made = Made::new(1);
+        for _ in 0..10 {
+            let mutations = (0..written).map(|n| set(&key(n))).collect();
+            made.attempt((0, "Find"), 0, vec![range(rows, 1, 1)], Some(mutations), |_| ());
+        }
+        made.said("rows for one")
+    };
+    let text = "Find reads ranges of 20 rows, on average, to change one of them";
+    assert_eq!(said(20, 1), [(Severity::Look, text.to_owned())]);
+    assert_eq!((said(20, 2), said(9, 1)), (vec![], vec![]));
+}
+
+#[test]
 fn the_traffic_of_runs_is_merged() {
     let run = |n: usize| {
         let mut made = Made::new(n);
@@ -368,7 +453,9 @@ fn the_traffic_of_runs_is_merged() {
 
 #[test]
 fn kinds_are_names_of_variants() {
-    let kinds = ["Enqueue { n: 1 }", "[Get(3)]", "[Get(3), Get(4)]", "(1, 2)"]
-        .map(|shown| named(&Done { kind: kind(shown), called: 0, returned: 0 }).to_owned());
+    let kinds = ["Enqueue { n: 1 }", "[Get(3)]", "[Get(3), Get(4)]", "(1, 2)"].map(|shown| {
+        named(&Done { kind: kind(shown), is_rare: false, ended: Ended::Done, called: 0, returned: 0 })
+            .to_owned()
+    });
     assert_eq!(kinds, ["Enqueue", "Get", "(several at once)", "operation"]);
 }

@@ -43,7 +43,10 @@ use shaketable::{
 use shaketable_layers::bulk::Limits;
 use shaketable_sim::{proto::Mutation, seed::Stream};
 use shaketable_tx::{self as tx, Database, Isolation::Serializable, RangeOption, Transaction, once::Session};
-use std::{ops::Range, time::Duration};
+use std::{
+    ops::{Range, RangeInclusive},
+    time::Duration,
+};
 use stored::stored;
 
 /// The drawn configuration of a run.
@@ -111,8 +114,14 @@ impl Workload for Bulk {
 
     const NAME: &'static str = "bulk";
     const ABOUT: &'static str = "an index built in batches beside writers; a space built anew and swapped";
-    /// A worker's operation consists of many transactions.
-    const ONE_EFFECT: bool = false;
+
+    /// What a worker does consists of many transactions.
+    fn effects(&self, op: &Op) -> RangeInclusive<usize> {
+        match op {
+            Op::Put(..) | Op::Remove(_) | Op::Together(_) | Op::AtOnce(..) => 0..=1,
+            _ => 0..=usize::MAX,
+        }
+    }
 
     fn bugs() -> &'static [Bug] {
         BUGS

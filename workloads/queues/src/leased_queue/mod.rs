@@ -35,7 +35,10 @@ use shaketable_layers::{leased_queue::LeasedQueue, queue::Position};
 use shaketable_sim::seed::Stream;
 use shaketable_tx::{self as tx, Database, once::Session};
 use stage::stored;
-use std::{ops::Range, time::Duration};
+use std::{
+    ops::{Range, RangeInclusive},
+    time::Duration,
+};
 
 /// The drawn configuration of a run.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -85,7 +88,14 @@ impl Workload for Leased {
 
     const NAME: &'static str = "leased_queue";
     const ABOUT: &'static str = "items worked at under leases: one holder at a time, one acknowledgement";
-    const ONE_EFFECT: bool = false;
+
+    /// Who works on an item claims it and then ends the lease, and may renew it meanwhile.
+    fn effects(&self, op: &Op) -> RangeInclusive<usize> {
+        match op {
+            Op::Work(_) | Op::Expire => 0..=usize::MAX,
+            _ => 0..=1,
+        }
+    }
 
     fn bugs() -> &'static [Bug] {
         BUGS

@@ -37,7 +37,7 @@ use shaketable::{
 use shaketable_sim::{proto::Mutation, seed::Stream};
 use shaketable_tx::{self as tx, Database, DatabaseOption, Isolation::Serializable, Transaction};
 use slot::Slot;
-use std::ops::Range;
+use std::ops::{Range, RangeInclusive};
 
 /// The drawn configuration of a run.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -76,7 +76,6 @@ impl Workload for Sessions {
     const NAME: &'static str = "session";
     const ABOUT: &'static str =
         "the exactly-once mechanism by every way into it, two processes as one client";
-    const ONE_EFFECT: bool = false;
     // But for the answer, which is the same at each place.
     const MISFIT_KEEPS_MODEL: bool = true;
 
@@ -93,6 +92,11 @@ impl Workload for Sessions {
 
     fn may_land_late(&self, answer: &Answer) -> bool {
         matches!(answer, Answer::Failed(_) | Answer::Burst(_))
+    }
+
+    /// What an operation does to a slot is an effect as well: it begins, is fenced, or is repeated on purpose.
+    fn effects(&self, _: &Op) -> RangeInclusive<usize> {
+        0..=usize::MAX
     }
 
     fn bugs() -> &'static [Bug] {

@@ -38,7 +38,10 @@ use shaketable_layers::{queue::Position, staged_queue::StagedQueue};
 use shaketable_sim::seed::Stream;
 use shaketable_tx::{self as tx, Database};
 use stage::{Stage, stored};
-use std::{collections::BTreeMap, ops::Range};
+use std::{
+    collections::BTreeMap,
+    ops::{Range, RangeInclusive},
+};
 
 /// The drawn configuration of a run.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -76,12 +79,19 @@ impl Workload for Staged {
 
     const NAME: &'static str = "staged_queue";
     const ABOUT: &'static str = "dequeues that register and serve each other, in order, while clients die";
-    const ONE_EFFECT: bool = false;
 
     /// A client that leaves does not know the fate of its request, and a dequeue that failed may have served
     /// others.
     fn may_land_late(&self, answer: &Answer) -> bool {
         matches!(answer, Answer::Away | Answer::Failed(_))
+    }
+
+    /// A dequeue registers, serves others, and collects what it was given.
+    fn effects(&self, op: &Op) -> RangeInclusive<usize> {
+        match op {
+            Op::Enqueue(_) | Op::Together(_) | Op::Oversized(_) => 0..=1,
+            _ => 0..=usize::MAX,
+        }
     }
 
     fn bugs() -> &'static [Bug] {

@@ -54,7 +54,10 @@ use shaketable_tx::{
     self as tx, Database, RetryError,
     once::{self, Fate, Session},
 };
-use std::{collections::BTreeMap, ops::Range};
+use std::{
+    collections::BTreeMap,
+    ops::{Range, RangeInclusive},
+};
 
 /// The drawn configuration of a run.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -153,8 +156,14 @@ impl Workload for RecordBuild {
 
     const NAME: &'static str = "record_build";
     const ABOUT: &'static str = "indexes of records built online by several builders while records are saved";
+
     /// A build consists of many transactions.
-    const ONE_EFFECT: bool = false;
+    fn effects(&self, op: &Op) -> RangeInclusive<usize> {
+        match op {
+            Op::Build(..) | Op::Batch(..) | Op::Scrub(_) => 0..=usize::MAX,
+            _ => 0..=1,
+        }
+    }
 
     fn bugs() -> &'static [Bug] {
         BUGS

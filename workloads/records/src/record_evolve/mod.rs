@@ -55,7 +55,11 @@ use shaketable_tx::{
     RunError, Transaction,
     once::{self, Fate, Session},
 };
-use std::{collections::BTreeMap, ops::Range, sync::Arc};
+use std::{
+    collections::BTreeMap,
+    ops::{Range, RangeInclusive},
+    sync::Arc,
+};
 
 /// The drawn configuration of a run.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -157,8 +161,14 @@ impl Workload for RecordEvolve {
     const NAME: &'static str = "record_evolve";
     const ABOUT: &'static str =
         "record types, fields and indexes added and removed while clients use the store";
+
     /// A build consists of many transactions.
-    const ONE_EFFECT: bool = false;
+    fn effects(&self, op: &Op) -> RangeInclusive<usize> {
+        match op {
+            Op::Build(..) => 0..=usize::MAX,
+            _ => 0..=1,
+        }
+    }
 
     fn bugs() -> &'static [Bug] {
         BUGS

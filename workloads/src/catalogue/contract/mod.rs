@@ -15,7 +15,7 @@ use shaketable::{
 use shaketable_fidelity::contract;
 use shaketable_sim::{client::SimDatabase, config::ClusterBug, seed::Stream};
 use shaketable_tx::{Database, Error, Result, Transaction, downcast};
-use std::ops::Range;
+use std::ops::{Range, RangeInclusive};
 
 /// The prefix of the cases' keys.
 const PREFIX: &[u8] = b"contract/";
@@ -54,7 +54,11 @@ impl Workload for Contract {
 
     const NAME: &'static str = "contract";
     const ABOUT: &'static str = "clients keep FoundationDB's promises, whatever has happened to the cluster";
-    const ONE_EFFECT: bool = false;
+
+    /// A promise of the contract takes as many transactions as it needs.
+    fn effects(&self, _: &Write) -> RangeInclusive<usize> {
+        0..=usize::MAX
+    }
 
     fn cluster_bugs() -> &'static [ClusterBug] {
         use ClusterBug::*;

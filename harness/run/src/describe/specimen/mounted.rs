@@ -18,7 +18,7 @@ use proptest::{
 use serde::{Deserialize, Serialize};
 use shaketable_sim::{proto::Mutation, seed::Stream};
 use shaketable_tx::{self as tx, Database, once::Session};
-use std::ops::Range;
+use std::{fmt::Debug, ops::Range};
 
 /// The maximum number of calls in a transaction of some runs.
 const MANY: Range<u64> = 7..13;
@@ -251,17 +251,29 @@ impl<S: Specimen> Workload for Mounted<S> {
         Ok(self.specimen.read_model(tx).await?.map(drop).map_err(Misfit::from))
     }
 
+    async fn audit_against<D: Database>(
+        &self,
+        tx: &D::Transaction,
+        model: &S::Model,
+    ) -> tx::Result<Result<(), Misfit>> {
+        Ok(is_stored(self.specimen.read_model(tx).await?, model))
+    }
+
     async fn check<D: Database>(&self, db: &D, model: &S::Model) -> tx::Result<Result<(), Misfit>> {
         let specimen = &self.specimen;
         let stored =
             db.run(|tx, _| async move { specimen.read_model(&tx).await }).await.map_err(|e| e.error)?;
-        Ok(stored.map_err(Misfit::from).and_then(|stored| match stored == *model {
-            true => Ok(()),
-            false => {
-                let (found, expected) = (format!("{stored:?}"), format!("{model:?}"));
-                let message = format!("the database holds {found}, should hold {expected}");
-                Err(Misfit::new(message, expected, found))
-            }
-        }))
+        Ok(is_stored(stored, model))
     }
+}
+
+/// Compares what is stored with the model.
+fn is_stored<M: Debug + PartialEq>(stored: Result<M, String>, model: &M) -> Result<(), Misfit> {
+    let stored = stored.map_err(Misfit::from)?;
+    if stored == *model {
+        return Ok(());
+    }
+    let (found, expected) = (format!("{stored:?}"), format!("{model:?}"));
+    let message = format!("the database holds {found}, should hold {expected}");
+    Err(Misfit::new(message, expected, found))
 }

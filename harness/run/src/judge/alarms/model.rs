@@ -6,7 +6,7 @@ use super::{Story, set};
 use crate::{
     describe::erased::{AnyValue, AnyWorkload, forgotten},
     describe::workload::Operation,
-    describe::workload::{Outcome, Step, Workload},
+    describe::workload::{Outcome, Staleness, Step, Workload},
     describe::{misfit::Misfit, waiting::Wait},
     judge::finding::{Finding, Kind, Objection, Witness},
     judge::{Truth, audits, conflict_free, model},
@@ -22,12 +22,14 @@ use shaketable_sim::{
     seed::Stream,
 };
 use shaketable_tx::{self as tx, Database, Error, Isolation, Transaction};
+use std::{ops::RangeInclusive, time::Duration};
 
 /// A workload with one register, whose operations have at most one effect if `ONE`.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 struct Register<const ONE: bool = true> {
-    /// Whether reads may be stale.
-    stale: bool,
+    /// How stale reads may be.
+    #[serde(skip)]
+    stale: Option<Staleness>,
     /// Whether effects may commit after the return.
     late: bool,
     /// Whether writes promise not to conflict.
@@ -54,7 +56,6 @@ impl<const ONE: bool> Workload for Register<ONE> {
 
     const NAME: &'static str = "register";
     const ABOUT: &'static str = "one register";
-    const ONE_EFFECT: bool = ONE;
 
     fn draw(_: &mut Stream, _: Option<&str>) -> Self {
         Register::default()
@@ -71,7 +72,10 @@ impl<const ONE: bool> Workload for Register<ONE> {
     fn is_conflict_free(&self, op: &Op) -> bool {
         self.conflict_free && matches!(op, Op::Set(_))
     }
-    fn may_read_stale(&self, _: &Op) -> bool {
+    fn effects(&self, _: &Op) -> RangeInclusive<usize> {
+        0..=if ONE { 1 } else { usize::MAX }
+    }
+    fn staleness(&self, _: &Op) -> Option<Staleness> {
         self.stale
     }
     fn may_land_late(&self, _: &Option<String>) -> bool {
@@ -113,6 +117,21 @@ impl<const ONE: bool> Workload for Register<ONE> {
     async fn audit<D: Database>(&self, tx: &D::Transaction) -> tx::Result<Result<(), Misfit>> {
         let broken = tx.get(b"broken", Isolation::Serializable).await?;
         Ok(broken.map_or(Ok(()), |_| Err("it is broken".into())))
+    }
+    /// The register holds its value.
+    async fn audit_against<D: Database>(
+        &self,
+        tx: &D::Transaction,
+        (model, _): &Self::Model,
+    ) -> tx::Result<Result<(), Misfit>> {
+        let stored = tx.get(b"register", Isolation::Serializable).await?;
+        if let Err(broken) = self.audit::<D>(tx).await? {
+            return Ok(Err(broken));
+        }
+        Ok(match stored.as_deref() == model.as_deref().map(str::as_bytes) {
+            true => Ok(()),
+            false => Err(format!("holds {stored:?} where the model has {model:?}").into()),
+        })
     }
     async fn check<D: Database>(&self, _: &D, _: &Self::Model) -> tx::Result<Result<(), Misfit>> {
         Ok(Ok(()))
@@ -197,7 +216,14 @@ impl Run {
 
     fn objection(&self) -> Result<<Register as Workload>::Model, Box<Objection>> {
         let truth = Truth::of(&self.story.history);
-        let judged = model::judge(&self.any(), &self.plan, &self.operations, &self.story.history, &truth);
+        let judged = model::judge(
+            &self.any(),
+            &self.plan,
+            &self.operations,
+            &self.story.history,
+            &truth,
+            &mut |_, _| (),
+        );
         let model = judged.0.map_err(|mismatch| match mismatch {
             model::Mismatch::Layer(why, _) => why,
             model::Mismatch::Model(why, _) => panic!("{}", why.message),
@@ -268,7 +294,7 @@ fn a_read_sees_what_was_acknowledged_before_its_call() {
     run.set(0, "b", 20, [300, 350, 400]);
     run.get(1, Some("a"), Some(15), (401, 500));
     run.is_rejected("read at version 15, but version 20 (attempt 1) was known to be committed");
-    run.workload.stale = true;
+    run.workload.stale = Some(Staleness::default());
     assert!(run.judge().is_ok());
     // A read that was called before the acknowledgement may be older.
     let mut run = Run::default();
@@ -276,6 +302,26 @@ fn a_read_sees_what_was_acknowledged_before_its_call() {
     run.set(0, "b", 20, [300, 350, 400]);
     run.get(1, Some("a"), Some(15), (400, 500));
     assert!(run.judge().is_ok());
+}
+
+#[test]
+fn a_stale_read_sees_what_is_old_and_what_its_client_wrote() {
+    let run = |at_most, sees_own, reader, read| {
+        let stale = Some(Staleness { at_most: Duration::from_nanos(at_most), sees_own });
+        let mut run = Run { workload: Register { stale, ..Register::default() }, ..Run::default() };
+        run.set(0, "a", 10, [100, 150, 200]);
+        run.set(0, "b", 20, [300, 350, 400]);
+        run.get(reader, Some("a"), read, (1_000, 1_100));
+        run
+    };
+    for read in [Some(15), None] {
+        assert!(run(600, true, 1, read).judge().is_ok());
+        assert!(run(600, false, 0, read).judge().is_ok());
+    }
+    run(599, true, 1, Some(15)).is_rejected("known to be committed 0.000000599 s before it was called");
+    run(599, true, 1, None).is_rejected("read Some(\"a\") where the model has Some(\"b\")");
+    run(600, true, 0, Some(15)).is_rejected("acknowledged to its own client before it was called");
+    run(600, true, 0, None).is_rejected("read Some(\"a\") where the model has Some(\"b\")");
 }
 
 #[test]
@@ -407,6 +453,47 @@ fn an_audit_reports_the_first_version_that_breaks_an_invariant() {
 }
 
 #[test]
+fn what_is_stored_is_compared_with_the_model_at_audited_versions() {
+    let judged = |wrong: Option<Version>, repaired: Version, broken: Option<Version>| {
+        let mut run = Run::default();
+        for number in 1..=100_u64 {
+            let [called, durable, returned] = [10, 15, 20].map(|step| number * 20 + step);
+            let (version, value) = (number as Version * 10, number.to_string());
+            run.set(0, &value, version, [called, durable, returned]);
+            if wrong.is_some_and(|wrong| version >= wrong && version < repaired) {
+                // Nobody's, just after it.
+                run.story.log(version + 5, vec![(None, 0, vec![set("register", "wrong")])]);
+            }
+            if broken == Some(version) {
+                run.story.log(version + 6, vec![(None, 0, vec![set("broken", "")])]);
+            }
+        }
+        let truth = Truth::of(&run.story.history);
+        let (history, workload) = (&run.story.history, run.any());
+        let replay = |beside: model::Beside<'_>| {
+            model::judge(&workload, &run.plan, &run.operations, history, &truth, beside).0.map(drop)
+        };
+        let mut audits = audits::Audits::new(&workload, &truth, 0, None);
+        assert_eq!(replay(&mut |place, model| audits.advance(place, Some(model))), Ok(()));
+        let (audited, invariants, differs) = audits.finish(history, &truth);
+        let first = differs.and_then(|differs| {
+            let mut search = audits::Search::new(&workload, &truth, differs);
+            assert_eq!(replay(&mut |place, model| search.advance(place, model)), Ok(()));
+            search.finish(history, &truth)
+        });
+        (audited, invariants.map_err(|broken| broken.since), first.map(|broken| broken.objection.message))
+    };
+    assert_eq!(judged(None, 0, None), (35, Ok(()), None));
+    let (_, invariants, first) = judged(Some(500), 600, None);
+    assert_eq!(invariants, Ok(()));
+    let text = "from version 505: holds Some(b\"wrong\") where the model has Some(\"50\")";
+    assert_eq!(first.as_deref(), Some(text), "although it was repaired");
+    // A broken invariant is one of its own.
+    assert_eq!(judged(None, 0, Some(700)), (25, Err(706), None));
+    assert_eq!(judged(Some(500), 600, Some(700)).1, Err(706));
+}
+
+#[test]
 fn what_audits_read_is_in_proportion_to_what_was_written() {
     let audited = |keys: i64| {
         let mut story = Story::default();
@@ -435,7 +522,8 @@ fn judged_waits_are_counted() {
         let mut run = Run { workload: Register { waits, ..Register::default() }, ..Run::default() };
         run.get(1, None, Some(10), (0, 6 * SECOND));
         let truth = Truth::of(&run.story.history);
-        let judge = model::judge(&run.any(), &run.plan, &run.operations, &run.story.history, &truth);
+        let judge =
+            model::judge(&run.any(), &run.plan, &run.operations, &run.story.history, &truth, &mut |_, _| ());
         assert_eq!((judge.0.is_ok(), judge.1), (true, judged));
     }
 }
@@ -449,7 +537,15 @@ fn all_effects_are_durable_when_the_operation_is_answered() {
         run.attempt(0, 19, Some((20, second)), 200);
         let truth = Truth::of(&run.story.history);
         let workload = Register::<false> { late, ..Register::default() };
-        model::judge(&AnyWorkload::new(workload), &run.plan, &run.operations, &run.story.history, &truth).0
+        model::judge(
+            &AnyWorkload::new(workload),
+            &run.plan,
+            &run.operations,
+            &run.story.history,
+            &truth,
+            &mut |_, _| (),
+        )
+        .0
     };
     assert!(judged(200, false).is_ok() && judged(201, true).is_ok());
     let Err(model::Mismatch::Layer(objection, _)) = judged(201, false) else { panic!("the second is late") };

@@ -199,7 +199,7 @@ impl<D: Database> Shared<D> {
     /// Notes how a call ended for the operation that made its transaction, and for the one that goes on.
     fn told(&self, operation: Option<u32>, ending: Ending) {
         let goes_on = self.label.lock().operation.filter(|goes_on| Some(*goes_on) != operation);
-        self.history.0.lock().told(self.client, [operation, goes_on], ending);
+        self.history.recorded.lock().told(self.client, [operation, goes_on], ending);
     }
 
     /// The answer to a call that returns at once; the history has its error.

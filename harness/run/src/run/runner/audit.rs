@@ -51,7 +51,7 @@ pub(crate) async fn audit<H: Host>(host: H, workload: AnyWorkload, scale: Scale,
         host.sleep(AUDIT_PAUSE * Nanos::from(u32::from(scale))).await;
         let Ok(tx) = db.create_transaction() else { return };
         let verdict = loop {
-            match AssertUnwindSafe(phase::judge_task(workload.audit(&tx))).catch_unwind().await {
+            match AssertUnwindSafe(phase::judge_task(workload.audit(&tx, None))).catch_unwind().await {
                 Ok(Ok(verdict)) => break Some(verdict),
                 Err(panic) => {
                     break Some(Err(format!("the audit panicked: {}", panics::message(&*panic)).into()));

@@ -5,9 +5,13 @@ use crate::{
     describe::erased::{AnyModel, AnyValue},
     describe::misfit::Misfit,
     describe::workload::Operation,
-    judge::finding::{Finding, Kind},
+    judge::finding::{Finding, Kind, Objection},
     judge::panics,
-    judge::{self, Evidence, Judge, Replica, Truth, audits::Broken, model::Mismatch},
+    judge::{
+        self, Evidence, Judge, Replica, Truth,
+        audits::{Audits, Broken, Search},
+        model::Mismatch,
+    },
     run::plan::Plan,
 };
 use shaketable_sim::{
@@ -26,7 +30,7 @@ pub(super) struct Judged {
     pub(super) audited: u64,
     /// The number of waits judged.
     pub(super) waits: u64,
-    /// The sequential model after the last operation, if every answer fits.
+    /// The sequential model after the last operation, if every answer fits and nothing that is stored differs.
     pub(super) model: Option<AnyModel>,
 }
 
@@ -53,42 +57,69 @@ pub(super) fn judge(
     }
     let (workload, plan) = (&plan.configuration, &plan.operations);
     let times = Times { history, truth: &truth };
-    let model = caught(|| judge::model::judge(workload, plan, operations, history, &truth), &mut findings);
+    let replay = |beside: judge::model::Beside<'_>| {
+        judge::model::judge(workload, plan, operations, history, &truth, beside)
+    };
+    let mut audits = Audits::new(workload, &truth, set_up_at, broken_at);
+    let model = caught(|| replay(&mut |place, model| audits.advance(place, Some(model))), &mut findings);
     let (model, waits) = model.unzip();
     let conflicts = caught(|| judge::conflict_free::judge(workload, plan, history, &truth), &mut findings);
     findings.extend(conflicts.and_then(Result::err).map(|why| {
         let at = times.ended(&why.witness.attempts);
         Finding::of(Kind::ConflictFree, *why).at(at)
     }));
-    let audits =
-        caught(|| judge::audits::judge(workload, history, &truth, set_up_at, broken_at), &mut findings);
-    let (audited, audits) = audits.unwrap_or((0, Ok(())));
+    let audits = caught(|| audits.finish(history, &truth), &mut findings);
+    let (audited, audits, differs) = audits.unwrap_or((0, Ok(()), None));
     let rebuilt = audits.err().map(|broken| *broken);
     let rebuilt = complete(&mut findings[..so_far], broken_at, rebuilt, &times);
     findings
         .extend(rebuilt.map(|broken| Finding::of(Kind::Audit, broken.objection).at(times.of(broken.since))));
-    let model = match model {
-        Some(Ok(model)) => Some(model),
-        Some(Err(mismatch)) => {
+    let model = match (model, differs) {
+        (Some(Ok(_)), Some(differs)) => {
+            let mut search = Search::new(workload, &truth, differs);
+            let found = caught(
+                || {
+                    let _ = replay(&mut |place, model| search.advance(place, model));
+                    search.finish(history, &truth)
+                },
+                &mut findings,
+            );
+            findings.extend(
+                found.flatten().map(|it| Finding::of(Kind::Check, it.objection).at(times.of(it.since))),
+            );
+            None
+        }
+        (Some(Ok(model)), None) => Some(model),
+        (Some(Err(mismatch)), _) => {
             findings.push(match mismatch {
                 Mismatch::Layer(why, at) => Finding::of(Kind::Model, *why).at(times.of(at)),
                 Mismatch::Model(why, at) => Finding::of(Kind::WorkloadModel, *why).at(times.of(at)),
             });
             None
         }
-        None => None,
+        (None, _) => None,
     };
     let describe =
         |(client, index): (usize, usize)| judge::model::describe((client, index), &plan[client][index]);
     let given_up = |(client, index): (usize, usize)| {
         dropped.contains(&(client, index)) || workload.is_given_up(&plan[client][index])
     };
-    let unexplained = judge::unexplained::judge(operations, given_up, history, describe);
-    findings.extend(unexplained.err().map(|why| {
+    let returned = |kind, why: Objection| {
         let returned = |(client, index): &(usize, usize)| operations[*client][*index].returned;
         let at = why.witness.operations.iter().map(returned).min();
-        Finding::of(Kind::Unexplained, *why).at(at.unwrap_or(Nanos::MAX))
+        Finding::of(kind, why).at(at.unwrap_or(Nanos::MAX))
+    };
+    let certain = judge::certain::judge(operations, given_up, history, describe);
+    findings.extend(certain.err().map(|why| returned(Kind::Unexplained, *why)));
+    let overwritten = caught(|| judge::overwritten::judge(workload, plan, history, &truth), &mut findings);
+    findings.extend(overwritten.and_then(Result::err).map(|why| {
+        let at = times.ended(&why.witness.attempts);
+        Finding::of(Kind::Overwritten, *why).at(at)
     }));
+    let slow = caught(|| judge::slow::judge(workload, plan, operations, history), &mut findings);
+    findings.extend(slow.and_then(Result::err).map(|why| returned(Kind::Slow, *why)));
+    let unexplained = judge::unexplained::judge(operations, given_up, history, describe);
+    findings.extend(unexplained.err().map(|why| returned(Kind::Unexplained, *why)));
     Judged { findings, audited, waits: waits.unwrap_or_default(), model }
 }
 

@@ -24,7 +24,7 @@ pub(crate) use audit::{Audits, audit};
 pub(crate) use client::{Client, Participants, run_client};
 pub use ends::written;
 pub(crate) use host::Host;
-pub use observation::{Done, Observation, Observer, kind};
+pub use observation::{Done, Ended, Observation, Observer, kind};
 pub use performed::Performed;
 pub use result::RunResult;
 pub(crate) use run_history::told;

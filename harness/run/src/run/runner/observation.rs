@@ -1,10 +1,14 @@
 //! What a run shows to whoever observes it.
 
 use crate::{
-    describe::{erased::AnyValue, workload::Operation},
+    describe::{
+        erased::AnyValue,
+        workload::{Operation, Outcome},
+    },
     run::plan::Plan,
 };
 use shaketable_sim::{history::History, rt::Nanos};
+use shaketable_tx::Error;
 
 /// A run at its end.
 #[derive(Clone, Copy)]
@@ -23,19 +27,49 @@ pub type Observer<'a> = &'a (dyn Fn(&Observation<'_>) + Sync);
 pub struct Done {
     /// Its kind: see [`kind`].
     pub kind: String,
+    /// Whether operations of this kind need not succeed.
+    pub is_rare: bool,
+    /// How it ended.
+    pub ended: Ended,
     /// When it was called.
     pub called: Nanos,
     /// When it returned.
     pub returned: Nanos,
 }
 
+/// How an operation ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ended {
+    /// It was done.
+    Done,
+    /// The layer refused it.
+    Refused,
+    /// It failed with this error; `None` if it broke a promise of the layer.
+    Failed(Option<Error>),
+    /// Its outcome is unknown, or it did not end.
+    Unknown,
+}
+
 /// The operations that were called.
 pub(super) fn done(plan: &Plan, operations: &[Vec<Operation<AnyValue>>]) -> Vec<Vec<Done>> {
     let of_client = |(list, planned): (&Vec<Operation<AnyValue>>, &Vec<AnyValue>)| {
-        let of = |(operation, op): (&Operation<AnyValue>, &AnyValue)| Done {
-            kind: kind(&format!("{op:?}")),
-            called: operation.called,
-            returned: operation.returned,
+        let of = |(operation, op): (&Operation<AnyValue>, &AnyValue)| {
+            let kind = kind(&format!("{op:?}"));
+            Done {
+                is_rare: plan.configuration.rare_kinds().contains(&&*kind),
+                kind,
+                ended: match &operation.outcome {
+                    Some(Outcome::Answered(answer)) if plan.configuration.is_refusal(answer) => {
+                        Ended::Refused
+                    }
+                    Some(Outcome::Answered(_)) => Ended::Done,
+                    Some(Outcome::Failed(error)) => Ended::Failed(Some(*error)),
+                    Some(Outcome::Violated(_)) => Ended::Failed(None),
+                    Some(Outcome::Unknown(_)) | None => Ended::Unknown,
+                },
+                called: operation.called,
+                returned: operation.returned,
+            }
         };
         list.iter().zip(planned).map(of).collect()
     };

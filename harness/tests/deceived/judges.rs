@@ -1,0 +1,402 @@
+//! Layers whose lies leave a trace that one judge alone looks at.
+
+use shaketable::finding::{Finding, Kind, Verdict};
+use shaketable::{Misfit, prelude::*};
+use shaketable_tx::{Error, KeySelector};
+use std::{cell::Cell, ops::RangeInclusive, time::Duration};
+
+/// The finding of this kind in the first of these seeds that does not pass.
+fn found<W: Workload>(shake: Shake<W>, bug: &str, kind: Kind) -> Finding {
+    let (_, result) = shake.bug(bug).run().failed.unwrap_or_else(|| panic!("{bug} is not caught"));
+    assert_ne!(result.verdict(), Verdict::Harness, "{:?}", result.findings);
+    let of_kind = result.findings.iter().find(|finding| finding.kind == kind);
+    of_kind.unwrap_or_else(|| panic!("{bug}: {:?}", result.findings)).clone()
+}
+
+mod totals {
+    use shaketable::prelude::*;
+    use std::collections::BTreeMap;
+
+    shaketable_tx::refusals! {
+        /// Why a number is refused.
+        pub enum Refusal { Zero = "it is zero" }
+    }
+
+    const SLOTS: u32 = 6;
+
+    fn slot(number: u32) -> Vec<u8> {
+        format!("slot/{number}").into_bytes()
+    }
+
+    fn number(value: Option<Bytes>) -> u64 {
+        value.and_then(|value| value[..].try_into().ok()).map_or(0, u64::from_le_bytes)
+    }
+
+    /// Stores a number and the total of all, of which the others are read at this isolation.
+    async fn put<T: Transaction>(tx: &T, at: u32, value: u64, isolation: Isolation) -> Result<(), Refusal> {
+        let tx = tx.writing().await;
+        if value == 0 {
+            return Err(Refusal::Zero);
+        }
+        let mut total = value;
+        for other in (0..SLOTS).filter(|other| *other != at) {
+            total += number(tx.get(&slot(other), isolation).await?);
+        }
+        tx.set(&slot(at), &value.to_le_bytes());
+        tx.set(b"total", &total.to_le_bytes());
+        Ok(())
+    }
+
+    shaketable::modelled! {
+        /// Numbers, and their total.
+        pub Totals as "totals": Refusal;
+
+        const TRANSACTIONS: std::ops::Range<u64> = 20..40;
+        model (BTreeMap<u32, u64>, u64) = Default::default();
+
+        fn put(tx, slot: u32 = 0..SLOTS, value: u64 = 0..100u64) {
+            put(tx, slot, value, Serializable).await
+        }
+        model(stored) {
+            if value == 0 {
+                return Err(Refusal::Zero);
+            }
+            stored.0.insert(slot, value);
+            stored.1 = stored.0.values().sum();
+            Ok(())
+        }
+        bug "snapshot-total", "the total is that of a snapshot, until the next operation", "a lie" {
+            put(tx, slot, value, Snapshot).await
+        }
+
+        read get(tx, at: u32 = 0..SLOTS; isolation) -> u64 {
+            Ok(number(tx.reading().await.get(&slot(at), isolation).await?))
+        }
+        model(stored) { Ok(stored.0.get(&at).copied().unwrap_or(0)) }
+
+        stored(tx) {
+            let mut numbers = BTreeMap::new();
+            for at in 0..SLOTS {
+                if let Some(value) = tx.get(&slot(at), Serializable).await? {
+                    numbers.insert(at, number(Some(value)));
+                }
+            }
+            Ok((numbers, number(tx.get(b"total", Serializable).await?)))
+        }
+    }
+}
+
+#[test]
+fn what_is_stored_is_the_model_at_each_audited_version() {
+    Shake::<Mounted<totals::Totals>>::new().seeds(0..50).assert();
+    let found = found(Shake::<Mounted<totals::Totals>>::new().seeds(0..5), "snapshot-total", Kind::Check);
+    assert!(found.message.starts_with("from version "), "{found:?}");
+    assert!(found.message.contains(": the database holds "), "{found:?}");
+    assert!(found.witness.expected.is_some() && !found.witness.attempts.is_empty(), "{found:?}");
+}
+
+mod queues {
+    use super::*;
+
+    shaketable_tx::refusals! {
+        /// Why an item is refused.
+        pub enum Refusal { Full = "the queue is full" }
+    }
+
+    fn at(index: u32) -> Vec<u8> {
+        [b"queue/", &index.to_be_bytes()[..]].concat()
+    }
+
+    async fn enqueue<T: Transaction>(tx: &T, item: u64, isolation: Isolation) -> Result<(), Refusal> {
+        let last = tx.get_key(&KeySelector::last_less_than(&b"queue0"[..]), isolation).await?;
+        let last = last.strip_prefix(b"queue/").and_then(|index| index.try_into().ok());
+        let index = last.map_or(0, |last| u32::from_be_bytes(last) + 1);
+        if index == 1_000 {
+            return Err(Refusal::Full);
+        }
+        tx.set(&at(index), &item.to_le_bytes());
+        Ok(())
+    }
+
+    macro_rules! queue {
+        ($(#[doc = $about:literal])+ $name:ident, $isolation:ident, $may_overwrite:literal) => {
+            shaketable::invariants! {
+                $(#[doc = $about])+
+                pub $name: Refusal;
+
+                const MAY_OVERWRITE: bool = $may_overwrite;
+
+                fn enqueue(tx, item: u64 = any::<u64>()) {
+                    enqueue(tx, item, $isolation).await
+                }
+
+                invariant "nothing is before the first" (tx) {
+                    Ok(tx.get(b"queue/", Serializable).await?.is_none())
+                }
+            }
+        };
+    }
+
+    queue! {
+        /// A queue.
+        Sound, Serializable, false
+    }
+    queue! {
+        /// A queue in which two items may have one index.
+        Loses, Snapshot, false
+    }
+    queue! {
+        /// Slots of which the last writer wins.
+        LastWins, Snapshot, true
+    }
+}
+
+#[test]
+fn an_item_that_another_one_overwrites_is_lost() {
+    Shake::<Guarded<queues::Sound>>::new().seeds(0..50).assert();
+    Shake::<Guarded<queues::LastWins>>::new().seeds(0..20).assert();
+    let swept = Shake::<Guarded<queues::Loses>>::new().seeds(0..5).run();
+    let (_, result) = swept.failed.expect("it loses items");
+    let [finding] = &result.findings[..] else { panic!("{:?}", result.findings) };
+    assert_eq!(finding.kind, Kind::Overwritten);
+    assert!(finding.message.contains("in the meantime, which is lost"), "{finding:?}");
+    assert_eq!((finding.witness.operations.len(), finding.witness.attempts.len()), (2, 2), "{finding:?}");
+}
+
+/// A counter whose clients lie about what became of an operation.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct Counter {
+    planted: Option<Planted>,
+}
+
+planted_bugs! {
+    BlindRepeat = "blind-repeat", "an addition is repeated after an unknown result", "a lie";
+    NeverWrites = "never-writes", "an addition is answered and not made", "a lie";
+    ConflictUnknown = "conflict-unknown", "a conflict is returned as an unknown outcome", "a lie";
+    Remembered = "remembered", "a count is answered from memory forever", "a lie";
+    IgnoresOwn = "ignores-own", "a count is remembered for a second, also over own additions", "a lie";
+    Stalls = "stalls", "a client waits for 12 s after each conflict", "a lie";
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+enum Op {
+    /// Adds once.
+    Add,
+    /// Adds twice, in two transactions.
+    Twice,
+    /// Reads a count that may be old.
+    Count,
+}
+
+/// The state of a client.
+struct Client<D: Database> {
+    db: D,
+    remembered: Cell<Option<(u64, Duration)>>,
+}
+
+const KEY: &[u8] = b"count";
+
+fn number(value: Option<Bytes>) -> u64 {
+    value.and_then(|value| value[..].try_into().ok()).map_or(0, u64::from_le_bytes)
+}
+
+impl Counter {
+    fn lies(&self, lie: Planted) -> bool {
+        self.planted == Some(lie)
+    }
+
+    /// Adds to the count that is stored, and returns it.
+    async fn add<D: Database>(&self, db: &D, by: u64) -> Outcome<u64> {
+        let tx = match db.create_transaction() {
+            Ok(tx) => tx,
+            Err(e) => return Outcome::Failed(e),
+        };
+        loop {
+            let added = async {
+                let count = number(tx.get(KEY, Serializable).await?) + by;
+                if by > 0 {
+                    tx.set(KEY, &count.to_le_bytes());
+                }
+                Ok(count)
+            };
+            let error = match added.await {
+                Ok(count) => match tx.commit().await {
+                    Ok(()) => return Outcome::Answered(count),
+                    Err(e) if e.is_retryable_not_committed() => e,
+                    Err(e) if self.lies(Planted::BlindRepeat) => e,
+                    Err(e) => return Outcome::Unknown(e),
+                },
+                Err(e) => e,
+            };
+            if error == Error::NOT_COMMITTED {
+                if self.lies(Planted::ConflictUnknown) {
+                    return Outcome::Unknown(error);
+                }
+                if self.lies(Planted::Stalls) {
+                    db.env().sleep(Duration::from_secs(12)).await;
+                }
+            }
+            if let Err(e) = tx.on_error(error).await {
+                return Outcome::Failed(e);
+            }
+        }
+    }
+}
+
+impl Workload for Counter {
+    type Op = Op;
+    type Answer = Option<u64>;
+    type Session<D: Database> = Client<D>;
+    type Model = u64;
+
+    const NAME: &'static str = "counter";
+    const ABOUT: &'static str = "a counter";
+
+    fn effects(&self, op: &Op) -> RangeInclusive<usize> {
+        match op {
+            Op::Add => 1..=1,
+            Op::Twice => 2..=2,
+            Op::Count => 0..=0,
+        }
+    }
+
+    fn staleness(&self, op: &Op) -> Option<Staleness> {
+        matches!(op, Op::Count).then(Staleness::default)
+    }
+
+    fn time_limit(&self, _: &Op) -> Option<Duration> {
+        Some(Duration::from_secs(10))
+    }
+
+    fn bugs() -> &'static [Bug] {
+        BUGS
+    }
+
+    fn draw(_: &mut Stream, bug: Option<&str>) -> Counter {
+        Counter { planted: bug.and_then(Planted::named) }
+    }
+
+    fn clients(&self) -> usize {
+        4
+    }
+
+    fn keys(&self) -> Vec<Bytes> {
+        vec![KEY.into()]
+    }
+
+    fn operations(&self, _: usize) -> BoxedStrategy<Vec<Op>> {
+        vec(prop_oneof![3 => Just(Op::Add), 1 => Just(Op::Twice), 2 => Just(Op::Count)], 15..30).boxed()
+    }
+
+    async fn open<D: Database>(&self, db: &D, _: usize) -> tx::Result<Client<D>> {
+        Ok(Client { db: db.clone(), remembered: Cell::new(None) })
+    }
+
+    async fn apply<D: Database>(&self, client: &mut Client<D>, op: &Op) -> Outcome<Option<u64>> {
+        let now = client.db.env().now();
+        let kept = match (client.remembered.get(), self.planted) {
+            (Some((count, _)), Some(Planted::Remembered)) => Some(count),
+            (Some((count, at)), Some(Planted::IgnoresOwn)) if now < at + Duration::from_secs(1) => {
+                Some(count)
+            }
+            _ => None,
+        };
+        let done = match op {
+            Op::Count => match kept {
+                Some(count) => Outcome::Answered(count),
+                None => self.add(&client.db, 0).await,
+            },
+            Op::Add if self.lies(Planted::NeverWrites) => Outcome::Answered(0),
+            Op::Add => self.add(&client.db, 1).await,
+            Op::Twice => match self.add(&client.db, 1).await {
+                Outcome::Answered(_) => match self.add(&client.db, 1).await {
+                    Outcome::Failed(e) => Outcome::Unknown(e),
+                    outcome => outcome,
+                },
+                outcome => outcome,
+            },
+        };
+        match (op, done) {
+            (Op::Count, Outcome::Answered(count)) => {
+                client.remembered.set(Some((count, now)));
+                Outcome::Answered(Some(count))
+            }
+            (_, Outcome::Answered(_)) => Outcome::Answered(None),
+            (_, Outcome::Failed(e)) => Outcome::Failed(e),
+            (_, Outcome::Unknown(e)) => Outcome::Unknown(e),
+            (_, Outcome::Violated(why)) => Outcome::Violated(why),
+        }
+    }
+
+    fn model(&self) -> u64 {
+        0
+    }
+
+    /// The model trusts each effect, and each addition that is answered.
+    fn step(&self, model: &mut u64, step: &Step<'_, Self>) -> Result<(), Misfit> {
+        *model += u64::from(step.committed);
+        match step.answer {
+            Some(Some(count)) if count != model => Err(format!("counted {count} of {model}").into()),
+            _ => Ok(()),
+        }
+    }
+
+    async fn audit<D: Database>(&self, tx: &D::Transaction) -> tx::Result<Result<(), Misfit>> {
+        tx.get(KEY, Serializable).await?;
+        Ok(Ok(()))
+    }
+
+    async fn audit_against<D: Database>(
+        &self,
+        tx: &D::Transaction,
+        model: &u64,
+    ) -> tx::Result<Result<(), Misfit>> {
+        let count = number(tx.get(KEY, Serializable).await?);
+        Ok(if count == *model { Ok(()) } else { Err(format!("{count} is not {model}").into()) })
+    }
+
+    async fn check<D: Database>(&self, db: &D, model: &u64) -> tx::Result<Result<(), Misfit>> {
+        let count = db.run(|tx, _| async move { tx.get(KEY, Serializable).await }).await;
+        let count = number(count.map_err(|e| e.error)?);
+        Ok(if count == *model { Ok(()) } else { Err(format!("{count} is not {model}").into()) })
+    }
+}
+
+fn counter(seeds: u64) -> Shake<Counter> {
+    Shake::new().seeds(0..seeds)
+}
+
+/// Shakes a counter with this lie, and checks the finding.
+fn is_told(lie: &str, seeds: u64, kind: Kind, why: &str) {
+    let found = found(counter(seeds), lie, kind);
+    assert!(found.message.contains(why), "{found:?}");
+}
+
+#[test]
+fn a_counter_that_does_not_lie_passes() {
+    counter(100).assert();
+    counter(50).faults(Profile::Storm).assert();
+}
+
+/// Other operations may have two effects.
+#[test]
+fn each_operation_has_as_many_effects_as_it_may() {
+    is_told("blind-repeat", 20, Kind::Model, " times: at versions ");
+    is_told("never-writes", 5, Kind::Model, "took effect 0 times (`effects` of its workload");
+}
+
+#[test]
+fn an_outcome_that_is_certain_is_not_unknown() {
+    is_told("conflict-unknown", 5, Kind::Unexplained, "but it certainly has no effect");
+}
+
+#[test]
+fn a_read_that_may_be_stale_sees_what_is_old_and_its_own_writes() {
+    is_told("remembered", 5, Kind::Model, "counted ");
+    is_told("ignores-own", 5, Kind::Model, "counted ");
+}
+
+#[test]
+fn an_operation_ends_in_time_while_others_are_served() {
+    is_told("stalls", 5, Kind::Slow, "its limit is 10.000 s");
+}

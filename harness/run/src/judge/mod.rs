@@ -2,7 +2,8 @@
 //!
 //! Those of [`shaketable_sim::judges`] check the simulated cluster itself on every seed: [`serializable`],
 //! [`real_time`], [`durable`] and [`convergent`]. Their findings accuse the harness and never the layer. The
-//! others check the workload: [`model`], [`audits`], [`conflict_free`], [`live`] and [`unexplained`].
+//! others check the workload: [`model`], [`audits`], [`conflict_free`], [`live`], [`neighbours`] and
+//! [`unexplained`].
 //! [`vacuous`] judges all runs of a sweep together.
 
 #[cfg(test)]
@@ -12,6 +13,7 @@ pub mod conflict_free;
 pub mod finding;
 pub mod live;
 pub mod model;
+pub mod neighbours;
 pub mod panics;
 mod snapshot;
 #[doc(hidden)]

@@ -21,6 +21,7 @@ mod snapshot;
 mod tests;
 mod traffic;
 mod units;
+mod unread;
 
 pub use run::{Asked, advise};
 pub use traffic::Traffic;

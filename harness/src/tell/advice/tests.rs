@@ -346,6 +346,27 @@ fn a_key_that_is_written_after_a_snapshot_read_alone_is_noted() {
 }
 
 #[test]
+fn what_is_written_and_never_read_is_named() {
+    let mut made = Made::new(1);
+    let other = |n| Bytes::from(pack(&("other", n)));
+    for n in 0..3 {
+        made.writes((0, "Add"), &[], vec![set(&key(n)), set(&Bytes::from(pack(&("lost", n))))]);
+        made.writes((0, "Trim"), &[], vec![Mutation::ClearRange(single(&other(n)))]);
+        made.writes((0, "Trim"), &[], vec![Mutation::ClearRange(single(&other(n)))]);
+    }
+    made.reads((0, "Get"), 1, vec![get(&key(1), Isolation::Serializable, 1)]);
+    let said: Vec<String> = made.said("unread").into_iter().map(|(_, text)| text).collect();
+    let nobody = "and read by no operation, audit or check";
+    assert_eq!(
+        said,
+        [
+            format!("(\"lost\", *) (3 keys): written in 3 transactions of Add, {nobody}"),
+            format!("(\"other\", *) (3 keys): cleared, never written in 6 transactions of Trim, {nobody}"),
+        ]
+    );
+}
+
+#[test]
 fn the_traffic_of_runs_is_merged() {
     let run = |n: usize| {
         let mut made = Made::new(n);

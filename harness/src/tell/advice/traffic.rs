@@ -3,7 +3,7 @@
 
 use super::{
     conflicts::Conflicts, growth::Growth, hot::Hot, place::Names, reads::Reads, sizes::Sizes,
-    snapshot::Snapshots, units::rate,
+    snapshot::Snapshots, units::rate, unread::Unread,
 };
 use crate::{
     judge::Truth,
@@ -161,6 +161,7 @@ pub struct Traffic {
     pub(super) reads: Reads,
     pub(super) growth: Growth,
     pub(super) snapshots: Snapshots,
+    pub(super) unread: Unread,
 }
 
 impl Traffic {
@@ -188,6 +189,7 @@ impl Traffic {
         traffic.reads.observe(&tried);
         traffic.growth.observe(&run, &tried);
         traffic.snapshots.observe(&tried);
+        traffic.unread.observe(&run, &tried);
         traffic
     }
 
@@ -210,6 +212,7 @@ impl Traffic {
         self.reads.merge(&other.reads);
         self.growth.merge(&other.growth);
         self.snapshots.merge(&other.snapshots);
+        self.unread.merge(&other.unread);
     }
 
     /// The totals of a kind.
@@ -220,11 +223,12 @@ impl Traffic {
     /// What the guidelines say about it, the most important entries first.
     fn entries(&self) -> Vec<AdviceEntry> {
         let mut names = Names::default();
-        self.hot.keys().chain(self.conflicts.keys()).for_each(|key| names.add(key));
+        self.hot.keys().chain(self.conflicts.keys()).chain(self.unread.keys()).for_each(|key| names.add(key));
         let mut entries = self.sizes.refused();
         entries.extend(self.hot.advise(&names));
         entries.extend(self.conflicts.advise(self, &names));
         entries.extend(self.snapshots.advise(self));
+        entries.extend(self.unread.advise(&names));
         entries.extend(self.growth.advise());
         entries.extend(self.reads.advise());
         entries.extend(self.sizes.advise(&names));

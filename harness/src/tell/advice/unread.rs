@@ -67,7 +67,7 @@ impl Unread {
         for one in tried.iter().filter(|one| one.attempt.operation.is_some()) {
             let targets: BTreeSet<KeyRange> =
                 one.committed.unwrap_or_default().iter().map(|mutation| target(mutation).0).collect();
-            for range in targets.into_iter().filter(|range| is_of_layer(range)) {
+            for range in targets.into_iter().filter(is_of_layer) {
                 let only_cleared = !meet(&written, &range);
                 let by = BTreeMap::from([(one.kind.to_owned(), 1)]);
                 let touched = Touched { by, only_cleared, is_read: meet(&read, &range) };

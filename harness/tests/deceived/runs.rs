@@ -34,18 +34,27 @@ enum Lie {
     StoredClock,
     /// The opened state has a block of numbers: the next one is read, used, and counted after that.
     CountedLate,
+    /// What is written clears everything before the first key of the layer.
+    ClearsBefore,
 }
 
-const LIES: [(&str, Lie); 5] = [
+const LIES: [(&str, Lie); 6] = [
     ("none", Lie::None),
     ("owners-return", Lie::OwnersReturn),
     ("static-ids", Lie::StaticIds),
     ("stored-clock", Lie::StoredClock),
     ("counted-late", Lie::CountedLate),
+    ("clears-before", Lie::ClearsBefore),
 ];
 
-const BUGS: &[Bug] =
-    &[lie("none"), lie("owners-return"), lie("static-ids"), lie("stored-clock"), lie("counted-late")];
+const BUGS: &[Bug] = &[
+    lie("none"),
+    lie("owners-return"),
+    lie("static-ids"),
+    lie("stored-clock"),
+    lie("counted-late"),
+    lie("clears-before"),
+];
 
 const fn lie(name: &'static str) -> Bug {
     Bug { name, about: "what is wrong with the layer", source: "this test" }
@@ -146,6 +155,9 @@ impl Shared {
         let value = &[id.to_be_bytes(), ends.to_be_bytes()].concat();
         let put = client.db.run(|tx, _| async move {
             tx.set(ROW, value);
+            if self.lie == Lie::ClearsBefore {
+                tx.clear_range(b"", COUNTER);
+            }
             Ok::<_, Error>(Some(id))
         });
         put.await.map_err(|e| e.error)
@@ -318,4 +330,9 @@ fn a_time_that_another_process_stored_means_nothing() {
 #[test]
 fn tasks_of_one_process_race_over_its_opened_state() {
     is_caught("counted-late", 20, Kind::Model, "made a row that operation");
+}
+
+#[test]
+fn rows_of_neighbours_are_left_alone() {
+    is_caught("clears-before", 1, Kind::Neighbours, "is not the layer's");
 }

@@ -506,17 +506,20 @@ fn convergent_detects_two_replicas_that_differ() {
 #[test]
 fn live_reports_which_client_waits_for_what() {
     let pending = vec![Operation { called: 1_000_000_000, returned: 0, outcome: None }];
-    let why = live::judge(&[pending], &[vec![AnyValue::new("Pop"); 3]], 3_000_000_000).unwrap_err();
+    let why =
+        live::judge(&[pending], &[vec![AnyValue::new("Pop"); 3]], &[0].into(), 3_000_000_000).unwrap_err();
     assert_eq!(why.message, "client 0 has waited for its operation 0 (\"Pop\") for 2.000 s");
     let ended = |outcome| Operation { called: 0, returned: 0, outcome: Some(outcome) };
     let nothing = || AnyValue::new(());
     let answered = ended(Outcome::Answered(nothing()));
-    assert_eq!(live::judge(&[vec![answered]], &[vec![nothing()]], 0), Ok(()));
+    assert_eq!(live::judge(&[vec![answered]], &[vec![nothing()]], &[].into(), 0), Ok(()));
     assert!(
-        live::judge(&[Vec::new()], &[vec![nothing()]], 0)
+        live::judge(&[Vec::new()], &[vec![nothing()]], &[0].into(), 0)
             .unwrap_err()
             .message
             .contains("to open its session")
     );
-    assert_eq!(live::judge(&[Vec::new()], &[Vec::new()], 0), Ok(()));
+    assert_eq!(live::judge(&[Vec::new()], &[Vec::new()], &[0].into(), 0), Ok(()));
+    // It has left for good.
+    assert_eq!(live::judge(&[Vec::new()], &[vec![nothing()]], &[].into(), 0), Ok(()));
 }

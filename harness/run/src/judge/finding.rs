@@ -67,6 +67,8 @@ kinds! {
     Audit = "audit" by Layer,
     /// The database differs from the model, at its end or at an audited version.
     Check = "check" by Layer,
+    /// An operation changes keys of other applications.
+    Neighbours = "neighbours" by Layer,
     /// Operations that promise not to conflict can conflict.
     ConflictFree = "conflict-free" by Layer,
     /// An `always!` claim in the code of a layer or a workload does not hold.

@@ -3,7 +3,7 @@
 //! Those of [`shaketable_sim::judges`] check the simulated cluster itself on every seed: [`serializable`],
 //! [`real_time`], [`durable`] and [`convergent`]. Their findings accuse the harness and never the layer. The
 //! others check the workload: [`model`], [`audits`], [`conflict_free`], [`overwritten`], [`live`], [`slow`],
-//! [`unexplained`] and [`certain`].
+//! [`neighbours`], [`unexplained`] and [`certain`].
 //! [`vacuous`] judges all runs of a sweep together.
 
 #[cfg(test)]
@@ -14,6 +14,7 @@ pub mod conflict_free;
 pub mod finding;
 pub mod live;
 pub mod model;
+pub mod neighbours;
 pub mod overwritten;
 pub mod panics;
 pub mod slow;

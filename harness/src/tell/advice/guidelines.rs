@@ -32,6 +32,12 @@ pub(super) const HOT_KEYS: Guideline = Guideline {
     source: "FoundationDB documentation, Developer Guide, Minimizing conflicts",
 };
 
+pub(super) const UNREAD: Guideline = Guideline {
+    text: "what nothing reads is judged by nothing: rows that are never removed, rows that are promised and missing, \
+           or rows of another application",
+    source: "shaketable, Judges: audits and checks see what they read",
+};
+
 pub(super) const CONFLICTS: Guideline = Guideline {
     text: "frequent conflicts are inefficient: spread what is updated often over many keys, write without reading, or \
            read at snapshot what may change",

@@ -399,23 +399,6 @@ fn operations_that_leave_only_their_session_s_record_are_counted() {
 }
 
 #[test]
-fn keys_that_nobody_reads_are_named() {
-    let said = |reads: Vec<Call>| {
-        let mut made = Made::new(1);
-        (0..3).for_each(|n| made.writes((0, "Log"), &[], vec![set(&key(n))]));
-        made.reads((0, "Get"), 1, reads);
-        made.said("never read")
-    };
-    let gets = |most| (0..most).map(|n| get(&key(n), Isolation::Snapshot, 1)).collect();
-    assert_eq!(said(gets(3)), []);
-    assert_eq!(said(vec![range(3, 1, 1)]), []);
-    // Similar keys are read.
-    assert_eq!(said(gets(1)), []);
-    let text = "(\"k\", *), written by Log, was read by no operation, audit or check (3 keys)";
-    assert_eq!(said(Vec::new()), [(Severity::Look, text.to_owned())]);
-}
-
-#[test]
 fn many_rows_that_are_read_for_one_are_noted() {
     let said = |rows: u64, written: i64| {
         let mut made = Made::new(1);
@@ -428,6 +411,27 @@ fn many_rows_that_are_read_for_one_are_noted() {
     let text = "Find reads ranges of 20 rows, on average, to change one of them";
     assert_eq!(said(20, 1), [(Severity::Look, text.to_owned())]);
     assert_eq!((said(20, 2), said(9, 1)), (vec![], vec![]));
+}
+
+#[test]
+fn what_is_written_and_never_read_is_named() {
+    let mut made = Made::new(1);
+    let other = |n| Bytes::from(pack(&("other", n)));
+    for n in 0..3 {
+        made.writes((0, "Add"), &[], vec![set(&key(n)), set(&Bytes::from(pack(&("lost", n))))]);
+        made.writes((0, "Trim"), &[], vec![Mutation::ClearRange(single(&other(n)))]);
+        made.writes((0, "Trim"), &[], vec![Mutation::ClearRange(single(&other(n)))]);
+    }
+    made.reads((0, "Get"), 1, vec![get(&key(1), Isolation::Serializable, 1)]);
+    let said: Vec<String> = made.said("unread").into_iter().map(|(_, text)| text).collect();
+    let nobody = "and read by no operation, audit or check";
+    assert_eq!(
+        said,
+        [
+            format!("(\"lost\", *) (3 keys): written in 3 transactions of Add, {nobody}"),
+            format!("(\"other\", *) (3 keys): cleared, never written in 6 transactions of Trim, {nobody}"),
+        ]
+    );
 }
 
 #[test]

@@ -162,7 +162,7 @@ pub struct Traffic {
     pub(super) growth: Growth,
     pub(super) snapshots: Snapshots,
     outcomes: Outcomes,
-    unread: Unread,
+    pub(super) unread: Unread,
 }
 
 impl Traffic {

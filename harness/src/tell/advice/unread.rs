@@ -1,5 +1,4 @@
-//! Keys that operations wrote, and that no operation, audit or check read: nobody would notice if they were
-//! wrong, or remained for ever.
+//! What operations write or clear, and nothing reads: rows that are leaked, and rows that are not the layer's.
 
 use super::{
     entry,
@@ -8,100 +7,131 @@ use super::{
     place::Names,
     traffic::{Observed, Tried},
 };
-use bytes::Bytes;
-use shaketable_reports::{AdviceEntry, Severity, text::count};
+use shaketable_reports::{AdviceEntry, Severity, text::plural};
+use shaketable_sim::judges::writes::{point, spans};
 use shaketable_sim::{
-    judges::{
-        SESSIONS,
-        writes::{point, spans},
-    },
+    judges::SESSIONS,
     proto::{KeyRange, Mutation},
 };
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The most keys of a run of which each is looked at.
-const MOST: usize = 10_000;
-
-/// The keys that nobody read, and the kinds that wrote them; and the keys that somebody read in one of the runs.
+/// A key or a cleared range that operations wrote.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Unread {
-    unread: BTreeMap<Bytes, BTreeSet<String>>,
-    read: BTreeSet<Bytes>,
+struct Touched {
+    /// The transactions that wrote it, by kind.
+    by: BTreeMap<String, u64>,
+    /// Whether it was only cleared, and nobody ever wrote there.
+    only_cleared: bool,
+    /// Whether something read it in one of the runs.
+    is_read: bool,
+}
+
+/// What operations wrote.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Unread(BTreeMap<KeyRange, Touched>);
+
+/// Ranges that do not overlap, in order.
+fn united(mut ranges: Vec<KeyRange>) -> Vec<KeyRange> {
+    ranges.sort();
+    let mut united: Vec<KeyRange> = Vec::new();
+    for range in ranges {
+        match united.last_mut() {
+            Some(last) if range.begin <= last.end => last.end = range.end.max(last.end.clone()),
+            _ => united.push(range),
+        }
+    }
+    united
+}
+
+/// Whether one of these ranges, which are in order, has a key of this one.
+fn meet(united: &[KeyRange], range: &KeyRange) -> bool {
+    let after = united.partition_point(|one| one.end <= range.begin);
+    united.get(after).is_some_and(|one| one.begin < range.end)
 }
 
 impl Unread {
+    /// Observes a run: what operations wrote, and what anybody read.
     pub(super) fn observe(&mut self, run: &Observed<'_>, tried: &[Tried<'_>]) {
-        let mut written: BTreeMap<Bytes, BTreeSet<String>> = BTreeMap::new();
-        for one in tried.iter().filter(|one| one.attempt.operation.is_some()) {
-            for mutation in one.committed.unwrap_or_default() {
-                let (Mutation::Set(key, _) | Mutation::Atomic(key, ..)) = mutation else { continue };
-                if !key.starts_with(SESSIONS) && written.len() < MOST {
-                    written.entry(target(mutation).0.begin).or_default().insert(one.kind.to_owned());
-                }
-            }
-        }
         let attempts = run.history.attempts.iter().flatten();
-        let mut read: Vec<KeyRange> = attempts
-            .flat_map(|attempt| {
-                [spans(attempt), attempt.watches.iter().map(|key| point(key)).collect()].concat()
-            })
-            .collect();
-        read.sort_by(|a, b| a.begin.cmp(&b.begin));
-        // Both are in order: the furthest end of the ranges that begin before a key decides.
-        let mut read = read.into_iter().peekable();
-        let mut until = Bytes::new();
-        for (key, kinds) in written {
-            while let Some(range) = read.next_if(|range| range.begin <= key) {
-                until = until.max(range.end);
-            }
-            match key < until {
-                true => drop(self.read.insert(key)),
-                false => self.unread.entry(key).or_default().extend(kinds),
+        let read = attempts.flat_map(|attempt| {
+            let watched = attempt.watches.iter().map(|key| point(key));
+            spans(attempt).into_iter().chain(attempt.read_ranges.iter().cloned()).chain(watched)
+        });
+        let read = united(read.collect());
+        let transactions = run.truth.entries.iter().flat_map(|entry| &entry.transactions);
+        let written = transactions.flat_map(|tx| &tx.mutations).filter_map(|mutation| match mutation {
+            Mutation::ClearRange(_) => None,
+            mutation => Some(target(mutation).0),
+        });
+        let written = united(written.collect());
+        for one in tried.iter().filter(|one| one.attempt.operation.is_some()) {
+            let targets: BTreeSet<KeyRange> =
+                one.committed.unwrap_or_default().iter().map(|mutation| target(mutation).0).collect();
+            for range in targets.into_iter().filter(is_of_layer) {
+                let only_cleared = !meet(&written, &range);
+                let by = BTreeMap::from([(one.kind.to_owned(), 1)]);
+                let touched = Touched { by, only_cleared, is_read: meet(&read, &range) };
+                self.add(&range, &touched);
             }
         }
-        self.settle();
+    }
+
+    fn add(&mut self, range: &KeyRange, touched: &Touched) {
+        let is_new = !self.0.contains_key(range);
+        let sum = self.0.entry(range.clone()).or_default();
+        touched.by.iter().for_each(|(kind, n)| *sum.by.entry(kind.clone()).or_default() += n);
+        sum.only_cleared = touched.only_cleared && (is_new || sum.only_cleared);
+        sum.is_read |= touched.is_read;
     }
 
     pub(super) fn merge(&mut self, other: &Unread) {
-        self.read.extend(other.read.iter().cloned());
-        for (key, kinds) in &other.unread {
-            self.unread.entry(key.clone()).or_default().extend(kinds.iter().cloned());
-        }
-        self.settle();
+        other.0.iter().for_each(|(range, touched)| self.add(range, touched));
     }
 
-    /// A key that is read in one run is not one that nobody reads.
-    fn settle(&mut self) {
-        let Unread { unread, read } = self;
-        unread.retain(|key, _| !read.contains(key));
-    }
-
-    /// The keys, from which names are told.
+    /// The keys.
     pub(super) fn keys(&self) -> impl Iterator<Item = &[u8]> {
-        self.unread.keys().chain(&self.read).map(|key| &key[..])
+        self.0
+            .keys()
+            .filter(|range| range.end.strip_suffix(b"\0") == Some(&range.begin))
+            .map(|r| &r.begin[..])
     }
 
-    /// An entry for similar keys.
+    /// An entry for each group of similar keys of which none was ever read.
     pub(super) fn advise(&self, names: &Names) -> Vec<AdviceEntry> {
-        let mut similar: BTreeMap<String, (u64, BTreeSet<&str>)> = BTreeMap::new();
-        for (key, kinds) in &self.unread {
-            let (keys, by) = similar.entry(names.range(&point(key))).or_default();
+        let mut groups: BTreeMap<String, (u64, Touched)> = BTreeMap::new();
+        for (range, touched) in &self.0 {
+            let is_new = !groups.contains_key(&names.range(range));
+            let (keys, sum) = groups.entry(names.range(range)).or_default();
             *keys += 1;
-            by.extend(kinds.iter().map(String::as_str));
+            touched.by.iter().for_each(|(kind, n)| *sum.by.entry(kind.clone()).or_default() += n);
+            sum.only_cleared = touched.only_cleared && (is_new || sum.only_cleared);
+            sum.is_read |= touched.is_read;
         }
-        // Data in keys, such as versionstamps, differ from run to run: similar keys are read.
-        for key in &self.read {
-            similar.remove(&names.range(&point(key)));
-        }
-        let of = |(name, (keys, by)): (String, (u64, BTreeSet<&str>))| {
-            let by: Vec<&str> = by.into_iter().collect();
-            let many = if keys > 1 { format!(" ({} keys)", count(keys)) } else { String::new() };
+        groups.retain(|_, (_, sum)| !sum.is_read);
+        let entries = groups.iter().filter_map(|(name, (keys, sum))| {
+            let (kind, _) = sum.by.iter().max_by_key(|(_, n)| **n)?;
+            let times: u64 = sum.by.values().sum();
+            let what = if sum.only_cleared { "cleared, never written" } else { "written" };
             let measured = format!(
-                "{name}, written by {}, was read by no operation, audit or check{many}",
-                by.join(", ")
+                "{name} ({}): {what} in {} of {kind}{}, and read by no operation, audit or check",
+                plural(*keys, "key", "keys"),
+                plural(times, "transaction", "transactions"),
+                if sum.by.len() > 1 { " and others" } else { "" },
             );
-            entry("never read", Severity::Look, None, measured, (keys as f64, "keys"), UNREAD)
-        };
-        similar.into_iter().map(of).collect()
+            Some(entry(
+                "unread",
+                Severity::Look,
+                Some(kind),
+                measured,
+                (times as f64, "transactions"),
+                UNREAD,
+            ))
+        });
+        entries.collect()
     }
+}
+
+/// Neither a record of a session nor a key of the system.
+fn is_of_layer(range: &KeyRange) -> bool {
+    !range.begin.starts_with(SESSIONS) && !range.begin.starts_with(b"\xff")
 }

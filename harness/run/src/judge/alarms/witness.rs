@@ -165,8 +165,8 @@ fn a_replica_that_differs_names_the_key_and_both_values() {
 fn an_operation_that_waits_is_named_with_who_should_have_woken_it() {
     let pending = || Operation { called: 0, returned: 0, outcome: None };
     let planned = || vec![AnyValue::new(())];
-    let waits = live::judge(&[vec![], vec![pending()], vec![pending()]], &[vec![], planned(), planned()], 1)
-        .unwrap_err();
+    let operations = [vec![], vec![pending()], vec![pending()]];
+    let waits = live::judge(&operations, &[vec![], planned(), planned()], &[1, 2].into(), 1).unwrap_err();
     assert_eq!(waits.witness.operations, [(1, 0), (2, 0)]);
     let mut story = Story::default();
     let mut attempt = |client: u16, version, calls| {

@@ -16,7 +16,7 @@ use crate::{
     run::plan::Plan,
 };
 use shaketable_reports::Counters;
-use shaketable_sim::rt::Nanos;
+use shaketable_sim::{history::History, rt::Nanos};
 use shaketable_tx::{AnyDatabase, Error};
 use std::sync::Arc;
 
@@ -65,6 +65,8 @@ pub(crate) async fn perform<T: Testbed>(plan: &Plan, testbed: T) -> Result<RunRe
     audited += rebuilt;
     if let Some(model) = model {
         findings.extend(final_check(plan, &testbed, model, &findings).await?);
+        // After everything that reads: who reads where a neighbour would be owns the whole database.
+        findings.extend(testbed.history(|history| phase::judge(|| neighbours(plan, history))));
     }
     findings.iter_mut().for_each(|finding| finding.calls(&plan.operations));
     let (counters, performed, outcomes) = testbed.history(|history| {
@@ -77,6 +79,15 @@ pub(crate) async fn perform<T: Testbed>(plan: &Plan, testbed: T) -> Result<RunRe
     let counters = Counters { waits, ..counters };
     let result = RunResult { findings, counters, outcomes, performed, ..RunResult::default() };
     Ok(testbed.close(plan, &operations, &replicas, result).await)
+}
+
+/// The finding of an operation that changes keys of other applications.
+fn neighbours(plan: &Plan, history: &History) -> Option<Finding> {
+    let describe = |(client, index): (usize, usize)| {
+        judge::model::describe((client, index), &plan.operations[client][index])
+    };
+    let judged = judge::neighbours::judge(history, describe);
+    judged.err().map(|why| Finding::of(Kind::Neighbours, *why))
 }
 
 async fn set_up<T: Testbed>(plan: &Plan, testbed: &T) -> Result<Vec<Finding>, T::Lost> {

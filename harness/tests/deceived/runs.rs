@@ -211,8 +211,11 @@ impl Workload for Shared {
 
     const NAME: &'static str = "shared";
     const ABOUT: &'static str = "a lock and a row";
-    const ONE_EFFECT: bool = false;
     const TASKS: bool = true;
+
+    fn effects(&self, _: &Op) -> std::ops::RangeInclusive<usize> {
+        0..=usize::MAX
+    }
 
     fn bugs() -> &'static [Bug] {
         BUGS

@@ -35,7 +35,7 @@ pub(super) const HOT_KEYS: Guideline = Guideline {
 pub(super) const UNREAD: Guideline = Guideline {
     text: "what nothing reads is judged by nothing: rows that are never removed, rows that are promised and missing, \
            or rows of another application",
-    source: "shaketable, Judges: audits and checks see what they read",
+    source: "this project, Workloads",
 };
 
 pub(super) const CONFLICTS: Guideline = Guideline {
@@ -115,11 +115,6 @@ pub(super) const CALLERS: Guideline = Guideline {
 pub(super) const NO_EFFECT: Guideline = Guideline {
     text: "an operation that says it was done, and left nothing but its record, has done what was asked only if nothing \
            was to be done",
-    source: "this project, Workloads",
-};
-
-pub(super) const UNREAD: Guideline = Guideline {
-    text: "what nobody reads is not checked, and may remain for ever: read it in an audit, or do not write it",
     source: "this project, Workloads",
 };
 

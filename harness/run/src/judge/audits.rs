@@ -61,7 +61,11 @@ pub fn judge(
                 // The setup broke it.
                 None => Broken {
                     since: from,
-                    objection: Objection { message: broken.message, ..Objection::default() },
+                    objection: Objection {
+                        message: broken.to_string(),
+                        said: broken.said(),
+                        ..Objection::default()
+                    },
                 },
             };
             return (audited, Err(Box::new(broken)));
@@ -125,7 +129,7 @@ impl First<'_> {
         let message = format!("from version {}{by}: {}", self.version, self.broken);
         let place = (self.version, u32::from(self.tx.batch_index));
         let witness = breaks(history, truth, place, self.tx.attempt, &self.reads);
-        Broken { since: self.version, objection: Objection { message, witness } }
+        Broken { since: self.version, objection: Objection { message, said: self.broken.said(), witness } }
     }
 }
 

@@ -25,7 +25,6 @@ use super::{
 };
 use crate::{
     describe::erased::{AnyModel, AnyStep, AnyValue, AnyWorkload},
-    describe::misfit::Misfit,
     describe::waiting::Timing,
     describe::workload::{Operation, Outcome},
     judge::finding::Objection,
@@ -34,6 +33,7 @@ use crate::{
 use shaketable_sim::{
     history::History,
     ids::AttemptId,
+    judges::Said,
     proto::{Mutation, Version},
     rt::Nanos,
 };
@@ -194,8 +194,9 @@ fn judged(
             let found = candidates(workload, op, key, operation, traces, timing.timeline(), truth);
             order.extend(found.map_err(|(unplaced, why)| {
                 let message = format!("{}: {why}", describe(key, op));
+                let said = Said::named(unplaced.name());
                 let witness = unplaced.witness(key, history, truth);
-                Mismatch::Layer(Box::new(Objection { message, witness }))
+                Mismatch::Layer(Box::new(Objection { message, said, witness }))
             })?);
         }
     }
@@ -326,16 +327,17 @@ fn replay(
             returned,
             timing,
         };
-        let mismatched = |misfit| {
+        let mismatched = |message, said, misfit| {
             let effect = effect.map(|effect| (place, effect.attempt));
-            Box::new(Mismatched { key, effect, read_version, misfit })
+            Box::new(Mismatched { key, effect, read_version, message, said, misfit })
         };
         // A read may fit at another of its places, and changes nothing where it does not.
         let before = (!committed && !workload.misfit_keeps_model()).then(|| model.clone());
         let stepped = catch_unwind(AssertUnwindSafe(|| workload.step(&mut model, &step)));
         let stepped = stepped.map_err(|panic| {
-            let message = format!("it panicked in {}: {}", describe(key, op), panics::message(&*panic));
-            (Mismatch::Model as fn(_) -> _, mismatched(message.into()))
+            let panicked = panics::caught(&*panic);
+            let message = format!("it panicked in {}: {panicked}", describe(key, op));
+            (Mismatch::Model as fn(_) -> _, mismatched(message, (&panicked).into(), "it panicked".into()))
         });
         let matches = stepped?.map_err(|why| {
             let how = match (committed, read_version) {
@@ -344,7 +346,7 @@ fn replay(
                 (false, None) => "neither read nor wrote and may take place",
             };
             let message = format!("{}, which {how} at version {version}: {why}", describe(key, op));
-            mismatched(Misfit { message, ..why })
+            mismatched(message, why.said(), why)
         });
         match matches {
             Err(misfit) if committed => return Err((Mismatch::Layer, misfit)),

@@ -10,6 +10,7 @@ use crate::{
 };
 use shaketable_sim::{
     history::{Attempt, Call, History, Reported},
+    judges::Said,
     rt::{MILLISECOND, Nanos},
 };
 use shaketable_tx::Error;
@@ -61,7 +62,8 @@ pub fn judge(
         n => format!(" (and {n} more)"),
     };
     let message = format!("{} {how} {error}, but {met}{more}", describe(key));
-    Err(Box::new(Objection { message, witness: Witness { attempts, ..Witness::operation(key.0, key.1) } }))
+    let witness = Witness { attempts, ..Witness::operation(key.0, key.1) };
+    Err(Box::new(Objection { message, said: Said::named(format!("{how} {}", error.code())), witness }))
 }
 
 /// Whether an attempt met an error, or was given up while it waited.

@@ -348,7 +348,7 @@ impl<'a> Testbed for Real<'a> {
         match self.access.within_time_limit(doing, job).await? {
             Ok(Ok(done)) => Ok(Job::Done(done)),
             Ok(Err(error)) => Err(self.access.lost(doing, error)),
-            Err(panic) => Ok(Job::Panicked(panics::message(&*panic))),
+            Err(panic) => Ok(Job::Panicked(panics::caught(&*panic))),
         }
     }
 

@@ -16,8 +16,8 @@ use crate::{
     run::plan::Plan,
 };
 use shaketable_reports::Counters;
-use shaketable_sim::rt::Nanos;
-use shaketable_tx::AnyDatabase;
+use shaketable_sim::{judges::Said, rt::Nanos};
+use shaketable_tx::{AnyDatabase, Error};
 use std::sync::Arc;
 
 /// Performs a plan on a fresh testbed. The result does not include the claims of layers and workloads yet.
@@ -56,7 +56,7 @@ pub(crate) async fn perform<T: Testbed>(plan: &Plan, testbed: T) -> Result<RunRe
         (audits.evaluated, audits.broken.take())
     };
     let broken_at = broken.as_ref().map(|broken| broken.version);
-    findings.extend(broken.map(|broken| Finding::new(Kind::Audit, broken.message())));
+    findings.extend(broken.map(|broken| broken.finding()));
     let judged = testbed.history(|history| {
         let work = (&operations[..], &dropped);
         phase::judge(|| judge(plan, history, work, &replicas, set_up_at, findings, broken_at))
@@ -88,10 +88,15 @@ async fn set_up<T: Testbed>(plan: &Plan, testbed: &T) -> Result<Vec<Finding>, T:
     };
     Ok(match testbed.undisturbed(SETTER, "setting up", setup).await? {
         Job::Done(()) => Vec::new(),
-        Job::Failed(error) => vec![Finding::new(Kind::Setup, format!("failed on a calm cluster: {error}"))],
-        Job::Panicked(message) => vec![Finding::new(Kind::Panic, format!("in setup: {message}"))],
+        Job::Failed(error) => vec![failed(Kind::Setup, "failed on a calm cluster", error)],
+        Job::Panicked(panicked) => vec![Finding::panicked(Kind::Panic, "in setup: ", &panicked)],
         Job::TooLong => vec![Finding::new(Kind::Setup, "does not finish on a calm cluster")],
     })
+}
+
+/// The finding about what ended with an error.
+fn failed(kind: Kind, what: &str, error: Error) -> Finding {
+    Finding::new(kind, format!("{what}: {error}")).saying(Said::named(format!("{what}: {}", error.code())))
 }
 
 /// The finding about clients that are not done.
@@ -131,8 +136,8 @@ async fn final_check<T: Testbed>(
     Ok(match testbed.undisturbed(CHECKER, "checking", check).await? {
         Job::Done(Ok(())) => None,
         Job::Done(Err(why)) => Some(testbed.history(|history| differs(why, history))),
-        Job::Failed(error) => Some(Finding::new(Kind::Check, format!("cannot read the database: {error}"))),
-        Job::Panicked(message) => Some(Finding::new(Kind::Panic, format!("in the final check: {message}"))),
+        Job::Failed(error) => Some(failed(Kind::Check, "cannot read the database", error)),
+        Job::Panicked(panicked) => Some(Finding::panicked(Kind::Panic, "in the final check: ", &panicked)),
         Job::TooLong => Some(Finding::new(Kind::Live, "the final check does not finish")),
     })
 }

@@ -33,8 +33,8 @@ use std::fmt;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Misfit {
     /// The name of the invariant.
-    name: Option<String>,
-    message: String,
+    name: Option<Box<str>>,
+    message: Box<str>,
     /// What the model expects, and what was found instead.
     pub(crate) sides: Option<(String, String)>,
     /// The operation, if the sentence names it: its client, and its index.
@@ -69,15 +69,15 @@ impl Misfit {
     /// The invariant that is broken: its name is told before the sentence.
     #[must_use]
     pub fn named(self, invariant: impl Into<String>) -> Misfit {
-        Misfit { name: Some(invariant.into()), ..self }
+        Misfit { name: Some(invariant.into().into_boxed_str()), ..self }
     }
 
     /// What it says, as data.
     pub(crate) fn said(&self) -> Said {
         let sides = self.sides.iter().flat_map(|(expected, found)| [expected, found]);
         let sides = sides.filter(|side| !side.is_empty());
-        let why = sides.fold(self.message.clone(), |why, side| why.replace(side.as_str(), "_"));
-        Said { name: self.name.clone().unwrap_or_default(), why }
+        let why = sides.fold(self.message.to_string(), |why, side| why.replace(side.as_str(), "_"));
+        Said { name: self.name.as_deref().unwrap_or_default().to_owned(), why }
     }
 
     pub(crate) fn because_of(self, cause: Cause) -> Misfit {
@@ -87,7 +87,13 @@ impl Misfit {
 
 impl From<String> for Misfit {
     fn from(message: String) -> Misfit {
-        Misfit { name: None, message, sides: None, operation: None, cause: Cause::Reads }
+        Misfit {
+            name: None,
+            message: message.into_boxed_str(),
+            sides: None,
+            operation: None,
+            cause: Cause::Reads,
+        }
     }
 }
 

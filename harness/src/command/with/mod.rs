@@ -3,10 +3,11 @@
 //!
 //! The program finds the library of the package `shaketable-driver` in place of FoundationDB's, with a seed
 //! and faults in its environment. What it prints is shown for the run that fails. Each process of a run that
-//! uses the library leaves a report: the reports of the failing run are printed. A process that ends without one (`_exit`, a crash, a signal, every
-//! program in Go) leaves a journal of its calls, which is performed again here: its cluster is judged all the
-//! same. The journal is there from the moment in which a process opens its first database, and so tells
-//! whether a run used a simulated cluster at all, however soon the process ends.
+//! uses the library leaves a report: the reports of the failing run are printed. A process that ends without
+//! one (`_exit`, a crash, a signal, every program in Go) leaves a journal of its calls, which is performed
+//! again here: its cluster is judged all the same. The journal is there from the moment in which a process
+//! opens its first database, and so tells whether a run used a simulated cluster at all, however soon the
+//! process ends.
 
 mod clock;
 mod history;
@@ -268,8 +269,8 @@ impl Shake<'_> {
             return left
                 + &match shaken.used {
                     0 => format!(
-                        "{runs} passed, and none used the simulated cluster: {} does not load {}, or opens no \
-                         database\n",
+                        "{runs} passed, and none used the simulated cluster: {} does not load {}, or opens \
+                         no database\n",
                         self.name(),
                         LIBRARY.0
                     ),

@@ -70,8 +70,8 @@ impl<'a> Known<'a> {
 }
 
 /// The keys that several attempts of operations touch, one of which writes. A range read touches the keys
-/// that it finds, and those that others write within its range, as does a conflict range that is added. The records of exactly-once sessions matter
-/// to no other client.
+/// that it finds, and those that others write within its range, as does a conflict range that is added. The
+/// records of exactly-once sessions matter to no other client.
 fn shared(history: &History) -> BTreeSet<Bytes> {
     let mut touched: BTreeMap<Bytes, (BTreeSet<usize>, bool)> = BTreeMap::new();
     let of_operations = || {

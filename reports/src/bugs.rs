@@ -42,6 +42,9 @@ pub struct Shrunk {
     pub cpu_ns: u64,
     /// Whether nothing more could be taken away; `false` if a limit ended the search.
     pub is_minimal: bool,
+    /// The kinds of operations that the finding named at first, and no longer names.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub left_out: Vec<String>,
     /// What decides in which order things happen in it.
     #[serde(default)]
     pub schedule: Schedule,

@@ -123,12 +123,16 @@ pub enum Access {
     Atomic,
     /// A watch, which begins with the commit.
     Watch,
+    /// A range that is added to the read conflict ranges.
+    ReadConflict,
+    /// A range that is added to the write conflict ranges.
+    WriteConflict,
 }
 
 impl Access {
-    /// Whether the call reads.
+    /// Whether the call reads, or conflicts as if it did.
     pub fn is_read(self) -> bool {
-        matches!(self, Access::Get | Access::GetKey | Access::GetRange)
+        matches!(self, Access::Get | Access::GetKey | Access::GetRange | Access::ReadConflict)
     }
 }
 
@@ -246,6 +250,9 @@ pub struct ShrunkRun {
     pub replays: u64,
     /// Whether nothing more can be taken away; `false` if a limit ended the search.
     pub is_minimal: bool,
+    /// The kinds of operations that the finding named at first, and no longer names.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub left_out: Vec<String>,
     /// What the judge found in it.
     pub message: String,
     /// The hash over its events, 16 hexadecimal digits.

@@ -13,7 +13,7 @@ use crate::{
     told::{Ending, Met},
 };
 use bytes::Bytes;
-use shaketable_tx::{Error, Isolation, KeySelector, KeyValue};
+use shaketable_tx::{ConflictRangeType, Error, Isolation, KeySelector, KeyValue};
 use std::{collections::BTreeMap, sync::Arc};
 
 /// A call of the transaction contract, as seen by the application.
@@ -144,6 +144,8 @@ pub struct Attempt {
     pub round_trips: u32,
     /// The keys that it watches; empty where this cannot be observed, as on a real cluster.
     pub watches: Vec<Bytes>,
+    /// The conflict ranges that it adds itself, each with the number of calls before it.
+    pub added_ranges: Vec<(usize, ConflictRangeType, KeyRange)>,
     /// When the commit was sent, if it was.
     pub commit_sent: Option<Nanos>,
     /// Whether 1021 implies that the outcome is final: not if causal write risk was accepted (option 10), in
@@ -167,7 +169,8 @@ impl Attempt {
 
     /// Its size in memory, bytes, about.
     pub fn size(&self) -> usize {
-        let ranges = self.read_ranges.len() + self.write_ranges.as_ref().map_or(0, Vec::len);
+        let commit = self.read_ranges.len() + self.write_ranges.as_ref().map_or(0, Vec::len);
+        let ranges = commit + self.added_ranges.len();
         let ranges = ranges * size_of::<KeyRange>();
         size_of::<Attempt>() + ranges + self.calls.iter().map(Call::size).sum::<usize>()
     }

@@ -34,6 +34,8 @@ pub struct Recorder {
 /// A broken `always!` claim.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Broken {
+    /// The text of the message in the code: which claim it is, whatever values it has.
+    pub name: &'static str,
     /// Its message.
     pub message: String,
     /// The client's operation that made it, if one did: the client's number, and the index of the operation.
@@ -68,13 +70,13 @@ pub fn record(name: &'static str, held: bool) {
     });
 }
 
-/// Records that an `always!` was broken.
-pub fn broken(message: impl FnOnce() -> String) {
+/// Records that the `always!` with this text of its message was broken.
+pub fn broken(name: &'static str, message: impl FnOnce() -> String) {
     RECORDER.with_borrow_mut(|r| {
         if let Some(recorder) = r
             && recorder.broken.len() < MOST_BROKEN
         {
-            recorder.broken.push(Broken { message: message(), operation: OPERATION.get() });
+            recorder.broken.push(Broken { name, message: message(), operation: OPERATION.get() });
         }
     });
 }
@@ -103,7 +105,7 @@ pub async fn in_operation<F: Future>(during: (usize, usize), operation: F) -> F:
 macro_rules! always {
     ($condition:expr, $($message:tt)+) => {
         if !$condition {
-            $crate::points::broken(|| format!($($message)+));
+            $crate::points::broken(stringify!($($message)+), || format!($($message)+));
         }
     };
 }
@@ -140,7 +142,8 @@ mod tests {
         assert_eq!(recorded.points["line"], Seen { passed: 1, held: 1 });
         assert_eq!(recorded.points["never"], Seen { passed: 1, held: 0 });
         let message = "1 is not more than 2".to_owned();
-        assert_eq!(recorded.broken, [Broken { message, operation: None }]);
+        let name = "\"{} is not more than {}\", 1, 2";
+        assert_eq!(recorded.broken, [Broken { name, message, operation: None }]);
         assert!(!recorded.points.contains_key("before"));
         assert_eq!(take(), Recorder::default());
     }
@@ -148,7 +151,7 @@ mod tests {
     #[test]
     fn the_first_broken_claims_are_kept() {
         install();
-        (0..2 * MOST_BROKEN).for_each(|n| broken(|| n.to_string()));
+        (0..2 * MOST_BROKEN).for_each(|n| broken("n", || n.to_string()));
         let first: Vec<String> = (0..MOST_BROKEN).map(|n| n.to_string()).collect();
         let broken: Vec<String> = take().broken.into_iter().map(|claim| claim.message).collect();
         assert_eq!(broken, first);

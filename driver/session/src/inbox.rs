@@ -88,7 +88,7 @@ impl Inbox {
 
     /// Takes the first message.
     pub fn pop(&self) -> Option<Message> {
-        if self.length.load(Ordering::SeqCst) == 0 {
+        if self.is_empty() {
             return None;
         }
         let mut messages = self.messages.lock();
@@ -130,7 +130,12 @@ impl Inbox {
         &self.load
     }
 
+    /// Whether there is no message.
+    pub fn is_empty(&self) -> bool {
+        self.length.load(Ordering::SeqCst) == 0
+    }
+
     fn is_idle(&self) -> bool {
-        !self.is_stopped() && self.length.load(Ordering::SeqCst) == 0
+        !self.is_stopped() && self.is_empty()
     }
 }

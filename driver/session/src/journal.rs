@@ -73,6 +73,13 @@ impl Journal {
         Journal { file, waiting: Vec::new(), length: 0, steps: 0 }
     }
 
+    /// Leaves an empty journal, unless there is one: the program has a database. Its cluster begins later, or
+    /// not at all if the program ends before.
+    pub fn mark(path: &Path) {
+        // If it cannot be written, `create` says so.
+        let _ = File::options().append(true).create(true).open(path);
+    }
+
     /// Records a message of the program.
     pub fn asked(&mut self, message: &Message) {
         if let (Some(_), Some(event)) = (&self.file, event(message)) {

@@ -20,6 +20,7 @@ use parking_lot::{Condvar, Mutex};
 use shaketable_session::{
     ClusterName, Host, Session,
     address::Address,
+    journal::Journal,
     output,
     remote::Remote,
     report::{self, ACCUSED},
@@ -104,7 +105,10 @@ impl Network {
         });
         match chosen {
             None if server.is_none() => match self.host.admit(cluster) {
-                Ok(()) => Ok(self.host.clone()),
+                Ok(()) => {
+                    self.settings().journal.iter().for_each(|path| Journal::mark(path));
+                    Ok(self.host.clone())
+                }
                 Err(line) => {
                     output::complain(&line);
                     Err(CONNECTION_STRING_INVALID)

@@ -12,6 +12,24 @@ fn run(program: &Program, arguments: &[&str], variables: &[(&str, &str)]) -> (St
     (printed, std::fs::read_to_string(path).expect("there is a report"))
 }
 
+/// Its cluster begins on another thread, which may not have seen the database when the program ends.
+#[test]
+fn a_program_that_only_opens_a_database_leaves_a_trace_however_soon_it_ends() {
+    let program = Program::compile("opens");
+    for how in ["stop", "exit", "_exit"] {
+        for _ in 0..25 {
+            let folder = tempfile::tempdir().expect("a folder");
+            let path = folder.path().to_str().expect("the path is text");
+            program.run(&[how], &[("SHAKETABLE_JOURNAL", path), ("SHAKETABLE_REPORT", path)]);
+            let names =
+                std::fs::read_dir(path).expect("a folder").map(|file| file.expect("a file").file_name());
+            let names: Vec<String> = names.map(|name| name.to_string_lossy().into_owned()).collect();
+            let has = |what: &str| names.iter().any(|name| name.starts_with(what));
+            assert!(has("journal-") && (how != "stop" || has("report-")), "{how}: {names:?}");
+        }
+    }
+}
+
 #[test]
 fn a_seed_repeats_its_answers_and_its_events() {
     let program = Program::compile("transfers");

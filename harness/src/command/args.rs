@@ -39,7 +39,8 @@ Exit codes:
   2  bad usage, no library, or a command that cannot be started (one line on stderr)
   3  the simulated cluster failed, or its own judges found that it broke FoundationDB's
      promises; do not rely on what else the run shows
-  4  no run used the simulated cluster: the command does not load the library
+  4  no run used the simulated cluster: the command does not load the library,
+     or opens no database
   130, 143, 129
      interrupted (Ctrl-C, SIGTERM, SIGHUP); the command is ended as well";
 

@@ -50,6 +50,7 @@ pub(super) fn shrunk(
         replays: shrunk.replays,
         cpu_ns,
         is_minimal: shrunk.is_minimal,
+        left_out: shrunk.left_out.clone(),
         schedule: shrunk.schedule,
         families: shrunk.result.faults.keys().map(|family| family.name().to_owned()).collect(),
         difference: difference(entry.as_ref(), catch, &shrunk),

@@ -152,6 +152,7 @@ impl Entry for Fake {
             replays: 1,
             schedule: crate::search::shrink::Schedule::Even,
             is_minimal,
+            left_out: Vec::new(),
         };
         Ok(Some(shrunk).filter(|shrunk| shrunk.result.verdict() != Verdict::Passed))
     }

@@ -170,6 +170,7 @@ fn told(entry: &dyn Entry, shrunk: &Shrunk) -> Option<ShrunkRun> {
         after: shrunk.after,
         replays: shrunk.replays,
         is_minimal: shrunk.is_minimal,
+        left_out: shrunk.left_out.clone(),
         message: deciding(&replayed.findings).map_or_else(String::new, |finding| finding.message.clone()),
         event_hash: report::hash(&replayed),
         history: replayed.history.map(|history| *history).unwrap_or_default(),

@@ -221,5 +221,7 @@ fn name(call: &CallEntry) -> &str {
         Access::Atomic if !call.atomic.is_empty() => &call.atomic,
         Access::Atomic => "atomic_op",
         Access::Watch => "watch",
+        Access::ReadConflict => "read conflict",
+        Access::WriteConflict => "write conflict",
     }
 }

@@ -169,6 +169,7 @@ fn of_shrunk(shrunk: &ShrunkRun, run: &RunReport, room: &Room, share: &Share<'_>
     let end = if shrunk.is_minimal { "nothing more can be taken away" } else { "the search was ended" };
     html! {
         (claim(&shrunk.message, room))
+        @if !shrunk.left_out.is_empty() { p.note { (text::run::left_out(&shrunk.left_out)) "." } }
         p.note {
             "Shrunk from " (shrunk.before) " to " (shrunk.after) " in " (plural(shrunk.replays, "run", "runs")) "; " (end)
             ". Event hash " code { (shrunk.event_hash) } "."

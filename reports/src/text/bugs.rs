@@ -133,6 +133,14 @@ fn remains(report: &BugsReport) -> String {
             plural(ended, "search", "searches")
         );
     }
+    let wider = report.shrunk().filter(|shrunk| !shrunk.left_out.is_empty()).count() as u64;
+    if wider > 0 {
+        let _ = writeln!(
+            text,
+            "Of {} the judge names fewer kinds of operations than before: a wider claim.",
+            plural(wider, "run", "runs")
+        );
+    }
     let same = all - report.different().count() as u64;
     let _ = writeln!(
         text,

@@ -61,8 +61,17 @@ pub(crate) fn of_shrunk(shrunk: &ShrunkRun, message: Option<&str>) -> String {
     if message != Some(shrunk.message.as_str()) {
         out.push_str(&indent(&shrunk.message, "  "));
     }
+    out.push_str(&indent(&left_out(&shrunk.left_out), "  "));
     let when = shrunk.when.as_ref().map_or_else(String::new, of_when);
     format!("{out}\n{}{when}", story(&shrunk.history))
+}
+
+/// That what remains contradicts less than the run did, if it does.
+pub(crate) fn left_out(kinds: &[String]) -> String {
+    match kinds {
+        [] => String::new(),
+        kinds => format!("what remains is a wider claim: it no longer names {}", kinds.join(", ")),
+    }
 }
 
 /// How often it fails with other chance, as a line of bars, and when it became certain. The highest bar is

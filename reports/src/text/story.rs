@@ -448,6 +448,8 @@ fn of_call(call: &CallEntry, id: u32, writers: &Writers<'_>) -> Option<String> {
         (Access::Set, [row]) => Some(format!("    sets {} = {}", call.at, found(row))),
         (Access::Clear, _) => Some(format!("    clears {}", call.at)),
         (Access::Watch, _) => Some(format!("    watches {}", call.at)),
+        (Access::ReadConflict, _) => Some(format!("    conflicts as if it read {}", call.at)),
+        (Access::WriteConflict, _) => Some(format!("    conflicts as if it wrote {}", call.at)),
         (Access::Atomic, [row]) => Some(format!("    {} {} {}", call.atomic, call.at, found(row))),
         _ => None,
     }

@@ -65,6 +65,7 @@ fn shrunk_bugs() -> BugsReport {
             replays: 400 * n,
             cpu_ns: 150_000_000 * n,
             is_minimal: n < 3,
+            left_out: (3..n).map(|_| "Get".to_owned()).collect(),
             schedule,
             families: (1..n).map(|_| "unknown-committed".to_owned()).collect(),
             difference: None,

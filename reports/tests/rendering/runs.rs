@@ -118,6 +118,8 @@ fn a_transcript_shows_operations_all_calls_of_their_attempts_and_faults_by_time(
             atomic: "Add".into(),
             ..call(Access::Atomic, "(\"a\",)", vec![row("a", Some("1"), None)])
         },
+        call(Access::ReadConflict, "(\"a\",) to (\"c\",)", Vec::new()),
+        call(Access::WriteConflict, "(\"a\",)", Vec::new()),
         call(Access::Watch, "(\"a\",)", Vec::new()),
     ]);
     assert_snapshot!(text::transcript(&whole));

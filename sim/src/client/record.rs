@@ -12,7 +12,7 @@ use crate::{
     trace::Kind,
 };
 use bytes::Bytes;
-use shaketable_tx::KeyValue;
+use shaketable_tx::{ConflictRangeType, KeyValue};
 use std::sync::Arc;
 
 /// The bytes of writes of an attempt that was never sent to be committed which the history keeps in any case.
@@ -33,6 +33,7 @@ pub struct Record {
     returned: usize,
     round_trips: u32,
     watches: Vec<Bytes>,
+    added_ranges: Vec<(usize, ConflictRangeType, KeyRange)>,
     version_requested: Nanos,
     read_version: Option<Version>,
     fresh: bool,
@@ -113,6 +114,11 @@ impl Record {
     /// Records a watch.
     pub fn watched(&mut self, key: Bytes) {
         self.watches.push(key);
+    }
+
+    /// Records a conflict range that the application adds.
+    pub fn added_range(&mut self, kind: ConflictRangeType, range: KeyRange) {
+        self.added_ranges.push((self.calls.len(), kind, range));
     }
 
     /// Records that the read version was requested, and whether it is guaranteed to be fresh.
@@ -212,6 +218,7 @@ impl Record {
             calls: std::mem::take(&mut self.calls),
             round_trips: self.round_trips,
             watches: std::mem::take(&mut self.watches),
+            added_ranges: std::mem::take(&mut self.added_ranges),
             commit_sent: self.commit_sent,
             outcome_is_final: !self.unsettled,
             read_ranges: std::mem::take(&mut self.read_ranges),

@@ -212,6 +212,7 @@ impl State {
             return Err(Error::KEY_OUTSIDE_LEGAL_RANGE);
         }
         let Some(range) = conflict::clip(begin, end) else { return Ok(()) };
+        self.record.added_range(kind, range.clone());
         let size = sizes::range(range.begin.len(), range.end.len());
         match (kind, self.options.ryw_disabled) {
             (ConflictRangeType::Read, true) => self.native.read_ranges.push(range),

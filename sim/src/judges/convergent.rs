@@ -32,7 +32,7 @@ pub fn judge(evidence: &Evidence<'_>) -> Judgement {
                 found: key.map(|key| held(other, key)),
                 ..Witness::default()
             };
-            return Err(Box::new(Objection { message, witness }));
+            return Err(Box::new(Objection { message, witness, ..Objection::default() }));
         }
     }
     Ok(())

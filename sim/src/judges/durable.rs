@@ -34,7 +34,7 @@ pub fn is_kept(evidence: &Evidence<'_>, state: &Keyspace) -> Judgement {
 }
 
 fn objection(message: String, witness: Witness) -> Box<Objection> {
-    Box::new(Objection { message, witness })
+    Box::new(Objection { message, witness, ..Objection::default() })
 }
 
 fn logs_agree(evidence: &Evidence<'_>) -> Judgement {

@@ -18,7 +18,7 @@ pub use crate::storage::Replica;
 pub use appends::{Appends, Joined, may_join};
 pub use combine::combine;
 pub use keyspace::{Keyspace, Undo};
-pub use objection::{Objection, Witness, truncated};
+pub use objection::{Objection, Said, Witness, truncated};
 pub use ongoing::Ongoing;
 pub use timeline::{KnownCommit, Timeline};
 pub use truth::Truth;

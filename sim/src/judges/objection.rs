@@ -53,11 +53,31 @@ fn first_ones<T: Ord>(named: Vec<T>) -> Vec<T> {
     ones.into_iter().collect()
 }
 
+/// Which claim is contradicted, and how, as data. Runs that fail alike say the same, apart from values.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Said {
+    /// The name of the claim where it is declared: an invariant's, an error code, the place of a panic; empty
+    /// for the one claim of a judge.
+    pub name: String,
+    /// What is wrong, in words: without when, where, and the two sides of a comparison; empty where the name
+    /// says it all.
+    pub why: String,
+}
+
+impl Said {
+    /// A claim whose name says it all.
+    pub fn named(name: impl Into<String>) -> Said {
+        Said { name: name.into(), why: String::new() }
+    }
+}
+
 /// What a judge objects to.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Objection {
     /// Describes what contradicts the judge's claim.
     pub message: String,
+    /// Which claim, as data.
+    pub said: Said,
     /// The operations, attempts and keys that contradict it, those that matter most first.
     pub witness: Witness,
 }

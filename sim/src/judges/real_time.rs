@@ -30,7 +30,7 @@ pub fn follows(evidence: &Evidence<'_>, timeline: &Timeline) -> Judgement {
                 found: Some(format!("read version {read_version}")),
                 ..Witness::default()
             };
-            return Err(Box::new(Objection { message, witness }));
+            return Err(Box::new(Objection { message, witness, ..Objection::default() }));
         }
     }
     Ok(())

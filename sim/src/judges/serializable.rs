@@ -138,7 +138,8 @@ fn objection(evidence: &Evidence<'_>, id: AttemptId, how: &str, at: Place, wrong
         found: Some(wrong.found),
         ..Witness::default()
     };
-    Box::new(Objection { message: format!("attempt {}{who} {how}: {}", id.0, wrong.message), witness })
+    let message = format!("attempt {}{who} {how}: {}", id.0, wrong.message);
+    Box::new(Objection { message, witness, ..Objection::default() })
 }
 
 /// A read that does not fit the state.

@@ -64,27 +64,42 @@ pub trait Invariants: Clone + Debug + Send + Sync + 'static {
         op: &Self::Op,
     ) -> impl Future<Output = Result<(), Self::Error>> + Send;
 
-    /// Checks the invariants, which must hold at every version. The inner error describes the one that does
-    /// not.
-    fn holds<T: Transaction>(tx: &T) -> impl Future<Output = Result<Result<(), String>, Self::Error>> + Send;
+    /// Checks the invariants, which must hold at every version. The inner error names and describes the one
+    /// that does not.
+    fn holds<T: Transaction>(tx: &T) -> impl Future<Output = Result<Result<(), Misfit>, Self::Error>> + Send;
 }
 
 /// The result of the body of an invariant: a `bool`, or a `Result` whose error describes what is wrong.
 pub trait Verdict {
-    /// The verdict on the invariant with this name.
-    fn on(self, name: &str) -> Result<(), String>;
+    /// Why the invariant does not hold, if it does not.
+    fn broken(self) -> Result<(), String>;
 }
 
 impl Verdict for bool {
-    fn on(self, name: &str) -> Result<(), String> {
-        if self { Ok(()) } else { Err(format!("{name}: does not hold")) }
+    fn broken(self) -> Result<(), String> {
+        if self { Ok(()) } else { Err("does not hold".to_owned()) }
     }
 }
 
 impl Verdict for Result<(), String> {
-    fn on(self, name: &str) -> Result<(), String> {
-        self.map_err(|why| format!("{name}: {why}"))
+    fn broken(self) -> Result<(), String> {
+        self
     }
+}
+
+/// The verdict on the invariant with this name, whose body has ended like this. A refusal of the layer breaks
+/// it.
+#[doc(hidden)]
+pub fn judged<E: RetryError + Display>(
+    name: &str,
+    ended: Result<impl Verdict, E>,
+) -> Result<Result<(), Misfit>, E> {
+    let broken = match ended {
+        Ok(verdict) => verdict.broken(),
+        Err(refusal) if refusal.fdb().is_none() => Err(format!("refused: {refusal}")),
+        Err(error) => return Err(error),
+    };
+    Ok(broken.map_err(|why| Misfit::from(why).named(name)))
 }
 
 /// Operations and invariants as a workload. Its only planted bug retries operations without recording earlier
@@ -125,7 +140,7 @@ fn refused<E: RetryError + Display>(error: &E) -> Outcome<Answer> {
 /// Checks the invariants in a transaction.
 async fn audit<I: Invariants, T: Transaction>(tx: &T) -> tx::Result<Result<(), Misfit>> {
     match I::holds(tx).await {
-        Ok(verdict) => Ok(verdict.map_err(Misfit::from)),
+        Ok(verdict) => Ok(verdict),
         Err(error) => error.fdb().map_or_else(|| Ok(Err(error.to_string().into())), Err),
     }
 }
@@ -348,12 +363,12 @@ macro_rules! invariants {
 
                 async fn holds<T: __with::Transaction>(
                     tx: &T,
-                ) -> ::std::result::Result<::std::result::Result<(), String>, $error> {
+                ) -> ::std::result::Result<::std::result::Result<(), $crate::Misfit>, $error> {
                     $({
                         async fn __holds<T: __with::Transaction>(
                             $audit_tx: &T,
                         ) -> ::std::result::Result<impl $crate::invariants::Verdict, $error> $audit
-                        if let Err(broken) = $crate::invariants::Verdict::on(__holds(tx).await?, $name) {
+                        if let Err(broken) = $crate::invariants::judged($name, __holds(tx).await)? {
                             return Ok(Err(broken));
                         }
                     })+

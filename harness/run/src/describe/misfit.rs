@@ -1,10 +1,14 @@
 //! Why something does not fit the model of a workload: a sentence, and what a finding shows beside it.
 
-use shaketable_sim::proto::Version;
+use shaketable_sim::{judges::Said, proto::Version};
 use std::fmt;
 
 /// Why an answer, an invariant or the final database does not fit the model of a workload: a sentence, and,
-/// if the workload names them, both sides of the comparison or the operation that does not fit.
+/// if the workload names them, the invariant, both sides of the comparison, or the operation that does not
+/// fit.
+///
+/// Two runs fail alike if the names are equal, and the sentences are but for numbers, quoted text, and what
+/// is in brackets. Shrinking takes away from a run what its failure does not need, and keeps to this.
 ///
 /// A sentence alone becomes one with `?` or `into`:
 ///
@@ -23,10 +27,14 @@ use std::fmt;
 /// }
 ///
 /// assert_eq!(compare(1, 2).unwrap_err().to_string(), "read 1 where the model has 2");
+/// let named = Misfit::from("it is 400").named("the sum is 500");
+/// assert_eq!(named.to_string(), "the sum is 500: it is 400");
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Misfit {
-    pub(crate) message: String,
+    /// The name of the invariant.
+    name: Option<Box<str>>,
+    message: Box<str>,
     /// What the model expects, and what was found instead.
     pub(crate) sides: Option<(String, String)>,
     /// The operation, if the sentence names it: its client, and its index.
@@ -58,6 +66,20 @@ impl Misfit {
         Misfit { operation: Some((client, index)), ..message.into() }
     }
 
+    /// The invariant that is broken: its name is told before the sentence.
+    #[must_use]
+    pub fn named(self, invariant: impl Into<String>) -> Misfit {
+        Misfit { name: Some(invariant.into().into_boxed_str()), ..self }
+    }
+
+    /// What it says, as data.
+    pub(crate) fn said(&self) -> Said {
+        let sides = self.sides.iter().flat_map(|(expected, found)| [expected, found]);
+        let sides = sides.filter(|side| !side.is_empty());
+        let why = sides.fold(self.message.to_string(), |why, side| why.replace(side.as_str(), "_"));
+        Said { name: self.name.as_deref().unwrap_or_default().to_owned(), why }
+    }
+
     pub(crate) fn because_of(self, cause: Cause) -> Misfit {
         Misfit { cause, ..self }
     }
@@ -65,7 +87,13 @@ impl Misfit {
 
 impl From<String> for Misfit {
     fn from(message: String) -> Misfit {
-        Misfit { message, sides: None, operation: None, cause: Cause::Reads }
+        Misfit {
+            name: None,
+            message: message.into_boxed_str(),
+            sides: None,
+            operation: None,
+            cause: Cause::Reads,
+        }
     }
 }
 
@@ -77,6 +105,9 @@ impl From<&str> for Misfit {
 
 impl fmt::Display for Misfit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.message)
+        match &self.name {
+            Some(name) => write!(f, "{name}: {}", self.message),
+            None => f.write_str(&self.message),
+        }
     }
 }

@@ -180,7 +180,11 @@ impl<'a> Audits<'a> {
             // The setup broke it.
             None => Broken {
                 since: self.from,
-                objection: Objection { message: broken.message, ..Objection::default() },
+                objection: Objection {
+                    message: broken.to_string(),
+                    said: broken.said(),
+                    ..Objection::default()
+                },
             },
         };
         (self.audited, Err(Box::new(broken)), None)
@@ -299,7 +303,7 @@ impl First<'_> {
         let message = format!("from version {}{by}: {}", self.version, self.broken);
         let place = place(self.version, self.tx);
         let witness = breaks(history, truth, place, self.tx.attempt, &self.reads);
-        Broken { since: self.version, objection: Objection { message, witness } }
+        Broken { since: self.version, objection: Objection { message, said: self.broken.said(), witness } }
     }
 }
 

@@ -85,7 +85,7 @@ fn conflicts(
                     keys: common(read, range),
                     ..Witness::default()
                 };
-                return Err(Box::new(Objection { message, witness }));
+                return Err(Box::new(Objection { message, witness, ..Objection::default() }));
             }
         }
     }

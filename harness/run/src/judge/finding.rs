@@ -2,10 +2,11 @@
 
 use crate::describe::erased::AnyValue;
 use crate::describe::kinds;
+use crate::judge::panics::Panicked;
 use serde::{Deserialize, Serialize};
 pub use shaketable_sim::judges::{Objection, Witness};
 use shaketable_sim::{
-    judges::{Judge, truncated},
+    judges::{Judge, Said, truncated},
     rt::Nanos,
 };
 use shaketable_tx::Error;
@@ -127,29 +128,36 @@ pub struct Finding {
     pub witness: Witness,
     /// When the claim was contradicted, as far as that is known: findings are told in this order.
     pub(crate) at: Nanos,
-    /// The operations of the witness as the plan has them.
-    pub(crate) called: Vec<Called>,
-}
-
-/// An operation that a finding names.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Called {
-    /// How messages show it.
-    pub(crate) shown: String,
-    /// The kinds of its calls, in their order.
-    pub(crate) kinds: Vec<&'static str>,
+    /// Which claim is contradicted, and how.
+    pub(crate) said: Said,
+    /// The kinds of the calls of each operation of the witness, in their order.
+    pub(crate) called: Vec<Vec<&'static str>>,
 }
 
 impl Finding {
-    /// Creates a finding without a witness, and truncates its message if necessary.
+    /// Creates a finding without a witness, and truncates its message if necessary. What is wrong is the
+    /// whole message.
     pub fn new(kind: Kind, message: impl Into<String>) -> Finding {
-        let (witness, called) = Default::default();
-        Finding { kind, message: truncated(message.into()), witness, at: Nanos::MAX, called }
+        let message = message.into();
+        let said = Said { name: String::new(), why: message.clone() };
+        Finding::of(kind, Objection { message, said, ..Objection::default() })
     }
 
     /// The finding of a judge.
     pub fn of(kind: Kind, objection: Objection) -> Finding {
-        Finding::new(kind, objection.message).with(objection.witness)
+        let Objection { message, said, witness } = objection;
+        let message = truncated(message);
+        Finding { kind, message, said, witness: witness.settled(), at: Nanos::MAX, called: Vec::new() }
+    }
+
+    /// The finding about a panic, where `during` says during what.
+    pub(crate) fn panicked(kind: Kind, during: &str, panicked: &Panicked) -> Finding {
+        Finding::new(kind, format!("{during}{panicked}")).saying(panicked.into())
+    }
+
+    /// The finding with the claim that it contradicts.
+    pub(crate) fn saying(self, said: Said) -> Finding {
+        Finding { said, ..self }
     }
 
     /// The finding with what contradicts the claim: the first [`MOST`](Witness::MOST) of each, in ascending
@@ -163,11 +171,10 @@ impl Finding {
         Finding { at, ..self }
     }
 
-    /// Notes how the plan has the operations of the witness.
+    /// Notes the kinds of the operations of the witness.
     pub(crate) fn calls(&mut self, planned: &[Vec<AnyValue>]) {
         let of = |(client, index): &(usize, usize)| planned.get(*client)?.get(*index);
-        let called = |op| Called { shown: format!("{op:?}"), kinds: kinds::of(op) };
-        self.called = self.witness.operations.iter().filter_map(of).map(called).collect();
+        self.called = self.witness.operations.iter().filter_map(of).map(kinds::of).collect();
     }
 
     /// The verdict on a run of which this is the only finding.

@@ -9,7 +9,7 @@ use crate::{
     describe::workload::Operation,
     judge::finding::{Objection, Witness},
 };
-use shaketable_sim::{history::History, rt::Nanos};
+use shaketable_sim::{history::History, judges::Said, rt::Nanos};
 use std::collections::BTreeSet;
 
 /// The time limit after faults have ended, nanoseconds of virtual time.
@@ -46,7 +46,11 @@ pub fn judge(
     }
     match waiting.is_empty() {
         true => Ok(()),
-        false => Err(Box::new(Objection { message: waiting.join("; "), witness })),
+        false => {
+            // How many clients wait is of no interest.
+            let what = if witness.operations.is_empty() { "a session" } else { "an operation" };
+            Err(Box::new(Objection { message: waiting.join("; "), said: Said::named(what), witness }))
+        }
     }
 }
 

@@ -29,7 +29,6 @@ use super::{
 };
 use crate::{
     describe::erased::{AnyModel, AnyStep, AnyValue, AnyWorkload},
-    describe::misfit::Misfit,
     describe::waiting::Timing,
     describe::workload::{Operation, Outcome, Staleness},
     judge::finding::Objection,
@@ -38,6 +37,7 @@ use crate::{
 use shaketable_sim::{
     history::History,
     ids::AttemptId,
+    judges::Said,
     proto::{Mutation, Version},
     rt::Nanos,
 };
@@ -236,8 +236,9 @@ fn judged(
     })?;
     let Some(Misplaced { place, key, unplaced, why }) = first else { return Ok(model) };
     let message = format!("{}: {why}", describe(key, &plan[key.0][key.1]));
+    let said = Said::named(unplaced.name());
     let witness = unplaced.witness(key, history, truth);
-    Err(Mismatch::Layer(Box::new(Objection { message, witness }), place.0))
+    Err(Mismatch::Layer(Box::new(Objection { message, said, witness }), place.0))
 }
 
 /// What an operation must see, and why.
@@ -414,9 +415,9 @@ fn replay(
             returned,
             timing,
         };
-        let mismatched = |misfit| {
+        let mismatched = |message, said, misfit| {
             let effect = effect.map(|effect| (place, effect.attempt));
-            Box::new(Mismatched { key, effect, read_version, misfit })
+            Box::new(Mismatched { key, effect, read_version, message, said, misfit })
         };
         // A read may fit at another of its places, and changes nothing where it does not.
         let before = (!committed && !workload.misfit_keeps_model()).then(|| model.clone());
@@ -424,8 +425,10 @@ fn replay(
         let stepped = match stepped {
             Ok(stepped) => stepped,
             Err(panic) => {
-                let message = format!("it panicked in {}: {}", describe(key, op), panics::message(&*panic));
-                (until, broken) = (Some((place, key)), Some((MODEL, version, mismatched(message.into()))));
+                let panicked = panics::caught(&*panic);
+                let message = format!("it panicked in {}: {panicked}", describe(key, op));
+                let misfit = mismatched(message, (&panicked).into(), "it panicked".into());
+                (until, broken) = (Some((place, key)), Some((MODEL, version, misfit)));
                 break;
             }
         };
@@ -436,7 +439,7 @@ fn replay(
                 (false, None) => "neither read nor wrote and may take place",
             };
             let message = format!("{}, which {how} at version {version}: {why}", describe(key, op));
-            mismatched(Misfit { message, ..why })
+            mismatched(message, why.said(), why)
         });
         match matches {
             Err(misfit) if committed => {

@@ -1,10 +1,11 @@
 //! Panics inside a run. They are findings of its seed: they are recorded with their source locations and not
 //! printed.
 
+use shaketable_sim::judges::Said;
 use std::{
     any::Any,
     cell::{Cell, RefCell},
-    panic,
+    fmt, panic,
     sync::{
         Once,
         atomic::{AtomicBool, Ordering},
@@ -16,7 +17,28 @@ static PRINT: AtomicBool = AtomicBool::new(false);
 
 thread_local! {
     static RECORDING: Cell<bool> = const { Cell::new(false) };
-    static RECORDED: RefCell<Option<String>> = const { RefCell::new(None) };
+    static RECORDED: RefCell<Option<Panicked>> = const { RefCell::new(None) };
+}
+
+/// A panic.
+#[derive(Clone, Debug)]
+pub(crate) struct Panicked {
+    message: String,
+    /// The file and the line in the source, if it was recorded.
+    place: Option<String>,
+}
+
+impl fmt::Display for Panicked {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)?;
+        self.place.iter().try_for_each(|place| write!(f, " ({place})"))
+    }
+}
+
+impl From<&Panicked> for Said {
+    fn from(panicked: &Panicked) -> Said {
+        Said { name: panicked.place.clone().unwrap_or_default(), why: panicked.message.clone() }
+    }
 }
 
 /// Prints panics inside runs as well from now on, with a backtrace if `RUST_BACKTRACE` is set accordingly.
@@ -31,9 +53,8 @@ pub(crate) fn recorded<T>(work: impl FnOnce() -> T) -> T {
         let before = panic::take_hook();
         panic::set_hook(Box::new(move |info| {
             if RECORDING.get() {
-                let place =
-                    info.location().map_or(String::new(), |l| format!(" ({}:{})", l.file(), l.line()));
-                RECORDED.set(Some(format!("{}{place}", payload(info.payload()))));
+                let place = info.location().map(|at| format!("{}:{}", at.file(), at.line()));
+                RECORDED.set(Some(Panicked { message: payload(info.payload()), place }));
             }
             if !RECORDING.get() || PRINT.load(Ordering::Relaxed) {
                 before(info);
@@ -47,9 +68,9 @@ pub(crate) fn recorded<T>(work: impl FnOnce() -> T) -> T {
     done
 }
 
-/// The message of a caught panic, with its source location if it was recorded.
-pub(crate) fn message(panic: &(dyn Any + Send)) -> String {
-    RECORDED.take().unwrap_or_else(|| payload(panic))
+/// A caught panic.
+pub(crate) fn caught(panic: &(dyn Any + Send)) -> Panicked {
+    RECORDED.take().unwrap_or_else(|| Panicked { message: payload(panic), place: None })
 }
 
 fn payload(panic: &(dyn Any + Send)) -> String {
@@ -65,15 +86,14 @@ mod tests {
     #[test]
     fn a_message_has_the_location_of_its_panic() {
         let message_of =
-            |panic: fn()| recorded(|| message(&*panic::catch_unwind(panic).expect_err("a panic")));
+            |panic: fn()| recorded(|| caught(&*panic::catch_unwind(panic).expect_err("a panic")).to_string());
         let text = message_of(|| panic!("seat {} is taken twice", 7));
         assert!(text.starts_with("seat 7 is taken twice (") && text.contains("panics.rs:"), "{text}");
         let text = message_of(|| assert!(Vec::<u8>::new().remove(3) == 0));
         assert!(text.contains("removal index"), "{text}");
         assert_eq!(
-            message(
-                &*panic::catch_unwind(|| panic::resume_unwind(Box::new("no hook"))).expect_err("a panic")
-            ),
+            caught(&*panic::catch_unwind(|| panic::resume_unwind(Box::new("no hook"))).expect_err("a panic"))
+                .to_string(),
             "no hook"
         );
     }

@@ -32,6 +32,7 @@ impl Story {
             calls,
             round_trips: 0,
             watches: Vec::new(),
+            added_ranges: Vec::new(),
             commit_sent: None,
             outcome_is_final: true,
             read_ranges: Vec::new(),

@@ -8,7 +8,7 @@ use crate::{
     describe::workload::{Operation, Outcome},
     judge::finding::{Objection, Witness},
 };
-use shaketable_sim::{history::History, ids::ClientId, told::Met};
+use shaketable_sim::{history::History, ids::ClientId, judges::Said, told::Met};
 use shaketable_tx::Error;
 
 /// An operation: its client, and its index in the client's list.
@@ -57,7 +57,8 @@ pub fn judge(
         n => format!(" (and {n} more)"),
     };
     let message = format!("{} {how} {error}, but {met}{more}", describe(key));
-    Err(Box::new(Objection { message, witness: Witness { attempts, ..Witness::operation(key.0, key.1) } }))
+    let witness = Witness { attempts, ..Witness::operation(key.0, key.1) };
+    Err(Box::new(Objection { message, said: Said::named(format!("{how} {}", error.code())), witness }))
 }
 
 /// Whoever gave up a wait says so with an error of its own.

@@ -16,6 +16,7 @@ use bytes::Bytes;
 use shaketable_sim::{
     history::{Attempt, History},
     ids::AttemptId,
+    judges::Said,
     proto::Version,
 };
 
@@ -29,6 +30,10 @@ pub(super) struct Mismatched {
     pub(super) effect: Option<(Place, AttemptId)>,
     /// The read version; `None` if it did not read.
     pub(super) read_version: Option<Version>,
+    /// That it does not fit, in a sentence.
+    pub(super) message: String,
+    /// The claim that it contradicts.
+    pub(super) said: Said,
     /// Why it does not fit.
     pub(super) misfit: Misfit,
 }
@@ -48,7 +53,7 @@ impl Mismatched {
         if let Some((expected, found)) = self.misfit.sides {
             (witness.expected, witness.found) = (Some(expected), Some(found));
         }
-        Objection { message: self.misfit.message, witness }
+        Objection { message: self.message, said: self.said, witness }
     }
 
     /// The attempts that have this place. If they read nothing that matters, also the last one of the
@@ -145,6 +150,16 @@ pub(super) enum Unplaced {
 }
 
 impl Unplaced {
+    /// What is wrong with it.
+    pub(super) fn name(&self) -> &'static str {
+        match self {
+            Unplaced::Failed(..) => "an effect of what failed",
+            Unplaced::Twice(_) => "several effects",
+            Unplaced::Early(_) => "answered before it was durable",
+            Unplaced::Stale(..) => "a stale read",
+        }
+    }
+
     /// The witness.
     pub(super) fn witness(self, key: Key, history: &History, truth: &Truth) -> Witness {
         let writes = Writes::of(history, truth);

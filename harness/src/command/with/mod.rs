@@ -3,10 +3,11 @@
 //!
 //! The program finds the library of the package `shaketable-driver` in place of FoundationDB's, with a seed
 //! and faults in its environment. What it prints is shown for the run that fails. Each process of a run that
-//! uses the library leaves a report: the reports of the failing run are printed, and they tell whether a run
-//! used a simulated cluster at all. A process that ends without one (`_exit`, a crash, a signal, every
-//! program in Go) leaves a journal of its calls, which is performed again here: its cluster is judged all the
-//! same.
+//! uses the library leaves a report: the reports of the failing run are printed. A process that ends without
+//! one (`_exit`, a crash, a signal, every program in Go) leaves a journal of its calls, which is performed
+//! again here: its cluster is judged all the same. The journal is there from the moment in which a process
+//! opens its first database, and so tells whether a run used a simulated cluster at all, however soon the
+//! process ends.
 
 mod clock;
 mod history;
@@ -93,6 +94,8 @@ struct Run {
     printed: Vec<u8>,
     /// The reports of its processes.
     reports: Vec<String>,
+    /// Whether one of its processes opened a database.
+    used: bool,
     /// The processes that outlived the command, and did not end by themselves.
     left: Vec<String>,
     /// If it failed, and a page is made of it: the journal of the process that asked most.
@@ -168,7 +171,7 @@ impl Shake<'_> {
                 )));
             };
             shaken.runs += 1;
-            shaken.used += u64::from(!run.reports.is_empty());
+            shaken.used += u64::from(run.used);
             if shaken.left.is_empty() {
                 shaken.left = std::mem::take(&mut run.left);
             }
@@ -200,7 +203,8 @@ impl Shake<'_> {
         let left = left::end(&reports, interrupt);
         let Some(ending) = ending.filter(|_| !interrupt.is_set()) else { return Ok(None) };
         let printed = printed.map(Printed::end).unwrap_or_default();
-        let mut run = Run { ending, printed, reports: collect(&reports), left, journal: None };
+        let used = fs::read_dir(&reports).is_ok_and(|mut files| files.next().is_some());
+        let mut run = Run { ending, printed, reports: collect(&reports), used, left, journal: None };
         if run.is_failed() && self.arguments.html.is_some() {
             run.journal = longest_journal(&reports);
         }
@@ -265,7 +269,8 @@ impl Shake<'_> {
             return left
                 + &match shaken.used {
                     0 => format!(
-                        "{runs} passed, and none used the simulated cluster: {} does not load {}\n",
+                        "{runs} passed, and none used the simulated cluster: {} does not load {}, or opens \
+                         no database\n",
                         self.name(),
                         LIBRARY.0
                     ),
@@ -285,7 +290,9 @@ impl Shake<'_> {
             let _ = writeln!(text, "\n{}", report.trim_end());
         }
         if run.reports.is_empty() {
-            let _ = writeln!(text, "no report: it did not use the simulated cluster, or was ended too early");
+            let why =
+                if run.used { "it was ended too early" } else { "it did not use the simulated cluster" };
+            let _ = writeln!(text, "no report: {why}");
         }
         let _ = writeln!(text, "\nreplay: {}", self.replay_line(*seed));
         text

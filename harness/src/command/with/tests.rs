@@ -125,8 +125,12 @@ fn a_failing_run_without_a_journal_has_no_page() {
 #[test]
 fn runs_that_never_use_the_cluster_prove_nothing() {
     let (text, code) = shake(&place(), &["--seeds", "2"], "true");
-    let said = "2 runs passed, and none used the simulated cluster: sh does not load libfdb_c.so\n";
+    let said = "2 runs passed, and none used the simulated cluster: sh does not load libfdb_c.so, or opens \
+                no database\n";
     assert_eq!((text.as_str(), code), (said, 4));
+    // A process that ends before its cluster begins has opened a database.
+    let (text, code) = shake(&place(), &["--seeds", "2"], ": >$SHAKETABLE_JOURNAL/journal-1.txt");
+    assert_eq!((text.as_str(), code), ("2 runs passed with standard faults\n", 0));
 }
 
 #[test]

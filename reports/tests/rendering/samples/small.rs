@@ -245,6 +245,7 @@ pub fn shrunk() -> ShrunkRun {
         after: Size { operations: 2, clients: 2, faults: 1 },
         replays: 117,
         is_minimal: true,
+        left_out: vec!["Get".to_owned(), "Put".to_owned()],
         message: "the counter is 12, and should be 11".into(),
         event_hash: "00c0ffee87654321".into(),
         history: history(),

@@ -152,7 +152,7 @@ impl Workload for Contract {
         let broken = results.iter().find_map(|case| Some((case, case.result.as_ref().err()?)));
         Ok(match broken {
             None => Ok(()),
-            Some((case, why)) => Err(format!("{}: {} {why}", case.name, case.promise).into()),
+            Some((case, why)) => Err(Misfit::from(format!("{} {why}", case.promise)).named(&case.name)),
         })
     }
 }

@@ -255,6 +255,7 @@ struct AttemptRecord {
     fresh: bool,
     read_version: Option<Version>,
     own_writes: OwnWritesByCall,
+    added_ranges: Vec<(usize, ConflictRangeType, KeyRange)>,
     /// What the next read sees of them.
     seen: OwnWrites,
     snapshot_read_your_writes: i32,
@@ -281,6 +282,7 @@ impl AttemptRecord {
             fresh: true,
             read_version: None,
             own_writes: OwnWritesByCall::default(),
+            added_ranges: Vec::new(),
             seen: OwnWrites::default(),
             snapshot_read_your_writes: 0,
             waives_conflicts: false,
@@ -336,6 +338,7 @@ impl Drop for AttemptRecord {
             calls: std::mem::take(&mut self.calls),
             round_trips: 0,
             watches: Vec::new(),
+            added_ranges: std::mem::take(&mut self.added_ranges),
             commit_sent: self.commit_sent,
             outcome_is_final: self.outcome_is_final,
             // The C client does not expose them.
@@ -537,6 +540,15 @@ impl<D: Database> Transaction for RecordedTransaction<D> {
             self.write(Mutation::ClearRange(KeyRange::new(begin, end)));
         }
         self.inner.clear_range(begin, end);
+    }
+
+    fn add_conflict_range(&self, begin: &[u8], end: &[u8], kind: ConflictRangeType) -> Result<()> {
+        self.inner.add_conflict_range(begin, end, kind)?;
+        let range = KeyRange::new(Bytes::copy_from_slice(begin), Bytes::copy_from_slice(end));
+        let mut record = self.record.lock();
+        let number = record.calls.len();
+        record.added_ranges.push((number, kind, range));
+        Ok(())
     }
 
     fn atomic_op(&self, key: &[u8], operand: &[u8], op: MutationType) {

@@ -375,7 +375,7 @@ impl<'a> Testbed for Real<'a> {
             // The cluster has answered: what it was asked is wrong.
             Ok(Err(error)) if is_of_call(error) => Ok(Job::Failed(error)),
             Ok(Err(error)) => Err(self.access.lost(doing, error)),
-            Err(panic) => Ok(Job::Panicked(panics::message(&*panic))),
+            Err(panic) => Ok(Job::Panicked(panics::caught(&*panic))),
         }
     }
 

@@ -16,7 +16,7 @@ use crate::{
     run::plan::Plan,
 };
 use shaketable_reports::Counters;
-use shaketable_sim::{history::History, rt::Nanos};
+use shaketable_sim::{history::History, judges::Said, rt::Nanos};
 use shaketable_tx::{AnyDatabase, Error};
 use std::sync::Arc;
 
@@ -56,7 +56,7 @@ pub(crate) async fn perform<T: Testbed>(plan: &Plan, testbed: T) -> Result<RunRe
         (audits.evaluated, audits.broken.take())
     };
     let broken_at = broken.as_ref().map(|broken| broken.version);
-    findings.extend(broken.map(|broken| Finding::new(Kind::Audit, broken.message())));
+    findings.extend(broken.map(|broken| broken.finding()));
     let judged = testbed.history(|history| {
         let work = (&operations[..], &dropped);
         phase::judge(|| judge(plan, history, work, &replicas, set_up_at, findings, broken_at))
@@ -99,7 +99,7 @@ async fn set_up<T: Testbed>(plan: &Plan, testbed: &T) -> Result<Vec<Finding>, T:
     Ok(match testbed.undisturbed(SETTER, "setting up", setup).await? {
         Job::Done(()) => Vec::new(),
         Job::Failed(error) => vec![failed_setup(error).at(0)],
-        Job::Panicked(message) => vec![Finding::new(Kind::Panic, format!("in setup: {message}")).at(0)],
+        Job::Panicked(panicked) => vec![Finding::panicked(Kind::Panic, "in setup: ", &panicked).at(0)],
         Job::TooLong => {
             vec![Finding::new(Kind::Setup, "the workload's setup does not finish on a calm cluster").at(0)]
         }
@@ -120,13 +120,17 @@ fn failed_setup(error: Error) -> Finding {
                 | Error::INTERNAL_ERROR
         );
     match of_cluster {
-        true => Finding::new(Kind::CalmCluster, format!("the setup fails without a fault: {error}")),
-        false if is_of_call(error) => Finding::new(
-            Kind::Setup,
-            format!("the workload's setup asks for what FoundationDB refuses: {error}"),
-        ),
-        false => Finding::new(Kind::Setup, format!("the workload's setup fails on a calm cluster: {error}")),
+        true => failed(Kind::CalmCluster, "the setup fails without a fault", error),
+        false if is_of_call(error) => {
+            failed(Kind::Setup, "the workload's setup asks for what FoundationDB refuses", error)
+        }
+        false => failed(Kind::Setup, "the workload's setup fails on a calm cluster", error),
     }
+}
+
+/// The finding about what ended with an error.
+fn failed(kind: Kind, what: &str, error: Error) -> Finding {
+    Finding::new(kind, format!("{what}: {error}")).saying(Said::named(format!("{what}: {}", error.code())))
 }
 
 /// The finding about clients that are not done.
@@ -175,8 +179,8 @@ async fn final_check<T: Testbed>(
     Ok(match testbed.undisturbed(CHECKER, "checking", check).await? {
         Job::Done(Ok(())) => None,
         Job::Done(Err(why)) => Some(testbed.history(|history| differs(why, history))),
-        Job::Failed(error) => Some(Finding::new(Kind::Check, format!("cannot read the database: {error}"))),
-        Job::Panicked(message) => Some(Finding::new(Kind::Panic, format!("in the final check: {message}"))),
+        Job::Failed(error) => Some(failed(Kind::Check, "cannot read the database", error)),
+        Job::Panicked(panicked) => Some(Finding::panicked(Kind::Panic, "in the final check: ", &panicked)),
         Job::TooLong => Some(Finding::new(Kind::Live, "the final check does not finish")),
     })
 }

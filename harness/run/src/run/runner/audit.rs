@@ -1,11 +1,16 @@
 //! The auditor of a run: it reads the invariants repeatedly while the clients work.
 
 use super::{Host, phase};
-use crate::{describe::erased::AnyWorkload, judge::panics};
+use crate::{
+    describe::erased::AnyWorkload,
+    judge::finding::{Finding, Kind as Accuser},
+    judge::panics,
+};
 use futures::FutureExt;
 use parking_lot::Mutex;
 use shaketable_reports::Scale;
 use shaketable_sim::{
+    judges::Said,
     proto::Version,
     rt::{MILLISECOND, Nanos},
     trace::Kind,
@@ -31,12 +36,14 @@ pub(crate) struct Broken {
     /// The version at which it is broken.
     pub(crate) version: Version,
     why: String,
+    said: Said,
 }
 
 impl Broken {
-    /// The message of the finding.
-    pub(crate) fn message(&self) -> String {
-        format!("at version {}: {}", self.version, self.why)
+    /// The finding.
+    pub(crate) fn finding(&self) -> Finding {
+        let message = format!("at version {}: {}", self.version, self.why);
+        Finding::new(Accuser::Audit, message).saying(self.said.clone())
     }
 }
 
@@ -52,9 +59,10 @@ pub(crate) async fn audit<H: Host>(host: H, workload: AnyWorkload, scale: Scale,
         let Ok(tx) = db.create_transaction() else { return };
         let verdict = loop {
             match AssertUnwindSafe(phase::judge_task(workload.audit(&tx, None))).catch_unwind().await {
-                Ok(Ok(verdict)) => break Some(verdict),
+                Ok(Ok(verdict)) => break Some(verdict.map_err(|why| (why.to_string(), why.said()))),
                 Err(panic) => {
-                    break Some(Err(format!("the audit panicked: {}", panics::message(&*panic)).into()));
+                    let panicked = panics::caught(&*panic);
+                    break Some(Err((format!("the audit panicked: {panicked}"), Said::from(&panicked))));
                 }
                 Ok(Err(error)) => {
                     if tx.on_error(error).await.is_err() {
@@ -68,6 +76,6 @@ pub(crate) async fn audit<H: Host>(host: H, workload: AnyWorkload, scale: Scale,
         host.event(Kind::Audit, version as u64, u64::from(verdict.is_err()));
         let mut audits = audits.lock();
         audits.evaluated += 1;
-        audits.broken = verdict.err().map(|why| Broken { version, why: why.message });
+        audits.broken = verdict.err().map(|(why, said)| Broken { version, why, said });
     }
 }

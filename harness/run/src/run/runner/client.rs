@@ -19,6 +19,7 @@ use parking_lot::Mutex;
 use shaketable_reports::Scale;
 use shaketable_sim::{
     faults::Cut,
+    judges::Said,
     rt::{MILLISECOND, Nanos},
     seed::Stream,
     trace,
@@ -235,7 +236,8 @@ async fn open<H: Host>(host: &H, client: &Client, mut other: Option<&mut AnySess
             Ok(Err(_)) => host.sleep(10 * MILLISECOND).await,
             Err(panic) => {
                 let mut progress = client.progress.lock();
-                progress.findings.push(Finding::new(Kind::Panic, panics::message(&*panic)).at(host.now()));
+                let panicked = panics::caught(&*panic);
+                progress.findings.push(Finding::panicked(Kind::Panic, "", &panicked).at(host.now()));
                 progress.done = true;
                 return None;
             }
@@ -248,18 +250,20 @@ fn end_operation(host: &impl Host, client: &Client, outcome: Result<Outcome<AnyV
     let index = progress.operations.len() - 1;
     let name = || format!("operation {index} of client {} ({:?})", client.number, client.planned[index]);
     let now = host.now();
-    let finding =
-        |kind, message| Finding::new(kind, message).with(Witness::operation(client.number, index)).at(now);
+    let witness = || Witness::operation(client.number, index);
     let outcome = match outcome {
         Ok(Outcome::Violated(why)) => {
             let message = format!("{}: {why}", name());
-            progress.findings.push(finding(Kind::Answer, message.clone()));
+            let said = Said { name: String::new(), why };
+            let finding = Finding::new(Kind::Answer, message.clone());
+            progress.findings.push(finding.saying(said).with(witness()).at(now));
             Outcome::Violated(message)
         }
         Ok(outcome) => outcome,
         Err(panic) => {
-            let message = format!("{} panicked: {}", name(), panics::message(&*panic));
-            progress.findings.push(finding(Kind::Panic, message));
+            let during = format!("{} panicked: ", name());
+            let finding = Finding::panicked(Kind::Panic, &during, &panics::caught(&*panic));
+            progress.findings.push(finding.with(witness()).at(now));
             progress.ended.insert(index);
             Outcome::Unknown(Error::OPERATION_CANCELLED)
         }

@@ -186,6 +186,7 @@ fn complete(
 /// The finding of a final database that differs from the model.
 pub(super) fn differs(misfit: Misfit, history: &History) -> Finding {
     let truth = Truth::of(history);
+    let (message, said) = (misfit.to_string(), misfit.said());
     let mut witness = match misfit.operation {
         Some(operation) => judge::of_operation(history, &truth, operation),
         None => judge::observed(history, &truth, CHECKER, None),
@@ -193,7 +194,7 @@ pub(super) fn differs(misfit: Misfit, history: &History) -> Finding {
     if let Some((expected, found)) = misfit.sides {
         (witness.expected, witness.found) = (Some(expected), Some(found));
     }
-    Finding::new(Kind::Check, misfit.message).with(witness)
+    Finding::new(Kind::Check, message).saying(said).with(witness)
 }
 
 /// Runs the workload's part of a judge. A panic in it is a finding about the workload.
@@ -201,7 +202,7 @@ fn caught<T>(judge: impl FnOnce() -> T, findings: &mut Vec<Finding>) -> Option<T
     match std::panic::catch_unwind(AssertUnwindSafe(judge)) {
         Ok(judged) => Some(judged),
         Err(panic) => {
-            findings.push(Finding::new(Kind::Panic, panics::message(&*panic)));
+            findings.push(Finding::panicked(Kind::Panic, "", &panics::caught(&*panic)));
             None
         }
     }
@@ -299,8 +300,11 @@ mod tests {
         let truth = Truth::of(&story.history);
         let times = Times { history: &story.history, truth: &truth };
         let of = |broken_at, rebuilt: Option<Version>| {
-            let message = "from there on".to_owned();
-            let objection = Objection { message, witness: witness(&[9], &["z"]) };
+            let objection = Objection {
+                message: "from there on".to_owned(),
+                witness: witness(&[9], &["z"]),
+                ..Objection::default()
+            };
             let rebuilt = rebuilt.map(|since| Broken { since, objection });
             let mut findings = [Finding::new(Kind::Audit, "it"), Finding::new(Kind::Panic, "it")];
             let remains = complete(&mut findings, Some(broken_at), rebuilt, &times).is_some();

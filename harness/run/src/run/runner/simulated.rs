@@ -220,7 +220,7 @@ impl Testbed for Simulated<'_> {
                 *slot.lock() = Some(match job.catch_unwind().await {
                     Ok(Ok(done)) => Job::Done(done),
                     Ok(Err(error)) => Job::Failed(error),
-                    Err(panic) => Job::Panicked(panics::message(&*panic)),
+                    Err(panic) => Job::Panicked(panics::caught(&*panic)),
                 });
             }
         });

@@ -5,6 +5,7 @@ use crate::{
     judge::finding::{self, Finding, Kind, Witness},
     judge::panics,
 };
+use shaketable_sim::judges::Said;
 use shaketable_tx::points;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -17,14 +18,15 @@ pub(crate) fn supervised<E>(perform: impl FnOnce() -> Result<RunResult, E>) -> R
     let mut result = match performed {
         Ok(performed) => performed?,
         Err(panic) => {
-            let finding = Finding::new(Kind::HarnessPanic, panics::message(&*panic));
+            let finding = Finding::panicked(Kind::HarnessPanic, "", &panics::caught(&*panic));
             RunResult { findings: vec![finding], ..RunResult::default() }
         }
     };
     result.points = recorder.points;
     result.findings.extend(recorder.broken.into_iter().map(|claim| {
         let witness = claim.operation.map(|(client, index)| Witness::operation(client, index));
-        Finding::new(Kind::Always, claim.message).with(witness.unwrap_or_default())
+        let said = Said { name: claim.name.to_owned(), why: claim.message.clone() };
+        Finding::new(Kind::Always, claim.message).saying(said).with(witness.unwrap_or_default())
     }));
     finding::in_order(&mut result.findings);
     Ok(result)

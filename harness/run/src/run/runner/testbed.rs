@@ -2,7 +2,10 @@
 //! ([`real`](crate::run::real)).
 
 use super::{Participants, RunResult};
-use crate::{describe::erased::AnyValue, describe::workload::Operation, judge::Replica, run::plan::Plan};
+use crate::{
+    describe::erased::AnyValue, describe::workload::Operation, judge::Replica, judge::panics::Panicked,
+    run::plan::Plan,
+};
 use shaketable_sim::{history::History, ids::ClientId, proto::Version, rt::Nanos};
 use shaketable_tx::{AnyDatabase, Error};
 use std::future::Future;
@@ -28,8 +31,7 @@ pub(crate) const CHECKER: ClientId = ClientId(1_002);
 pub(crate) enum Job<T> {
     Done(T),
     Failed(Error),
-    /// The message of the panic.
-    Panicked(String),
+    Panicked(Panicked),
     TooLong,
 }
 

@@ -91,7 +91,7 @@ impl Case {
                     async move { this.perform(db).boxed_local().await }
                 })
             }));
-            ended.unwrap_or_else(|panic| Err(panics::message(&*panic)))
+            ended.unwrap_or_else(|panic| Err(panics::caught(&*panic).to_string()))
         };
         let recorded = || panics::recorded(simulated);
         runner::watched(name.clone(), || pool::apart(name, STACK, recorded))
@@ -112,7 +112,7 @@ impl Case {
             let done = AssertUnwindSafe(done).catch_unwind();
             let wrong = match select(done.boxed_local(), db.env().sleep(PATIENCE)).await {
                 Either::Left((Ok(ended), _)) => ended.err(),
-                Either::Left((Err(panic), _)) => Some(format!("panicked: {}", panics::message(&*panic))),
+                Either::Left((Err(panic), _)) => Some(format!("panicked: {}", panics::caught(&*panic))),
                 Either::Right(_) => Some(format!("does not end within {PATIENCE:?}")),
             };
             let excess = self.memory.map(|memory| ((memory.most)(), memory.limit));

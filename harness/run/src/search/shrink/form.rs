@@ -1,4 +1,5 @@
-//! How an expected and a found value differ, without the values themselves. Both are as `Debug` shows them.
+//! Forms: what is said without the values in it, and how an expected and a found value differ, which are as
+//! `Debug` shows them.
 
 /// Where an expected and a found value differ first.
 #[derive(Debug)]
@@ -29,6 +30,85 @@ pub(super) fn difference(expected: &str, found: &str) -> Difference {
         false => "_ is not _".to_owned(),
     };
     Difference { form, element }
+}
+
+/// A text without its values: numbers, quoted and escaped text, `true` and `false`, and what is in brackets.
+/// Several values in a row are as one.
+pub(super) fn of_text(text: &str) -> String {
+    let (mut form, mut rest) = (String::new(), text);
+    loop {
+        rest = rest.trim_start();
+        let Some(first) = rest.chars().next() else { return form };
+        let piece = match first {
+            '"' => quoted(rest),
+            '(' | '[' | '{' => bracketed(rest),
+            ',' | ';' | '.' | ':' | '`' | '\'' | ')' | ']' | '}' => first.len_utf8(),
+            _ => word(rest),
+        };
+        let (taken, after) = rest.split_at(piece);
+        rest = after;
+        let is_value = match first {
+            '"' | '(' | '[' | '{' => true,
+            _ => {
+                taken.contains(|c: char| c.is_numeric() || c == '\\')
+                    || matches!(taken, "true" | "false" | "None")
+            }
+        };
+        let shown = if is_value { VALUE } else { taken };
+        let is_repeated = is_value && form.trim_end_matches([' ', ',']).ends_with(VALUE);
+        match is_repeated {
+            // A list of values is one.
+            true => form.truncate(form.trim_end_matches([' ', ',']).len()),
+            false => {
+                form += if form.is_empty() { "" } else { " " };
+                form += shown;
+            }
+        }
+    }
+}
+
+/// What stands for a value.
+const VALUE: &str = "_";
+
+/// The length of a quoted text.
+fn quoted(text: &str) -> usize {
+    let mut escaped = false;
+    for (at, c) in text.char_indices().skip(1) {
+        match c {
+            '"' if !escaped => return at + 1,
+            _ => escaped = c == '\\' && !escaped,
+        }
+    }
+    text.len()
+}
+
+/// The length of what is in brackets, with them.
+fn bracketed(text: &str) -> usize {
+    let (mut depth, mut at) = (0u32, 0);
+    while let Some(c) = text[at..].chars().next() {
+        at += if c == '"' { quoted(&text[at..]) } else { c.len_utf8() };
+        match c {
+            '(' | '[' | '{' => depth += 1,
+            ')' | ']' | '}' => depth -= 1,
+            _ => {}
+        }
+        if depth == 0 {
+            break;
+        }
+    }
+    at
+}
+
+/// The length of a word or a number: `1.5` and `it's` are one, and `3,` is one and a comma.
+fn word(text: &str) -> usize {
+    let ends = |(at, c): (usize, char)| {
+        let inner = matches!(c, '.' | ':' | '\'' | ',')
+            && text[at + c.len_utf8()..].starts_with(char::is_alphanumeric);
+        let punctuation = matches!(c, ',' | ';' | '.' | ':' | '`' | '\'') && !inner;
+        let ends = c.is_whitespace() || punctuation || "\"()[]{}".contains(c);
+        ends.then_some(at)
+    };
+    text.char_indices().skip(1).find_map(ends).unwrap_or(text.len())
 }
 
 /// A value: `head`, `head(items)`, `head { items }`, `[items]`, or `key: value`, which has two items and no
@@ -167,6 +247,29 @@ mod tests {
     }
 
     #[test]
+    fn a_text_keeps_its_words_and_marks() {
+        for (text, form) in [
+            ("RARE: 1 of 22 are left", "RARE : _ of _ are left"),
+            ("the entry \"a \\\" b\" of no. 5 is stale", "the entry _ of no . _ is stale"),
+            ("answered Done([A(1), B]) where", "answered Done _ where"),
+            ("rows 1, 2, 3 and 4 (of 9) differ", "rows _ and _ differ"),
+            ("rows 1, 2 and 4 differ", "rows _ and _ differ"),
+            ("key \\x02a\\x00, 1.5 s; it's true", "key _ s ; it's _"),
+            (
+                "assertion `left == right` failed\n  left: 3\n right: [4, 5]",
+                "assertion ` left == right ` failed left : _ right : _",
+            ),
+            ("\"unclosed and [1", "_"),
+            ("a [b (c", "a _"),
+            ("x) y", "x ) y"),
+            ("", ""),
+        ] {
+            assert_eq!(of_text(text), form, "{text}");
+        }
+        assert_ne!(of_text("EASY: 31 is more than 30"), of_text("RARE: 1 of 2 are left"));
+    }
+
+    #[test]
     fn the_outermost_list_says_which_answer_differs() {
         let element = |expected, found| difference(expected, found).element;
         assert_eq!(element("Done([A, B([1, 2])])", "Done([A, B([1, 3])])"), Some((1, 2)));
@@ -177,6 +280,7 @@ mod tests {
     proptest::proptest! {
         #[test]
         fn any_text_differs_from_another(text in r#"[a1"\\(){}\[\],: é]{0,30}"#) {
+            of_text(&text);
             difference(&text, "a");
         }
     }

@@ -4,8 +4,10 @@
 //! so that each can be removed alone. Then operations, decisions, strikes, the cluster's topology and pauses
 //! are removed, in groups and one by one, until nothing more can be removed. The values inside operations are
 //! simplified with proptest's value trees, so that they remain values of their strategies. A candidate is
-//! accepted if its run fails with the same [`Claim`]: the same judge objects to the same kinds of operations
-//! in the same words or forms, so that the search does not change to another bug. No candidate is run twice.
+//! accepted if its run fails with the same [`Claim`]: the same judge objects, in the name of the same
+//! invariant, to the same kinds of operations, in words and with a difference of the same form, so that the
+//! search does not change to another bug. It may name fewer kinds of operations, which is told. No candidate
+//! is run twice.
 //!
 //! The workload's configuration is simplified as JSON, with values that other seeds draw. The remaining
 //! operations must be ones that the simpler configuration can draw. Clients without an operation are removed
@@ -94,6 +96,8 @@ pub struct Shrunk {
     pub replays: u64,
     /// Whether nothing more can be taken away; `false` if the search was ended.
     pub is_minimal: bool,
+    /// The kinds of operations that the finding named at first, and no longer names.
+    pub left_out: Vec<String>,
     /// What decides in which order things happen.
     pub schedule: Schedule,
 }

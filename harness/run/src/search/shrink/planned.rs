@@ -66,6 +66,7 @@ impl Planned {
             result: found.result,
             replays: found.replays,
             is_minimal: found.is_minimal,
+            left_out: found.left_out.into_iter().map(str::to_owned).collect(),
             schedule: found.sketch.what_decides(),
         }
     }

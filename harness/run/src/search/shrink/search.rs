@@ -52,6 +52,8 @@ pub struct SearchResult {
     pub replays: u64,
     /// Whether nothing more can be removed.
     pub is_minimal: bool,
+    /// The kinds of operations that the finding named at first, and no longer names.
+    pub left_out: Vec<&'static str>,
 }
 
 /// Shrinks a subject whose run fails. `should_continue` is called after each run and before other long work;
@@ -80,8 +82,9 @@ pub fn shrink(
     };
     search.decide();
     search.perform();
-    let Search { best, result, replays, minimal, key, .. } = search;
-    Some(SearchResult { sketch: best, result, replays, is_minimal: minimal == Some(key) })
+    let Search { best, result, replays, minimal, key, claim, .. } = search;
+    let left_out = claim.left_out(&result.findings);
+    Some(SearchResult { sketch: best, result, replays, is_minimal: minimal == Some(key), left_out })
 }
 
 pub(super) struct Search<'a> {

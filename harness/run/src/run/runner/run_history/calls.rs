@@ -8,7 +8,7 @@ use shaketable_sim::{
     history::{Attempt, Call},
     proto::{KeyRange, Mutation},
 };
-use shaketable_tx::{Isolation, MutationType, show};
+use shaketable_tx::{ConflictRangeType, Isolation, MutationType, show};
 use std::collections::BTreeSet;
 
 /// The most rows of one read that are kept.
@@ -103,10 +103,7 @@ pub(super) fn of_call(
         }
         Call::Write(Mutation::ClearRange(cleared)) => CallEntry {
             access: Access::Clear,
-            at: match cleared.end.strip_suffix(b"\0") == Some(&cleared.begin) {
-                true => known.key(&cleared.begin),
-                false => show::range(&cleared.begin, &cleared.end),
-            },
+            at: at(cleared, known),
             answered: true,
             shared: known.is_shared(cleared),
             bookkeeping: sessions::has(&cleared.begin),
@@ -139,6 +136,29 @@ pub(super) fn of_call(
                 ..CallEntry::default()
             }
         }
+    }
+}
+
+/// A conflict range that a transaction adds itself.
+pub(super) fn added(kind: ConflictRangeType, range: &KeyRange, known: &Known<'_>) -> CallEntry {
+    CallEntry {
+        access: match kind {
+            ConflictRangeType::Read => Access::ReadConflict,
+            ConflictRangeType::Write => Access::WriteConflict,
+        },
+        at: at(range, known),
+        answered: true,
+        shared: known.is_shared(range),
+        bookkeeping: sessions::has(&range.begin),
+        ..CallEntry::default()
+    }
+}
+
+/// A range in words; one of a single key is that key.
+fn at(range: &KeyRange, known: &Known<'_>) -> String {
+    match range.end.strip_suffix(b"\0") == Some(&range.begin) {
+        true => known.key(&range.begin),
+        false => show::range(&range.begin, &range.end),
     }
 }
 

@@ -70,8 +70,8 @@ impl<'a> Known<'a> {
 }
 
 /// The keys that several attempts of operations touch, one of which writes. A range read touches the keys
-/// that it finds, and those that others write within its range. The records of exactly-once sessions matter
-/// to no other client.
+/// that it finds, and those that others write within its range, as does a conflict range that is added. The
+/// records of exactly-once sessions matter to no other client.
 fn shared(history: &History) -> BTreeSet<Bytes> {
     let mut touched: BTreeMap<Bytes, (BTreeSet<usize>, bool)> = BTreeMap::new();
     let of_operations = || {
@@ -86,7 +86,9 @@ fn shared(history: &History) -> BTreeSet<Bytes> {
         }
     }
     for (id, attempt) in of_operations() {
-        for range in attempt.calls.iter().filter_map(range_of).filter(|range| range.begin < range.end) {
+        let added = attempt.added_ranges.iter().map(|(_, _, range)| range.clone());
+        let ranges = attempt.calls.iter().filter_map(range_of).chain(added);
+        for range in ranges.filter(|range| range.begin < range.end) {
             for (by, _) in touched.range_mut(range.begin..range.end).map(|(_, touched)| touched) {
                 by.insert(id);
             }

@@ -15,7 +15,7 @@ use shaketable_sim::{
     proto::{KeyRange, Mutation},
     trace::Kind,
 };
-use shaketable_tx::{Error, Isolation, KeySelector, KeyValue, MutationType};
+use shaketable_tx::{ConflictRangeType, Error, Isolation, KeySelector, KeyValue, MutationType};
 
 /// A layer that names one key.
 struct Named;
@@ -140,6 +140,32 @@ fn calls_say_their_limits_and_leave_out_the_offsets_of_versionstamps() {
             "\"key\" \"value\"",
             "\"key\" \"val\"",
             "\"key\" \"operand\"",
+        ]
+    );
+}
+
+#[test]
+fn conflict_ranges_that_a_transaction_adds_are_told_where_it_adds_them() {
+    let mut story = Story::default();
+    let (_, attempt) = story.attempt(1, vec![get("a", None), set("b", "1")]);
+    attempt.added_ranges = vec![
+        (1, ConflictRangeType::Read, KeyRange::new("a", "a\0")),
+        (1, ConflictRangeType::Read, KeyRange::new("b", "d")),
+        (2, ConflictRangeType::Write, KeyRange::new("a", "c")),
+    ];
+    story.attempt(2, vec![set("c", "2")]);
+    let machine = |_| String::new();
+    let recorded = Recorded { history: &story.history, events: &[], ended: 20, machine: &machine };
+    let told = of_entries(Vec::new(), &Named, &recorded);
+    let calls = told.transactions[0].calls.iter().map(|call| (call.access, call.at.as_str(), call.shared));
+    assert_eq!(
+        calls.collect::<Vec<_>>(),
+        [
+            (Access::Get, "the counter", false),
+            (Access::ReadConflict, "the counter", false),
+            (Access::ReadConflict, "\"b\" to \"d\"", true),
+            (Access::Set, "\"b\"", false),
+            (Access::WriteConflict, "\"a\" to \"c\"", false),
         ]
     );
 }

@@ -1,7 +1,7 @@
 //! Transactions, with what they called and what became of them.
 
 use super::{
-    calls::{Own, of_call},
+    calls::{Own, added, of_call},
     known::Known,
 };
 use crate::{
@@ -33,12 +33,19 @@ pub(super) fn transaction(
         .then(|| refusal(attempt, history, truth))
         .flatten();
     let mut own = Own::default();
-    let calls = attempt.calls.iter().enumerate().map(|(number, call)| {
-        let entry = of_call((number, call), id, attempt, &own, known);
+    let mut added =
+        attempt.added_ranges.iter().map(|(before, kind, range)| (*before, added(*kind, range, known)));
+    let mut added_next = added.next();
+    let mut calls = Vec::with_capacity(attempt.calls.len() + attempt.added_ranges.len());
+    for (number, call) in attempt.calls.iter().enumerate() {
+        while let Some((_, entry)) = added_next.take_if(|(before, _)| *before <= number) {
+            calls.push(entry);
+            added_next = added.next();
+        }
+        calls.push(of_call((number, call), id, attempt, &own, known));
         own.add(call);
-        entry
-    });
-    let mut calls: Vec<CallEntry> = calls.collect();
+    }
+    calls.extend(added_next.into_iter().chain(added).map(|(_, entry)| entry));
     calls.extend(attempt.watches.iter().map(|key| CallEntry {
         access: Access::Watch,
         at: known.key(key),

@@ -231,12 +231,8 @@ cluster_bugs! {
     ClientStampsLate = "client-stamps-late",
     /// Of two compare_and_clear of one length on a key the first is committed.
     ClientMergesComparisons = "client-merges-comparisons",
-    /// A server that loses a shard keeps the watches of its keys.
-    StorageKeepsWatches = "storage-keeps-watches",
     /// The resolver merges an old write behind a newer one into that.
     ResolverMergesNewer = "resolver-merges-newer",
-    /// A causally risky read version makes its whole batch risky.
-    ProxyTrustsRisky = "proxy-trusts-risky",
 }
 
 impl ClusterBug {

@@ -45,10 +45,7 @@ pub async fn serve(world: Arc<World>, inbox: Inbox, system: Arc<TransactionSyste
             }
             if batcher.due().is_some_and(|at| alarm.poll(&world.clock, at, cx)) {
                 let batch = batcher.take();
-                let risky = match world.has(ClusterBug::ProxyTrustsRisky) {
-                    true => batch.iter().any(|(risky, _)| *risky),
-                    false => batch.iter().all(|(risky, _)| *risky),
-                };
+                let risky = batch.iter().all(|(risky, _)| *risky);
                 let (world, system) = (world.clone(), system.clone());
                 flights.push(async move {
                     // A lost message is sent again: repeating the request is harmless.

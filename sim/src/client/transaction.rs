@@ -128,8 +128,8 @@ pub struct State {
     /// The record of this attempt for the history.
     pub record: Record,
     /// The record of the next attempt, while this one backs off. FoundationDB's client resets what is below
-    /// read-your-writes before it backs off, and ends the reads in flight only after it
-    /// (`RYWImpl::onError`): the read version that such a read asks for meanwhile is that of the next attempt.
+    /// read-your-writes before it backs off, and ends the reads in flight after it (`RYWImpl::onError`). The
+    /// read version that such a read asks for meanwhile is that of the next attempt.
     pub next: Option<Record>,
     /// The number of read versions that may have been requested: a reply to an earlier request is not kept.
     pub versions: u32,
@@ -155,8 +155,8 @@ impl Drop for Inner {
     }
 }
 
-/// What an abandoned life leaves: tasks to wake, and watches and reads to drop, which lock the state once more.
-/// All of it only after the state is unlocked.
+/// What an abandoned life leaves: tasks to wake, and watches and reads to drop, which lock the state once
+/// more. All of it only after the state is unlocked.
 #[must_use = "tasks would wait for ever"]
 struct Abandoned {
     woken: Vec<Waker>,

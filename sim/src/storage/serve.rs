@@ -129,9 +129,7 @@ impl Server {
             Message::DropShard { range, reply } => {
                 self.fetches.forget(&range);
                 self.disk.state.lock().forget(&range);
-                if !self.world.has(ClusterBug::StorageKeepsWatches) {
-                    self.watches.forget(&range);
-                }
+                self.watches.forget(&range);
                 reply.send(());
             }
             Message::Ping { reply } => reply.send(()),

@@ -107,8 +107,6 @@ impl Workload for Api {
             ClientReadsCleared,
             ClientForgetsEqual,
             ClientMergesComparisons,
-            StorageKeepsWatches,
-            ProxyTrustsRisky,
         ]
     }
 

@@ -61,12 +61,18 @@ pub fn judge(
     Err(Box::new(Objection { message, said: Said::named(format!("{how} {}", error.code())), witness }))
 }
 
-/// Whoever gave up a wait says so with an error of its own.
+/// Whoever gave up a wait says so with an error of its own. A session calls each error that leaves a commit
+/// unknown 1021, also once it knows that nothing has happened.
 fn explains_failure(met: &Met, error: Error) -> bool {
-    met.gave_up || met.errors.contains(&error)
+    let is_settled = error == Error::COMMIT_UNKNOWN_RESULT && leaves_unknown(met);
+    met.gave_up || met.errors.contains(&error) || is_settled
 }
 
 /// After any error that leaves the commit unknown, an outcome is unknown in the words of the layer.
 fn explains_unknown(met: &Met, error: Error) -> bool {
-    explains_failure(met, error) || met.errors.iter().any(|met| met.leaves_commit_unknown())
+    explains_failure(met, error) || leaves_unknown(met)
+}
+
+fn leaves_unknown(met: &Met) -> bool {
+    met.errors.iter().any(|met| met.leaves_commit_unknown())
 }

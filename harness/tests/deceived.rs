@@ -291,7 +291,7 @@ impl Workload for Register {
     }
 
     async fn open<D: Database>(&self, db: &D, client: usize) -> Result<Client<D>, Error> {
-        if self.behavior == Behavior::OpensLate && db.env().random_u64() % 100 > 0 {
+        if self.behavior == Behavior::OpensLate && !db.env().random_u64().is_multiple_of(100) {
             return Err(Error::TRANSACTION_TIMED_OUT);
         }
         Ok(Client {

@@ -27,8 +27,8 @@ impl Env {
         Env(Arc::new(environment))
     }
 
-    /// Monotonic time since some fixed point of this process. Two processes have nothing in common: a time that
-    /// one stores means nothing to another, nor to the next incarnation of the same client.
+    /// Monotonic time since some fixed point of this process. Two processes have nothing in common: a time
+    /// that one stores means nothing to another, nor to the next incarnation of the same client.
     pub fn now(&self) -> Duration {
         self.0.now()
     }

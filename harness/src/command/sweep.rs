@@ -32,7 +32,8 @@ use std::{
     time::Duration,
 };
 
-/// Of a sweep that goes on for long, which seeds are longer than usual: beyond the first ones, one in so many.
+/// Of a sweep that goes on for long, which seeds are longer than usual: beyond the first ones, one in so
+/// many.
 const USUAL_AT_FIRST: u64 = 100;
 const ONE_IS_LONG_IN: u64 = 50;
 
@@ -115,8 +116,8 @@ impl Sweep {
         Share::new(&self.seeds, self.shard)
     }
 
-    /// The demands on the run of a seed. Some layers are wrong only after many operations: a sweep with a budget
-    /// of time, or of seeds that change from night to night, has some runs that are ten times as long.
+    /// The demands on the run of a seed. Some layers are wrong only after many operations: a sweep with a
+    /// budget of time, or of seeds that change from night to night, has some runs that are ten times as long.
     fn demands_on(&self, entry: &dyn Entry, seed: u64) -> Cow<'_, Demands> {
         let place = seed - self.seeds.start;
         let is_long = (self.budget.is_some() || self.fresh.is_some())

@@ -1,8 +1,8 @@
 //! A client dies for good: nobody takes up its session, and what it held is nobody's any more.
 //!
-//! It dies at its next commit, which either is not sent or was applied and answered, so that it dies in the middle
-//! of what it does; or at the end of the strike, if it makes none. The amount decides which, from one half on
-//! after the commit.
+//! It dies at its next commit, which either is not sent or was applied and answered, so that it dies in the
+//! middle of what it does; or at the end of the strike, if it makes none. The amount decides which, from one
+//! half on after the commit.
 
 use super::{
     Dosage, Family, FaultFamily,

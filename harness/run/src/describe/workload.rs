@@ -290,8 +290,8 @@ pub trait Workload: Clone + Debug + Serialize + DeserializeOwned + Send + Sync +
         client: usize,
     ) -> impl Future<Output = Result<Self::Session<D>, Error>>;
 
-    /// Whether clients may be tasks of one process, as those of most programs are. In some runs several of them
-    /// are then on one machine, and die together: the first one is [opened](Workload::open), the others
+    /// Whether clients may be tasks of one process, as those of most programs are. In some runs several of
+    /// them are then on one machine, and die together: the first one is [opened](Workload::open), the others
     /// [beside it](Workload::open_beside), and their operations are in flight at once.
     const TASKS: bool = false;
 

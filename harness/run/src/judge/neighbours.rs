@@ -1,9 +1,10 @@
 //! Neighbours: no operation changes keys of other applications.
 //!
-//! One cluster has the keys of many layers, and where those of a layer begin and end is known to the layer alone.
-//! Two keys are nobody's whose layer has a subspace: one before all of them, and one behind. A write of one of
-//! them, or a cleared range with it, would destroy the rows of whoever is there: a range that begins with nothing,
-//! or ends at the end of the database, does. A layer that owns the whole database reads there: then it may.
+//! One cluster has the keys of many layers, and where those of a layer begin and end is known to the layer
+//! alone. Two keys are nobody's whose layer has a subspace: one before all of them, and one behind. A write
+//! of one of them, or a cleared range with it, would destroy the rows of whoever is there: a range that
+//! begins with nothing, or ends at the end of the database, does. A layer that owns the whole database reads
+//! there: then it may.
 
 use super::{
     Judgement,

@@ -1,4 +1,5 @@
-//! What operations write or clear, and nothing reads: rows that are leaked, and rows that are not the layer's.
+//! What operations write or clear, and nothing reads: rows that are leaked, and rows that are not the
+//! layer's.
 
 use super::{
     entry,

@@ -220,8 +220,8 @@ pub async fn expire<D: Database>(
         Planted::NeverExpires => Ok(0),
         Planted::StoredDeadline => {
             let held = held().await?;
-            // After a little more time, every lease that is not renewed has ended by the clock that set it. That of
-            // another process has another origin.
+            // After a little more time, every lease that is not renewed has ended by the clock that set it.
+            // That of another process has another origin.
             db.env().sleep(workload.lease()).await;
             let mut ended = 0;
             for lease in held {

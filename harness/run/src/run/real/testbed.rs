@@ -161,8 +161,8 @@ impl Host for Task {
 
 /// Performs a plan with the prefix of `site`, which must be empty. It is cleared at the end, also after a
 /// failure, unless `conditions.keep` is set. Each client has its own database, opened with `open`, whose
-/// options are not shared. Of the plan's faults, only the deaths of clients are delivered, for good or not; the others and the
-/// plan's cluster are ignored.
+/// options are not shared. Of the plan's faults, only the deaths of clients are delivered, for good or not;
+/// the others and the plan's cluster are ignored.
 pub async fn perform(
     plan: &Plan,
     open: Open<'_>,

@@ -1,6 +1,6 @@
 //! A client of a run. It opens a session and does its operations one after another. It drops some of them
-//! before they finish, and continues. A client that dies is restarted and continues with its next operation, or
-//! it has left for good and does no further one.
+//! before they finish, and continues. A client that dies is restarted and continues with its next operation,
+//! or it has left for good and does no further one.
 
 use super::{Audits, Host};
 use crate::{
@@ -138,8 +138,8 @@ impl Client {
     }
 }
 
-/// Opens the sessions of clients that are tasks of one process, from its start or restart. Returns for each of
-/// them what runs it until it has finished or dies.
+/// Opens the sessions of clients that are tasks of one process, from its start or restart. Returns for each
+/// of them what runs it until it has finished or dies.
 pub(crate) async fn tasks<H: Host>(clients: Vec<(H, Arc<Client>)>) -> Vec<impl Future<Output = ()>> {
     let mut sessions: Vec<Option<AnySession>> = Vec::new();
     for (host, client) in &clients {

@@ -22,7 +22,8 @@ use std::collections::{BTreeMap, BTreeSet};
 /// The most keys of a run of which each is looked at.
 const MOST: usize = 10_000;
 
-/// The keys that nobody read, and the kinds that wrote them; and the keys that somebody read in one of the runs.
+/// The keys that nobody read, and the kinds that wrote them; and the keys that somebody read in one of the
+/// runs.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Unread {
     unread: BTreeMap<Bytes, BTreeSet<String>>,

@@ -150,15 +150,16 @@ pub trait Workload: Clone + Debug + Serialize + DeserializeOwned + Send + Sync +
     const MISFIT_KEEPS_MODEL: bool = false;
 
     /// How many effects this operation may have: writing transactions that commit. The model's judge reports
-    /// more, and fewer if it was answered and not [refused](Workload::is_refusal). The default is none or one.
+    /// more, and fewer if it was answered and not [refused](Workload::is_refusal). The default is none or
+    /// one.
     fn effects(&self, op: &Self::Op) -> RangeInclusive<usize> {
         let _ = op;
         0..=1
     }
 
-    /// Whether this operation may overwrite what another one wrote after it had looked at the key, at snapshot,
-    /// and seen nothing: the last writer wins. If not, a judge reports it. The default is true, because a model
-    /// tells what must not be lost.
+    /// Whether this operation may overwrite what another one wrote after it had looked at the key, at
+    /// snapshot, and seen nothing: the last writer wins. If not, a judge reports it. The default is true,
+    /// because a model tells what must not be lost.
     fn may_overwrite(&self, op: &Self::Op) -> bool {
         let _ = op;
         true

@@ -1,7 +1,7 @@
 //! Certain: an operation with an unknown outcome has a transaction whose outcome was in doubt. If each of its
 //! transactions that wrote was refused with an error that [rules a commit
-//! out](shaketable_tx::Error::means_not_committed), the layer knew that there is no effect. It did not if the last
-//! error is one that leaves it open, such as a timeout: a retry may have met that.
+//! out](shaketable_tx::Error::means_not_committed), the layer knew that there is no effect. It did not if the
+//! last error is one that leaves it open, such as a timeout: a retry may have met that.
 
 use super::Judgement;
 use crate::{
@@ -19,8 +19,8 @@ use std::collections::BTreeMap;
 /// An operation: its client, and its index in the client's list.
 type Key = (usize, usize);
 
-/// Claims that every unknown outcome was in doubt. `given_up` says which operations were dropped, by the run or
-/// by their client on purpose, and `describe` names an operation.
+/// Claims that every unknown outcome was in doubt. `given_up` says which operations were dropped, by the run
+/// or by their client on purpose, and `describe` names an operation.
 pub fn judge(
     operations: &[Vec<Operation<AnyValue>>],
     given_up: impl Fn(Key) -> bool,
@@ -69,8 +69,8 @@ pub fn judge(
     Err(Box::new(Objection { message, witness: Witness { attempts, ..Witness::operation(key.0, key.1) } }))
 }
 
-/// Whether an error raises no doubt by itself. After 1021 a commit has its end, so that its transaction has it
-/// in the history.
+/// Whether an error raises no doubt by itself. After 1021 a commit has its end, so that its transaction has
+/// it in the history.
 fn is_no_doubt(error: Error) -> bool {
     error.means_not_committed() || error == Error::COMMIT_UNKNOWN_RESULT
 }

@@ -1,8 +1,8 @@
 //! Overwritten: a transaction that has seen nothing at a key, at snapshot, does not replace what another
 //! operation has written there in the meantime. What that one wrote is lost, although both were done.
 //!
-//! A workload may say that [its last writer wins](crate::describe::workload::Workload::may_overwrite). One with
-//! a model does so by default, because its model tells what is lost.
+//! A workload may say that [its last writer wins](crate::describe::workload::Workload::may_overwrite). One
+//! with a model does so by default, because its model tells what is lost.
 
 use super::{
     Judgement, Truth,

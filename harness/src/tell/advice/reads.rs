@@ -59,8 +59,8 @@ fn offset(selector: &KeySelector) -> u64 {
     })
 }
 
-/// The rows of the range reads of a transaction that changed one of them, and nothing else but the record of its
-/// session.
+/// The rows of the range reads of a transaction that changed one of them, and nothing else but the record of
+/// its session.
 fn rows_for_one(one: &Tried<'_>) -> Option<u64> {
     let key = |mutation: &Mutation| match mutation {
         Mutation::Set(key, _) | Mutation::Atomic(key, ..) => key.clone(),

@@ -94,7 +94,8 @@ impl Workload for Sessions {
         matches!(answer, Answer::Failed(_) | Answer::Burst(_))
     }
 
-    /// What an operation does to a slot is an effect as well: it begins, is fenced, or is repeated on purpose.
+    /// What an operation does to a slot is an effect as well: it begins, is fenced, or is repeated on
+    /// purpose.
     fn effects(&self, _: &Op) -> RangeInclusive<usize> {
         0..=usize::MAX
     }

@@ -30,7 +30,8 @@ pub(super) struct Judged {
     pub(super) audited: u64,
     /// The number of waits judged.
     pub(super) waits: u64,
-    /// The sequential model after the last operation, if every answer fits and nothing that is stored differs.
+    /// The sequential model after the last operation, if every answer fits and nothing that is stored
+    /// differs.
     pub(super) model: Option<AnyModel>,
 }
 

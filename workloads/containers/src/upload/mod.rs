@@ -165,7 +165,7 @@ impl Workload for Upload {
             timeout: sessions::draw_timeout(rng),
             planted,
         };
-        upload.crowded = rng.chance(0.25);
+        upload.crowded = rng.chance(0.25) || planted == Some(Planted::FirstPage);
         if planted.is_some_and(Planted::is_impatient) {
             (upload.patience, upload.pause) = (200, 50);
         }

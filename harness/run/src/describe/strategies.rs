@@ -48,12 +48,13 @@ pub const CONFUSED_TEXT: [&str; 12] = [
 ];
 
 /// Text beyond ASCII: letters whose other case has another length or depends on the place, a ligature, an
-/// accent that is composed or not, and a letter that takes two units of UTF-16. Some are equal in another case
-/// or form.
+/// accent that is composed or not, and a letter that takes two units of UTF-16. Some are equal in another
+/// case or form.
 pub const BEYOND_ASCII: [&str; 12] =
     ["ß", "ss", "SS", "İ", "i\u{307}", "Σ", "σ", "ς", "ﬁ", "é", "e\u{301}", "𝄞"];
 
-/// Unsigned integers at which a number needs another byte, or no longer fits into a narrower or a signed type.
+/// Unsigned integers at which a number needs another byte, or no longer fits into a narrower or a signed
+/// type.
 pub const UNSIGNED: [u64; 13] = [
     0,
     1,

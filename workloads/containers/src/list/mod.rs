@@ -2,8 +2,9 @@
 //!
 //! The list exists before the clients start, as another program would have written it; in some seeds its last
 //! node has no link at all. Ids have three types and some differ only in their type; one id is as long as a
-//! key allows, and one is longer. A few lists have about as many nodes as one walk may visit. Some nodes are in the list already, and some are not any more. Some
-//! attributes have names similar to that of the link. Some removals specify which node they expect.
+//! key allows, and one is longer. A few lists have about as many nodes as one walk may visit. Some nodes are
+//! in the list already, and some are not any more. Some attributes have names similar to that of the link.
+//! Some removals specify which node they expect.
 
 #[cfg(test)]
 mod bounds;

@@ -76,13 +76,7 @@ impl Upload {
                 let (name, uploads) = (self.name(0), (0..*most).map(|_| UploadId::draw(db.env())));
                 let uploads: Vec<_> = uploads.collect();
                 let uploads = &uploads;
-                let begun = converging(db, |tx| async move {
-                    for upload in uploads {
-                        blobs.begin_upload(&tx, name, *upload).await?;
-                    }
-                    Ok::<_, Error>(())
-                });
-                begun.await.map_or_else(|e| refused(e.error), |()| Outcome::Answered(Answer::Unseen))
+                self.crowd(db, name, uploads).await.unwrap_or_else(|e| refused(e.error))
             }
             Op::Collect => {
                 let collected = blobs.collect(db, self.patience()).await;
@@ -188,11 +182,15 @@ impl Upload {
         blobs.abandon_upload(tx, upload).await.map(drop)
     }
 
-    /// Collects all uploads that are in progress.
-    pub(super) async fn swept<D: Database>(&self, db: &D) -> Result<Vec<UploadId>, RunError<Error>> {
+    /// Collects all uploads that show no sign of life for this long.
+    pub(super) async fn swept<D: Database>(
+        &self,
+        db: &D,
+        patience: Duration,
+    ) -> Result<Vec<UploadId>, RunError<Error>> {
         match self.planted {
-            Some(Planted::FirstPage) => planted::first_page(self, db).await,
-            _ => self.blobs().collect(db, Duration::ZERO).await,
+            Some(Planted::FirstPage) => planted::first_page(self, db, patience).await,
+            _ => self.blobs().collect(db, patience).await,
         }
     }
 
@@ -235,6 +233,33 @@ impl Upload {
             }
         }
         Ok(Outcome::Violated("an upload that was abandoned is not collected".to_owned()))
+    }
+
+    /// Begins uploads in one transaction, and waits until they are collected.
+    async fn crowd<D: Database>(
+        &self,
+        db: &D,
+        name: &[u8],
+        uploads: &[UploadId],
+    ) -> Result<Outcome<Answer>, RunError<Error>> {
+        let blobs = &self.blobs();
+        let begun = converging(db, |tx| async move {
+            for upload in uploads {
+                blobs.begin_upload(&tx, name, *upload).await?;
+            }
+            Ok::<_, Error>(())
+        });
+        begun.await?;
+        // They may begin late once more, which is a sign of life.
+        for _ in 0..2 {
+            self.swept(db, self.patience()).await?;
+        }
+        let left = db.run(|tx, _| async move { blobs.uploads(&tx, None, usize::MAX, Serializable).await });
+        let left = left.await?.iter().filter(|left| uploads.contains(left)).count();
+        Ok(match left {
+            0 => Outcome::Answered(Answer::Unseen),
+            _ => Outcome::Violated(format!("{left} of {} uploads are not collected", uploads.len())),
+        })
     }
 
     /// Reads a blob page by page.

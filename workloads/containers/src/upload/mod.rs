@@ -165,7 +165,7 @@ impl Workload for Upload {
             timeout: sessions::draw_timeout(rng),
             planted,
         };
-        upload.crowded = rng.chance(0.15);
+        upload.crowded = rng.chance(0.25) || planted == Some(Planted::FirstPage);
         if planted.is_some_and(Planted::is_impatient) {
             (upload.patience, upload.pause) = (200, 50);
         }
@@ -253,7 +253,7 @@ impl Workload for Upload {
             Ok::<_, tx::Error>(rows.iter().filter_map(id).collect::<Vec<_>>())
         });
         let under_way = under_way.await.map_err(|e| e.error)?;
-        let swept = match self.swept(db).await {
+        let swept = match self.swept(db, Duration::ZERO).await {
             Ok(swept) => swept,
             Err(e) => return check_ended(&e.error),
         };

@@ -16,7 +16,7 @@ pub enum Op {
     Life(Life),
     /// Begins an upload and abandons it after this many parts; waits until it is collected if true.
     Leave(usize, Data, usize, bool),
-    /// Begins this many uploads in one transaction, and abandons them.
+    /// Begins this many uploads in one transaction, abandons them, and waits until they are collected.
     Crowd(usize),
     /// Collects what was abandoned.
     Collect,
@@ -149,7 +149,12 @@ impl Upload {
             8 => life,
             2 => (name(), data(), 0..4usize, any::<bool>())
                 .prop_map(|(name, data, most, waits)| Op::Leave(name, data, most, waits)),
-            u32::from(self.crowded) => strategies::counts(PAGE).prop_map(Op::Crowd),
+            2 * u32::from(self.crowded) => prop_oneof![
+                2 => strategies::counts(PAGE),
+                1 => strategies::counts(2 * PAGE),
+                1 => Just(5 * PAGE / 2),
+            ]
+            .prop_map(Op::Crowd),
             often(Planted::collects, 3) => Just(Op::Collect),
             8 => vec(blob.calls(), 1..4).prop_map(Op::Calls),
             often(Planted::reads, 5) => (name(), any::<bool>()).prop_map(|(name, pauses)| Op::Pages(name, pauses)),

@@ -22,6 +22,7 @@ use shaketable_tx::{
     RetryError, RunError, Transaction,
     once::{self, converging},
 };
+use std::time::Duration;
 
 shaketable::planted_bugs! {
     Unrecorded = UNRECORDED, "the last transaction of an upload is retried after an unknown result without an operation record", "an upload that is finished twice";
@@ -100,14 +101,32 @@ pub async fn apply<D: Database>(
     })
 }
 
-/// Collects the uploads in progress that fit on a page.
-pub async fn first_page<D: Database>(workload: &Upload, db: &D) -> Result<Vec<UploadId>, RunError<Error>> {
+/// Collects the uploads that show no sign of life, of those that fit on a page.
+pub async fn first_page<D: Database>(
+    workload: &Upload,
+    db: &D,
+    patience: Duration,
+) -> Result<Vec<UploadId>, RunError<Error>> {
     let blobs = &workload.blobs();
-    let page = db.run(|tx, _| async move { blobs.uploads(&tx, None, PAGE, Snapshot).await }).await?;
-    for upload in &page {
-        db.run(|tx, _| async move { blobs.abandon_upload(&tx, *upload).await }).await?;
+    let page = db.run(|tx, _| async move {
+        let mut page = Vec::new();
+        for upload in blobs.uploads(&tx, None, PAGE, Snapshot).await? {
+            page.push((upload, tx.get(&signs(upload), Snapshot).await?));
+        }
+        Ok::<_, Error>(page)
+    });
+    let (page, mut collected) = (page.await?, Vec::new());
+    db.env().sleep(patience).await;
+    for (upload, seen) in &page {
+        let abandoned = db.run(|tx, _| async move {
+            let is_silent = tx.get(&signs(*upload), Serializable).await? == *seen;
+            Ok(is_silent && blobs.abandon_upload(&tx, *upload).await?)
+        });
+        if abandoned.await? {
+            collected.push(*upload);
+        }
     }
-    Ok(page)
+    Ok(collected)
 }
 
 /// Begins an upload again that has ended.

@@ -13,9 +13,6 @@ use shaketable_tx::{
     RangeOption, Transaction, always,
 };
 
-/// The number of names on a page.
-const PAGE: usize = 2;
-
 impl Directory {
     /// Performs one call correctly.
     pub(super) async fn perform_right<T: Transaction>(
@@ -27,7 +24,7 @@ impl Directory {
     ) -> Result<Answer, Error> {
         let all = self.directories();
         let tx = &match op {
-            Op::Pages(_)
+            Op::Pages(..)
             | Op::Put(..)
             | Op::PutLater(..)
             | Op::Read(_)
@@ -66,13 +63,13 @@ impl Directory {
             }
             Op::RemoveIfExists(names) => Answer::Is(all.remove_if_exists(tx, &path(names)).await?),
             Op::List(names) => Answer::Names(all.list(tx, &path(names), isolation).await?),
-            Op::Pages(names) => {
+            Op::Pages(names, most) => {
                 let (all, path) = (&all, &path(names));
                 let page = |last: Option<&String>| {
                     let after = last.cloned();
-                    async move { all.list_page(tx, path, after.as_deref(), PAGE, isolation).await }
+                    async move { all.list_page(tx, path, after.as_deref(), *most, isolation).await }
                 };
-                Answer::Names(paged(PAGE, page).await?)
+                Answer::Names(paged(*most, page).await?)
             }
             Op::Exists(names) => Answer::Is(all.exists(tx, &path(names), isolation).await?),
             Op::Put(names, key, byte, length) | Op::PutLater(names, key, byte, length) => {

@@ -160,12 +160,12 @@ impl Specimen for Directory {
     fn is_read_only(op: &Op) -> bool {
         match op {
             Op::ByHandle(op) => Self::is_read_only(op),
-            op => matches!(op, Op::Open(..) | Op::List(_) | Op::Pages(_) | Op::Exists(_) | Op::Read(_)),
+            op => matches!(op, Op::Open(..) | Op::List(_) | Op::Pages(..) | Op::Exists(_) | Op::Read(_)),
         }
     }
 
     fn takes_isolation(&self, op: &Op) -> bool {
-        matches!(op, Op::List(_) | Op::Pages(_) | Op::Exists(_))
+        matches!(op, Op::List(_) | Op::Pages(..) | Op::Exists(_))
             && self.planted.is_none_or(|planted| planted == Planted::ListAtSnapshot)
     }
 
@@ -255,7 +255,7 @@ impl Specimen for Directory {
                 false => return Err(Error::NotFound(Path::from(&names[..]))),
             },
             Op::RemoveIfExists(names) => Answer::Is(model.remove(start, names)?),
-            Op::List(names) | Op::Pages(names) => Answer::Names(model.list(names)?),
+            Op::List(names) | Op::Pages(names, _) => Answer::Names(model.list(names)?),
             Op::Exists(names) => Answer::Is(model.exists(names)?),
             Op::Put(names, key, byte, length) | Op::PutLater(names, key, byte, length) => {
                 model.keeper(names)?.content.insert(*key, Content::of(*byte, *length));

@@ -26,8 +26,8 @@ pub enum Op {
     RemoveIfExists(Names),
     /// Lists the directories below one.
     List(Names),
-    /// Lists them page by page.
-    Pages(Names),
+    /// Lists them page by page, so many on each.
+    Pages(Names, usize),
     /// Reads whether a directory exists.
     Exists(Names),
     /// Stores a row in a directory: this key, and this byte repeated this many times.
@@ -120,7 +120,7 @@ impl Directory {
             3 => path().prop_map(Op::Remove),
             3 => path().prop_map(Op::RemoveIfExists),
             3 => path().prop_map(Op::List),
-            2 => path().prop_map(Op::Pages),
+            3 => (path(), 1..4usize).prop_map(|(p, page)| Op::Pages(p, page)),
             1 => path().prop_map(Op::Exists),
             6 => (path(), value.clone()).prop_map(|(p, (k, b, n))| Op::Put(p, k, b, n)),
             9 => (path(), value).prop_map(|(p, (k, b, n))| Op::PutLater(p, k, b, n)),

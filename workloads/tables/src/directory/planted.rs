@@ -143,7 +143,7 @@ async fn version_ignored<T: Transaction>(
     let key = all.nodes().version();
     let read_only = matches!(
         op,
-        Op::Open(..) | Op::List(_) | Op::Pages(_) | Op::Exists(_) | Op::Read(_) | Op::Declare(_)
+        Op::Open(..) | Op::List(_) | Op::Pages(..) | Op::Exists(_) | Op::Read(_) | Op::Declare(_)
     );
     let Some(version) = tx.get(&key, Serializable).await? else { return Ok(None) };
     if read_only || version == current() {

@@ -3,9 +3,9 @@
 //! Applications hold continuations for longer than a version of this crate lives. The bytes are therefore
 //! written out here and pinned by a test: no name of a type or of a field of this crate is in them, nor what
 //! only [`explain`](super::RecordQueryPlan::explain) shows. They have everything that decides which rows a
-//! plan finds, in which order. Every step, condition and comparison has a number, which is never given to another
-//! one. Lists begin with their length, 4 bytes, big-endian, and so do strings; values are packed tuples, and
-//! key expressions are as they are in stored meta-data.
+//! plan finds, in which order. Every step, condition and comparison has a number, which is never given to
+//! another one. Lists begin with their length, 4 bytes, big-endian, and so do strings; values are packed
+//! tuples, and key expressions are as they are in stored meta-data.
 
 use super::{
     bounds::{Bound, Bounds, ValueRange},

@@ -215,9 +215,7 @@ impl Record {
         };
         if let Of::Item { owner, slot, parts } = &self.of {
             (row.owner, row.slot, row.parts) = (owner.clone(), *slot, parts.clone());
-            // Without a slot it is there and has none, or it is not there.
-            let is_there = slot.is_some() || self.tags.len() > 2;
-            row.seat = is_there.then_some(Part { kind: None, size: *slot });
+            row.seat = slot.map(|slot| Part { kind: None, size: Some(slot) });
         }
         row
     }

@@ -116,7 +116,7 @@ impl Records {
         self.schema.splits |= planted == Planted::PartsStay;
         self.schema.indexed = planted != Planted::RowsTorn;
         match planted {
-            Planted::ConstantType => self.schema.typed = true,
+            Planted::ConstantType | Planted::AbsentNotUnique => self.schema.typed = true,
             Planted::OtherTypeStays => {
                 self.schema.typed = false;
                 self.schema.prefix = self.schema.prefix.min(1);

@@ -184,18 +184,16 @@ impl Schema {
     fn expression(&self, name: &str) -> KeyExpression {
         let nested = concat(["kind", "size"]);
         let slot_is_null = match self.mistake {
-            Some(Mistake::NullNotUnique) => NullStandin::Null,
+            Some(Mistake::NullNotUnique | Mistake::AbsentNotUnique) => NullStandin::Null,
             _ => NullStandin::NullUnique,
         };
-        let seat_is_null = match self.mistake {
-            Some(Mistake::AbsentNotUnique) => NullStandin::Null,
-            _ => slot_is_null,
-        };
         match name {
-            "owner_slot" => {
-                let slot = field("seat").null(seat_is_null).nest(field("size").null(slot_is_null));
+            // Null as the message is that it is in.
+            "owner_slot" if self.typed => {
+                let slot = field("seat").null(slot_is_null).nest(field("size").not_null());
                 concat([field("owner").into(), slot])
             }
+            "owner_slot" => concat([field("owner"), field("slot").null(slot_is_null)]),
             "tags" if self.mistake == Some(Mistake::ListForFanOut) => field("tags").concatenate().into(),
             "tags" | "tag_count" => field("tags").fan_out().into(),
             "parts" => field("parts").fan_out().nest(nested),

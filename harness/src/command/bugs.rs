@@ -82,7 +82,7 @@ pub(super) fn bugs(arguments: &BugsArguments) -> Result<Conclusion, Refusal> {
         }
     }
     let real = arguments.backend.is_real()?;
-    let seeds = arguments.seeds.clone().unwrap_or(0..if real { 20 } else { 500 });
+    let seeds = arguments.seeds.clone().unwrap_or(0..if real { 100 } else { 500 });
     if real {
         // They exist only in the simulated cluster.
         planted.retain(|planted| planted.place != CLUSTER);
@@ -279,6 +279,7 @@ pub(super) fn try_seeds(
 ) -> BugReport {
     let mut bug = planted.report();
     let before = cost::thread_cpu();
+    let mut was_harness_blamed = false;
     for seed in seeds.into_iter().take_while(|_| !stop()) {
         let turn = (seed % planted.workloads.len() as u64) as usize;
         let entry = entries[planted.workloads[turn]].as_ref();
@@ -290,7 +291,8 @@ pub(super) fn try_seeds(
         let is_of_workload = result.accuses_workload();
         if !is_of_workload && planted.is_caught_by(result.verdict()) {
             bug.caught = Some(caught::catch(&origin, &result));
-            bug.wrong_judge = None;
+            // That the cluster was blamed before remains to be explained.
+            bug.wrong_judge = bug.wrong_judge.filter(|_| was_harness_blamed);
             break;
         }
         let harness_failed = result.verdict() == Verdict::Harness;
@@ -307,8 +309,10 @@ pub(super) fn try_seeds(
                 verdict.message().unwrap_or_default()
             ));
         }
-        if harness_failed {
-            // If the harness fails, no later seed proves anything about the layer.
+        was_harness_blamed |= harness_failed;
+        if harness_failed && backend.is_simulated() {
+            // If the harness fails, no later seed proves anything about the layer. On a real cluster, where
+            // no run is repeated, a later one may show the bug all the same.
             break;
         }
     }

@@ -88,13 +88,10 @@ pub fn bugs(report: &BugsReport, commit: &str) -> String {
         }
     }
     let _ = write!(out, "{} CPU seconds. ", seconds(report.cost.cpu_ns));
-    if let (Some(runs), Some(cpu)) = (report.median_runs(), report.median_cpu_ns()) {
-        let _ = write!(
-            out,
-            "Median to the first catch: {}, {} CPU seconds.",
-            plural(runs, "seed", "seeds"),
-            seconds(cpu)
-        );
+    if let Some(runs) = report.median_runs() {
+        let cpu = report.median_cpu_ns().map(|ns| format!(", {} CPU seconds", seconds(ns)));
+        let seeds = plural(runs, "seed", "seeds");
+        let _ = write!(out, "Median to the first catch: {seeds}{}.", cpu.unwrap_or_default());
     }
     out.truncate(out.trim_end().len());
     out.push('\n');

@@ -12,6 +12,7 @@ use crate::{
 use shaketable_sim::{
     history::{Attempt, Call, History, Reported},
     ids::AttemptId,
+    judges::Said,
 };
 use shaketable_tx::Error;
 use std::collections::BTreeMap;
@@ -66,7 +67,9 @@ pub fn judge(
          failed with {refusal}, and no other may have committed{more}",
         describe(key)
     );
-    Err(Box::new(Objection { message, witness: Witness { attempts, ..Witness::operation(key.0, key.1) } }))
+    let said = Said::named(format!("no doubt, with {}", error.code()));
+    let witness = Witness { attempts, ..Witness::operation(key.0, key.1) };
+    Err(Box::new(Objection { message, said, witness }))
 }
 
 /// Whether an error raises no doubt by itself. After 1021 a commit has its end, so that its transaction has

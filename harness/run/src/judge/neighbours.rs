@@ -51,7 +51,7 @@ pub fn judge(history: &History, describe: impl Fn((usize, usize)) -> String) -> 
                 keys: vec![Bytes::from_static(key)],
                 ..Witness::default()
             };
-            return Err(Box::new(Objection { message, witness }));
+            return Err(Box::new(Objection { message, witness, ..Objection::default() }));
         }
     }
     Ok(())

@@ -79,7 +79,7 @@ pub fn judge(workload: &AnyWorkload, plan: &[Vec<AnyValue>], history: &History, 
                     keys: vec![written.clone()],
                     ..Witness::default()
                 };
-                return Err(Box::new(Objection { message, witness }));
+                return Err(Box::new(Objection { message, witness, ..Objection::default() }));
             }
         }
     }

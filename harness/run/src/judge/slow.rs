@@ -51,7 +51,7 @@ pub fn judge(
                     found: Some(seconds(took)),
                     ..Witness::operation(client, index)
                 };
-                first = Some((late_from, Box::new(Objection { message, witness })));
+                first = Some((late_from, Box::new(Objection { message, witness, ..Objection::default() })));
             }
         }
     }

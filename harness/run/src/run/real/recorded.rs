@@ -543,7 +543,7 @@ impl<D: Database> Transaction for RecordedTransaction<D> {
     }
 
     fn add_conflict_range(&self, begin: &[u8], end: &[u8], kind: ConflictRangeType) -> Result<()> {
-        self.inner.add_conflict_range(begin, end, kind)?;
+        self.noted(self.inner.add_conflict_range(begin, end, kind))?;
         let range = KeyRange::new(Bytes::copy_from_slice(begin), Bytes::copy_from_slice(end));
         let mut record = self.record.lock();
         let number = record.calls.len();
@@ -596,10 +596,6 @@ impl<D: Database> Transaction for RecordedTransaction<D> {
 
     fn set_option_raw(&self, code: i32, value: Option<&[u8]>) -> Result<()> {
         self.set_option(self.noted(TransactionOption::from_raw(code, value))?)
-    }
-
-    fn add_conflict_range(&self, begin: &[u8], end: &[u8], kind: ConflictRangeType) -> Result<()> {
-        self.noted(self.inner.add_conflict_range(begin, end, kind))
     }
 
     /// Adds the attempt's entry in the log to the transaction, if it writes anything, and commits.

@@ -66,6 +66,16 @@ pub async fn told<T>(
     answer
 }
 
+/// Notes how an `on_error` of this error ended: the error that it gives back is not one that its caller was
+/// told.
+pub fn beside(error: Error, end: impl Fn(Ending)) -> impl Fn(Ending) {
+    move |ending| {
+        if ending != Ending::Error(error) {
+            end(ending);
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

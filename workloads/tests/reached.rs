@@ -42,8 +42,6 @@ const INNER: &[(&str, &str)] = &[
     ("once::Session::finish", "staged_queue::StagedQueue::wait"),
     ("once::Session::note_state", "staged_queue::StagedQueue::wait"),
     ("once::Session::unfinished", "staged_queue::StagedQueue::wait"),
-    ("once::decode_headed", "queue::Queue::dequeue"),
-    ("once::encode_headed", "queue::Queue::dequeue"),
     ("priority_queue::PriorityQueue::peek", "priority_queue::PriorityQueue::pop"),
     ("scheduling::Keys::attendances_of", "scheduling::Scheduling::classes_of"),
     ("scheduling::check_name", "scheduling::Scheduling::add_class"),

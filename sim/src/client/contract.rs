@@ -3,7 +3,7 @@
 use super::{transaction::SimTransaction, version};
 use crate::{
     rt,
-    told::{Ending, told},
+    told::{Ending, beside, told},
 };
 use bytes::Bytes;
 use futures::{FutureExt, future::BoxFuture};
@@ -197,8 +197,10 @@ impl Transaction for SimTransaction {
     }
 
     fn on_error(&self, error: Error) -> impl Future<Output = Result<()>> + Send + use<> {
-        let tx = self.clone();
-        self.told(async move { tx.do_on_error(error).await })
+        let (tx, client, operation) = (self.clone(), self.0.client.clone(), self.0.operation);
+        let world = client.connection.world.clone();
+        let end = beside(error, move |ending| client.told(operation, ending));
+        told(async move { tx.do_on_error(error).await }, move || world.clock.elapsed(), end)
     }
 
     fn reset(&self) {

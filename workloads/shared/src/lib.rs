@@ -127,8 +127,8 @@ pub async fn paged<A, E, F: Future<Output = Result<Vec<A>, E>>>(
     }
 }
 
-/// Ids that are rarely drawn, for [`strategies::mostly`]: numbers at the ends of types, text beyond ASCII, and
-/// ids at the lengths that one byte can count.
+/// Ids that are rarely drawn, for [`strategies::mostly`]: numbers at the ends of types, text beyond ASCII,
+/// and ids at the lengths that one byte can count.
 pub fn edge_ids() -> BoxedStrategy<Id> {
     let long = select(&[255, 256, 257][..]);
     prop_oneof![

@@ -105,7 +105,10 @@ impl Began {
 
 /// The first of what the clients asked for.
 fn first_request(one: &RunHistory, other: &RunHistory) -> Option<Began> {
-    let clients: BTreeSet<Option<u16>> = one.transactions.iter().map(|tx| tx.client).collect();
+    let transactions = one.transactions.iter().map(|tx| tx.client);
+    // One that answers from memory makes no transaction.
+    let operations = one.operations.iter().map(|entry| Some(entry.client));
+    let clients: BTreeSet<Option<u16>> = transactions.chain(operations).collect();
     let of_each = clients.into_iter().filter_map(|client| {
         let (at, operation, what) = of_client(client, one, other)?;
         let of_operation =
@@ -129,8 +132,17 @@ fn of_client(
     one: &RunHistory,
     other: &RunHistory,
 ) -> Option<(u64, Option<u32>, String)> {
+    let done = |history: &RunHistory| -> Vec<OperationEntry> {
+        history.operations.iter().filter(|entry| Some(entry.client) == client).cloned().collect()
+    };
+    let answered = done(one).into_iter().zip(done(other)).find(|(a, b)| a != b);
+    // What comes after an answer that differs may follow from it.
+    let comes_after = |tx: &TransactionEntry| {
+        answered.as_ref().is_some_and(|(a, _)| tx.operation.is_some_and(|operation| operation > a.index))
+    };
     let attempts = |history: &'_ RunHistory| -> Vec<TransactionEntry> {
-        history.transactions.iter().filter(|tx| tx.client == client).cloned().collect()
+        let of_client = history.transactions.iter().filter(|tx| tx.client == client && !comes_after(tx));
+        of_client.cloned().collect()
     };
     let (ours, theirs) = (attempts(one), attempts(other));
     for (a, b) in ours.iter().zip(&theirs) {
@@ -164,11 +176,7 @@ fn of_client(
         let first = more.calls.first().map_or("nothing".to_owned(), shown);
         return Some((more.began, more.operation, format!("asks for in one of them only: {first}")));
     }
-    let done = |history: &RunHistory| -> Vec<OperationEntry> {
-        history.operations.iter().filter(|entry| Some(entry.client) == client).cloned().collect()
-    };
-    let (ours, theirs) = (done(one), done(other));
-    let (a, b) = ours.iter().zip(&theirs).find(|(a, b)| a != b)?;
+    let (a, b) = answered.as_ref()?;
     let told = (&a.call, a.called) == (&b.call, b.called);
     told.then(|| {
         (

@@ -47,7 +47,8 @@ pub trait Entry: Send + Sync {
     ) -> LocalBoxFuture<'a, Result<RunResult, real::RunError>>;
     /// The plan of a seed as a repro file.
     fn plan(&self, seed: Seed, demands: &Demands) -> String;
-    /// A summary of the plan of a seed, in a few lines: of what a real cluster performs of it, if it is there.
+    /// A summary of the plan of a seed, in a few lines: of what a real cluster performs of it, if it is
+    /// there.
     fn summary(&self, seed: Seed, demands: &Demands, site: Option<&real::Site>) -> String;
     /// Reads the head of a repro file.
     fn head(&self, repro: &str) -> Result<Head, PlanError>;

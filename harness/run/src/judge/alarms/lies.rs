@@ -9,7 +9,6 @@ use crate::{
         workload::{Operation, Outcome, Step, Workload},
     },
     judge::{Judgement, Truth, certain, overwritten, slow},
-    run::runner::AUDITOR,
 };
 use bytes::Bytes;
 use proptest::strategy::{BoxedStrategy, Just, Strategy};
@@ -23,6 +22,9 @@ use shaketable_sim::{
 };
 use shaketable_tx::{self as tx, Database, Error, Isolation, KeySelector, KeyValue};
 use std::time::Duration;
+
+/// The auditor of a run.
+const AUDITOR: ClientId = ClientId(1_000);
 
 /// Operations are strings, which may not overwrite and end within five seconds.
 #[derive(Clone, Debug, Serialize, Deserialize)]

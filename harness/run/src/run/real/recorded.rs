@@ -24,7 +24,7 @@ use shaketable_sim::{
     judges::Appends,
     proto::{KeyRange, LogEntry, LoggedTransaction, Mutation, Version},
     rt::Nanos,
-    told::{Ending, told},
+    told::{Ending, beside, told},
 };
 use shaketable_tx::{
     ConflictRangeType, Database, DatabaseOption, Env, Error, Isolation, KeySelector, MappedBatch,
@@ -651,7 +651,10 @@ impl<D: Database> Transaction for RecordedTransaction<D> {
             record.number
         };
         let (retried, this) = (self.inner.on_error(error).boxed(), self.clone());
-        self.told(async move {
+        let (shared, operation) = (self.shared.clone(), self.operation);
+        let clock = shared.clone();
+        let end = beside(error, move |ending| shared.told(operation, ending));
+        let retry = async move {
             let retried = retried.await;
             let mut record = this.record.lock();
             if record.number == number {
@@ -661,7 +664,8 @@ impl<D: Database> Transaction for RecordedTransaction<D> {
                 }
             }
             retried
-        })
+        };
+        told(retry, move || clock.now(), end)
     }
 
     fn reset(&self) {

@@ -212,10 +212,9 @@ fn a_read_in_flight_gets_the_next_attempt_an_old_read_version() {
                 }
                 let retried = async {
                     let read = async {
-                        match read {
-                            // It may end before the backoff does.
-                            Some(read) => drop(read.await),
-                            None => {}
+                        // It may end before the backoff does.
+                        if let Some(read) = read {
+                            drop(read.await);
                         }
                     };
                     let (retried, ()) =

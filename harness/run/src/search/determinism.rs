@@ -188,18 +188,21 @@ fn of_client(
 }
 
 /// Of a row, what a client knows.
-fn known(row: &RowEntry) -> (&str, Option<&str>) {
+type Known<'a> = (&'a str, Option<&'a str>);
+
+/// Of a row, what a client knows.
+fn known(row: &RowEntry) -> Known<'_> {
     (&row.key, row.value.as_deref())
 }
 
 /// What a call asks for.
-fn request(call: &CallEntry) -> (Access, &str, bool, &str, Vec<(&str, Option<&str>)>) {
+fn request(call: &CallEntry) -> (Access, &str, bool, &str, Vec<Known<'_>>) {
     let rows = if call.access.is_read() { Vec::new() } else { call.rows.iter().map(known).collect() };
     (call.access, &call.atomic, call.snapshot, &call.at, rows)
 }
 
 /// What a call returns.
-fn reply(call: &CallEntry) -> (bool, u64, Vec<(&str, Option<&str>)>) {
+fn reply(call: &CallEntry) -> (bool, u64, Vec<Known<'_>>) {
     let rows = if call.access.is_read() { call.rows.iter().map(known).collect() } else { Vec::new() };
     (call.answered, call.more, rows)
 }

@@ -148,7 +148,8 @@ pub(super) fn added(kind: ConflictRangeType, range: &KeyRange, known: &Known<'_>
         },
         at: at(range, known),
         answered: true,
-        shared: known.is_shared(range),
+        // One that misses what others write is what a reader looks for.
+        shared: !sessions::has(&range.begin),
         bookkeeping: sessions::has(&range.begin),
         ..CallEntry::default()
     }

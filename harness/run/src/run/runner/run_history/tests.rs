@@ -162,10 +162,10 @@ fn conflict_ranges_that_a_transaction_adds_are_told_where_it_adds_them() {
         calls.collect::<Vec<_>>(),
         [
             (Access::Get, "the counter", false),
-            (Access::ReadConflict, "the counter", false),
+            (Access::ReadConflict, "the counter", true),
             (Access::ReadConflict, "\"b\" to \"d\"", true),
             (Access::Set, "\"b\"", false),
-            (Access::WriteConflict, "\"a\" to \"c\"", false),
+            (Access::WriteConflict, "\"a\" to \"c\"", true),
         ]
     );
 }

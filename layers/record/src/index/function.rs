@@ -4,12 +4,13 @@ use super::{IndexAt, aggregate::Aggregate, groups::GroupCursor, rank::rank_of};
 use crate::{
     cursor::{Continuation, Cursor, Limits, Next, Spent, TupleRange},
     error::Error,
-    expression::KeyExpression,
+    expression::{Evaluated, KeyExpression},
     metadata::{Index, index_types},
     query::is_ranked_by,
     store::{RecordStore, StoredRecord},
     value::Tuple,
 };
+use futures::future::try_join_all;
 use shaketable_tx::{
     Isolation, Transaction,
     limits::{READ_LIMIT, TooLarge},
@@ -114,10 +115,8 @@ impl<T: Transaction> RecordStore<T> {
         };
         let at = IndexAt { store: &store, index: &index };
         let keys = at.keys(record)?;
-        let mut ranks = Vec::with_capacity(keys.len());
-        for key in keys {
-            ranks.push(rank_of(at, &key.tuple(), Isolation::Serializable).await?);
-        }
+        let rank = |key: Evaluated| async move { rank_of(at, &key.tuple(), Isolation::Serializable).await };
+        let ranks = try_join_all(keys.into_iter().map(rank)).await?;
         Ok((index, ranks))
     }
 

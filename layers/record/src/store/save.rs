@@ -183,14 +183,13 @@ impl<T: Transaction> RecordStore<T> {
             record.is_some_and(|record| self.meta_data.is_index_of(index, &record.record_type.name))
         };
         let Some(primary_key) = new.or(old).map(|record| &record.primary_key) else { return Ok(()) };
-        let mut maintained = Vec::new();
-        for index in self.meta_data.indexes().filter(|index| on(index, old) || on(index, new)) {
-            let at = IndexAt { store: self, index };
-            let maintainer = self.maintainer(index)?;
-            if at.is_maintained(&**maintainer, primary_key).await? {
-                maintained.push((at, maintainer));
-            }
-        }
+        let indexes = self.meta_data.indexes().filter(|index| on(index, old) || on(index, new));
+        let asked = indexes.map(|index| async move {
+            let (at, maintainer) = (IndexAt { store: self, index }, self.maintainer(index)?);
+            let is_maintained = at.is_maintained(&**maintainer, primary_key).await?;
+            Ok::<_, Error>(is_maintained.then_some((at, maintainer)))
+        });
+        let maintained: Vec<_> = try_join_all(asked).await?.into_iter().flatten().collect();
         try_join_all(maintained.iter().map(|(at, maintainer)| maintainer.check(*at, old, new))).await?;
         try_join_all(maintained.iter().map(|(at, maintainer)| maintainer.update(*at, old, new))).await?;
         Ok(())

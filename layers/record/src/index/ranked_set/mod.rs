@@ -38,7 +38,10 @@ pub use config::{Config, Hash, MAX_LEVELS};
 use crate::{error::Error, value::Tuple};
 use config::FAN;
 use foundationdb_tuple::{Element, Subspace};
-use futures::{TryStreamExt, future::try_join_all};
+use futures::{
+    TryStreamExt,
+    future::{try_join, try_join_all},
+};
 use shaketable_tx::{
     ConflictRangeType, Isolation, MutationType, RangeOption, StreamingMode, Transaction, key_after,
     limits::{self, TooLarge},
@@ -66,8 +69,7 @@ impl RankedSet {
     /// duplicates.
     pub async fn add<T: Transaction>(&self, tx: &T, element: &[u8]) -> Result<bool, Error> {
         let tx = &tx.writing().await;
-        self.init(tx).await?;
-        let count = self.count(tx, element, Isolation::Serializable).await?;
+        let ((), count) = try_join(self.init(tx), self.count(tx, element, Isolation::Serializable)).await?;
         let present = count > 0;
         if present && !self.config.count_duplicates {
             return Ok(false);

@@ -201,7 +201,12 @@ impl<'a> Audits<'a> {
                 apply(&database, [tx].into_iter());
                 database.record_reads();
                 if let Err(broken) = audit(self.workload, &snapshot, None) {
-                    return Some(First { version: entry.version, tx, broken, reads: database.record_reads() });
+                    return Some(First {
+                        version: entry.version,
+                        tx,
+                        broken,
+                        reads: database.record_reads(),
+                    });
                 }
             }
         }

@@ -61,9 +61,9 @@ pub fn judge(
     Err(Box::new(Objection { message, said: Said::named(format!("{how} {}", error.code())), witness }))
 }
 
-/// Whoever gave up a wait says so with an error of its own, and not with one that rules a commit out: that one
-/// only the cluster knows. A session calls each error that leaves a commit unknown 1021, also once it knows
-/// that nothing has happened.
+/// Whoever gave up a wait says so with an error of its own, and not with one that rules a commit out: only
+/// the cluster knows of that. A session calls each error that leaves a commit unknown 1021, also once it
+/// knows that nothing has happened.
 fn explains_failure(met: &Met, error: Error) -> bool {
     let is_settled = error == Error::COMMIT_UNKNOWN_RESULT && leaves_unknown(met);
     met.gave_up && !error.means_not_committed() || met.errors.contains(&error) || is_settled

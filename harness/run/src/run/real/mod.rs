@@ -8,6 +8,7 @@
 //!
 //! The tests run it on the simulated cluster.
 
+mod attempt;
 #[cfg(test)]
 mod late;
 mod log;

@@ -1,6 +1,6 @@
 //! What remains of a failing run breaks the invariant that the run broke, in the same words: also where a
-//! smaller run breaks another one, whatever their names and messages look like. Of several contradictions of a
-//! run, the earliest is told first.
+//! smaller run breaks another one, whatever their names and messages look like. Of several contradictions of
+//! a run, the earliest is told first.
 
 use shaketable::{
     Guarded, Workload, entry::entry, finding::Kind, finding::deciding, plan::Demands, runner::RunResult,

@@ -37,7 +37,7 @@ const MANNERS: [Manner; 5] =
 const BUGS: &[Bug] = &[bug("Plain"), bug("Batch"), bug("Pooled"), bug("Invented"), bug("Renamed")];
 
 const fn bug(name: &'static str) -> Bug {
-    Bug { name, about: "a manner of the clients of the register", source: "this test" }
+    Bug { name, about: "a manner of the clients of the register", source: "this test", only_simulated: None }
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]

@@ -1,7 +1,10 @@
 //! What remains of a failing run breaks the invariant that the run broke, in the same words: also where a
-//! smaller run breaks another one, whatever their names and messages look like.
+//! smaller run breaks another one, whatever their names and messages look like. Of several contradictions of
+//! a run, the earliest is told first.
 
-use shaketable::{Guarded, Workload, entry::entry, finding::deciding, plan::Demands, runner::RunResult};
+use shaketable::{
+    Guarded, Workload, entry::entry, finding::Kind, finding::deciding, plan::Demands, runner::RunResult,
+};
 use shaketable_sim::seed::Seed;
 
 mod layers {
@@ -18,6 +21,38 @@ mod layers {
     }
 
     use shaketable_tx as tx;
+
+    async fn ticks<T: Transaction>(tx: &T) -> tx::Result<u64> {
+        let ticks = number(tx, b"ticks").await?;
+        tx.set(b"ticks", &(ticks + 1).to_le_bytes());
+        Ok(ticks)
+    }
+
+    macro_rules! ticks {
+        ($layer:ident, |$ticks:ident| $operation:block, |$audited:ident| $invariant:block) => {
+            shaketable::invariants! {
+                /// A claim in code is broken before the invariant is.
+                pub $layer: Refusal;
+
+                const OPERATIONS: std::ops::Range<u64> = 20..21;
+
+                fn tick(tx) {
+                    let $ticks = ticks(tx).await?;
+                    $operation
+                    Ok(())
+                }
+
+                invariant "there are few" (tx) {
+                    let $audited = number(tx, b"ticks").await?;
+                    $invariant
+                    Ok($audited <= 20)
+                }
+            }
+        };
+    }
+    ticks!(ClaimOfOperation, |ticks| { shaketable_tx::always!(ticks < 10, "ten") }, |_audited| {});
+    ticks!(ClaimOfInvariant, |_ticks| {}, |audited| { shaketable_tx::always!(audited < 10, "ten") });
+    ticks!(ClaimThatIsLater, |ticks| { shaketable_tx::always!(ticks < 25, "many") }, |_audited| {});
 
     /// The counts of a key, of which a race loses one: what is left, and what was counted.
     async fn counts<T: Transaction>(tx: &T, key: u8) -> tx::Result<(u64, u64)> {
@@ -149,4 +184,20 @@ fn a_refused_invariant_has_its_name() {
     let entry = entry::<Guarded<layers::Refused>>();
     let message = told(&entry.run(Seed(1), &Demands::default(), false));
     assert!(message.ends_with(": nothing is wrong: refused: it is never done"), "{message}");
+}
+
+#[test]
+fn the_earliest_contradiction_is_told_first() {
+    fn first<W: Workload>() -> Vec<Kind> {
+        let of = |seed| {
+            let found = entry::<W>().run(Seed(seed), &Demands::default(), false).findings;
+            let kinds: Vec<Kind> = found.iter().map(|finding| finding.kind).collect();
+            assert!(kinds.contains(&Kind::Audit) && kinds.contains(&Kind::Always), "{seed}: {found:?}");
+            kinds[0]
+        };
+        (0..5).map(of).collect()
+    }
+    assert_eq!(first::<Guarded<layers::ClaimOfOperation>>(), [Kind::Always; 5]);
+    assert_eq!(first::<Guarded<layers::ClaimOfInvariant>>(), [Kind::Always; 5]);
+    assert_eq!(first::<Guarded<layers::ClaimThatIsLater>>(), [Kind::Audit; 5]);
 }

@@ -93,7 +93,12 @@ const BUGS: &[Bug] = &[
 ];
 
 const fn bug(name: &'static str) -> Bug {
-    Bug { name, about: "a behavior of the clients of the register", source: "this test" }
+    Bug {
+        name,
+        about: "a behavior of the clients of the register",
+        source: "this test",
+        only_simulated: None,
+    }
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]

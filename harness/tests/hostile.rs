@@ -56,7 +56,7 @@ const HOSTILE: &[Bug] = &[
 ];
 
 const fn bug(name: &'static str) -> Bug {
-    Bug { name, about: "a hostile layer", source: "this test" }
+    Bug { name, about: "a hostile layer", source: "this test", only_simulated: None }
 }
 
 impl Hostility {

@@ -86,6 +86,9 @@ pub struct BugReport {
     pub caught: Option<Catch>,
     /// What went wrong instead of a catch: a judge of the wrong kind objected.
     pub wrong_judge: Option<String>,
+    /// Whether a run on a real cluster accused the cluster, and said nothing of the layer that explains it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub accuses_cluster: bool,
     /// What it takes to show the bug that only a simulated cluster has, if a real one did not show it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub only_simulated: Option<String>,
@@ -119,6 +122,7 @@ impl BugsReport {
     pub fn is_left(&self, bug: &BugReport) -> bool {
         bug.caught.is_none()
             && bug.wrong_judge.is_none()
+            && bug.only_simulated.is_none()
             && self.ending != Ending::Complete
             && bug.runs < self.max_runs()
     }
@@ -136,19 +140,27 @@ impl BugsReport {
     /// The number of bugs that were not caught although every seed was tried, or a judge of the wrong kind
     /// objected.
     pub fn missed(&self) -> usize {
-        self.bugs.iter().filter(|bug| bug.caught.is_none() && !self.is_left(bug)).count()
+        let is_missed =
+            |bug: &&BugReport| bug.caught.is_none() && bug.only_simulated.is_none() && !self.is_left(bug);
+        self.bugs.iter().filter(is_missed).count()
     }
 
-    /// The number of bugs missed that a real cluster cannot show.
+    /// The number of bugs not caught that a real cluster cannot show.
     pub fn only_simulated(&self) -> usize {
         self.bugs.iter().filter(|bug| bug.only_simulated.is_some()).count()
     }
 
+    /// The number of bugs with runs that accuse a real cluster.
+    pub fn accuses_cluster(&self) -> usize {
+        self.bugs.iter().filter(|bug| bug.accuses_cluster).count()
+    }
+
     /// Missing one bug is a failure; on a real cluster, only missing all of them is, or an objection of a
-    /// judge of the wrong kind.
+    /// judge of the wrong kind. A real cluster that is accused may be at fault, whatever else was caught.
     pub fn outcome(&self) -> Conclusion {
         match self.bugs.len() {
             _ if self.ending == Ending::Lost || self.different().next().is_some() => Conclusion::Harness,
+            _ if self.accuses_cluster() > 0 => Conclusion::Harness,
             0 => Conclusion::Vacuous,
             n if self.caught() == n => Conclusion::Passed,
             _ if self.missed() > 0 && !self.is_sufficient() => Conclusion::Violated,

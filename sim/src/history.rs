@@ -269,9 +269,11 @@ impl History {
         AttemptId(self.first + self.attempts.len() as u32 - 1)
     }
 
-    /// Notes how a call of a client ended, for each of these operations.
-    pub fn told(&mut self, client: ClientId, of: [Option<u32>; 2], ending: Ending) {
-        for operation in of.into_iter().flatten() {
+    /// Notes how a call of a client ended: for the operation that made it, and for another one that goes on.
+    /// A wait is given up by the one that goes on, whoever made the call.
+    pub fn told(&mut self, client: ClientId, [made, goes_on]: [Option<u32>; 2], ending: Ending) {
+        let made = made.filter(|_| ending != Ending::GivenUp || goes_on.is_none());
+        for operation in [made, goes_on].into_iter().flatten() {
             self.met.entry((client, operation)).or_default().note(ending);
         }
     }

@@ -27,7 +27,7 @@ pub struct Seen {
 pub struct Recorder {
     /// `sometimes!` and `reachable!` by name.
     pub points: BTreeMap<&'static str, Seen>,
-    /// Broken `always!` claims, in order, the first few only.
+    /// Broken `always!` claims, in the order of their moments, the first few only.
     pub broken: Vec<Broken>,
 }
 
@@ -38,8 +38,25 @@ pub struct Broken {
     pub name: &'static str,
     /// Its message.
     pub message: String,
-    /// The client's operation that made it, if one did: the client's number, and the index of the operation.
+    /// The part of the run that made it.
+    pub part: Part,
+}
+
+/// A part of a run, of which claims are told.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Part {
+    /// The client's operation, if it is one: the client's number, and the index of the operation.
     pub operation: Option<(usize, usize)>,
+    /// The moment of the run, as its harness counts: that of the data which are looked at, which may be
+    /// long past. `None` if it is not known.
+    pub moment: Option<u64>,
+}
+
+impl Broken {
+    /// Claims of which the moment is not known come last.
+    fn moment(&self) -> u64 {
+        self.part.moment.unwrap_or(u64::MAX)
+    }
 }
 
 /// The number of broken claims that are kept; further ones add no information.
@@ -73,31 +90,54 @@ pub fn record(name: &'static str, held: bool) {
 /// Records that the `always!` with this text of its message was broken.
 pub fn broken(name: &'static str, message: impl FnOnce() -> String) {
     RECORDER.with_borrow_mut(|r| {
-        if let Some(recorder) = r
-            && recorder.broken.len() < MOST_BROKEN
-        {
-            recorder.broken.push(Broken { name, message: message(), operation: OPERATION.get() });
+        let Some(Recorder { broken, .. }) = r else { return };
+        let part = PART.get();
+        let moment = part.moment.unwrap_or(u64::MAX);
+        let at = broken.partition_point(|earlier| earlier.moment() <= moment);
+        if at < MOST_BROKEN {
+            broken.insert(at, Broken { name, message: message(), part });
+            broken.truncate(MOST_BROKEN);
         }
     });
 }
 
 thread_local! {
-    /// The client's operation that this thread is executing, if any: the client's number, and the index of
-    /// the operation.
-    static OPERATION: Cell<Option<(usize, usize)>> = const { Cell::new(None) };
+    /// The part of the run that this thread is executing.
+    static PART: Cell<Part> = const { Cell::new(Part { operation: None, moment: None }) };
 }
 
-/// Runs a future as a client's operation. `during` is the client's number and the index of the operation.
-/// Claims that the future breaks are reported with it.
-pub async fn in_operation<F: Future>(during: (usize, usize), operation: F) -> F::Output {
-    let mut operation = pin!(operation);
+/// Runs a future as a part of the run; `part` is asked whenever it proceeds. Claims that it breaks are
+/// reported with the part.
+pub async fn in_part<F: Future>(part: impl Fn() -> Part, future: F) -> F::Output {
+    let mut future = pin!(future);
     std::future::poll_fn(|cx| {
-        let before = OPERATION.replace(Some(during));
-        let polled = operation.as_mut().poll(cx);
-        OPERATION.set(before);
-        polled
+        let _until_polled = Within::new(part());
+        future.as_mut().poll(cx)
     })
     .await
+}
+
+/// As long as it exists, this thread executes a part of the run.
+pub struct Within(Part);
+
+impl Within {
+    /// Begins a part.
+    #[must_use]
+    pub fn new(part: Part) -> Within {
+        Within(PART.replace(part))
+    }
+
+    /// Begins to look at the data of a moment.
+    #[must_use]
+    pub fn moment(moment: u64) -> Within {
+        Within::new(Part { moment: Some(moment), ..PART.get() })
+    }
+}
+
+impl Drop for Within {
+    fn drop(&mut self) {
+        PART.set(self.0);
+    }
 }
 
 /// Claims that a condition holds whenever this line is executed; a run in which it does not hold fails.
@@ -143,7 +183,7 @@ mod tests {
         assert_eq!(recorded.points["never"], Seen { passed: 1, held: 0 });
         let message = "1 is not more than 2".to_owned();
         let name = "\"{} is not more than {}\", 1, 2";
-        assert_eq!(recorded.broken, [Broken { name, message, operation: None }]);
+        assert_eq!(recorded.broken, [Broken { name, message, part: Part::default() }]);
         assert!(!recorded.points.contains_key("before"));
         assert_eq!(take(), Recorder::default());
     }
@@ -158,14 +198,32 @@ mod tests {
     }
 
     #[test]
-    fn a_broken_claim_names_the_operation_that_made_it() {
+    fn claims_are_kept_by_their_moments() {
+        install();
+        for moment in [Some(7), None, Some(3), Some(7), Some(5)] {
+            let _at = Within::new(Part { moment, operation: None });
+            broken("n", || format!("{moment:?}"));
+        }
+        (0..MOST_BROKEN).for_each(|n| broken("n", || n.to_string()));
+        {
+            let _at = Within::moment(4);
+            broken("n", || "late, of an early moment".to_owned());
+        }
+        let broken: Vec<String> = take().broken.into_iter().map(|claim| claim.message).collect();
+        let first = ["Some(3)", "late, of an early moment", "Some(5)", "Some(7)", "Some(7)", "None"];
+        assert_eq!(broken[..6], first);
+        assert_eq!(broken.len(), MOST_BROKEN);
+    }
+
+    #[test]
+    fn a_broken_claim_names_the_part_that_made_it() {
         use futures::FutureExt;
         let claim = |message: &'static str| async move { always!(1 > 2, "{message}") };
         install();
-        claim("alone").now_or_never().unwrap();
-        in_operation((3, 7), claim("in an operation")).now_or_never().unwrap();
+        let part = Part { operation: Some((3, 7)), moment: Some(5) };
+        in_part(|| part, claim("in an operation")).now_or_never().unwrap();
         claim("afterwards").now_or_never().unwrap();
-        let operations: Vec<_> = take().broken.into_iter().map(|claim| claim.operation).collect();
-        assert_eq!(operations, [None, Some((3, 7)), None]);
+        let parts: Vec<_> = take().broken.into_iter().map(|claim| claim.part).collect();
+        assert_eq!(parts, [part, Part::default()]);
     }
 }

@@ -27,6 +27,9 @@ pub(super) fn takes(
         try_seeds(entries, &planted.with(demands), SEEDS, &Backend::Simulated, interrupt, stop).caught
     };
     let catch = caught(planted.demands.without.clone())?;
+    if let Some(known) = planted.only_simulated {
+        return Some(known.to_owned());
+    }
     let is_elsewhere = |family: &Family| real::FAMILIES.contains(family);
     let only_here: Vec<Family> = Family::ALL.iter().copied().filter(|family| !is_elsewhere(family)).collect();
     let names: Vec<&str> = only_here.iter().map(|family| family.name()).collect();
@@ -49,7 +52,7 @@ pub(super) fn takes(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{command::fake::fake, judge::finding::Verdict};
+    use crate::{command::fake::fake, describe::workload::Bug, judge::finding::Verdict};
 
     /// What the fake workload `ends` takes to show its first bug.
     fn taken(ends: fn(u64, &Demands) -> Verdict) -> Option<String> {
@@ -75,6 +78,18 @@ mod tests {
             }),
             None
         );
+        assert_eq!(taken(|_, _| Verdict::Passed), None);
+    }
+
+    #[test]
+    fn a_bug_that_says_what_it_takes_must_be_shown_by_the_simulated_cluster_all_the_same() {
+        let taken = |ends: fn(u64, &Demands) -> Verdict| {
+            let entries = vec![fake("one", ends)];
+            let bug = Bug { only_simulated: Some("clocks"), ..entries[0].bugs()[0] };
+            let planted = Planted::of(0, entries[0].as_ref(), &bug, &Demands::default());
+            takes(&entries, &planted, &Interrupt::default(), &|| false)
+        };
+        assert_eq!(taken(|_, _| Verdict::Violated), Some("clocks".to_owned()));
         assert_eq!(taken(|_, _| Verdict::Passed), None);
     }
 }

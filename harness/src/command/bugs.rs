@@ -17,9 +17,10 @@ use super::{
 };
 use crate::{
     describe::workload::Bug,
-    judge::finding::Verdict,
+    judge::finding::{Accused, Verdict},
     run::plan::Demands,
     run::pool::{self, Update},
+    run::runner::RunResult,
     search::entry::Entry,
 };
 use shaketable_reports::{Body, BugReport, BugsReport, Conclusion, Ending, text};
@@ -33,6 +34,8 @@ pub(super) struct Planted {
     name: &'static str,
     about: &'static str,
     workloads: Vec<usize>,
+    /// What it takes to show it that only a simulated cluster has, where that is known beforehand.
+    pub(super) only_simulated: Option<&'static str>,
     pub(super) demands: Demands,
 }
 
@@ -113,7 +116,11 @@ pub(super) fn bugs(arguments: &BugsArguments) -> Result<Conclusion, Refusal> {
             let planted = &planted[n as usize];
             let first = arguments.first.iter().filter(|first| first.is_of(planted)).map(|first| first.seed);
             let seeds = first.chain(seeds.clone());
-            let mut bug = try_seeds(&entries, planted, seeds, &backend, &interrupt, &stop);
+            let cannot_show = real && planted.only_simulated.is_some();
+            let mut bug = match cannot_show {
+                true => planted.report(),
+                false => try_seeds(&entries, planted, seeds, &backend, &interrupt, &stop),
+            };
             if arguments.shrink
                 && let Some(catch) = &mut bug.caught
             {
@@ -129,7 +136,7 @@ pub(super) fn bugs(arguments: &BugsArguments) -> Result<Conclusion, Refusal> {
             match update {
                 Update::Tick => progress.tick(),
                 Update::Done(n, bug) => {
-                    progress.done(0, bug.caught.is_some());
+                    progress.done(0, bug.caught.is_some() || bug.only_simulated.is_some());
                     found[n as usize] = Some(bug);
                 }
             }
@@ -155,7 +162,7 @@ pub(super) fn bugs(arguments: &BugsArguments) -> Result<Conclusion, Refusal> {
     let outcome = report.outcome();
     let interrupted = (report.ending == Ending::Interrupted).then(|| {
         let all = text::plural(report.bugs.len() as u64, "planted bug", "planted bugs");
-        let done = report.caught() + report.missed();
+        let done = report.caught() + report.only_simulated() + report.missed();
         interrupt.refusal(&format!("after {} of {all}", text::count(done as u64)))
     });
     if backend.is_simulated() {
@@ -197,6 +204,7 @@ impl Planted {
             name: bug.name,
             about: bug.about,
             workloads: vec![entry],
+            only_simulated: bug.only_simulated,
             demands: Demands { bug: Some(bug.name.to_owned()), ..demands.clone() },
         }
     }
@@ -215,6 +223,7 @@ impl Planted {
             name: bug.name(),
             about: bug.about(),
             workloads,
+            only_simulated: None,
             demands: Demands { cluster_bug: Some(bug), ..demands.clone() },
         })
     }
@@ -228,6 +237,7 @@ impl Planted {
             cpu_ns: 0,
             caught: None,
             wrong_judge: None,
+            accuses_cluster: false,
             only_simulated: None,
         }
     }
@@ -243,6 +253,45 @@ impl Planted {
             Verdict::Violated | Verdict::Stuck => self.place != CLUSTER,
             Verdict::Harness => self.place == CLUSTER,
         }
+    }
+}
+
+impl Planted {
+    /// Notes what a run has shown. Returns whether no further one is needed, or would prove anything.
+    fn tried(&self, bug: &mut BugReport, origin: &Origin<'_>, result: &RunResult, real: bool) -> bool {
+        let is_of_workload = result.accuses_workload();
+        if !is_of_workload && self.is_caught_by(result.verdict()) {
+            bug.caught = Some(caught::catch(origin, result));
+            // That the cluster was accused before remains to be explained.
+            bug.wrong_judge = bug.wrong_judge.take().filter(|_| bug.accuses_cluster);
+            return true;
+        }
+        let accuses_cluster = result.verdict() == Verdict::Harness;
+        let is_explained = || result.findings.iter().any(|it| it.kind.accused() == Accused::Layer);
+        if real && accuses_cluster && is_explained() {
+            // The layer's bug may be why: another run tells without that.
+            return false;
+        }
+        if result.verdict() != Verdict::Passed
+            && (bug.wrong_judge.is_none() || accuses_cluster && !bug.accuses_cluster)
+        {
+            let verdict = report::verdict(result);
+            bug.wrong_judge = Some(format!(
+                "seed {} was blamed on {} by {}: {}",
+                origin.seed,
+                match self.place == CLUSTER {
+                    _ if is_of_workload => "the workload",
+                    true => "the layer",
+                    false => "the cluster",
+                },
+                verdict.judge().unwrap_or_default(),
+                verdict.message().unwrap_or_default()
+            ));
+            bug.accuses_cluster = real && accuses_cluster;
+        }
+        // If the harness fails, no later seed proves anything about the layer. On a real cluster, where no
+        // run is repeated, a later one may show the bug all the same.
+        accuses_cluster && !real
     }
 }
 
@@ -279,7 +328,6 @@ pub(super) fn try_seeds(
 ) -> BugReport {
     let mut bug = planted.report();
     let before = cost::thread_cpu();
-    let mut was_harness_blamed = false;
     for seed in seeds.into_iter().take_while(|_| !stop()) {
         let turn = (seed % planted.workloads.len() as u64) as usize;
         let entry = entries[planted.workloads[turn]].as_ref();
@@ -288,31 +336,7 @@ pub(super) fn try_seeds(
         };
         bug.runs += 1;
         let origin = Origin::of(entry.name(), seed, &planted.demands, backend);
-        let is_of_workload = result.accuses_workload();
-        if !is_of_workload && planted.is_caught_by(result.verdict()) {
-            bug.caught = Some(caught::catch(&origin, &result));
-            // That the cluster was blamed before remains to be explained.
-            bug.wrong_judge = bug.wrong_judge.filter(|_| was_harness_blamed);
-            break;
-        }
-        let harness_failed = result.verdict() == Verdict::Harness;
-        if result.verdict() != Verdict::Passed && bug.wrong_judge.is_none() {
-            let verdict = report::verdict(&result);
-            bug.wrong_judge = Some(format!(
-                "seed {seed} was blamed on {} by {}: {}",
-                match planted.place == CLUSTER {
-                    _ if is_of_workload => "the workload",
-                    true => "the layer",
-                    false => "the cluster",
-                },
-                verdict.judge().unwrap_or_default(),
-                verdict.message().unwrap_or_default()
-            ));
-        }
-        was_harness_blamed |= harness_failed;
-        if harness_failed && backend.is_simulated() {
-            // If the harness fails, no later seed proves anything about the layer. On a real cluster, where
-            // no run is repeated, a later one may show the bug all the same.
+        if planted.tried(&mut bug, &origin, &result, matches!(backend, Backend::Real(_))) {
             break;
         }
     }
@@ -323,7 +347,10 @@ pub(super) fn try_seeds(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::command::fake::fake;
+    use crate::{
+        command::fake::fake,
+        judge::finding::{Finding, Kind},
+    };
 
     fn entries() -> Vec<Box<dyn Entry>> {
         let layer = |seed: u64, demands: &Demands| match (demands.bug.as_deref(), demands.cluster_bug) {
@@ -382,6 +409,30 @@ mod tests {
         let bug = tried(CLUSTER, "stale-read-version", 100);
         assert_eq!((bug.runs, &bug.caught), (100, &None));
         assert!(bug.wrong_judge.expect("a reason").contains("blamed on the layer by model"));
+    }
+
+    #[test]
+    fn a_real_cluster_is_accused_only_by_a_run_that_says_nothing_of_the_layer() {
+        let entries = entries();
+        let all = planted(&entries, &[], &Demands::default()).expect("all");
+        let (planted, demands) = (&all[0], &all[0].demands);
+        let tried = |runs: &[&[Kind]], real| {
+            let mut bug = planted.report();
+            let ended = runs.iter().enumerate().position(|(seed, kinds)| {
+                let findings = kinds.iter().map(|kind| Finding::new(*kind, kind.name())).collect();
+                let origin = Origin::of("one", seed as u64, demands, &Backend::Simulated);
+                planted.tried(&mut bug, &origin, &RunResult { findings, ..RunResult::default() }, real)
+            });
+            (ended, bug.caught.map(|catch| catch.seed), bug.accuses_cluster, bug.wrong_judge.is_some())
+        };
+        let (explained, accuses, shows) =
+            (&[Kind::RealTime, Kind::Audit][..], &[Kind::RealTime][..], &[Kind::Audit][..]);
+        assert_eq!(tried(&[explained, explained], true), (None, None, false, false));
+        assert_eq!(tried(&[explained, shows], true), (Some(1), Some(1), false, false));
+        assert_eq!(tried(&[accuses, shows], true), (Some(1), Some(1), true, true));
+        assert_eq!(tried(&[&[Kind::Setup], accuses, explained], true), (None, None, true, true));
+        // A simulated run can be repeated: what the harness does is known at once.
+        assert_eq!(tried(&[explained, shows], false), (Some(0), None, false, true));
     }
 
     #[test]

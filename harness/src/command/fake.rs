@@ -58,8 +58,8 @@ impl Entry for Fake {
     }
     fn bugs(&self) -> &'static [Bug] {
         &[
-            Bug { name: "early", about: "rings soon", source: "a test" },
-            Bug { name: "late", about: "rings late", source: "a test" },
+            Bug { name: "early", about: "rings soon", source: "a test", only_simulated: None },
+            Bug { name: "late", about: "rings late", source: "a test", only_simulated: None },
         ]
     }
     fn points(&self) -> &'static [&'static str] {

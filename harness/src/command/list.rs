@@ -63,7 +63,10 @@ fn bugs(entries: &[Box<dyn Entry>], wanted: impl Fn(&str) -> bool) -> String {
     for entry in entries.iter().filter(|entry| wanted(entry.name())) {
         out += &format!("  {}\n", entry.name());
         for bug in entry.bugs() {
-            out += &item("    ", bug.name, &format!("{} ({})", bug.about, bug.source));
+            let only = bug
+                .only_simulated
+                .map_or(String::new(), |takes| format!("; only a simulated cluster shows it: {takes}"));
+            out += &item("    ", bug.name, &format!("{} ({}){only}", bug.about, bug.source));
         }
     }
     if wanted(CLUSTER) {

@@ -57,7 +57,7 @@ const BUGS: &[Bug] = &[
 ];
 
 const fn lie(name: &'static str) -> Bug {
-    Bug { name, about: "what is wrong with the layer", source: "this test" }
+    Bug { name, about: "what is wrong with the layer", source: "this test", only_simulated: None }
 }
 
 static NEXT_ID: AtomicU64 = AtomicU64::new(0);

@@ -160,6 +160,10 @@ pub(crate) fn verdict(report: &BugsReport) -> String {
             count(different),
             plural(total, "planted bug was", "planted bugs were")
         ),
+        _ if report.accuses_cluster() > 0 => format!(
+            "FAILED: runs of {} accused the cluster, and nothing of the layer explains it.\n",
+            plural(report.accuses_cluster() as u64, "planted bug", "planted bugs")
+        ),
         (0, _) => "VACUOUS: no bug was planted.\n".to_owned(),
         _ if left > 0 => {
             let missed = if missed > 0 { format!(", {} missed", count(missed)) } else { String::new() };
@@ -168,7 +172,7 @@ pub(crate) fn verdict(report: &BugsReport) -> String {
             let caught = count(report.caught() as u64);
             format!("{ended}: of {of} {caught} caught{missed}, {} not done.\n", count(left))
         }
-        (_, 0) => format!("PASSED: {} caught.\n", all(total)),
+        (_, 0) if report.caught() as u64 == total => format!("PASSED: {} caught.\n", all(total)),
         _ if report.outcome() == Conclusion::Passed => format!(
             "PASSED: {} of {} caught; of the others, a real cluster cannot show {}.\n",
             count(report.caught() as u64),

@@ -16,6 +16,7 @@ fn bug(place: &str, name: &str, runs: u64, caught: Option<Catch>) -> BugReport {
         cpu_ns: runs * 30_000_000,
         caught,
         wrong_judge: None,
+        accuses_cluster: false,
         only_simulated: None,
     }
 }
@@ -120,6 +121,11 @@ fn a_real_cluster_need_not_reach_every_planted_bug() {
         outcome(&|report| report.bugs[2].wrong_judge = Some("the cluster's".into())),
         Conclusion::Violated
     );
+    let accused = |report: &mut BugsReport| {
+        report.bugs.truncate(1);
+        report.bugs[0].accuses_cluster = true;
+    };
+    assert_eq!(outcome(&accused), Conclusion::Harness, "although each bug is caught");
     assert_eq!(outcome(&|report| report.bugs.drain(..2).for_each(drop)), Conclusion::Violated);
     assert_eq!(outcome(&|report| report.ending = Ending::Interrupted), Conclusion::Violated);
     assert_eq!(outcome(&|report| report.ending = Ending::Lost), Conclusion::Harness);

@@ -35,6 +35,8 @@ pub struct Bug {
     pub about: &'static str,
     /// Where such a bug comes from: a document, a published example, a known issue.
     pub source: &'static str,
+    /// What it takes to show the bug that only a simulated cluster has, if anything.
+    pub only_simulated: Option<&'static str>,
 }
 
 /// How an operation ended for its client.

@@ -5,7 +5,8 @@
 //! compared with the model at their versions, which goes through the operations beside them.
 
 use super::{
-    Keyspace, Snapshot, Truth, Undo,
+    Keyspace, Snapshot, Undo,
+    times::Times,
     witness::breaks,
     writes::{END, Place},
 };
@@ -16,11 +17,8 @@ use crate::{
 };
 use bytes::Bytes;
 use futures::FutureExt;
-use shaketable_sim::{
-    history::History,
-    proto::{KeyRange, LogEntry, LoggedTransaction, Version},
-};
-use shaketable_tx::AnyTransaction;
+use shaketable_sim::proto::{KeyRange, LogEntry, LoggedTransaction, Version};
+use shaketable_tx::{AnyTransaction, points::Within};
 use std::sync::Arc;
 
 /// The maximum number of intervals between audited versions. Once an audit fails, every version of the last
@@ -47,12 +45,11 @@ pub struct Broken {
 /// invariant broken. Returns the number of audits, and the broken invariant as the error.
 pub fn judge(
     workload: &AnyWorkload,
-    history: &History,
-    truth: &Truth,
+    times: &Times<'_>,
     from: Version,
     looked: Option<Version>,
 ) -> (u64, Result<(), Box<Broken>>) {
-    let (audited, result, _) = Audits::new(workload, truth, from, looked).finish(history, truth);
+    let (audited, result, _) = Audits::new(workload, times, from, looked).finish();
     (audited, result)
 }
 
@@ -63,6 +60,7 @@ pub struct Differs(usize);
 /// Audits of the states from a version on, in step with the model as far as the model comes.
 pub struct Audits<'a> {
     workload: &'a AnyWorkload,
+    times: &'a Times<'a>,
     from: Version,
     /// The versions that wrote something.
     writes: Vec<&'a Arc<LogEntry>>,
@@ -91,17 +89,18 @@ impl<'a> Audits<'a> {
     /// The state at `looked`, where the auditor of the run found a broken invariant, is one of them.
     pub fn new(
         workload: &'a AnyWorkload,
-        truth: &'a Truth,
+        times: &'a Times<'a>,
         from: Version,
         looked: Option<Version>,
     ) -> Audits<'a> {
-        let writes: Vec<_> = truth.entries.iter().filter(|e| !e.transactions.is_empty()).collect();
+        let writes: Vec<_> = times.truth.entries.iter().filter(|e| !e.transactions.is_empty()).collect();
         let first = writes.partition_point(|e| e.version <= from);
         let database = Snapshot::new(Keyspace::default());
         let mut sizes = Sizes::default();
         writes[..first].iter().for_each(|entry| sizes.advance(&database, entry));
         Audits {
             workload,
+            times,
             from,
             looked: looked.map(|at| writes.partition_point(|e| e.version <= at)),
             stride: writes[first..].len().div_ceil(MOST_VERSIONS).max(1),
@@ -122,12 +121,17 @@ impl<'a> Audits<'a> {
     /// Audits the states that lie before a place. `model` is the model at this place.
     pub fn advance(&mut self, before: Place, model: Option<&AnyModel>) {
         while !self.runs && self.broken.is_none() && self.moves() {
-            let version = self.done.checked_sub(1).map_or(self.from, |last| self.writes[last].version);
+            let version = self.version();
             if version >= before.0 {
                 return;
             }
-            self.audit(model);
+            self.audit(version, model);
         }
+    }
+
+    /// The version of the state.
+    fn version(&self) -> Version {
+        self.done.checked_sub(1).map_or(self.from, |last| self.writes[last].version)
     }
 
     /// Moves to the next state that is to be audited; whether there is one.
@@ -147,7 +151,8 @@ impl<'a> Audits<'a> {
         self.is_due
     }
 
-    fn audit(&mut self, model: Option<&AnyModel>) {
+    fn audit(&mut self, version: Version, model: Option<&AnyModel>) {
+        let _looks_at = Within::moment(self.times.at(version));
         self.runs = true;
         self.audited += 1;
         self.sizes.written = 0;
@@ -167,16 +172,11 @@ impl<'a> Audits<'a> {
 
     /// Audits the remaining states. Returns the number of audits, the broken invariant as the error, and
     /// whether what is stored differs from the model.
-    pub fn finish(
-        mut self,
-        history: &History,
-        truth: &Truth,
-    ) -> (u64, Result<(), Box<Broken>>, Option<Differs>) {
+    pub fn finish(mut self) -> (u64, Result<(), Box<Broken>>, Option<Differs>) {
         self.advance(END, None);
-        let Some(broken) = self.broken else { return (self.audited, Ok(()), self.differs) };
-        let earliest = first_broken(self.workload, &self.writes[..self.done], self.sound);
-        let broken = match earliest {
-            Some(first) => first.objection(history, truth),
+        let Some(broken) = self.broken.take() else { return (self.audited, Ok(()), self.differs) };
+        let broken = match self.first_broken() {
+            Some(first) => first.objection(self.times),
             // The setup broke it.
             None => Broken {
                 since: self.from,
@@ -189,11 +189,35 @@ impl<'a> Audits<'a> {
         };
         (self.audited, Err(Box::new(broken)), None)
     }
+
+    /// The first transaction after the sound states that breaks an invariant.
+    fn first_broken(&self) -> Option<First<'a>> {
+        let database = Snapshot::new(Keyspace::default());
+        self.writes[..self.sound].iter().for_each(|entry| apply(&database, entry.transactions.iter()));
+        let snapshot = AnyTransaction::new(database.clone());
+        for entry in &self.writes[self.sound..self.done] {
+            let _looks_at = Within::moment(self.times.at(entry.version));
+            for tx in &entry.transactions {
+                apply(&database, [tx].into_iter());
+                database.record_reads();
+                if let Err(broken) = audit(self.workload, &snapshot, None) {
+                    return Some(First {
+                        version: entry.version,
+                        tx,
+                        broken,
+                        reads: database.record_reads(),
+                    });
+                }
+            }
+        }
+        None
+    }
 }
 
 /// A search for the first transaction after which what is stored differs from the model, in step with it.
 pub struct Search<'a> {
     workload: &'a AnyWorkload,
+    times: &'a Times<'a>,
     next: Box<dyn Iterator<Item = (Version, &'a LoggedTransaction)> + 'a>,
     /// The transaction that is to be compared next, which the state has.
     last: Option<(Version, &'a LoggedTransaction)>,
@@ -204,8 +228,8 @@ pub struct Search<'a> {
 
 impl<'a> Search<'a> {
     /// A search from an audited version that agrees with the model.
-    pub fn new(workload: &'a AnyWorkload, truth: &'a Truth, Differs(sound): Differs) -> Search<'a> {
-        let writes = truth.entries.iter().filter(|entry| !entry.transactions.is_empty());
+    pub fn new(workload: &'a AnyWorkload, times: &'a Times<'a>, Differs(sound): Differs) -> Search<'a> {
+        let writes = times.truth.entries.iter().filter(|entry| !entry.transactions.is_empty());
         let database = Snapshot::new(Keyspace::default());
         for entry in writes.clone().take(sound) {
             apply(&database, entry.transactions.iter());
@@ -213,7 +237,7 @@ impl<'a> Search<'a> {
         let each = |entry: &'a Arc<LogEntry>| entry.transactions.iter().map(|tx| (entry.version, tx));
         let next = Box::new(writes.skip(sound).flat_map(each));
         let tx = AnyTransaction::new(database.clone());
-        Search { workload, next, last: None, database, tx, found: None }
+        Search { workload, times, next, last: None, database, tx, found: None }
     }
 
     /// Compares the states that lie before a place. `model` is the model at this place.
@@ -227,6 +251,7 @@ impl<'a> Search<'a> {
                 return;
             };
             self.last = None;
+            let _looks_at = Within::moment(self.times.at(version));
             self.database.record_reads();
             if let Err(broken) = audit(self.workload, &self.tx, Some(model)) {
                 self.found = Some(First { version, tx, broken, reads: self.database.record_reads() });
@@ -235,10 +260,10 @@ impl<'a> Search<'a> {
     }
 
     /// What was found.
-    pub fn finish(self, history: &History, truth: &Truth) -> Option<Broken> {
+    pub fn finish(self) -> Option<Broken> {
         let found = self.found?;
         let sides = found.broken.sides.clone();
-        let mut broken = found.objection(history, truth);
+        let mut broken = found.objection(self.times);
         if let Some((expected, found)) = sides {
             let witness = &mut broken.objection.witness;
             (witness.expected, witness.found) = (Some(expected), Some(found));
@@ -298,30 +323,13 @@ struct First<'a> {
 }
 
 impl First<'_> {
-    fn objection(self, history: &History, truth: &Truth) -> Broken {
+    fn objection(self, Times { history, truth, .. }: &Times<'_>) -> Broken {
         let by = self.tx.attempt.map_or_else(String::new, |a| format!(", written by attempt {}", a.0));
         let message = format!("from version {}{by}: {}", self.version, self.broken);
         let place = place(self.version, self.tx);
         let witness = breaks(history, truth, place, self.tx.attempt, &self.reads);
         Broken { since: self.version, objection: Objection { message, said: self.broken.said(), witness } }
     }
-}
-
-/// The first of the transactions after the first `sound` versions that breaks an invariant.
-fn first_broken<'a>(workload: &AnyWorkload, writes: &[&'a Arc<LogEntry>], sound: usize) -> Option<First<'a>> {
-    let database = Snapshot::new(Keyspace::default());
-    writes[..sound].iter().for_each(|entry| apply(&database, entry.transactions.iter()));
-    let snapshot = AnyTransaction::new(database.clone());
-    for entry in &writes[sound..] {
-        for tx in &entry.transactions {
-            apply(&database, [tx].into_iter());
-            database.record_reads();
-            if let Err(broken) = audit(workload, &snapshot, None) {
-                return Some(First { version: entry.version, tx, broken, reads: database.record_reads() });
-            }
-        }
-    }
-    None
 }
 
 fn audit(workload: &AnyWorkload, snapshot: &AnyTransaction, model: Option<&AnyModel>) -> Result<(), Misfit> {

@@ -21,6 +21,7 @@ pub mod slow;
 mod snapshot;
 #[doc(hidden)]
 pub mod story;
+pub mod times;
 pub mod unexplained;
 pub mod vacuous;
 mod witness;

@@ -61,11 +61,12 @@ pub fn judge(
     Err(Box::new(Objection { message, said: Said::named(format!("{how} {}", error.code())), witness }))
 }
 
-/// Whoever gave up a wait says so with an error of its own. A session calls each error that leaves a commit
-/// unknown 1021, also once it knows that nothing has happened.
+/// Whoever gave up a wait says so with an error of its own, and not with one that rules a commit out: only
+/// the cluster knows of that. A session calls each error that leaves a commit unknown 1021, also once it
+/// knows that nothing has happened.
 fn explains_failure(met: &Met, error: Error) -> bool {
     let is_settled = error == Error::COMMIT_UNKNOWN_RESULT && leaves_unknown(met);
-    met.gave_up || met.errors.contains(&error) || is_settled
+    met.gave_up && !error.means_not_committed() || met.errors.contains(&error) || is_settled
 }
 
 /// After any error that leaves the commit unknown, an outcome is unknown in the words of the layer.
@@ -75,4 +76,27 @@ fn explains_unknown(met: &Met, error: Error) -> bool {
 
 fn leaves_unknown(met: &Met) -> bool {
     met.errors.iter().any(|met| met.leaves_commit_unknown())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use shaketable_sim::told::Ending;
+
+    #[test]
+    fn a_wait_that_was_given_up_explains_what_its_operation_says_of_it() {
+        let (mut history, late) = (History::default(), Error::TRANSACTION_TIMED_OUT);
+        let unexplained = |history: &History, errors: [Error; 2]| {
+            let failed = |error| Operation { called: 0, returned: 1, outcome: Some(Outcome::Failed(error)) };
+            let judged = judge(&[errors.map(failed).to_vec()], |_| false, history, |key| format!("{key:?}"));
+            judged.map_err(|why| why.witness.operations)
+        };
+        // The first operation made the call, and the second gave it up.
+        history.told(ClientId(0), [Some(0), Some(1)], Ending::GivenUp);
+        assert_eq!(unexplained(&history, [late, late]), Err(vec![(0, 0)]));
+        history.told(ClientId(0), [Some(0), None], Ending::Error(late));
+        assert_eq!(unexplained(&history, [late, late]), Ok(()));
+        // Only the cluster knows of a conflict.
+        assert_eq!(unexplained(&history, [late, Error::NOT_COMMITTED]), Err(vec![(0, 1)]));
+    }
 }

@@ -450,6 +450,7 @@ pub fn bugs() -> BugsReport {
             }),
         }),
         wrong_judge: None,
+        accuses_cluster: false,
         only_simulated: None,
     };
     BugsReport {

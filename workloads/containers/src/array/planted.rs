@@ -22,7 +22,7 @@ shaketable::planted_bugs! {
     NotAwaited = NOT_AWAITED, "the commit is started and not awaited", "fire and forget";
     Remembered = REMEMBERED, "a client that repeats a read gets the answer that it remembers", "a cache that is never invalidated";
     KeptVersion = KEPT_VERSION, "a client reads at a version that it keeps for up to a second", "a read version shared between transactions";
-    RiskyRead = RISKY_READ, "reads accept a causally risky read version", "an option set for its speed";
+    RiskyRead = RISKY_READ, "reads accept a causally risky read version", "an option set for its speed", "risky-read";
     FirstBatch = "first-batch", "the first batch of a range read is taken for the whole row", "a range that is longer than a batch";
     TextIndex = "text-index", "indexes are stored as decimal text, which sorts 10 before 9", "the naive encoding";
     EmptyIsAbsent = "empty-is-absent", "an empty value is read as an unassigned cell", "absent and empty treated alike";

@@ -185,7 +185,7 @@ impl Specimen for Log {
         self.replayed(model, op, at)
     }
 
-    fn time_limit(&self, op: &Op) -> Option<u64> {
+    fn timeout(&self, op: &Op) -> Option<u64> {
         match op {
             Op::Idle(0, _) => Some(0),
             Op::Idle(_, patience) => Some(patience * MILLISECOND),

@@ -29,7 +29,7 @@ shaketable::planted_bugs! {
     AcknowledgesUnfenced = "acknowledges-unfenced", "an acknowledgement checks whether the item is claimed, not by whom", "a completion without a fencing token";
     RenewsUnfenced = "renews-unfenced", "a renewal does not compare the token", "a renewal after a takeover";
     ClaimsAtSnapshot = "claims-at-snapshot", "the first item is read at snapshot and claimed blindly", "a blind claim";
-    StoredDeadline = "stored-deadline", "the end of a lease is stored by its holder's clock and compared with another clock", "an expiry compared with a local clock";
+    StoredDeadline = "stored-deadline", "the end of a lease is stored by its holder's clock and compared with another clock", "an expiry compared with a local clock", "a clock of its own for each process";
     RevisionIgnored = "revision-ignored", "a lease that was renewed while it was watched is ended", "a watcher of the holder alone";
     ExpiresBlindly = "expires-blindly", "a watched lease is ended without a check that it is still the same", "a watcher that does not read again";
     TokenBeginsAgain = "token-begins-again", "an item that comes back starts with the first token again", "a counter that is cleared with its lease";

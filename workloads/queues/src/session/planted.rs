@@ -27,8 +27,8 @@ shaketable::planted_bugs! {
     SnapshotSlot = "snapshot-slot", "the slot is read at snapshot", "a record outside the conflict ranges";
     OldEpoch = "old-epoch", "a superseded session goes on", "a process believed dead";
     OneByte = "one-byte-numbers", "operations are counted in one byte", "a counter that was never thought large";
-    UsedIsRefused = "used-is-refused", "2017 of a commit counts as a refusal", "a list of unknown results that is not complete";
-    FatalIsRefused = "fatal-is-refused", "1022 of a commit counts as a refusal", "a list of unknown results that is not complete";
+    UsedIsRefused = "used-is-refused", "2017 of a commit counts as a refusal", "a list of unknown results that is not complete", "unknown-fatal";
+    FatalIsRefused = "fatal-is-refused", "1022 of a commit counts as a refusal", "a list of unknown results that is not complete", "unknown-fatal";
     RefusedUnfenced = "refused-unfenced", "a refusal after an unknown attempt is returned as it is", "a retry loop that keeps the last error alone";
     DroppedIsRefused = "dropped-is-refused", "an operation whose commit was dropped counts as not applied", "a request time-out";
     UnfencedFate = "unfenced-fate", "an operation that is not recorded counts as not applied, without a fence", "a look for a record";

@@ -44,7 +44,7 @@ shaketable::planted_bugs! {
     OwnVersions = "own-versions", "records have the read version of their transaction as their version", "the time of a read for that of the commit";
     SkipsUnchanged = "skips-unchanged", "a save that changes nothing is not made", "an update that readers do not see";
     VersionByKey = "version-by-key", "the version that a transaction has written is found by the primary key alone", "R19: Record Layer #952, two stores that mix";
-    ReadsLast = "reads-last", "a save reads the last entry of the index", "R18: the conflicts of an index";
+    ReadsLast = "reads-last", "a save reads the last entry of the index", "R18: the conflicts of an index", "the judge conflict-free";
     TenBytes = "ten-bytes", "a reader continues after all records of the last one's transaction", "R21: ten bytes are compared";
     AtLeast = "at-least", "a reader continues with the last entry", "R21: at least instead of greater than";
     AtReadVersion = "at-read-version", "a reader continues after the read version of the last page", "a page taken for the whole";

@@ -222,9 +222,9 @@ pub trait Specimen: Clone + Debug + Serialize + DeserializeOwned + Send + Sync +
         let _ = (model, expected, answers, mutations);
     }
 
-    /// The time within which a call that is alone in its transaction returns whatever it finds, in
-    /// nanoseconds; `None` for a call without a time limit of its own.
-    fn time_limit(&self, op: &Self::Op) -> Option<u64> {
+    /// The timeout of a call that is alone in its transaction: it waits so long at most and then returns
+    /// whatever it finds, in nanoseconds; `None` for a call that has none.
+    fn timeout(&self, op: &Self::Op) -> Option<u64> {
         let _ = op;
         None
     }

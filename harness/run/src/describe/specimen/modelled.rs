@@ -170,7 +170,7 @@ macro_rules! __modelled {
                 fn bugs() -> &'static [$crate::Bug] {
                     &[
                         $crate::specimen::UNRECORDED_BUG,
-                        $($($crate::Bug { name: $bug, about: $bug_about, source: $bug_source },)*)+
+                        $($($crate::Bug { name: $bug, about: $bug_about, source: $bug_source, only_simulated: None },)*)+
                     ]
                 }
 

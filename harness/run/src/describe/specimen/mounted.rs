@@ -228,7 +228,7 @@ impl<S: Specimen> Workload for Mounted<S> {
             step.waited(wait)?;
         }
         if let ([op], Some(_)) = (&step.op[..], step.answer)
-            && let Some(limit) = self.specimen.time_limit(op)
+            && let Some(limit) = self.specimen.timeout(op)
         {
             step.returned_within(limit)?;
         }

@@ -25,6 +25,7 @@ pub const UNRECORDED_BUG: Bug = Bug {
     name: UNRECORDED,
     about: "operations are retried after an unknown result without a record of the first attempt",
     source: "the retry loop of every binding",
+    only_simulated: None,
 };
 /// The name of a planted bug that every specimen can list: a write is acknowledged and never committed.
 pub const UNWRITTEN: &str = "unwritten";

@@ -9,7 +9,7 @@ use crate::{
     describe::workload::{Outcome, Staleness, Step, Workload},
     describe::{misfit::Misfit, waiting::Wait},
     judge::finding::{Finding, Kind, Objection, Witness},
-    judge::{Truth, audits, conflict_free, model},
+    judge::{Truth, audits, conflict_free, model, times::Times},
 };
 use bytes::Bytes;
 use proptest::strategy::{BoxedStrategy, Just, Strategy};
@@ -21,7 +21,7 @@ use shaketable_sim::{
     rt::{Nanos, SECOND},
     seed::Stream,
 };
-use shaketable_tx::{self as tx, Database, Error, Isolation, Transaction};
+use shaketable_tx::{self as tx, Database, Error, Isolation, Transaction, points};
 use std::{ops::RangeInclusive, time::Duration};
 
 /// A workload with one register, whose operations have at most one effect if `ONE`.
@@ -116,6 +116,7 @@ impl<const ONE: bool> Workload for Register<ONE> {
     }
     async fn audit<D: Database>(&self, tx: &D::Transaction) -> tx::Result<Result<(), Misfit>> {
         let broken = tx.get(b"broken", Isolation::Serializable).await?;
+        shaketable_tx::always!(broken.is_none(), "it is not broken");
         Ok(broken.map_or(Ok(()), |_| Err("it is broken".into())))
     }
     /// The register holds its value.
@@ -423,13 +424,8 @@ fn an_audit_reports_the_first_version_that_breaks_an_invariant() {
             let state = if broken.contains(&version) { set("broken", "") } else { clear };
             story.log(version * 10, vec![(None, 0, vec![set("a", "1")]), (None, 1, vec![state])]);
         }
-        let judged = audits::judge(
-            &AnyWorkload::new(<Register>::default()),
-            &story.history,
-            &Truth::of(&story.history),
-            from,
-            looked,
-        );
+        let (workload, truth) = (AnyWorkload::new(<Register>::default()), Truth::of(&story.history));
+        let judged = audits::judge(&workload, &Times::of(&story.history, &truth), from, looked);
         (judged.0, judged.1.map_err(|broken| broken.objection.message))
     };
     let audit = |broken, from| looked(broken, from, None);
@@ -453,6 +449,23 @@ fn an_audit_reports_the_first_version_that_breaks_an_invariant() {
 }
 
 #[test]
+fn a_claim_in_an_audit_is_of_the_time_of_the_audited_version() {
+    let mut story = Story::default();
+    for version in 1..=200 {
+        let state = if version > 77 { set("broken", "") } else { set("a", "1") };
+        story.log_at(version, vec![(None, 0, vec![state])], version as Nanos * 1_000);
+    }
+    let (workload, truth) = (AnyWorkload::new(<Register>::default()), Truth::of(&story.history));
+    points::install();
+    let broken = audits::judge(&workload, &Times::of(&story.history, &truth), 0, None).1.unwrap_err();
+    let claims = points::take().broken;
+    assert_eq!(broken.since, 78);
+    // Every fifth version is audited, and then each of those between them.
+    let moments: Vec<_> = claims.iter().map(|claim| claim.part.moment).collect();
+    assert_eq!(moments, [Some(78_000), Some(80_000)]);
+}
+
+#[test]
 fn what_is_stored_is_compared_with_the_model_at_audited_versions() {
     let judged = |wrong: Option<Version>, repaired: Version, broken: Option<Version>| {
         let mut run = Run::default();
@@ -473,13 +486,14 @@ fn what_is_stored_is_compared_with_the_model_at_audited_versions() {
         let replay = |beside: model::Beside<'_>| {
             model::judge(&workload, &run.plan, &run.operations, history, &truth, beside).0.map(drop)
         };
-        let mut audits = audits::Audits::new(&workload, &truth, 0, None);
+        let times = Times::of(history, &truth);
+        let mut audits = audits::Audits::new(&workload, &times, 0, None);
         assert_eq!(replay(&mut |place, model| audits.advance(place, Some(model))), Ok(()));
-        let (audited, invariants, differs) = audits.finish(history, &truth);
+        let (audited, invariants, differs) = audits.finish();
         let first = differs.and_then(|differs| {
-            let mut search = audits::Search::new(&workload, &truth, differs);
+            let mut search = audits::Search::new(&workload, &times, differs);
             assert_eq!(replay(&mut |place, model| search.advance(place, model)), Ok(()));
-            search.finish(history, &truth)
+            search.finish()
         });
         (audited, invariants.map_err(|broken| broken.since), first.map(|broken| broken.objection.message))
     };
@@ -506,9 +520,10 @@ fn what_audits_read_is_in_proportion_to_what_was_written() {
         }
         let workload = AnyWorkload::new(<Register>::default());
         let truth = Truth::of(&story.history);
-        let sound = audits::judge(&workload, &story.history, &truth, 1_999, None);
+        let times = Times::of(&story.history, &truth);
+        let sound = audits::judge(&workload, &times, 1_999, None);
         assert!(sound.1.is_err());
-        let (audited, broken) = audits::judge(&workload, &story.history, &truth, 0, None);
+        let (audited, broken) = audits::judge(&workload, &times, 0, None);
         (audited, broken.map_err(|broken| broken.since))
     };
     // 50 versions are between two audits, unless the database has more rows than four times as many.

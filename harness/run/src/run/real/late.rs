@@ -2,7 +2,8 @@
 //! threads are preempted, and its own fault injection ends calls with 4100.
 
 use super::{
-    recorded::{Recorded, SharedHistory},
+    log::SharedHistory,
+    recorded::Recorded,
     site::Site,
     testbed::{Conditions, perform},
 };

@@ -2,14 +2,16 @@
 //!
 //! A run uses one prefix ([`Site`]) and touches no key outside of it: its clients get a
 //! [`Prefixed`](prefixed::Prefixed) database. The clients record the history: each call with its result. Each
-//! transaction that writes also writes a versionstamped key, which shows whether it committed ([`recorded`]).
+//! transaction that writes also writes a versionstamped key, which shows whether it committed ([`log`]).
 //! The judges read this history like that of a simulated run. Only conflict ranges are missing, because the C
 //! client does not expose them; therefore conflict-free operations are not judged.
 //!
 //! The tests run it on the simulated cluster.
 
+mod attempt;
 #[cfg(test)]
 mod late;
+mod log;
 mod prefixed;
 mod recorded;
 mod room;

@@ -27,13 +27,16 @@ use futures::{
 use parking_lot::Mutex;
 use shaketable_tx::{
     ConflictRangeType, Database, DatabaseOption, Env, Error, Isolation, KeySelector, KeyValue, MutationType,
-    RangeBatch, RangeOption, Result, Transaction, TransactionOption, Turns, limits::TRANSACTION_SIZE_LIMIT,
-    strinc,
+    RangeBatch, RangeOption, Result, Transaction, TransactionOption, Turns, key_after,
+    limits::TRANSACTION_SIZE_LIMIT, strinc,
 };
-use std::{future::Future, sync::Arc, time::Duration};
+use std::{collections::BTreeMap, future::Future, ops::Bound, sync::Arc, time::Duration};
 
 /// The end of the user keys and the begin of the system keys.
 const END: &[u8] = b"\xff";
+
+/// What a client counts for a mutation beside its key and its value, at most.
+const MUTATION: usize = 64;
 
 /// The keys with a prefix.
 #[derive(Clone, Debug)]
@@ -52,10 +55,15 @@ pub(super) struct Prefixed<D> {
 }
 
 /// What of a transaction's size is not the application's.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Debug, Default)]
 struct Foreign {
-    /// How often the size has the prefix: in a mutation, and at both ends of conflict ranges.
+    /// How often the size has the prefix, at most: in a mutation, and at both ends of conflict ranges.
     prefixes: usize,
+    /// What the application has written, as the ends of ranges by their begins: a read over it conflicts
+    /// with what is between, so that it has several conflict ranges.
+    own: BTreeMap<Bytes, Bytes>,
+    /// The number of versionstamped keys among it, which may land within any read.
+    stamped: usize,
     /// The bytes of what the run itself writes.
     written: usize,
     /// The limit that the application has set.
@@ -166,11 +174,10 @@ impl<D: Database> Prefixed<D> {
 }
 
 impl<T: Transaction> PrefixedTransaction<T> {
-    /// An atomic operation of the run itself, on a stored key.
-    pub(super) fn write_stored(&self, key: &[u8], operand: &[u8], op: MutationType) {
-        // A mutation and a conflict range with both ends, and what the client counts for each.
-        self.foreign.lock().written += 4 * key.len() + operand.len() + 100;
-        self.inner.atomic_op(key, operand, op);
+    /// Sets a versionstamped key of the run itself, which has no conflict range.
+    pub(super) fn set_stamped(&self, key: &[u8], operand: &[u8]) {
+        self.foreign.lock().written += key.len() + operand.len() + MUTATION;
+        self.inner.atomic_op(key, operand, MutationType::SetVersionstampedKey);
     }
 
     /// The size of the transaction from now on has the prefix so many times more.
@@ -178,11 +185,22 @@ impl<T: Transaction> PrefixedTransaction<T> {
         self.foreign.lock().prefixes += times;
     }
 
-    /// The same for a conflict range of a read.
-    fn read_range(&self, isolation: Isolation) {
+    /// The same for the conflict ranges of a read of these keys.
+    fn read_range(&self, isolation: Isolation, begin: &[u8], end: &[u8]) {
         if isolation == Isolation::Serializable {
-            self.prefixes(2);
+            let mut foreign = self.foreign.lock();
+            let before = (Bound::Unbounded, Bound::Excluded(end));
+            let within = foreign.own.range::<[u8], _>(before).filter(|(_, to)| to[..] > *begin).count();
+            foreign.prefixes += 2 * (1 + within + foreign.stamped);
         }
+    }
+
+    /// The same for a write of these keys, which has the prefix so many times itself.
+    fn writes(&self, begin: &[u8], end: Bytes, times: usize) {
+        let mut foreign = self.foreign.lock();
+        foreign.prefixes += times;
+        let until = foreign.own.entry(Bytes::copy_from_slice(begin)).or_default();
+        *until = end.max(until.clone());
     }
 
     /// The bytes of the transaction's size that are not the application's.
@@ -241,7 +259,7 @@ impl<T: Transaction> Transaction for PrefixedTransaction<T> {
         key: &[u8],
         isolation: Isolation,
     ) -> impl Future<Output = Result<Option<Bytes>>> + Send + use<T> {
-        self.read_range(isolation);
+        self.prefixes(if isolation == Isolation::Serializable { 2 } else { 0 });
         self.inner.get(&self.space.key(key), isolation)
     }
 
@@ -251,7 +269,8 @@ impl<T: Transaction> Transaction for PrefixedTransaction<T> {
         isolation: Isolation,
     ) -> impl Future<Output = Result<Bytes>> + Send + use<T> {
         let is_system = &selector.key[..] > END;
-        self.read_range(isolation);
+        // It may resolve to any key.
+        self.read_range(isolation, b"", END);
         let read = self.inner.get_key(&self.space.selector(selector), isolation);
         let space = self.space.clone();
         async move { read.await.map(|key| if is_system { key } else { space.seen(key) }) }
@@ -264,7 +283,6 @@ impl<T: Transaction> Transaction for PrefixedTransaction<T> {
         isolation: Isolation,
     ) -> impl Future<Output = Result<RangeBatch>> + Send + use<T> {
         let is_system = &range.begin.key[..] > END || &range.end.key[..] > END;
-        self.read_range(isolation);
         let stored = match is_system {
             true => range.clone(),
             false => RangeOption {
@@ -274,6 +292,8 @@ impl<T: Transaction> Transaction for PrefixedTransaction<T> {
             },
         };
         let leaves = (may_leave(&range.begin, false), may_leave(&range.end, true));
+        let begin = if leaves.0 { b"" } else { &range.begin.key[..] };
+        self.read_range(isolation, begin, if leaves.1 { END } else { &range.end.key });
         let read = if !is_system && (leaves.0 || leaves.1) {
             let (this, range) = (self.clone(), range.clone());
             let in_two_steps = async move {
@@ -304,33 +324,42 @@ impl<T: Transaction> Transaction for PrefixedTransaction<T> {
     }
 
     fn set(&self, key: &[u8], value: &[u8]) {
-        self.prefixes(3);
+        self.writes(key, key_after(key), 3);
         self.inner.set(&self.space.key(key), value);
     }
 
     fn clear(&self, key: &[u8]) {
-        self.prefixes(4);
+        self.writes(key, key_after(key), 4);
         self.inner.clear(&self.space.key(key));
     }
 
     fn clear_range(&self, begin: &[u8], end: &[u8]) {
+        self.writes(begin, Bytes::copy_from_slice(end), 4);
         let (begin, end) = self.space.part(begin, end);
-        self.prefixes(4);
         self.inner.clear_range(&begin, &end);
     }
 
     fn atomic_op(&self, key: &[u8], operand: &[u8], op: MutationType) {
-        let key = match op {
-            MutationType::SetVersionstampedKey => self.space.stamped(key),
-            _ => self.space.key(key),
+        let stored = match op {
+            MutationType::SetVersionstampedKey => {
+                self.foreign.lock().stamped += 1;
+                self.prefixes(3);
+                self.space.stamped(key)
+            }
+            _ => {
+                self.writes(key, key_after(key), 3);
+                self.space.key(key)
+            }
         };
-        self.prefixes(3);
-        self.inner.atomic_op(&key, operand, op);
+        self.inner.atomic_op(&stored, operand, op);
     }
 
     fn add_conflict_range(&self, begin: &[u8], end: &[u8], kind: ConflictRangeType) -> Result<()> {
+        match kind {
+            ConflictRangeType::Read => self.read_range(Isolation::Serializable, begin, end),
+            ConflictRangeType::Write => self.prefixes(2),
+        }
         let (begin, end) = self.space.part(begin, end);
-        self.prefixes(2);
         self.inner.add_conflict_range(&begin, &end, kind)
     }
 

@@ -8,7 +8,11 @@
 //! The futures of the database are boxed: those of a layer contain them many times, and the stacks of threads
 //! are small.
 
-use super::prefixed::{Prefixed, PrefixedTransaction, Space};
+use super::{
+    attempt::AttemptRecord,
+    log::{Log, SharedHistory, place},
+    prefixed::{Prefixed, PrefixedTransaction, Space},
+};
 use crate::describe::pass_on::pass_on;
 use bytes::Bytes;
 use futures::{
@@ -17,12 +21,10 @@ use futures::{
 };
 use parking_lot::Mutex;
 use shaketable_sim::{
-    atomic,
     client::Label,
-    history::{Attempt, Call, History, OwnWrites, OwnWritesByCall, Reported},
-    ids::{AttemptId, ClientId, Generation},
-    judges::Appends,
-    proto::{KeyRange, LogEntry, LoggedTransaction, Mutation, Version},
+    history::{Call, Reported},
+    ids::ClientId,
+    proto::{KeyRange, Mutation},
     rt::Nanos,
     told::{Ending, beside, told},
 };
@@ -30,124 +32,7 @@ use shaketable_tx::{
     ConflictRangeType, Database, DatabaseOption, Env, Error, Isolation, KeySelector, MappedBatch,
     MutationType, RangeBatch, RangeOption, Result, Transaction, TransactionOption, Turns,
 };
-use std::{collections::BTreeMap, future::Future, sync::Arc, time::Duration};
-
-/// The history recorded by all clients of a run, whose times count from its beginning.
-#[derive(Default)]
-pub(super) struct SharedHistory {
-    recorded: Mutex<History>,
-    began: Duration,
-}
-
-impl SharedHistory {
-    /// An empty history of a run that begins at this time of its clients' clocks.
-    pub(super) fn from(began: Duration) -> SharedHistory {
-        SharedHistory { began, ..SharedHistory::default() }
-    }
-
-    /// The time since the run began.
-    pub(super) fn since_began(&self, env: &Env) -> Nanos {
-        env.now().saturating_sub(self.began).as_nanos() as Nanos
-    }
-
-    /// A version that includes everything that was acknowledged: the highest one of an acknowledged commit,
-    /// or of a transaction that only read. A retry may find that the commit with an unknown result before it
-    /// took effect.
-    pub(super) fn latest_commit(&self) -> Version {
-        let version = |attempt: &Attempt| match attempt.reported {
-            Reported::Committed { version, .. } => version,
-            Reported::ReadOnly => attempt.read_version.unwrap_or(0),
-            _ => 0,
-        };
-        self.recorded.lock().attempts.iter().flatten().map(version).max().unwrap_or(0)
-    }
-
-    /// Whether a commit may still take effect: see [`History::commits_may_land`].
-    pub(super) fn commits_may_land(&self) -> bool {
-        self.recorded.lock().commits_may_land()
-    }
-
-    /// The history. `log` shows what committed: it has the versionstamp and the attempt of each entry.
-    pub(super) fn history(&self, log: &[([u8; 10], AttemptId)]) -> History {
-        let mut seen = self.recorded.lock();
-        // A real cluster may be slow at any time.
-        let faulty = Some((0, Nanos::MAX));
-        let attempts = std::mem::take(&mut seen.attempts);
-        let met = std::mem::take(&mut seen.met);
-        let mut history = History { attempts, met, faulty, ..History::default() };
-        let mut versions: BTreeMap<Version, Vec<LoggedTransaction>> = BTreeMap::new();
-        for (stamp, attempt) in log {
-            let (version, batch_index) = place(stamp);
-            let calls = history.attempts.get(attempt.0 as usize).and_then(Option::as_ref);
-            let mutations = calls.map_or_else(Vec::new, sent);
-            let mutations = mutations.iter().map(|mutation| atomic::stamped(mutation, stamp)).collect();
-            let transaction = LoggedTransaction { attempt: Some(*attempt), batch_index, mutations };
-            versions.entry(version).or_default().push(transaction);
-        }
-        let mut previous = 0;
-        for (version, mut transactions) in versions {
-            transactions.sort_by_key(|tx| tx.batch_index);
-            let entry = LogEntry { previous, version, known_committed: version, transactions };
-            history.logged.insert((Generation::default(), version), Arc::new(entry));
-            previous = version;
-        }
-        history
-    }
-}
-
-/// The writes of an attempt, as the client sends them.
-fn sent(attempt: &Attempt) -> Vec<Mutation> {
-    let mut appends = Appends::default();
-    let mut sent: Vec<Mutation> = Vec::new();
-    for (number, call) in attempt.calls.iter().enumerate() {
-        let Call::Write(mutation) = call else { continue };
-        let joins = attempt.own_writes.at(number).read;
-        match joins.then(|| appends.write(sent.len(), mutation, attempt.read_version, |_| None)).flatten() {
-            Some(joined) => sent[joined.begun] = joined.sent,
-            None => sent.push(mutation.clone()),
-        }
-    }
-    sent
-}
-
-/// The commit version and the batch index of a versionstamp.
-fn place(stamp: &[u8; 10]) -> (Version, u16) {
-    let [a, b, c, d, e, f, g, h, i, j] = *stamp;
-    (Version::from_be_bytes([a, b, c, d, e, f, g, h]), u16::from_be_bytes([i, j]))
-}
-
-/// The log in which a run's transactions record that they committed.
-#[derive(Clone, Debug)]
-pub(super) struct Log(Space);
-
-impl Log {
-    /// Creates a log in a space that is not used for anything else.
-    pub(super) fn new(space: Space) -> Log {
-        Log(space)
-    }
-
-    /// The keys of its entries.
-    pub(super) fn space(&self) -> &Space {
-        &self.0
-    }
-
-    /// The versionstamped key of an attempt's entry: the prefix, ten zero bytes for the versionstamp, the
-    /// attempt's number as four bytes (big-endian), and the offset of the versionstamp.
-    fn key(&self, attempt: AttemptId) -> Vec<u8> {
-        let prefix = self.0.prefix();
-        let mut key = prefix.to_vec();
-        key.extend_from_slice(&[0; 10]);
-        key.extend_from_slice(&attempt.0.to_be_bytes());
-        key.extend_from_slice(&(prefix.len() as u32).to_le_bytes());
-        key
-    }
-
-    /// The versionstamp and the attempt of an entry; `None` if the key is not an entry of this log.
-    pub(super) fn entry(&self, key: &[u8]) -> Option<([u8; 10], AttemptId)> {
-        let (stamp, attempt) = key.strip_prefix(&self.0.prefix()[..])?.split_first_chunk()?;
-        Some((*stamp, AttemptId(u32::from_be_bytes(attempt.try_into().ok()?))))
-    }
-}
+use std::{future::Future, sync::Arc, time::Duration};
 
 /// The database of a client, which records its calls.
 #[derive(Clone)]
@@ -229,125 +114,6 @@ impl<D: Database> Database for Recorded<D> {
 
     fn env(&self) -> &Env {
         self.0.inner.env()
-    }
-}
-
-/// The current attempt. It is added to the history when it ends in any way.
-struct AttemptRecord {
-    history: Arc<SharedHistory>,
-    client: ClientId,
-    label: Label,
-    /// The number of the attempt within its transaction, so that a late reply is not recorded in the next
-    /// attempt.
-    number: u32,
-    id: Option<AttemptId>,
-    calls: Vec<Call>,
-    version_requested: Option<Nanos>,
-    /// Whether `on_error` is in progress: the client may have begun the next attempt already, before its
-    /// recorder knows.
-    is_ending: bool,
-    /// The reads that the client may still take steps of: also those whose futures were dropped.
-    reading: u32,
-    /// When something was first called since then, which the client may have taken for the next attempt; the
-    /// begin of `on_error`, if a read was in flight: its next step requests the version of the next attempt
-    /// (the contract's `errors/on_error/read-in-flight`).
-    called_meanwhile: Option<Nanos>,
-    fresh: bool,
-    read_version: Option<Version>,
-    own_writes: OwnWritesByCall,
-    added_ranges: Vec<(usize, ConflictRangeType, KeyRange)>,
-    /// What the next read sees of them.
-    seen: OwnWrites,
-    snapshot_read_your_writes: i32,
-    waives_conflicts: bool,
-    commit_sent: Option<Nanos>,
-    outcome_is_final: bool,
-    reported: Reported,
-    ended: Nanos,
-}
-
-impl AttemptRecord {
-    fn new(label: Label, client: ClientId, history: Arc<SharedHistory>) -> AttemptRecord {
-        AttemptRecord {
-            history,
-            client,
-            label,
-            number: 0,
-            id: None,
-            calls: Vec::new(),
-            version_requested: None,
-            is_ending: false,
-            reading: 0,
-            called_meanwhile: None,
-            fresh: true,
-            read_version: None,
-            own_writes: OwnWritesByCall::default(),
-            added_ranges: Vec::new(),
-            seen: OwnWrites::default(),
-            snapshot_read_your_writes: 0,
-            waives_conflicts: false,
-            commit_sent: None,
-            outcome_is_final: true,
-            reported: Reported::Nothing,
-            ended: 0,
-        }
-    }
-
-    /// Adds this attempt to the history and begins the next one.
-    fn next(&mut self, now: Label) {
-        let label = self.label.renewed(now);
-        let mut next = AttemptRecord::new(label, self.client, self.history.clone());
-        next.number = self.number + 1;
-        next.version_requested = self.called_meanwhile;
-        drop(std::mem::replace(self, next));
-    }
-
-    /// A call follows for which the client may request the read version. The request is not earlier than
-    /// this, and may be later: a verdict about its order holds at whatever time this thread proceeds.
-    fn version_is_needed(&mut self, now: Nanos) {
-        self.version_requested.get_or_insert(now);
-        if self.is_ending {
-            self.called_meanwhile.get_or_insert(now);
-        }
-    }
-
-    fn id(&mut self) -> AttemptId {
-        let history = &self.history;
-        *self.id.get_or_insert_with(|| history.recorded.lock().reserve())
-    }
-
-    fn writes(&self) -> bool {
-        self.calls.iter().any(|call| matches!(call, Call::Write(_)))
-    }
-}
-
-impl Drop for AttemptRecord {
-    fn drop(&mut self) {
-        if self.calls.is_empty() && self.read_version.is_none() && self.commit_sent.is_none() {
-            return;
-        }
-        let id = self.id();
-        let attempt = Attempt {
-            client: self.client,
-            operation: self.label.operation,
-            prepares: self.label.prepares,
-            version_requested: self.version_requested.unwrap_or(0),
-            read_version: self.read_version,
-            fresh: self.fresh && self.version_requested.is_some(),
-            own_writes: std::mem::take(&mut self.own_writes),
-            calls: std::mem::take(&mut self.calls),
-            round_trips: 0,
-            watches: Vec::new(),
-            added_ranges: std::mem::take(&mut self.added_ranges),
-            commit_sent: self.commit_sent,
-            outcome_is_final: self.outcome_is_final,
-            // The C client does not expose them.
-            read_ranges: Vec::new(),
-            write_ranges: self.waives_conflicts.then(Vec::new),
-            reported: self.reported,
-            ended: self.ended,
-        };
-        self.history.recorded.lock().record(id, attempt);
     }
 }
 
@@ -615,7 +381,7 @@ impl<D: Database> Transaction for RecordedTransaction<D> {
             record.commit_sent = Some(now);
             if writes {
                 let key = self.shared.log.key(record.id());
-                self.inner.write_stored(&key, b"", MutationType::SetVersionstampedKey);
+                self.inner.set_stamped(&key, b"");
                 stamp = Some(self.inner.get_versionstamp());
             }
         }
@@ -748,6 +514,7 @@ mod tests {
         judge::{Evidence, Truth, serializable},
         run::calm,
     };
+    use shaketable_sim::seed::Seed;
 
     /// What a client that goes on after its commit leaves in the history, and what is said of the cluster.
     async fn after_its_commit(db: impl Database) -> (Vec<Mutation>, bool) {
@@ -782,18 +549,67 @@ mod tests {
         assert_eq!(calm::simulate(after_its_commit), (only, true));
     }
 
+    /// Writes some keys of each block, and then reads some of the blocks: what is read has a conflict range
+    /// between any two keys that were written.
+    async fn work(tx: &impl Transaction, blocks: &[(u8, Vec<u8>)]) -> Result<()> {
+        for (block, (_, keys)) in (0..).zip(blocks) {
+            keys.iter().for_each(|key| tx.set(&[block, *key], b"value"));
+        }
+        for (block, (reads, _)) in (0..).zip(blocks) {
+            match reads {
+                0 => {}
+                1 => tx.add_conflict_range(&[block], &[block, 200], ConflictRangeType::Read)?,
+                _ => {
+                    let block = RangeOption::new(vec![block], vec![block, 200]);
+                    tx.get_range(&block, 1, Isolation::Serializable).await?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The least limit of the size with which a transaction commits.
+    async fn least(db: &impl Database, blocks: &[(u8, Vec<u8>)]) -> i32 {
+        let (mut least, mut most) = (32, 100_000);
+        while least < most {
+            let limit = (least + most) / 2;
+            let tx = db.create_transaction().expect("a transaction");
+            tx.set_option(TransactionOption::SizeLimit(limit)).expect("a limit");
+            work(&tx, blocks).await.expect("a calm cluster answers");
+            match tx.commit().await {
+                Ok(()) => most = limit,
+                Err(error) => {
+                    assert_eq!(error, Error::TRANSACTION_TOO_LARGE);
+                    least = limit + 1;
+                }
+            }
+        }
+        least
+    }
+
     #[test]
-    fn a_log_key_has_the_version_and_the_attempt_of_a_commit() {
-        let log = Log::new(Space::new("run/log/").expect("a prefix"));
-        let key = log.key(AttemptId(0x01020304));
-        let stamped = atomic::stamped(
-            &Mutation::Atomic(key.into(), Bytes::new(), MutationType::SetVersionstampedKey),
-            &[0, 0, 0, 0, 0, 0, 0, 9, 0, 7],
-        );
-        let Mutation::Set(key, _) = stamped else { panic!("{stamped:?}") };
-        let (stamp, attempt) = log.entry(&key).expect("an entry of the log");
-        assert_eq!((place(&stamp), attempt), ((9, 7), AttemptId(0x01020304)));
-        assert_eq!(log.entry(b"run/log/short"), None);
-        assert_eq!(log.entry(b"other"), None);
+    fn nothing_of_the_run_counts_against_a_limit_of_the_size() {
+        let limits = calm::simulate(|db| async move {
+            let (space, log) = (Space::new("p".repeat(200)), Space::new("log/"));
+            let (space, log) = (space.expect("a prefix"), Log::new(log.expect("a prefix")));
+            let shared = Arc::new(SharedHistory::default());
+            let recorded = Recorded::new(db.clone(), space, log, ClientId(0), shared);
+            let mut draw = Seed(7).stream("sizes");
+            let mut limits = Vec::new();
+            for _ in 0..20 {
+                let mut block = || {
+                    let keys = (0..draw.below(5) as u8).map(|key| 2 * key).collect();
+                    (draw.below(3) as u8, keys)
+                };
+                let blocks: Vec<(u8, Vec<u8>)> = (0..6).map(|_| block()).collect();
+                limits.push((least(&db, &blocks).await, least(&recorded, &blocks).await));
+            }
+            limits
+        });
+        assert!(limits.iter().any(|(alone, _)| *alone > 1_500), "{limits:?}");
+        for (alone, recorded) in limits {
+            // A mutation counts for a little more than it has.
+            assert!((alone - 30..=alone).contains(&recorded), "{recorded} where {alone} would do");
+        }
     }
 }

@@ -1,7 +1,7 @@
 //! The place of a run in a real cluster: the keys with one prefix, which must be empty before the run and is
 //! cleared after it.
 
-use super::{prefixed::Space, recorded::Log, room::Below};
+use super::{log::Log, prefixed::Space, room::Below};
 use bytes::Bytes;
 use shaketable_sim::ids::AttemptId;
 use shaketable_tx::{

@@ -1,11 +1,7 @@
 //! A real cluster as the testbed of a run: all keys have one prefix, and the clients are tasks of this
 //! process.
 
-use super::{
-    Open, Site,
-    recorded::{Recorded, SharedHistory},
-    site::ClaimError,
-};
+use super::{Open, Site, log::SharedHistory, recorded::Recorded, site::ClaimError};
 use crate::{
     describe::erased::AnyValue,
     describe::workload::{Operation, Outcome},

@@ -17,7 +17,10 @@ use crate::{
 };
 use shaketable_reports::Counters;
 use shaketable_sim::{history::History, judges::Said, rt::Nanos};
-use shaketable_tx::{AnyDatabase, Error};
+use shaketable_tx::{
+    AnyDatabase, Error,
+    points::{self, Part},
+};
 use std::sync::Arc;
 
 /// Performs a plan on a fresh testbed. The result does not include the claims of layers and workloads yet.
@@ -87,14 +90,18 @@ fn neighbours(plan: &Plan, history: &History) -> Option<Finding> {
         judge::model::describe((client, index), &plan.operations[client][index])
     };
     let judged = judge::neighbours::judge(history, describe);
-    judged.err().map(|why| Finding::of(Kind::Neighbours, *why))
+    judged.err().map(|why| {
+        let at = judge::times::ended(history, &why.witness.attempts);
+        Finding::of(Kind::Neighbours, *why).at(at)
+    })
 }
 
 async fn set_up<T: Testbed>(plan: &Plan, testbed: &T) -> Result<Vec<Finding>, T::Lost> {
     let workload = plan.configuration.clone();
     let setup = move |db: AnyDatabase| {
         let workload = workload.clone();
-        async move { phase::set_up_task(workload.setup(&db)).await }
+        let part = || Part { operation: None, moment: Some(0) };
+        async move { points::in_part(part, phase::set_up_task(workload.setup(&db))).await }
     };
     Ok(match testbed.undisturbed(SETTER, "setting up", setup).await? {
         Job::Done(()) => Vec::new(),
@@ -171,16 +178,19 @@ async fn final_check<T: Testbed>(
     if findings.iter().any(says_it_all) {
         return Ok(None);
     }
-    let (workload, model) = (plan.configuration.clone(), Arc::new(model));
+    let (workload, model, ended) = (plan.configuration.clone(), Arc::new(model), testbed.now());
     let check = move |db: AnyDatabase| {
         let (workload, model) = (workload.clone(), model.clone());
-        async move { phase::judge_task(workload.check(&db, &model)).await }
+        let part = move || Part { operation: None, moment: Some(ended) };
+        async move { points::in_part(part, phase::judge_task(workload.check(&db, &model))).await }
     };
-    Ok(match testbed.undisturbed(CHECKER, "checking", check).await? {
+    let found = match testbed.undisturbed(CHECKER, "checking", check).await? {
         Job::Done(Ok(())) => None,
         Job::Done(Err(why)) => Some(testbed.history(|history| differs(why, history))),
         Job::Failed(error) => Some(failed(Kind::Check, "cannot read the database", error)),
         Job::Panicked(panicked) => Some(Finding::panicked(Kind::Panic, "in the final check: ", &panicked)),
         Job::TooLong => Some(Finding::new(Kind::Live, "the final check does not finish")),
-    })
+    };
+    // Nothing shows since when it differs.
+    Ok(found.map(|found| found.at(ended)))
 }

@@ -15,7 +15,10 @@ use shaketable_sim::{
     rt::{MILLISECOND, Nanos},
     trace::Kind,
 };
-use shaketable_tx::{Database, DatabaseOption, Transaction};
+use shaketable_tx::{
+    Database, DatabaseOption, Transaction,
+    points::{self, Part},
+};
 use std::{panic::AssertUnwindSafe, sync::Arc};
 
 /// The pause between two audits of a run that is as long as usual, nanoseconds. In a longer run it is longer:
@@ -58,7 +61,9 @@ pub(crate) async fn audit<H: Host>(host: H, workload: AnyWorkload, scale: Scale,
         host.sleep(AUDIT_PAUSE * Nanos::from(u32::from(scale))).await;
         let Ok(tx) = db.create_transaction() else { return };
         let verdict = loop {
-            match AssertUnwindSafe(phase::judge_task(workload.audit(&tx, None))).catch_unwind().await {
+            let audit = AssertUnwindSafe(phase::judge_task(workload.audit(&tx, None))).catch_unwind();
+            let part = || Part { operation: None, moment: Some(host.now()) };
+            match points::in_part(part, audit).await {
                 Ok(Ok(verdict)) => break Some(verdict.map_err(|why| (why.to_string(), why.said()))),
                 Err(panic) => {
                     let panicked = panics::caught(&*panic);

@@ -24,7 +24,10 @@ use shaketable_sim::{
     seed::Stream,
     trace,
 };
-use shaketable_tx::{Error, points};
+use shaketable_tx::{
+    Error,
+    points::{self, Part},
+};
 use std::{any::Any, collections::BTreeSet, panic::AssertUnwindSafe, pin::pin, sync::Arc};
 
 /// The state of a client that survives its death.
@@ -185,7 +188,8 @@ async fn run<H: Host>(host: H, client: Arc<Client>, mut opened: Option<AnySessio
                 host.prepared();
                 client.workload.perform(&mut session, op).await
             };
-            let done = points::in_operation((client.number, index), operation);
+            let part = || Part { operation: Some((client.number, index)), moment: Some(host.now()) };
+            let done = points::in_part(part, operation);
             let done = cut_short(&host, AssertUnwindSafe(done).catch_unwind()).await;
             host.set_operation(None);
             let Some(outcome) = done else {
@@ -197,7 +201,7 @@ async fn run<H: Host>(host: H, client: Arc<Client>, mut opened: Option<AnySessio
             let outcome = match outcome {
                 Ok(Outcome::Unknown(error)) => {
                     let resolved = client.workload.resolve(&mut session, op, error);
-                    AssertUnwindSafe(resolved).catch_unwind().await
+                    points::in_part(part, AssertUnwindSafe(resolved).catch_unwind()).await
                 }
                 other => other,
             };
@@ -230,8 +234,8 @@ async fn open<H: Host>(host: &H, client: &Client, mut other: Option<&mut AnySess
             Some(other) => client.workload.open_beside(host.database(), client.number, other),
             None => client.workload.open(host.database(), client.number),
         };
-        let opened = AssertUnwindSafe(opened).catch_unwind().await;
-        match opened {
+        let part = || Part { operation: None, moment: Some(host.now()) };
+        match points::in_part(part, AssertUnwindSafe(opened).catch_unwind()).await {
             Ok(Ok(session)) => return Some(session),
             Ok(Err(_)) => host.sleep(10 * MILLISECOND).await,
             Err(panic) => {

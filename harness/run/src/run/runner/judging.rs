@@ -11,15 +11,11 @@ use crate::{
         self, Evidence, Judge, Replica, Truth,
         audits::{Audits, Broken, Search},
         model::Mismatch,
+        times::{Times, ended},
     },
     run::plan::Plan,
 };
-use shaketable_sim::{
-    history::History,
-    ids::AttemptId,
-    proto::{LoggedTransaction, Version},
-    rt::Nanos,
-};
+use shaketable_sim::{history::History, proto::Version, rt::Nanos};
 use std::{collections::BTreeSet, panic::AssertUnwindSafe};
 
 /// The results of the judges.
@@ -57,44 +53,44 @@ pub(super) fn judge(
         findings.extend(judge.judge(&evidence).err().map(|objection| Finding::of(judge.into(), *objection)));
     }
     let (workload, plan) = (&plan.configuration, &plan.operations);
-    let times = Times { history, truth: &truth };
+    let times = Times::of(history, &truth);
     let replay = |beside: judge::model::Beside<'_>| {
         judge::model::judge(workload, plan, operations, history, &truth, beside)
     };
-    let mut audits = Audits::new(workload, &truth, set_up_at, broken_at);
+    let mut audits = Audits::new(workload, &times, set_up_at, broken_at);
     let model = caught(|| replay(&mut |place, model| audits.advance(place, Some(model))), &mut findings);
     let (model, waits) = model.unzip();
     let conflicts = caught(|| judge::conflict_free::judge(workload, plan, history, &truth), &mut findings);
     findings.extend(conflicts.and_then(Result::err).map(|why| {
-        let at = times.ended(&why.witness.attempts);
+        let at = ended(history, &why.witness.attempts);
         Finding::of(Kind::ConflictFree, *why).at(at)
     }));
-    let audits = caught(|| audits.finish(history, &truth), &mut findings);
+    let audits = caught(|| audits.finish(), &mut findings);
     let (audited, audits, differs) = audits.unwrap_or((0, Ok(()), None));
     let rebuilt = audits.err().map(|broken| *broken);
     let rebuilt = complete(&mut findings[..so_far], broken_at, rebuilt, &times);
     findings
-        .extend(rebuilt.map(|broken| Finding::of(Kind::Audit, broken.objection).at(times.of(broken.since))));
+        .extend(rebuilt.map(|broken| Finding::of(Kind::Audit, broken.objection).at(times.at(broken.since))));
     let model = match (model, differs) {
         (Some(Ok(_)), Some(differs)) => {
-            let mut search = Search::new(workload, &truth, differs);
+            let mut search = Search::new(workload, &times, differs);
             let found = caught(
                 || {
                     let _ = replay(&mut |place, model| search.advance(place, model));
-                    search.finish(history, &truth)
+                    search.finish()
                 },
                 &mut findings,
             );
             findings.extend(
-                found.flatten().map(|it| Finding::of(Kind::Check, it.objection).at(times.of(it.since))),
+                found.flatten().map(|it| Finding::of(Kind::Check, it.objection).at(times.at(it.since))),
             );
             None
         }
         (Some(Ok(model)), None) => Some(model),
         (Some(Err(mismatch)), _) => {
             findings.push(match mismatch {
-                Mismatch::Layer(why, at) => Finding::of(Kind::Model, *why).at(times.of(at)),
-                Mismatch::Model(why, at) => Finding::of(Kind::WorkloadModel, *why).at(times.of(at)),
+                Mismatch::Layer(why, at) => Finding::of(Kind::Model, *why).at(times.at(at)),
+                Mismatch::Model(why, at) => Finding::of(Kind::WorkloadModel, *why).at(times.at(at)),
             });
             None
         }
@@ -114,7 +110,7 @@ pub(super) fn judge(
     findings.extend(certain.err().map(|why| returned(Kind::Unexplained, *why)));
     let overwritten = caught(|| judge::overwritten::judge(workload, plan, history, &truth), &mut findings);
     findings.extend(overwritten.and_then(Result::err).map(|why| {
-        let at = times.ended(&why.witness.attempts);
+        let at = ended(history, &why.witness.attempts);
         Finding::of(Kind::Overwritten, *why).at(at)
     }));
     let slow = caught(|| judge::slow::judge(workload, plan, operations, history), &mut findings);
@@ -122,31 +118,6 @@ pub(super) fn judge(
     let unexplained = judge::unexplained::judge(operations, given_up, history, describe);
     findings.extend(unexplained.err().map(|why| returned(Kind::Unexplained, *why)));
     Judged { findings, audited, waits: waits.unwrap_or_default(), model }
-}
-
-/// When things happened that are known by their versions.
-struct Times<'a> {
-    history: &'a History,
-    truth: &'a Truth,
-}
-
-impl Times<'_> {
-    /// When what a version has was first durable. A real cluster does not tell: there it is when the last of
-    /// its commits was sent.
-    fn of(&self, version: Version) -> Nanos {
-        let entries = &self.truth.entries;
-        let last = entries.partition_point(|entry| entry.version <= version).checked_sub(1);
-        let Some(entry) = last.map(|last| &entries[last]) else { return 0 };
-        let durable = self.history.durable.iter().filter(|((_, version), _)| *version == entry.version);
-        let sent = |tx: &LoggedTransaction| self.history.attempt(tx.attempt?)?.commit_sent;
-        let sent = || entry.transactions.iter().filter_map(sent).max();
-        durable.map(|(_, at)| *at).min().or_else(sent).unwrap_or(Nanos::MAX)
-    }
-
-    /// When the last of some attempts had ended.
-    fn ended(&self, attempts: &[AttemptId]) -> Nanos {
-        attempts.iter().filter_map(|id| Some(self.history.attempt(*id)?.ended)).max().unwrap_or(Nanos::MAX)
-    }
 }
 
 /// Completes findings that were made before the history was known: who should have woken the operations that
@@ -159,7 +130,7 @@ fn complete(
     mut rebuilt: Option<Broken>,
     times: &Times<'_>,
 ) -> Option<Broken> {
-    let Times { history, truth } = times;
+    let Times { history, truth, .. } = times;
     for finding in findings {
         match (finding.kind, broken_at) {
             (Kind::Live, _) => {
@@ -170,11 +141,11 @@ fn complete(
                 let shown = rebuilt.take_if(|rebuilt| rebuilt.since <= looked);
                 *finding = match shown {
                     Some(Broken { since, objection }) => {
-                        Finding::of(Kind::Audit, objection).at(times.of(since))
+                        Finding::of(Kind::Audit, objection).at(times.at(since))
                     }
                     None => {
                         let witness = judge::observed(history, truth, AUDITOR, Some(looked));
-                        finding.clone().with(witness).at(times.of(looked))
+                        finding.clone().with(witness).at(times.at(looked))
                     }
                 };
             }
@@ -299,7 +270,7 @@ mod tests {
     fn a_failing_audit_of_the_cluster_names_who_broke_the_invariant() {
         let story = story();
         let truth = Truth::of(&story.history);
-        let times = Times { history: &story.history, truth: &truth };
+        let times = Times::of(&story.history, &truth);
         let of = |broken_at, rebuilt: Option<Version>| {
             let objection = Objection {
                 message: "from there on".to_owned(),
@@ -329,7 +300,7 @@ mod tests {
         waits.calls = vec![get];
         let truth = Truth::of(&story.history);
         let mut findings = [Finding::new(Kind::Live, "it").with(Witness::operation(7, 3))];
-        let times = Times { history: &story.history, truth: &truth };
+        let times = Times::of(&story.history, &truth);
         assert!(complete(&mut findings, None, None, &times).is_none());
         let woken = Witness { operations: vec![(7, 3)], ..witness(&[1], &["b"]) };
         assert_eq!(findings[0].witness, woken);

@@ -5,8 +5,8 @@ use crate::{
     judge::finding::{self, Finding, Kind, Witness},
     judge::panics,
 };
-use shaketable_sim::judges::Said;
-use shaketable_tx::points;
+use shaketable_sim::{judges::Said, rt::Nanos};
+use shaketable_tx::points::{self, Part};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// Performs a run, and records the claims that layers and workloads make in it. A panic that was not caught
@@ -24,9 +24,11 @@ pub(crate) fn supervised<E>(perform: impl FnOnce() -> Result<RunResult, E>) -> R
     };
     result.points = recorder.points;
     result.findings.extend(recorder.broken.into_iter().map(|claim| {
-        let witness = claim.operation.map(|(client, index)| Witness::operation(client, index));
+        let Part { operation, moment } = claim.part;
+        let witness = operation.map(|(client, index)| Witness::operation(client, index));
         let said = Said { name: claim.name.to_owned(), why: claim.message.clone() };
-        Finding::new(Kind::Always, claim.message).saying(said).with(witness.unwrap_or_default())
+        let finding = Finding::new(Kind::Always, claim.message).saying(said);
+        finding.with(witness.unwrap_or_default()).at(moment.unwrap_or(Nanos::MAX))
     }));
     finding::in_order(&mut result.findings);
     Ok(result)
@@ -43,12 +45,21 @@ mod tests {
     fn a_broken_claim_is_a_finding_about_the_operation_that_made_it() {
         let run = || {
             let operation = async { always!(1 > 2, "1 is not more than 2") };
-            points::in_operation((2, 5), operation).now_or_never().expect("nothing to wait for");
             always!(2 > 3, "2 is not more than 3");
-            Ok::<_, Infallible>(RunResult::default())
+            let part = || Part { operation: Some((2, 5)), moment: Some(7) };
+            points::in_part(part, operation).now_or_never().expect("nothing to wait for");
+            let found = |kind: Kind, at| Finding::new(kind, kind.name()).at(at);
+            let findings = vec![found(Kind::Audit, 6), found(Kind::Model, 8)];
+            Ok::<_, Infallible>(RunResult { findings, ..RunResult::default() })
         };
         let Ok(result) = supervised(run);
-        let witnesses: Vec<Witness> = result.findings.into_iter().map(|finding| finding.witness).collect();
-        assert_eq!(witnesses, [Witness::operation(2, 5), Witness::default()]);
+        let found: Vec<_> = result.findings.into_iter().map(|it| (it.kind, it.witness)).collect();
+        let expected = [
+            (Kind::Audit, Witness::default()),
+            (Kind::Always, Witness::operation(2, 5)),
+            (Kind::Model, Witness::default()),
+            (Kind::Always, Witness::default()),
+        ];
+        assert_eq!(found, expected);
     }
 }

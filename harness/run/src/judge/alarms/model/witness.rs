@@ -9,6 +9,7 @@ use crate::{
         Truth,
         alarms::{Story, set},
         audits, conflict_free,
+        times::Times,
     },
 };
 use shaketable_sim::{
@@ -188,10 +189,8 @@ fn a_broken_invariant_names_who_broke_it_and_what_of_it_the_audit_read() {
     );
     let judged = |from| {
         let truth = Truth::of(&story.history);
-        let broken =
-            audits::judge(&AnyWorkload::new(<Register>::default()), &story.history, &truth, from, None)
-                .1
-                .unwrap_err();
+        let (workload, times) = (AnyWorkload::new(<Register>::default()), Times::of(&story.history, &truth));
+        let broken = audits::judge(&workload, &times, from, None).1.unwrap_err();
         (broken.since, Finding::of(Kind::Audit, broken.objection).witness)
     };
     assert_eq!(judged(30), (40, witness(&[2], &["broken"], None)));

@@ -100,6 +100,21 @@ mod layers {
             }
         }
     }
+
+    shaketable::invariants! {
+        /// An invariant that panics once something is written.
+        pub Panics: Refusal;
+
+        fn put(tx, n: u8 = 0..200u8) {
+            tx.set(b"n", &[n]);
+            Ok(())
+        }
+
+        invariant "nothing is wrong" (tx) {
+            assert!(tx.get(b"n", Serializable).await?.is_none(), "it is written");
+            Ok(true)
+        }
+    }
 }
 
 /// What the finding that decides says.
@@ -149,4 +164,11 @@ fn a_refused_invariant_has_its_name() {
     let entry = entry::<Guarded<layers::Refused>>();
     let message = told(&entry.run(Seed(1), &Demands::default(), false));
     assert!(message.ends_with(": nothing is wrong: refused: it is never done"), "{message}");
+}
+
+#[test]
+fn a_panic_in_an_invariant_has_its_name() {
+    let entry = entry::<Guarded<layers::Panics>>();
+    let message = told(&entry.run(Seed(1), &Demands::default(), false));
+    assert!(message.contains("panicked: nothing is wrong: it is written ("), "{message}");
 }

@@ -11,8 +11,10 @@ use crate::{
     describe::sessions::{self, slots},
     describe::specimen::{UNRECORDED, UNRECORDED_BUG},
     describe::workload::{Bug, Outcome, Step, Workload},
+    judge::panics,
 };
 use bytes::Bytes;
+use futures::FutureExt;
 use proptest::{
     collection::vec,
     strategy::{BoxedStrategy, Strategy},
@@ -27,6 +29,7 @@ use std::{
     fmt::{self, Debug, Display, Formatter},
     marker::PhantomData,
     ops::Range,
+    panic::AssertUnwindSafe,
 };
 
 /// A layer with operations and invariants.
@@ -87,14 +90,15 @@ impl Verdict for Result<(), String> {
     }
 }
 
-/// The verdict on the invariant with this name, whose body has ended like this. A refusal of the layer breaks
-/// it.
+/// The verdict on the invariant with this name and body. A refusal of the layer breaks it. A panic is told
+/// with the name, like both.
 #[doc(hidden)]
-pub fn judged<E: RetryError + Display>(
+pub async fn judged<E: RetryError + Display>(
     name: &str,
-    ended: Result<impl Verdict, E>,
+    body: impl Future<Output = Result<impl Verdict, E>>,
 ) -> Result<Result<(), Misfit>, E> {
-    let broken = match ended {
+    let ended = AssertUnwindSafe(body).catch_unwind().await;
+    let broken = match ended.unwrap_or_else(|panic| panics::go_on(name, panic)) {
         Ok(verdict) => verdict.broken(),
         Err(refusal) if refusal.fdb().is_none() => Err(format!("refused: {refusal}")),
         Err(error) => return Err(error),
@@ -368,7 +372,7 @@ macro_rules! invariants {
                         async fn __holds<T: __with::Transaction>(
                             $audit_tx: &T,
                         ) -> ::std::result::Result<impl $crate::invariants::Verdict, $error> $audit
-                        if let Err(broken) = $crate::invariants::judged($name, __holds(tx).await)? {
+                        if let Err(broken) = $crate::invariants::judged($name, __holds(tx)).await? {
                             return Ok(Err(broken));
                         }
                     })+

@@ -73,6 +73,14 @@ pub(crate) fn caught(panic: &(dyn Any + Send)) -> Panicked {
     RECORDED.take().unwrap_or_else(|| Panicked { message: payload(panic), place: None })
 }
 
+/// Lets a caught panic go on, with what panicked before its message if it is recorded.
+pub(crate) fn go_on(what: &str, panic: Box<dyn Any + Send>) -> ! {
+    let named =
+        |panicked: Panicked| Panicked { message: format!("{what}: {}", panicked.message), ..panicked };
+    RECORDED.set(RECORDED.take().map(named));
+    panic::resume_unwind(panic)
+}
+
 fn payload(panic: &(dyn Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().map(|s| (*s).to_owned());
     text.or_else(|| panic.downcast_ref::<String>().cloned())
@@ -91,6 +99,9 @@ mod tests {
         assert!(text.starts_with("seat 7 is taken twice (") && text.contains("panics.rs:"), "{text}");
         let text = message_of(|| assert!(Vec::<u8>::new().remove(3) == 0));
         assert!(text.contains("removal index"), "{text}");
+        let text =
+            message_of(|| go_on("seats", panic::catch_unwind(|| panic!("taken")).expect_err("a panic")));
+        assert!(text.starts_with("seats: taken ("), "{text}");
         assert_eq!(
             caught(&*panic::catch_unwind(|| panic::resume_unwind(Box::new("no hook"))).expect_err("a panic"))
                 .to_string(),

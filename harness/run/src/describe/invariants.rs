@@ -10,6 +10,7 @@ use crate::{
     describe::misfit::Misfit,
     describe::sessions::{self, slots},
     describe::specimen::{UNRECORDED, UNRECORDED_BUG},
+    describe::weakened::Span,
     describe::workload::{Bug, Outcome, Step, Workload},
     judge::panics,
 };
@@ -50,6 +51,11 @@ pub trait Invariants: Clone + Debug + Send + Sync + 'static {
     /// Whether [the last writer wins](Workload::may_overwrite). If not, a judge reports an operation that
     /// overwrites what another one wrote after it had looked, at snapshot, and seen nothing there.
     const MAY_OVERWRITE: bool = false;
+
+    /// The subspaces that have all keys of the layer, as [`Workload::subspaces`](Workload::subspaces).
+    fn subspaces() -> Vec<Span> {
+        Vec::new()
+    }
 
     /// The strategy of one operation.
     fn operation() -> BoxedStrategy<Self::Op>;
@@ -181,6 +187,10 @@ impl<I: Invariants> Workload for Guarded<I> {
         (0..self.clients as u64).map(|client| slots().key(client)).collect()
     }
 
+    fn subspaces(&self) -> Vec<Span> {
+        I::subspaces()
+    }
+
     fn operations(&self, _: usize) -> BoxedStrategy<Vec<I::Op>> {
         vec(I::operation(), self.operations.clone()).boxed()
     }
@@ -273,7 +283,9 @@ impl<I: Invariants> Workload for Guarded<I> {
 /// Defines a workload from operations and invariants.
 ///
 /// The parts are the name of its type and the error of the layer; any constants of [`Invariants`], such as
-/// `const MAY_OVERWRITE: bool = true;`; an optional `setup` of the empty database;
+/// `const MAY_OVERWRITE: bool = true;`; an optional `subspaces = LIST;`, the begin and the end of each
+/// subspace of the layer, so that [nothing else may be changed](Workload::subspaces); an optional `setup` of
+/// the empty database;
 /// the operations with their arguments, each drawn by a proptest strategy (a range of numbers needs a type,
 /// as in `0..5u32`), and after a semicolon a name for the [`Env`] (clock and randomness) if they need it, as
 /// in `fn step(tx, by: i64 = 1..10i64; env)`; and the invariants, whose bodies evaluate to `Ok` of a `bool`,
@@ -314,6 +326,7 @@ macro_rules! invariants {
         $(#[doc = $about:literal])+
         $vis:vis $layer:ident: $error:ty;
         $(const $constant:ident: $constant_type:ty = $constant_value:expr;)*
+        $(subspaces = $subspaces:expr;)?
         $(setup($setup_tx:ident) $setup:block)?
         $(fn $op:ident(
             $tx:ident $(, $arg:ident: $type:ty = $strategy:expr)* $(,)? $(; $env:ident)?
@@ -336,6 +349,10 @@ macro_rules! invariants {
                 const NAME: &'static str = stringify!($layer);
                 const ABOUT: &'static str = [$($about),+][0].trim_ascii();
                 $(const $constant: $constant_type = $constant_value;)*
+
+                $(fn subspaces() -> Vec<$crate::weakened::Span> {
+                    $subspaces.into_iter().collect()
+                })?
 
                 fn operation() -> __with::BoxedStrategy<__Op> {
                     __operation()

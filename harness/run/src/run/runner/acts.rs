@@ -86,15 +86,21 @@ fn neighbours(plan: &Plan, history: &History) -> Option<Finding> {
     let describe = |(client, index): (usize, usize)| {
         judge::model::describe((client, index), &plan.operations[client][index])
     };
-    let judged = judge::neighbours::judge(history, describe);
+    let judged = judge::neighbours::judge(plan.configuration.subspaces(), history, describe);
     judged.err().map(|why| Finding::of(Kind::Neighbours, *why))
 }
 
 async fn set_up<T: Testbed>(plan: &Plan, testbed: &T) -> Result<Vec<Finding>, T::Lost> {
     let workload = plan.configuration.clone();
+    let owned = judge::neighbours::Owned::of(workload.subspaces());
     let setup = move |db: AnyDatabase| {
-        let workload = workload.clone();
-        async move { phase::set_up_task(workload.setup(&db)).await }
+        let (workload, owned) = (workload.clone(), owned.clone());
+        async move {
+            if let Some(owned) = owned {
+                owned.plant(&db).await?;
+            }
+            phase::set_up_task(workload.setup(&db)).await
+        }
     };
     Ok(match testbed.undisturbed(SETTER, "setting up", setup).await? {
         Job::Done(()) => Vec::new(),

@@ -33,23 +33,27 @@ const VALUE: &[u8] = b"a row of another application";
 /// The end of the user keys and the begin of the system keys.
 const SYSTEM: &[u8] = b"\xff";
 
-/// The keys of a layer, as far as they are known.
+/// The keys that operations of a layer may change.
 #[derive(Clone)]
-pub(crate) struct Owned(Vec<KeyRange>);
+pub(crate) struct Owned {
+    subspaces: Vec<KeyRange>,
+    /// The sessions of clients, and the system keys.
+    others: [KeyRange; 2],
+}
 
 impl Owned {
-    /// These subspaces, the sessions of clients, and the system keys; `None` if there are no subspaces.
+    /// Those in these subspaces, of the sessions, and of the system; `None` if there are no subspaces.
     pub(crate) fn of(subspaces: Vec<Span>) -> Option<Owned> {
-        let sessions = (SESSIONS.to_vec(), strinc(SESSIONS)?.to_vec());
-        let others = [sessions, (SYSTEM.to_vec(), b"\xff\xff\xff".to_vec())];
-        let ranges =
-            |spans: Vec<Span>| spans.into_iter().chain(others).map(|(begin, end)| KeyRange::new(begin, end));
-        (!subspaces.is_empty()).then(|| Owned(ranges(subspaces).collect()))
+        let range = |(begin, end): Span| KeyRange::new(begin, end);
+        let others =
+            [KeyRange::new(SESSIONS, strinc(SESSIONS)?), KeyRange::new(SYSTEM, &b"\xff\xff\xff"[..])];
+        let owned = Owned { subspaces: subspaces.into_iter().map(range).collect(), others };
+        (!owned.subspaces.is_empty()).then_some(owned)
     }
 
-    /// The range of the layer that has a key.
+    /// The range that has a key.
     fn with(&self, key: &[u8]) -> Option<&KeyRange> {
-        self.0.iter().find(|range| range.contains(key))
+        self.subspaces.iter().chain(&self.others).find(|range| range.contains(key))
     }
 
     /// The first key of a range that is not the layer's.
@@ -61,9 +65,9 @@ impl Owned {
         (key < range.end).then_some(key)
     }
 
-    /// The keys at the edges: just before each range, and its end.
+    /// The keys at the edges: just before each subspace, and its end.
     fn edges(&self) -> BTreeSet<Bytes> {
-        let edges = self.0.iter().flat_map(|range| [before(&range.begin), Some(range.end.clone())]);
+        let edges = self.subspaces.iter().flat_map(|range| [before(&range.begin), Some(range.end.clone())]);
         edges
             .flatten()
             .filter(|key| !key.is_empty() && &key[..] < SYSTEM && self.with(key).is_none())
@@ -181,8 +185,7 @@ mod tests {
     fn rows_stand_at_the_edges() {
         let edges = owned(&[(b"a/", b"a0"), (b"b\0", b"b\xff"), (b"b\xff", b"c")]).edges();
         let edges: Vec<&[u8]> = edges.iter().map(|key| &key[..]).collect();
-        let sessions: [&[u8]; 2] = [b"\x02sessions", b"\x02sessions\x01"];
-        assert_eq!(edges, [sessions[0], sessions[1], b"a.\xff", b"a0", b"b", b"c"]);
+        assert_eq!(edges, [&b"a.\xff"[..], b"a0", b"b", b"c"]);
         // Nothing is before everything, and behind it.
         assert_eq!(owned(&[(b"", SYSTEM)]).edges(), BTreeSet::new());
     }

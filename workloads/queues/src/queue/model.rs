@@ -6,10 +6,7 @@ use super::{
     operations::{LONGEST, digest, name},
     planted,
 };
-use crate::{
-    beside,
-    shared::{self, item_id},
-};
+use crate::shared::{self, item_id};
 use foundationdb_tuple::{Bytes as TupleBytes, Versionstamp};
 use shaketable::{
     models::timeline::Timeline,
@@ -107,9 +104,6 @@ impl Queue {
 
     /// Reads everything that is stored, as a model. The inner error describes a broken invariant.
     pub(super) async fn read<T: Transaction>(&self, tx: &T) -> tx::Result<Result<Timeline<Items>, String>> {
-        if let Err(why) = beside::check(tx, &beside::of(&self.prefix)).await? {
-            return Ok(Err(why));
-        }
         let rows = shared::rows(tx, &self.space()).await?;
         let mut items = Items::new();
         let mut ids = BTreeSet::new();

@@ -229,8 +229,8 @@ pub struct History {
     pub late: u64,
     /// What the calls of each operation ended with, beside answers, by client and operation.
     pub met: BTreeMap<(ClientId, u32), Met>,
-    /// What a client had open at the end of an operation, if anything; empty where this cannot be observed, as
-    /// on a real cluster.
+    /// What a client had open at the end of an operation, if anything; empty where this cannot be observed,
+    /// as on a real cluster.
     pub open: BTreeMap<(ClientId, u32), Open>,
     /// Whether writes that were never sent are forgotten, unless a read follows them: no judge of the cluster
     /// needs them. Who tells the story of a run does.

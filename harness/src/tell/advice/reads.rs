@@ -38,8 +38,8 @@ struct OfKind {
     ranges: (u64, u64, u64),
     /// Transactions that changed one of the rows of their range reads and nothing else, and those rows.
     for_one: (u64, u64),
-    /// Transactions that only read, for an answer that is not larger than a row of their range reads, and those
-    /// rows.
+    /// Transactions that only read, for an answer that is not larger than a row of their range reads, and
+    /// those rows.
     for_answer: (u64, u64),
     /// The largest offset of a selector from the key next to it.
     offset: u64,

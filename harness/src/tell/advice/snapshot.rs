@@ -1,8 +1,8 @@
 //! Keys that a transaction wrote as it had seen them without a guard: at snapshot, or in an earlier
 //! transaction of its operation. If another operation changed one of them in between, its update is lost.
 //!
-//! It is no finding, because a correct layer may do it: what another key of the same transaction guards cannot
-//! change in between, and some values need not be the last, such as a hint or a time of use.
+//! It is no finding, because a correct layer may do it: what another key of the same transaction guards
+//! cannot change in between, and some values need not be the last, such as a hint or a time of use.
 
 use super::{
     entry,

@@ -13,9 +13,12 @@ use super::{
     units::share,
 };
 use bytes::Bytes;
-use shaketable_reports::{AdviceEntry, Severity, text::count};
+use shaketable_reports::{
+    AdviceEntry, Severity,
+    text::{count, plural},
+};
 use shaketable_sim::{
-    history::Call,
+    history::{Call, Reported},
     judges::writes::{LAST, Place, point, spans},
     proto::Mutation,
 };
@@ -131,7 +134,10 @@ impl Snapshots {
             for key in lost.into_iter().filter(|key| is_of_layer(key)) {
                 *self.lost.entry((one.kind.to_owned(), key.clone())).or_default() += 1;
             }
-            before.push(*one);
+            // What is tried again reads again, and may find that it need not.
+            if !matches!(one.attempt.reported, Reported::Failed(_)) {
+                before.push(*one);
+            }
         }
     }
 
@@ -158,9 +164,9 @@ impl Snapshots {
         let of_group = |((kind, keys), n): (&(&str, String), &u64)| {
             let measured = format!(
                 "{kind} overwrote {keys} as it had read or written it before, without a read that conflicts, and \
-                 another operation had changed it since, {} times, in {} of its transactions that write: that \
+                 another operation had changed it since, {}, in {} of its transactions that write: that \
                  change is lost",
-                count(*n),
+                plural(*n, "time", "times"),
                 share(*n, traffic.totals(kind).writers.max(*n)),
             );
             let number = (*n as f64, "updates");

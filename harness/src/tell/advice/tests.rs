@@ -456,7 +456,7 @@ fn an_update_that_is_overwritten_as_it_was_seen_before_is_lost() {
     let text = |times| {
         format!(
             "Save overwrote (\"k\", 1) as it had read or written it before, without a read that conflicts, and \
-             another operation had changed it since, 1 times, in {times} of its transactions that write: that \
+             another operation had changed it since, 1 time, in {times} of its transactions that write: that \
              change is lost"
         )
     };
@@ -479,6 +479,10 @@ fn an_update_that_is_overwritten_as_it_was_seen_before_is_lost() {
     use Isolation::{Serializable, Snapshot};
     assert_eq!(said(&made(true, Serializable, &[], set(&key(1)))), [(Severity::Look, text("100 %"))]);
     assert_eq!(said(&made(false, Snapshot, &[], set(&key(1)))), [(Severity::Look, text("100 %"))]);
+    let mut tried_again = made(true, Serializable, &[], set(&key(1)));
+    let first = tried_again.story.history.attempts[0].as_mut().expect("an attempt");
+    first.reported = Reported::Failed(Error::NOT_COMMITTED);
+    assert_eq!(said(&tried_again), []);
     // Another key or the same value is written, or a read conflicts.
     for earlier in [true, false] {
         assert_eq!(said(&made(earlier, Snapshot, &[], set(&key(2)))), []);

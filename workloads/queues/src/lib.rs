@@ -8,4 +8,4 @@ pub mod scheduling;
 pub mod session;
 pub mod staged_queue;
 
-use shaketable_workloads_shared as shared;
+use shaketable_workloads_shared::{self as shared, beside};

@@ -12,7 +12,6 @@ use crate::{
     describe::specimen::{UNRECORDED, UNRECORDED_BUG},
     describe::weakened::Span,
     describe::workload::{Bug, Outcome, Step, Workload},
-    judge::panics,
 };
 use bytes::Bytes;
 use futures::FutureExt;
@@ -27,10 +26,11 @@ use shaketable_tx::{
     once::{self, Session},
 };
 use std::{
+    any::Any,
     fmt::{self, Debug, Display, Formatter},
     marker::PhantomData,
     ops::Range,
-    panic::AssertUnwindSafe,
+    panic::{AssertUnwindSafe, resume_unwind},
 };
 
 /// A layer with operations and invariants.
@@ -96,6 +96,14 @@ impl Verdict for Result<(), String> {
     }
 }
 
+/// The payload of a panic in the body of an invariant.
+pub(crate) struct InInvariant {
+    /// The name of the invariant.
+    pub(crate) name: String,
+    /// The payload that it had.
+    pub(crate) panic: Box<dyn Any + Send>,
+}
+
 /// The verdict on the invariant with this name and body. A refusal of the layer breaks it. A panic is told
 /// with the name, like both.
 #[doc(hidden)]
@@ -104,7 +112,8 @@ pub async fn judged<E: RetryError + Display>(
     body: impl Future<Output = Result<impl Verdict, E>>,
 ) -> Result<Result<(), Misfit>, E> {
     let ended = AssertUnwindSafe(body).catch_unwind().await;
-    let broken = match ended.unwrap_or_else(|panic| panics::go_on(name, panic)) {
+    let named = |panic| InInvariant { name: name.to_owned(), panic };
+    let broken = match ended.unwrap_or_else(|panic| resume_unwind(Box::new(named(panic)))) {
         Ok(verdict) => verdict.broken(),
         Err(refusal) if refusal.fdb().is_none() => Err(format!("refused: {refusal}")),
         Err(error) => return Err(error),

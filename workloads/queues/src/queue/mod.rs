@@ -18,7 +18,7 @@ mod planted;
 pub use model::{Items, Place};
 pub use operations::{Answer, Batch, Item, Look, Name, Op, Spot};
 
-use crate::shared;
+use crate::{beside, shared};
 use bytes::Bytes;
 use client::{dequeued_item, enqueued_at};
 use foundationdb_tuple::{Bytes as TupleBytes, Element, Subspace};
@@ -28,7 +28,6 @@ use serde::{Deserialize, Serialize};
 use shaketable::{
     models::timeline::Timeline,
     specimen::{self, At, Recorded, Specimen},
-    weakened::Span,
     workload::{Bug, Outcome},
 };
 use shaketable_layers::queue::{self as layer, Error, Order};
@@ -139,12 +138,6 @@ impl Specimen for Queue {
         (1..8).map(|n| item(n).into()).collect()
     }
 
-    fn subspaces(&self) -> Vec<Span> {
-        // Some planted bugs keep records of their own.
-        let records = self.planted.map(|_| planted::done().range());
-        records.into_iter().chain([self.space().range()]).collect()
-    }
-
     fn operation(&self, _: usize) -> BoxedStrategy<Op> {
         self.drawn()
     }
@@ -179,6 +172,7 @@ impl Specimen for Queue {
     }
 
     async fn setup<D: Database>(&self, db: &D) -> tx::Result<()> {
+        beside::plant(db, &beside::of(&self.prefix)).await?;
         let first = &self.first_items();
         let stored = db.run(|tx, _| async move {
             for place in first.keys() {

@@ -6,7 +6,10 @@ use super::{
     operations::{LONGEST, digest, name},
     planted,
 };
-use crate::shared::{self, item_id};
+use crate::{
+    beside,
+    shared::{self, item_id},
+};
 use foundationdb_tuple::{Bytes as TupleBytes, Versionstamp};
 use shaketable::{
     models::timeline::Timeline,
@@ -104,6 +107,9 @@ impl Queue {
 
     /// Reads everything that is stored, as a model. The inner error describes a broken invariant.
     pub(super) async fn read<T: Transaction>(&self, tx: &T) -> tx::Result<Result<Timeline<Items>, String>> {
+        if let Err(why) = beside::check(tx, &beside::of(&self.prefix)).await? {
+            return Ok(Err(why));
+        }
         let rows = shared::rows(tx, &self.space()).await?;
         let mut items = Items::new();
         let mut ids = BTreeSet::new();

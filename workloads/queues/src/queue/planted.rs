@@ -304,7 +304,7 @@ pub async fn apply_planted<D: Database>(
 }
 
 /// Where the bugs store their records.
-pub fn done() -> Subspace {
+fn done() -> Subspace {
     Subspace::from("done")
 }
 

@@ -135,6 +135,21 @@ mod layers {
             }
         }
     }
+
+    shaketable::invariants! {
+        /// An invariant that panics once something is written.
+        pub Panics: Refusal;
+
+        fn put(tx, n: u8 = 0..200u8) {
+            tx.set(b"n", &[n]);
+            Ok(())
+        }
+
+        invariant "nothing is wrong" (tx) {
+            assert!(tx.get(b"n", Serializable).await?.is_none(), "it is written");
+            Ok(true)
+        }
+    }
 }
 
 /// What the finding that decides says.
@@ -200,4 +215,11 @@ fn the_earliest_contradiction_is_told_first() {
     assert_eq!(first::<Guarded<layers::ClaimOfOperation>>(), [Kind::Always; 5]);
     assert_eq!(first::<Guarded<layers::ClaimOfInvariant>>(), [Kind::Always; 5]);
     assert_eq!(first::<Guarded<layers::ClaimThatIsLater>>(), [Kind::Audit; 5]);
+}
+
+#[test]
+fn a_panic_in_an_invariant_has_its_name() {
+    let entry = entry::<Guarded<layers::Panics>>();
+    let message = told(&entry.run(Seed(1), &Demands::default(), false));
+    assert!(message.contains("panicked: nothing is wrong: it is written ("), "{message}");
 }

@@ -17,6 +17,9 @@ use shaketable_sim::{
 use shaketable_tx::{Database, Env, Error, Isolation, Transaction, TransactionOption};
 use std::{cell::Cell, future::Future, time::Duration};
 
+#[path = "deceived/told.rs"]
+mod told;
+
 #[path = "deceived/runs.rs"]
 mod runs;
 

@@ -207,6 +207,15 @@ impl Call {
     }
 }
 
+/// What a client has open.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Open {
+    /// Transactions that have a read version or have been asked to commit, and have not ended.
+    pub transactions: u64,
+    /// Watches that have not reported a change.
+    pub watches: u64,
+}
+
 /// Everything recorded of a run.
 #[derive(Default)]
 pub struct History {
@@ -220,6 +229,9 @@ pub struct History {
     pub late: u64,
     /// What the calls of each operation ended with, beside answers, by client and operation.
     pub met: BTreeMap<(ClientId, u32), Met>,
+    /// What a client had open at the end of an operation, if anything; empty where this cannot be observed,
+    /// as on a real cluster.
+    pub open: BTreeMap<(ClientId, u32), Open>,
     /// Whether writes that were never sent are forgotten, unless a read follows them: no judge of the cluster
     /// needs them. Who tells the story of a run does.
     pub forgets_unsent: bool,

@@ -163,6 +163,72 @@ fn an_item_that_another_one_overwrites_is_lost() {
     assert_eq!((finding.witness.operations.len(), finding.witness.attempts.len()), (2, 2), "{finding:?}");
 }
 
+/// Rows in a subspace, of which some operations reach for the key behind it or before it.
+macro_rules! edges {
+    ($(#[doc = $about:literal])+ $name:ident, $begin:literal, $end:literal, $read:literal) => {
+        shaketable::invariants! {
+            $(#[doc = $about])+
+            pub $name: queues::Refusal;
+
+            subspaces = [(b"rows/".to_vec(), b"rows0".to_vec())];
+
+            fn put(tx, row: u8 = 0..9u8) {
+                tx.set(&[b"rows/", &[row][..]].concat(), b"");
+                Ok(())
+            }
+
+            fn reset(tx) {
+                tx.clear_range($begin, $end);
+                Ok(())
+            }
+
+            invariant "a row is a byte" (tx) {
+                let rows = RangeOption::new(b"rows/".to_vec(), $read.to_vec());
+                let rows = tx.get_range_all(rows, Serializable).await?;
+                Ok(rows.iter().all(|row| row.key.len() == 6))
+            }
+        }
+    };
+}
+
+edges! {
+    /// Exactly the rows are cleared.
+    Exact, b"rows/", b"rows0", b"rows0"
+}
+edges! {
+    /// The end of the range is cleared with it.
+    EndIncluded, b"rows/", b"rows0\0", b"rows0"
+}
+edges! {
+    /// The end is that of a shorter prefix.
+    ShorterPrefix, b"rows/", b"rowt", b"rows0"
+}
+edges! {
+    /// The range begins before the separator.
+    NoSeparator, b"rows", b"rows0", b"rows0"
+}
+edges! {
+    /// The end of the range is read with it.
+    ReadsEnd, b"rows/", b"rows0", b"rows0\0"
+}
+
+#[test]
+fn what_is_beside_a_subspace_is_left_alone() {
+    Shake::<Guarded<Exact>>::new().seeds(0..50).assert();
+    fn is_found<I: shaketable::Invariants>(kind: Kind, why: &str) {
+        let (_, result) = Shake::<Guarded<I>>::new().seeds(0..1).run().failed.expect("it is caught");
+        let found = result.findings.iter().find(|found| found.kind == kind);
+        let found = found.unwrap_or_else(|| panic!("{:?}", result.findings));
+        assert!(found.message.contains(why), "{found:?}");
+    }
+    let beside = |key: &str| format!("and {key:?} in it is not the layer's: it is in none of its subspaces");
+    is_found::<EndIncluded>(Kind::Neighbours, &beside("rows0"));
+    is_found::<ShorterPrefix>(Kind::Neighbours, &beside("rows0"));
+    is_found::<NoSeparator>(Kind::Neighbours, &beside("rows"));
+    // It finds the row of another application.
+    is_found::<ReadsEnd>(Kind::Audit, "a row is a byte: does not hold");
+}
+
 /// A counter whose clients lie about what became of an operation.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct Counter {

@@ -11,6 +11,7 @@ use super::{
 use crate::{
     config::ClusterBug,
     faults::Cut,
+    history::Open,
     ids::{ClientId, Endpoint, NodeId},
     rt::{self, Nanos},
     told::Ending,
@@ -24,7 +25,7 @@ use std::{
     any::Any,
     sync::{
         Arc, Weak,
-        atomic::{AtomicI64, AtomicU64},
+        atomic::{AtomicI64, AtomicU64, Ordering},
     },
     time::Duration,
 };
@@ -86,6 +87,8 @@ pub struct Client {
     pub defaults: Mutex<Defaults>,
     /// The number of outstanding watches.
     pub watches: watch::Count,
+    /// The number of attempts that have a number and have not ended.
+    pub attempts: AtomicI64,
     /// An empty write map, shared by new transactions.
     pub empty_writes: Arc<WriteMap>,
     /// The number of lives of its transactions.
@@ -102,6 +105,7 @@ impl Client {
             label,
             defaults: Mutex::new(Defaults { options: Vec::new(), snapshot_ryw: 1, max_watches: 10_000 }),
             watches: AtomicI64::new(0),
+            attempts: AtomicI64::new(0),
             empty_writes: Arc::default(),
             lives: AtomicU64::new(0),
             health: Mutex::default(),
@@ -116,6 +120,15 @@ impl Client {
     /// Virtual time.
     pub fn now(&self) -> Nanos {
         self.connection.world.clock.now()
+    }
+
+    /// Notes what is open when an operation has ended.
+    fn left_open(&self, operation: u32) {
+        let open = |count: &AtomicI64| count.load(Ordering::Relaxed).max(0) as u64;
+        let open = Open { transactions: open(&self.attempts), watches: open(&self.watches) };
+        if open != Open::default() {
+            self.connection.world.history.lock().open.insert((self.id, operation), open);
+        }
     }
 
     /// Notes how a call ended for the operation that made its transaction, and for the one that goes on.
@@ -229,6 +242,7 @@ impl SimDatabase {
         let before = std::mem::replace(&mut *self.0.client.label.lock(), label);
         if let Some(ended) = before.operation {
             faults.end_operation(self.0.client.id, ended);
+            self.0.client.left_open(ended);
         }
         if let Some(operation) = operation {
             faults.begin_operation(self.0.client.id, operation);

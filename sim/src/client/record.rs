@@ -13,7 +13,7 @@ use crate::{
 };
 use bytes::Bytes;
 use shaketable_tx::{ConflictRangeType, KeyValue};
-use std::sync::Arc;
+use std::sync::{Arc, atomic::Ordering};
 
 /// The bytes of writes of an attempt that was never sent to be committed which the history keeps in any case.
 const KEPT: usize = 100_000;
@@ -136,6 +136,7 @@ impl Record {
     pub fn id(&mut self, client: &Client) -> AttemptId {
         let operation = self.operation().map_or(u64::MAX, u64::from);
         *self.id.get_or_insert_with(|| {
+            client.attempts.fetch_add(1, Ordering::Relaxed);
             let world = &client.connection.world;
             let id = world.history.lock().reserve();
             world.event(client.connection.node, Kind::Attempt, u64::from(id.0), operation);
@@ -206,6 +207,7 @@ impl Record {
             self.free_writes();
         }
         let id = self.id(client);
+        client.attempts.fetch_sub(1, Ordering::Relaxed);
         let world = &client.connection.world;
         let attempt = Attempt {
             client: client.id,

@@ -6,6 +6,7 @@ use crate::{
     describe::misfit::Misfit,
     describe::strict::{self, PlanError},
     describe::waiting::Timing,
+    describe::weakened::Span,
     describe::workload::{Bug, Outcome, Staleness, Step, Workload},
 };
 use bytes::Bytes;
@@ -205,6 +206,7 @@ pub trait ErasedWorkload: Any + Debug + erased_serde::Serialize + Send + Sync {
     fn operation(&self, path: &str, value: &Value) -> Result<AnyValue, PlanError>;
     fn clients(&self) -> usize;
     fn keys(&self) -> Vec<Bytes>;
+    fn subspaces(&self) -> Vec<Span>;
     fn operations(&self, client: usize) -> BoxedStrategy<Vec<AnyValue>>;
     fn effects(&self, op: &AnyValue) -> RangeInclusive<usize>;
     fn may_overwrite(&self, op: &AnyValue) -> bool;
@@ -298,6 +300,9 @@ impl<W: Workload> ErasedWorkload for W {
     }
     fn keys(&self) -> Vec<Bytes> {
         Workload::keys(self)
+    }
+    fn subspaces(&self) -> Vec<Span> {
+        Workload::subspaces(self)
     }
     fn operations(&self, client: usize) -> BoxedStrategy<Vec<AnyValue>> {
         let forget = |list: Vec<W::Op>| list.into_iter().map(AnyValue::new).collect();

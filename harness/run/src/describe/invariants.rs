@@ -10,9 +10,11 @@ use crate::{
     describe::misfit::Misfit,
     describe::sessions::{self, slots},
     describe::specimen::{UNRECORDED, UNRECORDED_BUG},
+    describe::weakened::Span,
     describe::workload::{Bug, Outcome, Step, Workload},
 };
 use bytes::Bytes;
+use futures::FutureExt;
 use proptest::{
     collection::vec,
     strategy::{BoxedStrategy, Strategy},
@@ -24,9 +26,11 @@ use shaketable_tx::{
     once::{self, Session},
 };
 use std::{
+    any::Any,
     fmt::{self, Debug, Display, Formatter},
     marker::PhantomData,
     ops::Range,
+    panic::{AssertUnwindSafe, resume_unwind},
 };
 
 /// A layer with operations and invariants.
@@ -47,6 +51,11 @@ pub trait Invariants: Clone + Debug + Send + Sync + 'static {
     /// Whether [the last writer wins](Workload::may_overwrite). If not, a judge reports an operation that
     /// overwrites what another one wrote after it had looked, at snapshot, and seen nothing there.
     const MAY_OVERWRITE: bool = false;
+
+    /// The subspaces that have all keys of the layer, as [`Workload::subspaces`](Workload::subspaces).
+    fn subspaces() -> Vec<Span> {
+        Vec::new()
+    }
 
     /// The strategy of one operation.
     fn operation() -> BoxedStrategy<Self::Op>;
@@ -87,14 +96,24 @@ impl Verdict for Result<(), String> {
     }
 }
 
-/// The verdict on the invariant with this name, whose body has ended like this. A refusal of the layer breaks
-/// it.
+/// The payload of a panic in the body of an invariant.
+pub(crate) struct InInvariant {
+    /// The name of the invariant.
+    pub(crate) name: String,
+    /// The payload that it had.
+    pub(crate) panic: Box<dyn Any + Send>,
+}
+
+/// The verdict on the invariant with this name and body. A refusal of the layer breaks it. A panic is told
+/// with the name, like both.
 #[doc(hidden)]
-pub fn judged<E: RetryError + Display>(
+pub async fn judged<E: RetryError + Display>(
     name: &str,
-    ended: Result<impl Verdict, E>,
+    body: impl Future<Output = Result<impl Verdict, E>>,
 ) -> Result<Result<(), Misfit>, E> {
-    let broken = match ended {
+    let ended = AssertUnwindSafe(body).catch_unwind().await;
+    let named = |panic| InInvariant { name: name.to_owned(), panic };
+    let broken = match ended.unwrap_or_else(|panic| resume_unwind(Box::new(named(panic)))) {
         Ok(verdict) => verdict.broken(),
         Err(refusal) if refusal.fdb().is_none() => Err(format!("refused: {refusal}")),
         Err(error) => return Err(error),
@@ -175,6 +194,10 @@ impl<I: Invariants> Workload for Guarded<I> {
 
     fn keys(&self) -> Vec<Bytes> {
         (0..self.clients as u64).map(|client| slots().key(client)).collect()
+    }
+
+    fn subspaces(&self) -> Vec<Span> {
+        I::subspaces()
     }
 
     fn operations(&self, _: usize) -> BoxedStrategy<Vec<I::Op>> {
@@ -269,7 +292,9 @@ impl<I: Invariants> Workload for Guarded<I> {
 /// Defines a workload from operations and invariants.
 ///
 /// The parts are the name of its type and the error of the layer; any constants of [`Invariants`], such as
-/// `const MAY_OVERWRITE: bool = true;`; an optional `setup` of the empty database;
+/// `const MAY_OVERWRITE: bool = true;`; an optional `subspaces = LIST;`, the begin and the end of each
+/// subspace of the layer, so that [nothing else may be changed](Workload::subspaces); an optional `setup` of
+/// the empty database;
 /// the operations with their arguments, each drawn by a proptest strategy (a range of numbers needs a type,
 /// as in `0..5u32`), and after a semicolon a name for the [`Env`] (clock and randomness) if they need it, as
 /// in `fn step(tx, by: i64 = 1..10i64; env)`; and the invariants, whose bodies evaluate to `Ok` of a `bool`,
@@ -310,6 +335,7 @@ macro_rules! invariants {
         $(#[doc = $about:literal])+
         $vis:vis $layer:ident: $error:ty;
         $(const $constant:ident: $constant_type:ty = $constant_value:expr;)*
+        $(subspaces = $subspaces:expr;)?
         $(setup($setup_tx:ident) $setup:block)?
         $(fn $op:ident(
             $tx:ident $(, $arg:ident: $type:ty = $strategy:expr)* $(,)? $(; $env:ident)?
@@ -332,6 +358,10 @@ macro_rules! invariants {
                 const NAME: &'static str = stringify!($layer);
                 const ABOUT: &'static str = [$($about),+][0].trim_ascii();
                 $(const $constant: $constant_type = $constant_value;)*
+
+                $(fn subspaces() -> Vec<$crate::weakened::Span> {
+                    $subspaces.into_iter().collect()
+                })?
 
                 fn operation() -> __with::BoxedStrategy<__Op> {
                     __operation()
@@ -368,7 +398,7 @@ macro_rules! invariants {
                         async fn __holds<T: __with::Transaction>(
                             $audit_tx: &T,
                         ) -> ::std::result::Result<impl $crate::invariants::Verdict, $error> $audit
-                        if let Err(broken) = $crate::invariants::judged($name, __holds(tx).await)? {
+                        if let Err(broken) = $crate::invariants::judged($name, __holds(tx)).await? {
                             return Ok(Err(broken));
                         }
                     })+

@@ -8,6 +8,7 @@ use crate::{
     describe::misfit::Misfit,
     describe::sessions,
     describe::waiting::{Timing, Wait},
+    describe::weakened::Span,
 };
 use bytes::Bytes;
 use proptest::strategy::BoxedStrategy;
@@ -208,6 +209,15 @@ pub trait Workload: Clone + Debug + Serialize + DeserializeOwned + Send + Sync +
 
     /// Samples of the keys it uses, at which shards and resolvers may be split.
     fn keys(&self) -> Vec<Bytes>;
+
+    /// The subspaces that have all keys of the layer, each from its begin to its end, as
+    /// [`Subspace::range`](foundationdb_tuple::Subspace::range) returns them. A judge then reports who
+    /// changes other keys, and rows of another application stand at the edges: a range that is read too far
+    /// finds one. The sessions of clients and the system keys need not be named. With none, the default,
+    /// little is known of what the layer must leave alone.
+    fn subspaces(&self) -> Vec<Span> {
+        Vec::new()
+    }
 
     /// The operations of client number `client`.
     fn operations(&self, client: usize) -> BoxedStrategy<Vec<Self::Op>>;

@@ -1,6 +1,7 @@
 //! Panics inside a run. They are findings of its seed: they are recorded with their source locations and not
 //! printed.
 
+use crate::describe::invariants::InInvariant;
 use shaketable_sim::judges::Said;
 use std::{
     any::Any,
@@ -68,8 +69,12 @@ pub(crate) fn recorded<T>(work: impl FnOnce() -> T) -> T {
     done
 }
 
-/// A caught panic.
+/// A caught panic. If it was in the body of an invariant, that is told before its message.
 pub(crate) fn caught(panic: &(dyn Any + Send)) -> Panicked {
+    if let Some(InInvariant { name, panic }) = panic.downcast_ref() {
+        let panicked = caught(&**panic);
+        return Panicked { message: format!("{name}: {}", panicked.message), ..panicked };
+    }
     RECORDED.take().unwrap_or_else(|| Panicked { message: payload(panic), place: None })
 }
 
@@ -91,6 +96,11 @@ mod tests {
         assert!(text.starts_with("seat 7 is taken twice (") && text.contains("panics.rs:"), "{text}");
         let text = message_of(|| assert!(Vec::<u8>::new().remove(3) == 0));
         assert!(text.contains("removal index"), "{text}");
+        let text = message_of(|| {
+            let panic = panic::catch_unwind(|| panic!("taken")).expect_err("a panic");
+            panic::resume_unwind(Box::new(InInvariant { name: "seats".to_owned(), panic }))
+        });
+        assert!(text.starts_with("seats: taken ("), "{text}");
         assert_eq!(
             caught(&*panic::catch_unwind(|| panic::resume_unwind(Box::new("no hook"))).expect_err("a panic"))
                 .to_string(),

@@ -107,6 +107,12 @@ pub(super) const FINISH: Guideline = Guideline {
     source: "this project, Workloads",
 };
 
+pub(super) const OPEN: Guideline = Guideline {
+    text: "a transaction that is open holds its version and its conflict ranges, and a watch one of the 10,000 of its \
+           connection: end transactions with their operation, and drop or cancel watches that nobody waits for",
+    source: "FoundationDB documentation, Developer Guide, Watches; Known Limitations, Long running transactions",
+};
+
 pub(super) const CALLERS: Guideline = Guideline {
     text: "who waits, waits for a watch or for an answer, and not for a fixed time",
     source: "FoundationDB documentation, Developer Guide, Watches",

@@ -116,12 +116,9 @@ impl Hot {
         other.0.iter().for_each(|(range, writes)| self.add(range, writes));
     }
 
-    /// The keys.
-    pub(super) fn keys(&self) -> impl Iterator<Item = &[u8]> {
-        self.0
-            .keys()
-            .filter(|range| range.end.strip_suffix(b"\0") == Some(&range.begin))
-            .map(|r| &r.begin[..])
+    /// The keys and ranges.
+    pub(super) fn ranges(&self) -> impl Iterator<Item = &KeyRange> {
+        self.0.keys()
     }
 
     /// What is written more often than advised: a group of similar keys an entry.

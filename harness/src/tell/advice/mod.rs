@@ -12,6 +12,7 @@ mod conflicts;
 mod growth;
 mod guidelines;
 mod hot;
+mod open;
 mod outcomes;
 mod place;
 mod reads;

@@ -88,11 +88,9 @@ impl Outcomes {
                 }
             }
         }
-        let is_done = |(client, operation): &(u16, u32)| {
-            let done = run.done.get(usize::from(*client)).and_then(|list| list.get(*operation as usize));
-            done.is_some_and(|done| done.ended == Ended::Done)
-        };
-        for (operation, kind) in wrote.into_iter().filter(|(operation, _)| is_done(operation)) {
+        let is_done =
+            |operation: (u16, u32)| run.done(operation).is_some_and(|done| done.ended == Ended::Done);
+        for (operation, kind) in wrote.into_iter().filter(|(operation, _)| is_done(*operation)) {
             let of_kind = self.0.entry(kind.to_owned()).or_default();
             of_kind.wrote += 1;
             of_kind.empty += u64::from(!effects.contains(&operation));

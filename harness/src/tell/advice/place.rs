@@ -105,6 +105,13 @@ impl Names {
         }
     }
 
+    /// Adds the key of a range of a single key.
+    pub(super) fn add_range(&mut self, range: &KeyRange) {
+        if range.end.strip_suffix(b"\0") == Some(&range.begin) {
+            self.add(&range.begin);
+        }
+    }
+
     /// A key, a range of a single key, or what all keys of a range have in common.
     pub(super) fn range(&self, range: &KeyRange) -> String {
         if range.end.strip_suffix(b"\0") == Some(&range.begin) {

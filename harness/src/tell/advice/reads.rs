@@ -3,12 +3,12 @@
 use super::{
     entry,
     guidelines::{OFFSETS, RANGE, RANGE_SIZE, ROUND_TRIPS, ROWS_FOR_ONE, SMALL, SMALL_READS, WATCH, WATCHES},
-    traffic::Tried,
+    traffic::{Observed, Tried},
     units::{bytes, number, share},
 };
 use shaketable_reports::{AdviceEntry, Severity, text::count};
 use shaketable_sim::{history::Call, judges::SESSIONS, proto::Mutation};
-use shaketable_tx::KeySelector;
+use shaketable_tx::{KeySelector, KeyValue};
 use std::collections::BTreeMap;
 
 /// The mean number of round trips of a kind that deserves a look, and the fewest transactions that say
@@ -38,6 +38,9 @@ struct OfKind {
     ranges: (u64, u64, u64),
     /// Transactions that changed one of the rows of their range reads and nothing else, and those rows.
     for_one: (u64, u64),
+    /// Transactions that only read, for an answer that is not larger than a row of their range reads, and
+    /// those rows.
+    for_answer: (u64, u64),
     /// The largest offset of a selector from the key next to it.
     offset: u64,
 }
@@ -59,6 +62,14 @@ fn offset(selector: &KeySelector) -> u64 {
     })
 }
 
+/// The rows of the range reads of a transaction.
+fn rows<'a>(one: &Tried<'a>) -> impl Iterator<Item = &'a KeyValue> + use<'a> {
+    one.attempt.calls.iter().flat_map(|call| match call {
+        Call::GetRange { answer: Some((rows, _)), .. } => &rows[..],
+        _ => &[],
+    })
+}
+
 /// The rows of the range reads of a transaction that changed one of them, and nothing else but the record of
 /// its session.
 fn rows_for_one(one: &Tried<'_>) -> Option<u64> {
@@ -70,17 +81,19 @@ fn rows_for_one(one: &Tried<'_>) -> Option<u64> {
         one.committed?.iter().map(key).filter(|key| !key.starts_with(SESSIONS)).collect();
     written.dedup();
     let [written] = &written[..] else { return None };
-    let rows = || {
-        one.attempt.calls.iter().flat_map(|call| match call {
-            Call::GetRange { answer: Some((rows, _)), .. } => &rows[..],
-            _ => &[],
-        })
-    };
-    rows().any(|row| row.key == *written).then(|| rows().count() as u64)
+    rows(one).any(|row| row.key == *written).then(|| rows(one).count() as u64)
+}
+
+/// The rows of the range reads of a transaction that only read, if its answer, of this length, is not larger
+/// than one of them.
+fn rows_for_answer(one: &Tried<'_>, answer: u64) -> Option<u64> {
+    let (rows, bytes) =
+        rows(one).fold((0, 0), |sum, row| (sum.0 + 1, sum.1 + row.key.len() + row.value.len()));
+    (one.committed.is_none() && answer * rows <= bytes as u64).then_some(rows)
 }
 
 impl OfKind {
-    fn observe(&mut self, one: &Tried<'_>) {
+    fn observe(&mut self, one: &Tried<'_>, answer: Option<u64>) {
         self.transactions += 1;
         self.round_trips += u64::from(one.attempt.round_trips);
         self.most = self.most.max(u64::from(one.attempt.round_trips));
@@ -110,6 +123,11 @@ impl OfKind {
         {
             self.for_one = (self.for_one.0 + 1, self.for_one.1 + rows);
         }
+        if ranges > 0
+            && let Some(rows) = answer.and_then(|answer| rows_for_answer(one, answer))
+        {
+            self.for_answer = (self.for_answer.0 + 1, self.for_answer.1 + rows);
+        }
         if ranges > 0 {
             self.ranges = (self.ranges.0 + 1, self.ranges.1 + in_ranges, self.ranges.2.max(in_ranges));
         }
@@ -126,6 +144,8 @@ impl OfKind {
         self.ranges = (a.0 + b.0, a.1 + b.1, a.2.max(b.2));
         let (a, b) = (self.for_one, other.for_one);
         self.for_one = (a.0 + b.0, a.1 + b.1);
+        let (a, b) = (self.for_answer, other.for_answer);
+        self.for_answer = (a.0 + b.0, a.1 + b.1);
         self.offset = self.offset.max(other.offset);
     }
 
@@ -182,13 +202,15 @@ impl OfKind {
     }
 
     fn rows_for_one(&self, kind: &str) -> Option<AdviceEntry> {
-        let (with, rows) = self.for_one;
-        let mean = rows as f64 / with.max(1) as f64;
-        if with < FEWEST || with * 2 < self.transactions || mean < ROWS_NOTED {
-            return None;
-        }
-        let measured =
-            format!("{kind} reads ranges of {} rows, on average, to change one of them", number(mean));
+        let of = |(with, rows): (u64, u64)| {
+            let mean = rows as f64 / with.max(1) as f64;
+            (with >= FEWEST && with * 2 >= self.transactions && mean >= ROWS_NOTED).then_some(mean)
+        };
+        let (mean, what) = match (of(self.for_one), of(self.for_answer)) {
+            (Some(mean), _) => (mean, "to change one of them"),
+            (None, mean) => (mean?, "for an answer that is not larger than one of them"),
+        };
+        let measured = format!("{kind} reads ranges of {} rows, on average, {what}", number(mean));
         Some(entry("rows for one", Severity::Look, Some(kind), measured, (mean, "rows"), ROWS_FOR_ONE))
     }
 
@@ -202,12 +224,13 @@ impl OfKind {
 
 impl Reads {
     /// Observes the complete attempts of a run.
-    pub(super) fn observe(&mut self, tried: &[Tried<'_>]) {
+    pub(super) fn observe(&mut self, run: &Observed<'_>, tried: &[Tried<'_>]) {
         let mut watches: BTreeMap<u16, u64> = BTreeMap::new();
         for one in tried {
             *watches.entry(one.attempt.client.0).or_default() += one.attempt.watches.len() as u64;
             if one.is_complete() && one.is_of_one_kind() {
-                self.kinds.entry(one.kind.to_owned()).or_default().observe(one);
+                let answer = run.done_by(one).and_then(|done| done.answer);
+                self.kinds.entry(one.kind.to_owned()).or_default().observe(one, answer);
             }
         }
         self.watches = self.watches.max(watches.into_values().max().unwrap_or(0));

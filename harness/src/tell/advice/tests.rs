@@ -8,7 +8,7 @@ use bytes::Bytes;
 use foundationdb_tuple::pack;
 use shaketable_reports::{AdviceEntry, Severity};
 use shaketable_sim::{
-    history::{Attempt, Call, Reported},
+    history::{Attempt, Call, Open, Reported},
     ids::ClientId,
     proto::{KeyRange, Mutation},
     rt::{MILLISECOND, Nanos},
@@ -17,6 +17,11 @@ use shaketable_tx::{Error, Isolation, KeySelector, KeyValue, MutationType, key_a
 
 /// How long each operation takes.
 const STEP: Nanos = 5 * MILLISECOND;
+
+/// An operation that was done at once.
+fn nothing() -> Done {
+    Done { kind: String::new(), is_rare: false, ended: Ended::Done, answer: None, called: 0, returned: 0 }
+}
 
 /// A run under construction: one operation after another, each of one transaction.
 struct Made {
@@ -57,8 +62,7 @@ impl Made {
             self.story.log(version + 5, vec![(Some(id), 0, mutations)]);
         }
         let returned = self.now;
-        let done =
-            Done { kind: kind.to_owned(), is_rare: false, ended: Ended::Done, called: began, returned };
+        let done = Done { kind: kind.to_owned(), called: began, returned, ..nothing() };
         self.done[client].push(done);
     }
 
@@ -414,6 +418,80 @@ fn many_rows_that_are_read_for_one_are_noted() {
 }
 
 #[test]
+fn many_rows_that_are_read_for_a_small_answer_are_noted() {
+    let said = |rows: u64, answer: u64| {
+        let mut made = Made::new(1);
+        for _ in 0..10 {
+            made.reads((0, "Find"), 1, vec![range(rows, 5, 1)]);
+            made.done[0].last_mut().expect("an operation").answer = Some(answer);
+        }
+        made.said("rows for one")
+    };
+    let text = "Find reads ranges of 20 rows, on average, for an answer that is not larger than one of them";
+    assert_eq!(said(20, 5), [(Severity::Look, text.to_owned())]);
+    assert_eq!((said(20, 50), said(9, 5)), (vec![], vec![]));
+}
+
+#[test]
+fn what_operations_leave_open_is_noted() {
+    let mut made = Made::new(2);
+    // The third one leaves a transaction and a watch, and the fourth one another watch.
+    for (n, (transactions, watches)) in [(0, 0), (1, 1), (1, 2), (1, 1)].into_iter().enumerate() {
+        made.reads((1, "Wait"), 1, Vec::new());
+        let open = Open { transactions, watches };
+        made.story.history.open.extend((open != Open::default()).then_some(((ClientId(1), n as u32), open)));
+    }
+    let said: Vec<String> = made.said("left open").into_iter().map(|(_, text)| text).collect();
+    assert_eq!(
+        said,
+        [
+            "Wait leaves a transaction open at its end, in 25 % of its operations (1)",
+            "Wait leaves a watch (and then 2 at most) open at its end, in 50 % of its operations (2)",
+        ]
+    );
+}
+
+#[test]
+fn an_update_that_is_overwritten_as_it_was_seen_before_is_lost() {
+    let text = |times| {
+        format!(
+            "Save overwrote (\"k\", 1) as it had read or written it before, without a read that conflicts, and \
+             another operation had changed it since, 1 time, in {times} of its transactions that write: that \
+             change is lost"
+        )
+    };
+    let said = |made: &Made| made.said("lost updates");
+    let mine = || Mutation::Set(key(1), Bytes::from_static(b"mine"));
+    // It is read in an earlier transaction of the operation, or in the same one at snapshot.
+    let made = |earlier: bool, isolation, guard: &[KeyRange], theirs: Mutation| {
+        let mut made = Made::new(2);
+        let read = || vec![get(&key(1), isolation, 1)];
+        if earlier {
+            made.reads((0, "Save"), 1, read());
+            made.done[0].pop();
+        }
+        made.writes((1, "Other"), &[], vec![theirs]);
+        let calls = if earlier { Vec::new() } else { read() };
+        let guard = guard.to_vec();
+        made.attempt((0, "Save"), 11, calls, Some(vec![mine()]), |attempt| attempt.read_ranges = guard);
+        made
+    };
+    use Isolation::{Serializable, Snapshot};
+    assert_eq!(said(&made(true, Serializable, &[], set(&key(1)))), [(Severity::Look, text("100 %"))]);
+    assert_eq!(said(&made(false, Snapshot, &[], set(&key(1)))), [(Severity::Look, text("100 %"))]);
+    let mut tried_again = made(true, Serializable, &[], set(&key(1)));
+    let first = tried_again.story.history.attempts[0].as_mut().expect("an attempt");
+    first.reported = Reported::Failed(Error::NOT_COMMITTED);
+    assert_eq!(said(&tried_again), []);
+    // Another key or the same value is written, or a read conflicts.
+    for earlier in [true, false] {
+        assert_eq!(said(&made(earlier, Snapshot, &[], set(&key(2)))), []);
+        assert_eq!(said(&made(earlier, Snapshot, &[], mine())), []);
+        assert_eq!(said(&made(earlier, Snapshot, &[single(&key(1))], set(&key(1)))), []);
+    }
+}
+
+#[test]
 fn what_is_written_and_never_read_is_named() {
     let mut made = Made::new(1);
     let other = |n| Bytes::from(pack(&("other", n)));
@@ -457,9 +535,7 @@ fn the_traffic_of_runs_is_merged() {
 
 #[test]
 fn kinds_are_names_of_variants() {
-    let kinds = ["Enqueue { n: 1 }", "[Get(3)]", "[Get(3), Get(4)]", "(1, 2)"].map(|shown| {
-        named(&Done { kind: kind(shown), is_rare: false, ended: Ended::Done, called: 0, returned: 0 })
-            .to_owned()
-    });
+    let kinds = ["Enqueue { n: 1 }", "[Get(3)]", "[Get(3), Get(4)]", "(1, 2)"]
+        .map(|shown| named(&Done { kind: kind(shown), ..nothing() }).to_owned());
     assert_eq!(kinds, ["Enqueue", "Get", "(several at once)", "operation"]);
 }

@@ -2,8 +2,8 @@
 //! merged.
 
 use super::{
-    conflicts::Conflicts, growth::Growth, hot::Hot, outcomes::Outcomes, place::Names, reads::Reads,
-    sizes::Sizes, snapshot::Snapshots, units::rate, unread::Unread,
+    conflicts::Conflicts, growth::Growth, hot::Hot, open::LeftOpen, outcomes::Outcomes, place::Names,
+    reads::Reads, sizes::Sizes, snapshot::Snapshots, units::rate, unread::Unread,
 };
 use crate::{
     judge::Truth,
@@ -13,6 +13,7 @@ use shaketable_reports::{AdviceEntry, WorkloadAdvice};
 use shaketable_sim::{
     history::{Attempt, History, Reported},
     ids::AttemptId,
+    judges::{SESSIONS, writes::Place},
     proto::Mutation,
     rt::Nanos,
 };
@@ -55,9 +56,21 @@ pub(super) struct Tried<'a> {
     pub(super) kind: &'a str,
     /// The mutations with which it committed.
     pub(super) committed: Option<&'a [Mutation]>,
+    /// The place of that commit.
+    pub(super) place: Option<Place>,
 }
 
-impl Tried<'_> {
+/// Neither a record of a session nor a key of the system.
+pub(super) fn is_of_layer(key: &[u8]) -> bool {
+    !key.starts_with(SESSIONS) && !key.starts_with(b"\xff")
+}
+
+impl<'a> Tried<'a> {
+    /// The mutations with which it committed.
+    pub(super) fn mutations(&self) -> impl Iterator<Item = &'a Mutation> + use<'a> {
+        self.committed.into_iter().flatten()
+    }
+
     /// How long it took from the request of its read version, nanoseconds.
     pub(super) fn time(&self) -> Nanos {
         match self.attempt.read_version {
@@ -91,21 +104,31 @@ impl<'a> Observed<'a> {
     }
 
     fn kind_of(&self, attempt: &Attempt) -> &'a str {
-        let client = usize::from(attempt.client.0);
         match (attempt.client < AUDITOR, attempt.operation) {
-            (true, Some(operation)) => {
-                self.done.get(client).and_then(|list| list.get(operation as usize)).map_or(BETWEEN, named)
-            }
+            (true, Some(operation)) => self.done((attempt.client.0, operation)).map_or(BETWEEN, named),
             (true, None) => BETWEEN,
             (false, _) => OTHERS,
         }
     }
 
+    /// A client's operation.
+    pub(super) fn done(&self, (client, operation): (u16, u32)) -> Option<&'a Done> {
+        self.done.get(usize::from(client))?.get(operation as usize)
+    }
+
+    /// The operation that made an attempt.
+    pub(super) fn done_by(&self, one: &Tried<'_>) -> Option<&'a Done> {
+        self.done(one.operation()?)
+    }
+
     /// The attempts of clients.
     pub(super) fn tried(&self) -> Vec<Tried<'a>> {
-        let mut committed: BTreeMap<AttemptId, &'a [Mutation]> = BTreeMap::new();
-        for tx in self.truth.entries.iter().flat_map(|entry| &entry.transactions) {
-            committed.extend(tx.attempt.map(|id| (id, &tx.mutations[..])));
+        let mut committed: BTreeMap<AttemptId, (Place, &'a [Mutation])> = BTreeMap::new();
+        for entry in &self.truth.entries {
+            for tx in &entry.transactions {
+                let place = (entry.version, u32::from(tx.batch_index));
+                committed.extend(tx.attempt.map(|id| (id, (place, &tx.mutations[..]))));
+            }
         }
         let attempts = self.history.attempts.iter().enumerate();
         attempts
@@ -114,7 +137,8 @@ impl<'a> Observed<'a> {
             .map(|(id, attempt)| Tried {
                 attempt,
                 kind: self.kind_of(attempt),
-                committed: committed.get(&id).copied(),
+                committed: committed.get(&id).map(|(_, mutations)| *mutations),
+                place: committed.get(&id).map(|(place, _)| *place),
             })
             .collect()
     }
@@ -162,6 +186,7 @@ pub struct Traffic {
     pub(super) growth: Growth,
     pub(super) snapshots: Snapshots,
     outcomes: Outcomes,
+    open: LeftOpen,
     pub(super) unread: Unread,
 }
 
@@ -187,10 +212,11 @@ impl Traffic {
         traffic.hot.observe(&run, &tried);
         traffic.conflicts.observe(&run, &tried);
         traffic.sizes.observe(&tried);
-        traffic.reads.observe(&tried);
+        traffic.reads.observe(&run, &tried);
         traffic.growth.observe(&run, &tried);
-        traffic.snapshots.observe(&tried);
+        traffic.snapshots.observe(&run, &tried);
         traffic.outcomes.observe(&run, &tried);
+        traffic.open.observe(&run);
         traffic.unread.observe(&run, &tried);
         traffic
     }
@@ -215,6 +241,7 @@ impl Traffic {
         self.growth.merge(&other.growth);
         self.snapshots.merge(&other.snapshots);
         self.outcomes.merge(&other.outcomes);
+        self.open.merge(&other.open);
         self.unread.merge(&other.unread);
     }
 
@@ -226,12 +253,14 @@ impl Traffic {
     /// What the guidelines say about it, the most important entries first.
     fn entries(&self) -> Vec<AdviceEntry> {
         let mut names = Names::default();
-        self.hot.keys().chain(self.conflicts.keys()).chain(self.unread.keys()).for_each(|key| names.add(key));
+        self.hot.ranges().chain(self.unread.ranges()).for_each(|range| names.add_range(range));
+        self.conflicts.keys().chain(self.snapshots.keys()).for_each(|key| names.add(key));
         let mut entries = self.sizes.refused();
         entries.extend(self.hot.advise(&names));
         entries.extend(self.conflicts.advise(self, &names));
-        entries.extend(self.snapshots.advise(self));
+        entries.extend(self.snapshots.advise(self, &names));
         entries.extend(self.outcomes.advise());
+        entries.extend(self.open.advise(self));
         entries.extend(self.unread.advise(&names));
         entries.extend(self.growth.advise());
         entries.extend(self.reads.advise());

@@ -6,14 +6,11 @@ use super::{
     guidelines::UNREAD,
     hot::target,
     place::Names,
-    traffic::{Observed, Tried},
+    traffic::{Observed, Tried, is_of_layer},
 };
 use shaketable_reports::{AdviceEntry, Severity, text::plural};
 use shaketable_sim::judges::writes::{point, spans};
-use shaketable_sim::{
-    judges::SESSIONS,
-    proto::{KeyRange, Mutation},
-};
+use shaketable_sim::proto::{KeyRange, Mutation};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A key or a cleared range that operations wrote.
@@ -68,7 +65,7 @@ impl Unread {
         for one in tried.iter().filter(|one| one.attempt.operation.is_some()) {
             let targets: BTreeSet<KeyRange> =
                 one.committed.unwrap_or_default().iter().map(|mutation| target(mutation).0).collect();
-            for range in targets.into_iter().filter(is_of_layer) {
+            for range in targets.into_iter().filter(|range| is_of_layer(&range.begin)) {
                 let only_cleared = !meet(&written, &range);
                 let by = BTreeMap::from([(one.kind.to_owned(), 1)]);
                 let touched = Touched { by, only_cleared, is_read: meet(&read, &range) };
@@ -89,12 +86,9 @@ impl Unread {
         other.0.iter().for_each(|(range, touched)| self.add(range, touched));
     }
 
-    /// The keys.
-    pub(super) fn keys(&self) -> impl Iterator<Item = &[u8]> {
-        self.0
-            .keys()
-            .filter(|range| range.end.strip_suffix(b"\0") == Some(&range.begin))
-            .map(|r| &r.begin[..])
+    /// The keys and ranges.
+    pub(super) fn ranges(&self) -> impl Iterator<Item = &KeyRange> {
+        self.0.keys()
     }
 
     /// An entry for each group of similar keys of which none was ever read.
@@ -130,9 +124,4 @@ impl Unread {
         });
         entries.collect()
     }
-}
-
-/// Neither a record of a session nor a key of the system.
-fn is_of_layer(range: &KeyRange) -> bool {
-    !range.begin.starts_with(SESSIONS) && !range.begin.starts_with(b"\xff")
 }

@@ -19,6 +19,7 @@ use serde::{Deserialize, Serialize};
 use shaketable::{
     specimen::{At, Content, Specimen},
     strategies,
+    weakened::Span,
     workload::Bug,
 };
 use shaketable_layers::array::{self, Error};
@@ -174,6 +175,10 @@ impl Specimen for Array {
 
     fn keys(&self) -> Vec<Bytes> {
         INDEXES[..self.indexes].iter().map(|i| space().pack(&(*i,)).into()).collect()
+    }
+
+    fn subspaces(&self) -> Vec<Span> {
+        vec![space().range()]
     }
 
     fn operation(&self, _: usize) -> BoxedStrategy<Op> {

@@ -27,6 +27,7 @@ use proptest::prelude::*;
 use serde::{Deserialize, Serialize};
 use shaketable::{
     specimen::{At, Content, Specimen},
+    weakened::Span,
     workload::Bug,
 };
 use shaketable_layers::{
@@ -161,6 +162,10 @@ impl Specimen for List {
 
     fn keys(&self) -> Vec<Bytes> {
         ids()[..self.ids].iter().map(|id| space().pack(&("node", id)).into()).collect()
+    }
+
+    fn subspaces(&self) -> Vec<Span> {
+        vec![space().range()]
     }
 
     fn operation(&self, _: usize) -> BoxedStrategy<Op> {

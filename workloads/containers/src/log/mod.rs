@@ -34,6 +34,7 @@ use serde::{Deserialize, Serialize};
 use shaketable::{
     specimen::{self, At, Specimen},
     waiting::Wait,
+    weakened::Span,
     workload::{Bug, Outcome},
 };
 use shaketable_layers::log::Error;
@@ -122,6 +123,10 @@ impl Specimen for Log {
     fn keys(&self) -> Vec<Bytes> {
         let entries = (1..8).map(|n| Bytes::from(space().pack(&(0, shared::stamp(n)))));
         entries.chain([Bytes::from(space().pack(&1))]).collect()
+    }
+
+    fn subspaces(&self) -> Vec<Span> {
+        vec![space().range()]
     }
 
     fn operation(&self, client: usize) -> BoxedStrategy<Op> {

@@ -25,6 +25,7 @@ use proptest::prelude::*;
 use serde::{Deserialize, Serialize};
 use shaketable::{
     specimen::{self, At, Content, Specimen},
+    weakened::Span,
     workload::{Bug, Outcome},
 };
 use shaketable_layers::vector::{self, Error, Matrix};
@@ -152,6 +153,10 @@ impl Specimen for Vector {
     fn keys(&self) -> Vec<Bytes> {
         let place = |row| INDEXES[..SMALL].iter().map(move |i| space().pack(&(row, *i)).into());
         (0..self.rows).flat_map(place).collect()
+    }
+
+    fn subspaces(&self) -> Vec<Span> {
+        vec![space().range()]
     }
 
     fn operation(&self, _: usize) -> BoxedStrategy<Op> {

@@ -17,10 +17,7 @@ mod planted;
 pub use model::Items;
 pub use operations::{Answer, Batch, Item, Name, Op};
 
-use crate::{
-    beside,
-    shared::{self, item_id, item_name},
-};
+use crate::shared::{self, item_id, item_name};
 use bytes::Bytes;
 use client::{perform, popped, pushed};
 use foundationdb_tuple::{Bytes as TupleBytes, Subspace};
@@ -30,6 +27,7 @@ use serde::{Deserialize, Serialize};
 use shaketable::{
     models::timeline::Timeline,
     specimen::{self, At, Content, Recorded, Specimen},
+    weakened::Span,
     workload::{Bug, Outcome},
 };
 use shaketable_layers::{
@@ -121,6 +119,10 @@ impl Specimen for Queue {
         self.priorities().into_iter().map(key).collect()
     }
 
+    fn subspaces(&self) -> Vec<Span> {
+        vec![queue().subspace().range()]
+    }
+
     fn operation(&self, _: usize) -> BoxedStrategy<Op> {
         self.drawn()
     }
@@ -145,7 +147,6 @@ impl Specimen for Queue {
     }
 
     async fn setup<D: Database>(&self, db: &D) -> tx::Result<()> {
-        beside::plant(db, &beside::of(queue().subspace().bytes())).await?;
         let first = &self.first_items();
         let stored = db.run(|tx, _| async move {
             for Place { priority, count, id } in first.keys() {
@@ -217,9 +218,6 @@ impl Specimen for Queue {
 
     async fn read_model<T: Transaction>(&self, tx: &T) -> tx::Result<Result<Timeline<Items>, String>> {
         let queue = queue();
-        if let Err(why) = beside::check(tx, &beside::of(queue.subspace().bytes())).await? {
-            return Ok(Err(why));
-        }
         let rows = shared::rows(tx, queue.subspace()).await?;
         let mut model = Items::new();
         let mut names = BTreeSet::new();

@@ -26,6 +26,7 @@ use proptest::prelude::*;
 use serde::{Deserialize, Serialize};
 use shaketable::{
     specimen::{self, At, Specimen},
+    weakened::Span,
     workload::{Bug, Outcome},
 };
 use shaketable_layers::graph::{Error, Graph as Layer};
@@ -131,6 +132,10 @@ impl Specimen for Graph {
 
     fn keys(&self) -> Vec<Bytes> {
         users()[..self.users].iter().map(|user| space().pack(&(user,)).into()).collect()
+    }
+
+    fn subspaces(&self) -> Vec<Span> {
+        vec![space().range()]
     }
 
     fn operation(&self, _: usize) -> BoxedStrategy<Op> {

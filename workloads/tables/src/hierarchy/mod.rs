@@ -21,6 +21,7 @@ use serde_json::Value;
 use shaketable::{
     real::key_room,
     specimen::{At, Specimen},
+    weakened::Span,
     workload::Bug,
 };
 use shaketable_layers::hierarchy::{self, Error, Step, from_json, from_tuples, to_tuples};
@@ -154,6 +155,10 @@ impl Specimen for Hierarchy {
     fn keys(&self) -> Vec<Bytes> {
         let tuples = ["a", "b"].map(|name| space().pack(&(name, 1)).into());
         tuples.into_iter().chain([space().pack(&(1,)).into()]).collect()
+    }
+
+    fn subspaces(&self) -> Vec<Span> {
+        vec![space().range()]
     }
 
     fn operation(&self, _: usize) -> BoxedStrategy<Op> {

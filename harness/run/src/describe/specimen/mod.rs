@@ -23,6 +23,7 @@ pub use planted::{
 use crate::{
     describe::sessions,
     describe::waiting::Wait,
+    describe::weakened::Span,
     describe::workload::{Bug, Outcome},
 };
 use bytes::Bytes;
@@ -101,6 +102,11 @@ pub trait Specimen: Clone + Debug + Serialize + DeserializeOwned + Send + Sync +
 
     /// Samples of the keys it uses, at which shards and resolvers may be split.
     fn keys(&self) -> Vec<Bytes>;
+
+    /// The subspaces that have all keys of the layer, as [`Workload::subspaces`](crate::Workload::subspaces).
+    fn subspaces(&self) -> Vec<Span> {
+        Vec::new()
+    }
 
     /// The strategy of one call by client number `client`.
     fn operation(&self, client: usize) -> BoxedStrategy<Self::Op>;

@@ -11,6 +11,8 @@
 /// * any constants of [`Specimen`](crate::specimen::Specimen), such as `const JOINS: bool = false;`;
 /// * `model TYPE = VALUE;`: the model, and its state after the setup;
 /// * an optional `keys = LIST;`: samples of the layer's keys, at which shards and resolvers may be split;
+/// * an optional `subspaces = LIST;`: the begin and the end of each subspace of the layer, so that
+///   [nothing else may be changed](crate::Workload::subspaces);
 /// * an optional `setup(tx)` of the empty database, in one transaction;
 /// * the operations that may write (`fn`), and then those that only read (`read`). Each argument is drawn by
 ///   a proptest strategy; a range of numbers needs a type, as in `0..5u32`. After a semicolon, an operation
@@ -86,6 +88,7 @@ macro_rules! modelled {
         $(const $constant:ident: $constant_type:ty = $constant_value:expr;)*
         model $model:ty = $initial:expr;
         $(keys = $keys:expr;)?
+        $(subspaces = $subspaces:expr;)?
         $(setup($setup_tx:ident) $setup:block)?
         $(
             fn $write:ident $write_takes:tt $(-> $write_answers:ty)? $write_body:block
@@ -101,8 +104,8 @@ macro_rules! modelled {
     ) => {
         $crate::__modelled! {
             [$($about)+] ($vis) $layer [$($name)?] ($error) ($model) ($initial)
-            [$($constant: $constant_type = $constant_value;)*] [$($keys)?] [$(($setup_tx) $setup)?]
-            ($stored_tx) $stored
+            [$($constant: $constant_type = $constant_value;)*] [$($keys)?] [$($subspaces)?]
+            [$(($setup_tx) $setup)?] ($stored_tx) $stored
             $(
                 false $write $write_takes $write_takes [$($write_answers)?] [$($write_answers)?]
                 $write_body $write_model $write_replay
@@ -126,7 +129,7 @@ macro_rules! __modelled {
     (
         [$($about:literal)+] ($vis:vis) $layer:ident $name:tt ($error:ty) ($model:ty) ($initial:expr)
         [$($constant:ident: $constant_type:ty = $constant_value:expr;)*]
-        [$($keys:expr)?] [$(($setup_tx:ident) $setup:block)?]
+        [$($keys:expr)?] [$($subspaces:expr)?] [$(($setup_tx:ident) $setup:block)?]
         ($stored_tx:ident) $stored:block
         $(
             $read_only:literal $op:ident $takes:tt
@@ -183,6 +186,10 @@ macro_rules! __modelled {
                         &[$($keys.into_iter().map(__with::Bytes::from).collect())?];
                     keys.concat()
                 }
+
+                $(fn subspaces(&self) -> Vec<$crate::weakened::Span> {
+                    $subspaces.into_iter().collect()
+                })?
 
                 fn operation(&self, _: usize) -> __with::BoxedStrategy<__Op> {
                     __operation()

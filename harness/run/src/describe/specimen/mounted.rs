@@ -8,6 +8,7 @@ use super::{
 use crate::{
     describe::misfit::Misfit,
     describe::sessions::{self, slots},
+    describe::weakened::Span,
     describe::workload::{Bug, Outcome, Step, Workload},
 };
 use bytes::Bytes;
@@ -103,6 +104,10 @@ impl<S: Specimen> Workload for Mounted<S> {
     fn keys(&self) -> Vec<Bytes> {
         let slots = (0..self.clients as u64).map(|client| slots().key(client));
         slots.chain(self.specimen.keys()).collect()
+    }
+
+    fn subspaces(&self) -> Vec<Span> {
+        self.specimen.subspaces()
     }
 
     fn operations(&self, client: usize) -> BoxedStrategy<Vec<Vec<S::Op>>> {

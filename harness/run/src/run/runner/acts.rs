@@ -89,7 +89,7 @@ fn neighbours(plan: &Plan, history: &History) -> Option<Finding> {
     let describe = |(client, index): (usize, usize)| {
         judge::model::describe((client, index), &plan.operations[client][index])
     };
-    let judged = judge::neighbours::judge(history, describe);
+    let judged = judge::neighbours::judge(plan.configuration.subspaces(), history, describe);
     judged.err().map(|why| {
         let at = judge::times::ended(history, &why.witness.attempts);
         Finding::of(Kind::Neighbours, *why).at(at)
@@ -98,10 +98,16 @@ fn neighbours(plan: &Plan, history: &History) -> Option<Finding> {
 
 async fn set_up<T: Testbed>(plan: &Plan, testbed: &T) -> Result<Vec<Finding>, T::Lost> {
     let workload = plan.configuration.clone();
+    let owned = judge::neighbours::Owned::of(workload.subspaces());
     let setup = move |db: AnyDatabase| {
-        let workload = workload.clone();
+        let (workload, owned) = (workload.clone(), owned.clone());
         let part = || Part { operation: None, moment: Some(0) };
-        async move { points::in_part(part, phase::set_up_task(workload.setup(&db))).await }
+        async move {
+            if let Some(owned) = owned {
+                owned.plant(&db).await?;
+            }
+            points::in_part(part, phase::set_up_task(workload.setup(&db))).await
+        }
     };
     Ok(match testbed.undisturbed(SETTER, "setting up", setup).await? {
         Job::Done(()) => Vec::new(),

@@ -31,6 +31,8 @@ pub struct Done {
     pub is_rare: bool,
     /// How it ended.
     pub ended: Ended,
+    /// The length of its answer as text, if it has one.
+    pub answer: Option<u64>,
     /// When it was called.
     pub called: Nanos,
     /// When it returned.
@@ -66,6 +68,10 @@ pub(super) fn done(plan: &Plan, operations: &[Vec<Operation<AnyValue>>]) -> Vec<
                     Some(Outcome::Failed(error)) => Ended::Failed(Some(*error)),
                     Some(Outcome::Violated(_)) => Ended::Failed(None),
                     Some(Outcome::Unknown(_)) | None => Ended::Unknown,
+                },
+                answer: match &operation.outcome {
+                    Some(Outcome::Answered(answer)) => Some(format!("{answer:?}").len() as u64),
+                    _ => None,
                 },
                 called: operation.called,
                 returned: operation.returned,

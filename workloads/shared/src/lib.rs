@@ -20,7 +20,7 @@ use shaketable_layers::{
     id::Id,
     queue::{ItemId, Position},
 };
-use shaketable_sim::{proto::Mutation, trace::hash_bytes};
+use shaketable_sim::{proto::Mutation, seed::Stream, trace::hash_bytes};
 use shaketable_tx::{
     self as tx, Database, Env,
     Isolation::{self, Serializable, Snapshot},
@@ -125,6 +125,71 @@ pub async fn paged<A, E, F: Future<Output = Result<Vec<A>, E>>>(
             return Ok(all);
         }
     }
+}
+
+/// Texts at the ends of what is often taken for a range of texts: on both sides of the end of the basic
+/// multilingual plane and at the last code point, alone and after a prefix.
+const LAST_TEXTS: [&str; 6] =
+    ["\u{ffff}", "\u{10000}", "\u{10ffff}", "a\u{ffff}", "a\u{10000}", "\u{10ffff}b"];
+
+/// Texts of a run beside the usual ones: none in half of the runs. In the others they are few and beyond
+/// ASCII, so that calls meet them again.
+pub fn draw_edge_texts(rng: &mut Stream) -> Vec<String> {
+    let all = [&LAST_TEXTS[..], &strategies::BEYOND_ASCII[..]];
+    few(rng, |rng| {
+        let of = *rng.pick(&all);
+        (*rng.pick(of)).to_owned()
+    })
+}
+
+/// Integers of a run beside the usual ones, as [`draw_edge_texts`]: numbers at which an encoding needs
+/// another byte, and the ends of types.
+pub fn draw_edge_numbers(rng: &mut Stream) -> Vec<u64> {
+    few(rng, |rng| *rng.pick(&strategies::UNSIGNED))
+}
+
+/// Integers at which an encoding needs another byte or a sign, and the ends of types.
+const EDGE_NUMBERS: [i64; 15] = [
+    -1,
+    127,
+    128,
+    -128,
+    -129,
+    255,
+    256,
+    -255,
+    -256,
+    65_535,
+    65_536,
+    1 << 31,
+    u32::MAX as i64,
+    i64::MIN,
+    i64::MAX,
+];
+
+/// Ids of a run beside the usual ones, as [`draw_edge_texts`]: integers, texts, and texts and bytes of a
+/// length that one byte can count, or not any more.
+pub fn draw_edge_ids(rng: &mut Stream) -> Vec<Id> {
+    few(rng, |rng| match rng.below(4) {
+        0 => Id::from(*rng.pick(&EDGE_NUMBERS)),
+        1 => Id::from(*rng.pick(&LAST_TEXTS)),
+        2 => Id::from(*rng.pick(&strategies::BEYOND_ASCII)),
+        _ => {
+            let bytes = *rng.pick(&[127, 128, 255, 256, 257]);
+            if rng.chance(0.5) { Id::from("p".repeat(bytes)) } else { Id::from(Bytes::from(vec![0; bytes])) }
+        }
+    })
+}
+
+/// One to four values in half of the runs; otherwise none.
+fn few<T>(rng: &mut Stream, mut draw: impl FnMut(&mut Stream) -> T) -> Vec<T> {
+    let count = if rng.chance(0.5) { rng.range(1..5) } else { 0 };
+    (0..count).map(|_| draw(rng)).collect()
+}
+
+/// The sizes of pages that are drawn: of one entry, of a few, and more than most runs have.
+pub fn page_sizes() -> BoxedStrategy<usize> {
+    prop_oneof![4 => 1..6usize, 1 => select(&[6, 7, 8, 100][..])].boxed()
 }
 
 /// Ids that are rarely drawn, for [`strategies::mostly`]: numbers at the ends of types, text beyond ASCII,

@@ -29,14 +29,15 @@ use std::collections::BTreeMap;
 
 /// The indexes that are drawn in each dimension: on both sides of where an index needs another byte, and the
 /// largest ones.
-const INDEXES: [i64; 9] = [0, 1, 9, 10, 256, i64::MAX, 255, 65_536, i64::MAX - 1];
+const INDEXES: [i64; 14] =
+    [0, 1, 9, 10, 256, i64::MAX, 255, 65_536, i64::MAX - 1, 127, 128, 65_535, 1 << 32, (1 << 32) - 1];
 
 /// The drawn configuration of a run.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Array {
     dimensions: usize,
-    /// How many of [`INDEXES`] are used.
-    indexes: usize,
+    /// The first of [`INDEXES`] that are used, and their number.
+    indexes: (usize, usize),
     /// The maximum length of values, in bytes.
     longest: usize,
     planted: Option<Planted>,
@@ -87,6 +88,12 @@ fn contents(cells: Vec<(Vec<i64>, Bytes)>) -> Cells {
 }
 
 impl Array {
+    /// The indexes that are drawn.
+    fn drawn_indexes(&self) -> Vec<i64> {
+        let (first, count) = self.indexes;
+        INDEXES.into_iter().cycle().skip(first).take(count).collect()
+    }
+
     /// Refuses an index that the array refuses before it reads a cell.
     fn accepts(&self, index: &[i64]) -> Result<(), Error> {
         if index.len() != self.dimensions {
@@ -167,14 +174,14 @@ impl Specimen for Array {
     fn draw(rng: &mut Stream, bug: Option<&str>) -> Array {
         Array {
             dimensions: rng.range(1..4) as usize,
-            indexes: rng.range(2..INDEXES.len() as u64 + 1) as usize,
+            indexes: (rng.index(INDEXES.len()), rng.range(2..10) as usize),
             longest: *rng.pick(&[8, 200, 3_000]),
             planted: bug.and_then(Planted::named),
         }
     }
 
     fn keys(&self) -> Vec<Bytes> {
-        INDEXES[..self.indexes].iter().map(|i| space().pack(&(*i,)).into()).collect()
+        self.drawn_indexes().iter().map(|i| space().pack(&(*i,)).into()).collect()
     }
 
     fn subspaces(&self) -> Vec<Span> {
@@ -182,23 +189,29 @@ impl Specimen for Array {
     }
 
     fn operation(&self, _: usize) -> BoxedStrategy<Op> {
-        let (dimensions, indexes) = (self.dimensions, &INDEXES[..self.indexes]);
-        let cell = move || proptest::collection::vec(select(indexes), dimensions);
-        let row = move || proptest::collection::vec(select(indexes), 0..dimensions);
+        let (dimensions, indexes) = (self.dimensions, self.drawn_indexes());
+        let indexes = move || select(indexes.clone());
+        let row_index = indexes.clone();
+        let cell = move || proptest::collection::vec(indexes(), dimensions);
+        let row = move || proptest::collection::vec(row_index(), 0..dimensions);
         // An index that every array refuses; some of these are prefixes.
         let mut negative = vec![0; dimensions];
         negative[dimensions - 1] = -1;
         let odd = vec![negative, vec![i64::MIN; dimensions], vec![0; dimensions + 1], Vec::new(), vec![-1]];
         let odd = move || select(odd.clone());
-        let some = move || prop_oneof![30 => cell(), 1 => odd()];
+        let some = {
+            let cell = cell.clone();
+            move || prop_oneof![30 => cell(), 1 => odd()]
+        };
         let prefix = move || prop_oneof![30 => row(), 1 => cell(), 1 => Just(vec![-1])];
+        let most = prop_oneof![1 => Just(0), 8 => shared::page_sizes()];
         let length = strategies::value_lengths(self.longest);
         prop_oneof![
             8 => (some(), any::<u8>(), length).prop_map(|(i, byte, n)| Op::Set(i, byte, n)),
             3 => some().prop_map(Op::Clear),
             4 => some().prop_map(Op::Get),
             3 => prefix().prop_map(Op::Cells),
-            3 => (prefix(), option::of(some()), 0..5usize).prop_map(|(p, after, n)| Op::Page(p, after, n)),
+            3 => (prefix(), option::of(some()), most).prop_map(|(p, after, n)| Op::Page(p, after, n)),
         ]
         .boxed()
     }

@@ -157,11 +157,11 @@ impl Specimen for Counter {
 
     fn draw(rng: &mut Stream, bug: Option<&str>) -> Counter {
         let planted = bug.and_then(Planted::named);
-        let mut parts = [(); 2].map(|()| *rng.pick(&[0, 1, 2, 4, 300, u32::MAX]));
+        let mut parts = [(); 2].map(|()| *rng.pick(&[0, 1, 2, 4, 255, 256, 300, u32::MAX]));
         if matches!(planted, Some(Planted::KnownParts | Planted::TornSum)) {
             parts = [2, 4];
         }
-        let largest = *rng.pick(&[3, 300, 70_000, i64::MAX / 2]);
+        let largest = *rng.pick(&[3, 127, 128, 256, 300, 70_000, i64::MAX / 2, i64::MAX / 2 + 1]);
         Counter {
             parts,
             largest,

@@ -65,7 +65,7 @@ impl Kind {
         match self {
             Kind::Text | Kind::English(_) | Kind::Swedish(_) if is_other => Part::Signed(1),
             _ if is_other => "text".into(),
-            Kind::Unsigned(bytes) => Part::Unsigned(unsigned(bytes)[at % 14]),
+            Kind::Unsigned(bytes) => Part::Unsigned(unsigned(bytes)[at % 16]),
             Kind::Signed(bytes) => Part::Signed(signed(bytes)[at % 16]),
             Kind::Text | Kind::English(_) | Kind::Swedish(_) => TEXTS[at % TEXTS.len()].into(),
             Kind::Single => Part::Single(FLOATS[at % FLOATS.len()] as f32),
@@ -137,10 +137,10 @@ const FLOATS: [f64; 14] = [
 
 /// Unsigned integers for a column of this many bytes: the largest, the next one, and those on both sides of
 /// where another byte is needed.
-fn unsigned(bytes: u8) -> [u64; 14] {
+fn unsigned(bytes: u8) -> [u64; 16] {
     let most = u64::MAX >> (64 - 8 * u32::from(bytes));
     let [half, beyond] = [most / 2, most.saturating_add(1)];
-    [0, 1, 9, 10, 127, 128, 255, 256, 65_535, half, half + 1, most, beyond, u64::MAX]
+    [0, 1, 9, 10, 127, 128, 255, 256, 65_535, 65_536, most - 1, half, half + 1, most, beyond, u64::MAX]
 }
 
 /// Signed integers for a column of this many bytes: the extremes, the next ones, and those on both sides of

@@ -5,6 +5,7 @@ use super::{
     columns::{ALIKE, POOL},
     planted::Planted,
 };
+use crate::shared::page_sizes;
 use proptest::{collection::vec, prelude::*};
 use serde::{Deserialize, Serialize};
 use shaketable::specimen::Content;
@@ -85,6 +86,7 @@ impl Encoding {
         let columns = self.kinds.len();
         let population = || 0..10_000_000u32;
         let page = || proptest::option::weighted(0.8, parts(columns));
+        let most = || prop_oneof![1 => Just(0), 5 => page_sizes()];
         let own = self.planted.is_some_and(Planted::has_own_keys);
         let mut odd = parts(columns);
         odd[columns - 1] = Just(POOL - 1).boxed();
@@ -99,8 +101,8 @@ impl Encoding {
             3 => (parts(columns), parts(2)).prop_map(|(from, to)| Op::Between(from, to)),
             1 => (odd, population()).prop_map(|(key, n)| Op::Set(key, n)),
             1 => vec(0..4u8, columns + 1).prop_map(Op::Get),
-            4 => (parts(1), page(), 0..4usize).prop_map(|(prefix, after, most)| Op::Page(prefix, after, most)),
-            3 => (page(), 0..4usize).prop_map(|(after, most)| Op::Page(Vec::new(), after, most)),
+            4 => (parts(1), page(), most()).prop_map(|(prefix, after, most)| Op::Page(prefix, after, most)),
+            3 => (page(), most()).prop_map(|(after, most)| Op::Page(Vec::new(), after, most)),
             1 => (parts(1), parts(1)).prop_map(|(prefix, after)| Op::Page(prefix, Some(after), 2)),
             1 => (parts(columns), any::<bool>()).prop_map(|(key, beyond)| Op::SetLarge(key, beyond)),
             1 => (0..11u8).prop_map(Op::Width),

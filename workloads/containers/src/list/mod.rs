@@ -4,7 +4,7 @@
 //! node has no link at all. Ids have three types and some differ only in their type; one id is as long as a
 //! key allows, and one is longer. A few lists have about as many nodes as one walk may visit. Some nodes are
 //! in the list already, and some are not any more. Some attributes have names similar to that of the link.
-//! Some removals specify which node they expect.
+//! Some removals specify which node they expect. In half of the runs a few ids are at edges of their types.
 
 #[cfg(test)]
 mod bounds;
@@ -54,6 +54,8 @@ pub struct List {
     crowd: usize,
     /// Whether the last of them has an empty link; otherwise it has none.
     ended: bool,
+    /// Ids that are used beside them.
+    edges: Vec<Id>,
     planted: Option<Planted>,
 }
 
@@ -152,10 +154,11 @@ impl Specimen for List {
             first: rng.range(0..ids.min(SHORT as u64) + 1) as usize,
             crowd: 0,
             ended: rng.chance(0.5),
+            edges: shared::draw_edge_ids(rng),
             planted: bug.and_then(Planted::named),
         };
-        if rng.chance(0.2) {
-            drawn.crowd = list::MAX_WALK + 1 - drawn.first - rng.below(3) as usize;
+        if rng.chance(0.3) {
+            drawn.crowd = list::MAX_WALK + 2 - drawn.first - rng.below(4) as usize;
         }
         drawn
     }

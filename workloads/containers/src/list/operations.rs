@@ -115,7 +115,7 @@ impl List {
     pub(super) fn drawn(&self) -> BoxedStrategy<Op> {
         let ids = ids()[..self.ids].to_vec();
         // An id that every list refuses ends a transaction, so it is rare.
-        let usual = ids[..self.ids.min(SHORT)].to_vec();
+        let usual = [&ids[..self.ids.min(SHORT)], &self.edges].concat();
         let id = move || prop_oneof![12 => select(usual.clone()), 1 => select(ids.clone())];
         let name = || {
             let name = strategies::mostly(select(&NAMES), select(&strategies::BEYOND_ASCII[..]));
@@ -128,6 +128,10 @@ impl List {
             0 => prop_oneof![18 => 0..14usize, 1 => Just(usize::MAX), 1 => long].boxed(),
             _ => prop_oneof![1 => 0..14usize, 1 => Just(usize::MAX), 2 => long].boxed(),
         };
+        // A long list is mostly walked, often from its first node on.
+        let walks = if self.crowd == 0 { 4 } else { 12 };
+        let first = self.first_nodes().first().cloned().unwrap_or_else(|| 0.into());
+        let from = prop_oneof![1 => Just(first), 2 => id()];
         prop_oneof![
             4 => (id(), byte(), length()).prop_map(|(i, b, n)| Op::PushFront(i, b, n)),
             8 => (id(), id(), byte(), length()).prop_map(|(a, i, b, n)| Op::InsertAfter(a, i, b, n)),
@@ -143,7 +147,7 @@ impl List {
             1 => id().prop_map(Op::Value),
             1 => (id(), name()).prop_map(|(i, a)| Op::Attribute(i, a)),
             2 => id().prop_map(Op::Attributes),
-            4 => (option::weighted(0.3, id()), limit).prop_map(|(from, n)| Op::Walk(from, n)),
+            walks => (option::weighted(0.4, from), limit).prop_map(|(from, n)| Op::Walk(from, n)),
         ]
         .boxed()
     }

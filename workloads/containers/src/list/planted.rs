@@ -36,6 +36,7 @@ shaketable::planted_bugs! {
     AttributesEnd = "attributes-end", "attributes are listed up to the name U+FFFF", "a range that ends at a constant";
     SetBeforeCheck = "set-before-check", "an attribute is set before it is known whether its node exists", "a refusal that comes too late";
     LongestRefused = "longest-refused", "a walk of as many nodes as it may visit is refused", "a limit off by one";
+    StartCounted = "start-counted", "a walk after a node counts that node towards the nodes that it may visit", "a limit off by one";
     SixOnly = "six-only", "a walk returns at most six nodes", "a limit that tests never reach";
 }
 
@@ -75,6 +76,10 @@ pub async fn perform<T: Transaction>(
         (Planted::SnapshotLinks, Op::RemoveNext(_) | Op::InsertAfter(..)) => {
             workload.right(&weakened(tx.clone(), everything()), op, isolation).await
         }
+        (Planted::StartCounted, Op::Walk(Some(_), _)) => match workload.right(tx, op, isolation).await? {
+            Answer::LongWalk(list::MAX_WALK, _) => Err(Error::WalkTooLong(list::MAX_WALK)),
+            walked => Ok(walked),
+        },
         (Planted::WalkAtSnapshot, Op::Walk(..)) => workload.right(tx, op, Snapshot).await,
         (Planted::BlindAttribute, Op::SetAttribute(node, name, byte, length))
             if name != "next" && *length <= 2_000 =>

@@ -85,7 +85,8 @@ impl Vector {
             prop_oneof![8 => 0..4usize, 6 => limit, 1 => Just(2_000), 1 => Just(99_970)]
         };
         // Rows that are never written, and invalid ones.
-        let row = || prop_oneof![60 => 0..self.rows, 1 => select(&[-1, i64::MAX, i64::MAX - 1, 256][..])];
+        let far = [-1, i64::MAX, i64::MAX - 1, 127, 128, 255, 256, 65_536];
+        let row = move || prop_oneof![60 => 0..self.rows, 1 => select(far.to_vec())];
         let rows = || prop_oneof![8 => 0..=self.rows, 1 => select(&[-1, i64::MAX, i64::MIN][..])];
         let call = prop_oneof![
             8 => (byte(), length()).prop_map(|(b, n)| Call::Push(b, n)),

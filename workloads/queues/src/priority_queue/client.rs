@@ -9,16 +9,13 @@ use crate::shared::{came_back, isolation, item_id, item_name, one_call, paged};
 use shaketable_layers::priority_queue::{self as layer, End, Error, Place};
 use shaketable_tx::{Isolation::Snapshot, Transaction};
 
-/// The number of items on a page.
-const PAGE: usize = 3;
-
 /// Performs one call correctly.
 pub(super) async fn perform<T: Transaction>(tx: &T, op: &Op) -> Result<Answer, Error> {
     let queue = queue();
     let tx = &match op {
         Op::Push(batch) if batch.names().nth(1).is_some() => one_call(tx, false).await,
         Op::Change { .. } => one_call(tx, false).await,
-        Op::Pages(_) => one_call(tx, true).await,
+        Op::Pages(..) => one_call(tx, true).await,
         _ => tx.clone(),
     };
     Ok(match op {
@@ -58,11 +55,11 @@ pub(super) async fn perform<T: Transaction>(tx: &T, op: &Op) -> Result<Answer, E
             Answer::Changed(Some((item_name(place.id), place.priority)))
         }
         Op::Items(snapshot) => digest(queue.items(tx, isolation(*snapshot)).await?.iter().map(told)),
-        Op::Pages(snapshot) => {
+        Op::Pages(snapshot, most) => {
             let page = |last: Option<&layer::Item>| {
-                queue.items_page(tx, last.map(|item| item.place), PAGE, isolation(*snapshot))
+                queue.items_page(tx, last.map(|item| item.place), *most, isolation(*snapshot))
             };
-            digest(paged(PAGE, page).await?.iter().map(told))
+            digest(paged(*most, page).await?.iter().map(told))
         }
     })
 }

@@ -138,12 +138,12 @@ impl Specimen for Queue {
     }
 
     fn is_read_only(op: &Op) -> bool {
-        matches!(op, Op::Peek(..) | Op::IsEmpty(_) | Op::Len(_) | Op::Items(_) | Op::Pages(_))
+        matches!(op, Op::Peek(..) | Op::IsEmpty(_) | Op::Len(_) | Op::Items(_) | Op::Pages(..))
     }
 
     fn is_conflict_free(&self, op: &Op) -> bool {
         use Op::*;
-        matches!(op, Push(_) | Peek(_, true) | IsEmpty(true) | Len(true) | Items(true) | Pages(true))
+        matches!(op, Push(_) | Peek(_, true) | IsEmpty(true) | Len(true) | Items(true) | Pages(true, _))
     }
 
     async fn setup<D: Database>(&self, db: &D) -> tx::Result<()> {

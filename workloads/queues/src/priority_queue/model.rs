@@ -96,7 +96,7 @@ impl Queue {
                 }
                 Answer::Changed(Some((item_name(place.id), place.priority)))
             }
-            Op::Items(snapshot) | Op::Pages(snapshot) => {
+            Op::Items(snapshot) | Op::Pages(snapshot, _) => {
                 let items = model.seen(*snapshot).iter();
                 digest(items.map(|(at, value)| (at.priority, item_name(at.id), value.clone())))
             }

@@ -2,7 +2,7 @@
 
 use super::Queue;
 pub use crate::shared::ItemName as Name;
-use crate::shared::{self, item_name};
+use crate::shared::{self, item_name, page_sizes};
 use proptest::{prelude::*, sample::select};
 use serde::{Deserialize, Serialize};
 use shaketable::{specimen::Content, strategies};
@@ -34,7 +34,7 @@ pub enum Op {
     /// Lists the items, at snapshot if true.
     Items(bool),
     /// Lists the items page by page, at snapshot if true.
-    Pages(bool),
+    Pages(bool, usize),
 }
 
 /// The items that one call pushes.
@@ -119,7 +119,7 @@ impl Queue {
             4 * read => any::<bool>().prop_map(Op::IsEmpty),
             8 * read => any::<bool>().prop_map(Op::Len),
             8 * read => any::<bool>().prop_map(Op::Items),
-            4 * read => any::<bool>().prop_map(Op::Pages),
+            4 * read => (any::<bool>(), page_sizes()).prop_map(|(snapshot, most)| Op::Pages(snapshot, most)),
         ]
         .boxed()
     }

@@ -10,9 +10,6 @@ use foundationdb_tuple::Subspace;
 use shaketable_layers::queue::{self as layer, Error, ItemId, Order, Position};
 use shaketable_tx::{self as tx, Env, Transaction};
 
-/// The number of items on a page.
-const PAGE: usize = 3;
-
 impl Queue {
     /// Performs one call correctly.
     pub(super) async fn right<T: Transaction>(&self, tx: &T, env: &Env, op: &Op) -> Result<Answer, Error> {
@@ -37,12 +34,12 @@ impl Queue {
                     Look::IsEmpty => Answer::IsEmpty(queue.is_empty(tx, isolation).await?),
                     Look::Len => Answer::Len(queue.len(tx, isolation).await?),
                     Look::Items => digest(queue.items(tx, isolation).await?.iter().map(told)),
-                    Look::Pages => {
+                    Look::Pages(most) => {
                         let tx = &one_call(tx, true).await;
                         let page = |last: Option<&layer::Item>| {
-                            queue.items_page(tx, last.map(|item| item.position), PAGE, isolation)
+                            queue.items_page(tx, last.map(|item| item.position), *most, isolation)
                         };
-                        digest(paged(PAGE, page).await?.iter().map(told))
+                        digest(paged(*most, page).await?.iter().map(told))
                     }
                 }
             }

@@ -83,7 +83,7 @@ impl Queue {
             }
             Op::Look(look, snapshot) => {
                 let seen = model.seen(*snapshot);
-                if matches!(look, Look::Len | Look::Items | Look::Pages) && seen.keys().any(is_own) {
+                if matches!(look, Look::Len | Look::Items | Look::Pages(_)) && seen.keys().any(is_own) {
                     return Err(Error::OwnItemsUnreadable);
                 }
                 if matches!(look, Look::Len | Look::Items) {
@@ -93,7 +93,7 @@ impl Queue {
                     Look::First => Answer::First(first(seen)?.map(item)),
                     Look::IsEmpty => Answer::IsEmpty(first(seen)?.is_none()),
                     Look::Len => Answer::Len(seen.len()),
-                    Look::Items | Look::Pages => {
+                    Look::Items | Look::Pages(_) => {
                         digest(seen.iter().map(|(place, named)| item((*place, named.clone()))))
                     }
                 }

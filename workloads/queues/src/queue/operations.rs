@@ -2,7 +2,7 @@
 
 use super::{Queue, model::UNSTAMPED};
 pub use crate::shared::ItemName as Name;
-use crate::shared::{self, item_id, item_name};
+use crate::shared::{self, item_id, item_name, page_sizes};
 use proptest::prelude::*;
 use serde::{Deserialize, Serialize};
 use shaketable::{specimen::Content, strategies};
@@ -42,8 +42,8 @@ pub enum Look {
     Len,
     /// All items.
     Items,
-    /// All items, page by page.
-    Pages,
+    /// All items, by pages of this many.
+    Pages(usize),
 }
 
 /// The items that a call enqueues.
@@ -152,7 +152,7 @@ impl Queue {
             1 => Just(Look::IsEmpty),
             2 => Just(Look::Len),
             2 => Just(Look::Items),
-            1 => Just(Look::Pages),
+            1 => page_sizes().prop_map(Look::Pages),
         ];
         let [put, take, see] = self.mix;
         prop_oneof![
@@ -184,6 +184,7 @@ mod tests {
                     Op::Enqueue(batch) if batch.length > LONGEST => "oversized".to_owned(),
                     Op::Enqueue(batch) if batch.length == LONGEST => "longest".to_owned(),
                     Op::Enqueue(batch) => format!("{} items", batch.items.min(2)),
+                    Op::Look(Look::Pages(_), snapshot) => format!("Pages {snapshot}"),
                     Op::Look(look, snapshot) => format!("{look:?} {snapshot}"),
                     other => format!("{other:?}"),
                 });

@@ -1,6 +1,7 @@
 //! The calls of the workload and their answers as plain data, and how they are drawn.
 
 use super::Signups;
+use crate::shared::page_sizes;
 use proptest::{collection::vec, prelude::*, sample::select};
 use serde::{Deserialize, Serialize};
 use shaketable::{specimen::Content, strategies::CONFUSED_TEXT};
@@ -76,11 +77,22 @@ impl Signups {
         let (popular, planned) = (self.popular, self.planned);
         let class = || prop_oneof![60 => 0..popular + planned, 1 => Just(LONG_CLASS)];
         let student = || prop_oneof![60 => 0..self.students, 1 => Just(250u8), 1 => Just(LONG_STUDENT)];
-        let seats = select(vec![0, 1, self.seats, 256, 65_535, u32::MAX]);
+        let seats = select(vec![
+            0,
+            1,
+            self.seats,
+            255,
+            256,
+            65_535,
+            65_536,
+            i32::MAX as u32,
+            i32::MAX as u32 + 1,
+            u32::MAX,
+        ]);
         let many = [0, MAX_INIT, MAX_INIT + 1];
         // Few runs have the whole catalogue.
         let (least, weight) = if self.whole_catalogue { (0, 4) } else { (2, 1) };
-        let most = prop_oneof![4 => 0..4usize, 1 => Just(usize::MAX)];
+        let most = prop_oneof![1 => Just(0), 4 => page_sizes(), 1 => Just(usize::MAX)];
         let student_s = prop_oneof![
             12 => (student(), class()).prop_map(|(s, c)| Op::Signup(s, c)),
             self.drops => (student(), class()).prop_map(|(s, c)| Op::Drop(s, c)),

@@ -114,7 +114,7 @@ impl RecordBuild {
             1 => Just(Mark::Readable),
         ];
         // Those are scrubbed most of which entries are damaged.
-        let damaged = || prop_oneof![2 => select(DAMAGED.to_vec()), 1 => Just(RANK), 1 => Just(UNIQUE)];
+        let damaged = || prop_oneof![2 => select(DAMAGED.to_vec()), 1 => Just(RANK), 2 => Just(UNIQUE)];
         let scrubbed = prop_oneof![3 => damaged(), 2 => place()];
         let repairs = proptest::bool::weighted(0.8);
         let scrubbing = (scrubbed, any::<bool>(), repairs, 1..9usize)

@@ -8,7 +8,7 @@ use shaketable_record::{
     expression::{FanType, KeyExpression, NullStandin, concat, field, function},
     metadata::{Index, RecordMetaData},
     query::{Comparison, EmptyList, Operand, Query, QueryComponent, RecordQuery},
-    value::IntoValue,
+    value::{IntoValue, Value},
     version::RecordVersion,
 };
 use shaketable_sim::seed::Stream;
@@ -40,7 +40,7 @@ impl Maker<'_> {
             },
         };
         let fields = if of_items { ITEM } else { COMMON };
-        if of_items && rng.chance(0.5) {
+        if of_items && rng.chance(0.6) {
             query = self.by_index(query, rng);
         } else {
             if rng.chance(0.9) {
@@ -64,10 +64,11 @@ impl Maker<'_> {
 
     /// With conditions on the first columns of one or two indexes, perhaps in the order of the other columns.
     fn by_index(&self, query: RecordQuery, rng: &mut Stream) -> RecordQuery {
-        if rng.chance(0.3) {
+        let kind = rng.below(24);
+        if kind < 6 {
             return self.by_any_columns(query, rng);
         }
-        if rng.chance(0.5) {
+        if kind < 13 {
             // Each of them has an index, and what they find can be intersected or merged. That of names is on
             // more types than the others.
             let count = rng.range(2..4) as usize;
@@ -79,15 +80,20 @@ impl Maker<'_> {
                 names.into_iter().filter_map(|name| bound_to(&field(name).into(), true, rng)).collect();
             return query.filter(if rng.chance(0.3) { Query::and(some) } else { Query::or(some) });
         }
-        if rng.chance(0.2) {
+        if kind < 17 {
             let one = *rng.pick(&ALONE);
             return query.filter(around(&field(one).into(), rng));
         }
-        if rng.chance(0.2) {
-            let name = Operand::Field(field("name"));
-            let begins = Comparison::StartsWith((*rng.pick(&["", "a", "b"])).into_value());
-            let begins = QueryComponent::Compare { operand: name, comparison: begins };
-            return query.filter(if rng.chance(0.6) { of_rank(rng) } else { begins });
+        if kind < 19 {
+            return query.filter(of_rank(rng));
+        }
+        if kind < 21 {
+            let begins = |rng: &mut Stream| Comparison::StartsWith((*rng.pick(&["", "a", "b"])).into_value());
+            let (operand, comparison) = match rng.below(3) {
+                0 => (Operand::Key(function("lower", "name")), comparison(Kind::Text, rng)),
+                _ => (Operand::Field(field("name")), begins(rng)),
+            };
+            return query.filter(QueryComponent::Compare { operand, comparison });
         }
         let indexes: Vec<_> = self.meta_data.indexes().collect();
         let columns = rng.pick(&indexes).expression.column_expressions();
@@ -113,7 +119,9 @@ impl Maker<'_> {
     /// The first column of an index has one of a few values, or any of its columns are bound, and any are in
     /// the order: also those with another one between them.
     fn by_any_columns(&self, query: RecordQuery, rng: &mut Stream) -> RecordQuery {
-        let listed = rng.chance(0.7);
+        let listed = rng.chance(0.8);
+        // The order leaves out the column after the first one, and has those that follow.
+        let gap = listed && rng.chance(0.5);
         let columns = |index: &Arc<Index>| index.expression.column_expressions();
         let fits = |columns: &Vec<KeyExpression>| !listed || columns.len() > 1 && is_plain(&columns[0]);
         let all: Vec<_> = self.meta_data.indexes().map(columns).filter(fits).collect();
@@ -125,7 +133,10 @@ impl Maker<'_> {
                 order.push(column.clone());
                 continue;
             }
-            let (bound, sorted) = (rng.chance(0.2), rng.chance(if place == 1 { 0.3 } else { 0.7 }));
+            let (bound, sorted) = match gap {
+                true => (false, place > 1),
+                false => (rng.chance(0.2), rng.chance(if place == 1 { 0.3 } else { 0.7 })),
+            };
             parts.extend(bound.then(|| bound_to(column, false, rng)).flatten());
             order.extend(sorted.then(|| column.clone()));
         }
@@ -250,8 +261,10 @@ fn of_rank(rng: &mut Stream) -> QueryComponent {
     };
     let rank = Query::rank(expression);
     let number = rng.below(6) as i64;
-    let condition = match rng.below(4) {
+    let condition = match rng.below(6) {
         0 => rank.equals(number),
+        4 => rank.less_or_equal(number),
+        5 => rank.greater_than(number),
         1 => rank.less_than(number),
         2 => rank.greater_or_equal(number),
         _ => rank.is_in([number, number + 2]),
@@ -275,21 +288,33 @@ fn one_of(column: &KeyExpression, rng: &mut Stream) -> Option<QueryComponent> {
     }
 }
 
-/// Two comparisons of a field with one value: what the one allows at this value the other may not.
+/// Two comparisons of a field with one value, of which what the one allows the other may not, or with two
+/// values, which are often the ends of a range.
 fn around(column: &KeyExpression, rng: &mut Stream) -> QueryComponent {
-    let both = [(); 2].map(|()| {
-        [Comparison::Less, Comparison::LessOrEqual, Comparison::Greater, Comparison::GreaterOrEqual]
-            [rng.index(4)]
-    });
-    let one = bound_to(column, true, rng);
-    let Some(QueryComponent::Compare { operand, comparison: Comparison::Equals(value) }) = one else {
-        return Query::and([]);
+    let below: [fn(_) -> _; 2] = [Comparison::Less, Comparison::LessOrEqual];
+    let above: [fn(_) -> _; 2] = [Comparison::Greater, Comparison::GreaterOrEqual];
+    let is_tie = rng.chance(0.5);
+    let of = if rng.chance(0.5) { [below, above] } else { [above, below] };
+    let mut both = match is_tie && rng.chance(0.7) {
+        true => of[0],
+        false => of.map(|of| of[rng.index(2)]),
     };
-    let with = |comparison: fn(_) -> _| QueryComponent::Compare {
+    if rng.chance(0.5) {
+        both.reverse();
+    }
+    let mut drawn = || match bound_to(column, true, rng) {
+        Some(QueryComponent::Compare { operand, comparison: Comparison::Equals(value) }) => {
+            Some((operand, value))
+        }
+        _ => None,
+    };
+    let (Some((operand, one)), Some((_, other))) = (drawn(), drawn()) else { return Query::and([]) };
+    let other = if is_tie { one.clone() } else { other };
+    let with = |(comparison, value): (fn(_) -> _, Value)| QueryComponent::Compare {
         operand: operand.clone(),
-        comparison: comparison(value.clone()),
+        comparison: comparison(value),
     };
-    Query::and(both.map(with))
+    Query::and([(both[0], one), (both[1], other)].map(with))
 }
 
 /// Whether a column is a field that is not repeated.
@@ -353,7 +378,7 @@ fn of_part(rng: &mut Stream) -> QueryComponent {
 }
 
 fn comparison(kind: Kind, rng: &mut Stream) -> Comparison {
-    let mut one = || match rng.chance(0.04) {
+    let mut one = || match rng.chance(0.1) {
         true => None::<i64>.into_value(),
         false => value(kind, rng),
     };

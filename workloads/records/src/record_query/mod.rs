@@ -139,7 +139,7 @@ impl Queries {
     /// most of them.
     fn changes(&self, drawn: u64) -> Vec<Written> {
         let mut rng = Seed(drawn).stream("changes");
-        if !rng.chance(0.3) {
+        if !rng.chance(0.45) {
             return Vec::new();
         }
         let model = Model { records: &[], schema: self.schema() };

@@ -59,6 +59,7 @@ shaketable::planted_bugs! {
     LastRow = "last-row", "of more than six rows the last one is lost", "the last element of a batch";
     CutAtLimit = "cut-at-limit", "the rows of a query end after eight", "a limit that tests never reach";
     RankFromOne = "rank-from-one", "ranks are counted from one", "an index off by one";
+    RankEndLost = "rank-end-lost", "the records with the ranks at the ends of a scan by rank are left out", "records with one rank at the end of a range";
     OneRank = "one-rank", "a record with several scores is taken for one with one rank: it is found for each of them, and none of them is the opposite of one", "several keys a record";
     RankAsWritten = "rank-as-written", "an index has ranks only as its expression is written, with the same nulls unique", "two expressions that mean the same";
     SkipAlike = "skip-alike", "a page leaves out records whose number begins with the digits of the last one of the page before", "a continuation that skips keys which begin with the last one";
@@ -234,7 +235,8 @@ fn planned<T: Transaction>(
             | Planted::UpperLost
             | Planted::LowerLost
             | Planted::PrefixEnds
-            | Planted::RankFromOne,
+            | Planted::RankFromOne
+            | Planted::RankEndLost,
             Plan::Index { bounds, .. },
         ) => change_bounds(planted, bounds),
         (Planted::CoveredShifted, Plan::Partial { columns, .. }) => shift(columns),
@@ -306,6 +308,10 @@ fn change_bounds(planted: Planted, bounds: &mut Bounds) {
         }
         (Planted::UpperLost, _, true, true) => range.high = None,
         (Planted::LowerLost, _, true, true) => range.low = None,
+        (Planted::RankEndLost, ..) if bounds.of_ranks => {
+            let ends = range.low.iter_mut().chain(&mut range.high);
+            ends.for_each(|(_, inclusive)| *inclusive = false);
+        }
         (Planted::BoundsIncluded, ..) => {
             let ends = range.low.iter_mut().chain(&mut range.high);
             ends.for_each(|(_, inclusive)| *inclusive = true);

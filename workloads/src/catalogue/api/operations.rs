@@ -332,8 +332,8 @@ impl Api {
         let (keys, shared) = (self.keys, self.shared);
         let spot = (0..100u32, 0..keys).prop_map(move |(p, n)| Spot { own: p >= shared, n });
         let watch = prop::option::weighted(0.15, spot);
-        let after =
-            prop_oneof![1 => Just(None), 2 => prop::sample::select(&[0, 3, 50, 2_000][..]).prop_map(Some)];
+        let after = prop::sample::select(&[0, 3, 50, 300, 2_000, 6_000][..]);
+        let after = prop_oneof![1 => Just(None), 2 => after.prop_map(Some)];
         let wake = (prop::sample::select(&WAKERS[..]), after).prop_map(|(by, after)| Wake { by, after });
         let wake = prop_oneof![
             7 => Just(None),

@@ -3,7 +3,8 @@
 //! There are few ids and names, and paths are short, so that edits meet. Two ids differ only in their type,
 //! and one continues another after a zero byte. In some runs texts are stored in small pieces; in some there
 //! is an index on a path that all kinds of edits change. A few documents contain the id of another document,
-//! a few ids are too long, and a few values are nested too deep.
+//! a few ids are too long, and a few values are nested too deep. In some runs most indexed texts are as long
+//! as an index holds, and begin alike; in others there are ids at the edges of types and texts.
 
 #[cfg(test)]
 mod bounds;
@@ -17,7 +18,10 @@ mod planted;
 pub use model::Model;
 pub use operations::{Answer, Op};
 
-use crate::models::json::{self, Json};
+use crate::{
+    models::json::{self, Json},
+    shared::{draw_edge_numbers, draw_edge_texts},
+};
 use bytes::Bytes;
 use foundationdb_tuple::Subspace;
 use planted::{BUGS, Planted};
@@ -45,6 +49,10 @@ pub struct Document {
     piece: usize,
     /// Whether there is an index on [`indexed_path`].
     indexed: bool,
+    /// Whether most leaves on the indexed path are long texts that begin alike.
+    alike: bool,
+    /// Ids that are used beside the usual ones.
+    edges: Vec<Id>,
     planted: Option<Planted>,
 }
 
@@ -112,6 +120,12 @@ impl Specimen for Document {
             piece: *rng.pick(&[4, 200, 10_000]),
             indexed: rng.chance(0.5) && !planted.is_some_and(Planted::writes_rows)
                 || planted == Some(Planted::StaleIndex),
+            alike: rng.chance(0.3),
+            edges: draw_edge_numbers(rng)
+                .into_iter()
+                .map(Id::from)
+                .chain(draw_edge_texts(rng).iter().map(|text| Id::from(text.as_str())))
+                .collect(),
             planted,
         }
     }

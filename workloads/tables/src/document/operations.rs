@@ -56,7 +56,8 @@ impl Document {
     /// Draws one call.
     pub(super) fn drawn(&self) -> BoxedStrategy<Op> {
         let id = || {
-            let usual = select(vec![Id::from(1), "1".into(), "a".into(), "a\0b".into()]);
+            let usual = vec![Id::from(1), "1".into(), "a".into(), "a\0b".into()];
+            let usual = select([&usual[..], &self.edges].concat());
             let number = select(&strategies::UNSIGNED[..]).prop_map(Id::from);
             let text = select(&strategies::BEYOND_ASCII[..]).prop_map(Id::from);
             let long = select(vec![255, 256, 257, MAX_ID_BYTES - 1, MAX_ID_BYTES]);
@@ -126,11 +127,11 @@ impl Document {
         ];
         if self.indexed {
             // Of long texts that begin alike, the index holds the same beginning.
-            let alike = select(vec![999, 1_000, 1_001, 3_000]).prop_map(Item::Text);
+            let alike = select(vec![997, 998, 999, 1_000, 1_001, 3_000]).prop_map(Item::Text);
             let leaf = prop_oneof![
-                3 => json::leaf(),
+                if self.alike { 1 } else { 3 } => json::leaf(),
                 1 => text.prop_map(|item| item.value()),
-                1 => alike.prop_map(|item| item.value()),
+                if self.alike { 6 } else { 1 } => alike.prop_map(|item| item.value()),
             ];
             let on = |leaf: BoxedStrategy<Value>| (id(), leaf);
             let leaf = leaf.boxed();

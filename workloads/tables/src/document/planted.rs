@@ -1,6 +1,6 @@
 //! Planted bugs: documents implemented or used wrongly.
 
-use super::{Answer, Document, Op, model::assemble, root, space};
+use super::{Answer, Document, Op, indexed_path, model::assemble, root, space};
 use crate::{
     hierarchy::planted::{from_root, members_end, one_number},
     models::json::{Item, Json, Shown, key, tuple},
@@ -46,6 +46,7 @@ shaketable::planted_bugs! {
     ClearedFirst = "cleared-first", "a document is cleared before it is known whether its new content has another id", "a refusal that comes too late";
     MembersEnd = "members-end", "the members of a document are read up to the name U+FFFF", "a range that ends at a constant";
     NegativeIds = "negative-ids", "an id that does not fit into a signed integer is stored as a negative one", "a cast that wraps";
+    LeafUnshared = "leaf-unshared", "an index takes a text that is as long as its entries, or a byte longer, for one that no other text has", "a length that is compared with the wrong end";
     PatchedMissing = "patched-missing", "a patch of a document that does not exist is refused after it was written", "a refusal that comes too late";
 }
 
@@ -179,6 +180,23 @@ pub async fn perform<T: Transaction>(
                     told(read.map(|Json(doc)| doc))
                 }
                 false => document.perform_correctly(tx, env, op, isolation).await,
+            }
+        }
+        (Planted::LeafUnshared, Op::Find(path, Json(Value::String(text))))
+            if document.indexed && *path == indexed_path() && (1_000..=1_001).contains(&text.len()) =>
+        {
+            let found = document.perform_correctly(tx, env, op, isolation).await?;
+            let begins = |length: usize| Item::Text(length).value();
+            if begins(text.len()) != *text {
+                return Ok(found);
+            }
+            let mut all = Vec::new();
+            for length in [1_000, 1_001, 3_000, 20_000] {
+                all.extend(documents.find(tx, path, &begins(length), isolation).await?);
+            }
+            match found {
+                Answer::Found(found) if found.len() < all.len() => Ok(Answer::Found(all)),
+                found => Ok(found),
             }
         }
         (Planted::StaleIndex, Op::Remove(id, path)) => {

@@ -15,7 +15,7 @@ mod planted;
 pub use model::Model;
 pub use operations::{Answer, Op};
 
-use crate::shared;
+use crate::shared::{self, draw_edge_ids};
 use bytes::Bytes;
 use foundationdb_tuple::Subspace;
 use model::{cardinality, read};
@@ -27,7 +27,10 @@ use shaketable::{
     specimen::{At, Content, Specimen},
     workload::Bug,
 };
-use shaketable_layers::entity::{Cardinality, Entities, Error};
+use shaketable_layers::{
+    entity::{Cardinality, Entities, Error},
+    id::Id,
+};
 use shaketable_sim::seed::Stream;
 use shaketable_tx::{self as tx, Env, Isolation, Transaction};
 
@@ -41,6 +44,8 @@ fn space() -> Subspace {
 pub struct Entity {
     /// How many of [`entities`] are used.
     entities: usize,
+    /// Ids that are used beside them.
+    edges: Vec<Id>,
     planted: Option<Planted>,
 }
 
@@ -123,6 +128,7 @@ impl Specimen for Entity {
     fn draw(rng: &mut Stream, bug: Option<&str>) -> Entity {
         Entity {
             entities: rng.range(2..entities().len() as u64 + 1) as usize,
+            edges: draw_edge_ids(rng),
             planted: bug.and_then(Planted::named),
         }
     }

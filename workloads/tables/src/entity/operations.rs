@@ -1,7 +1,7 @@
 //! The calls of the workload and their answers as plain data, and how they are drawn.
 
 use super::{Entity, model::SIDES, space};
-use crate::shared::edge_ids;
+use crate::shared::{edge_ids, page_sizes};
 use bytes::Bytes;
 use proptest::{option, prelude::*, sample::select};
 use serde::{Deserialize, Serialize};
@@ -107,7 +107,7 @@ fn long(others: usize) -> Id {
 impl Entity {
     /// Draws one call.
     pub(super) fn drawn(&self) -> BoxedStrategy<Op> {
-        let entities = entities()[..self.entities].to_vec();
+        let entities = [&entities()[..self.entities], &self.edges].concat();
         let id = move || strategies::mostly(select(entities.clone()), edge_ids());
         let names: Vec<&str> = RELATIONSHIPS.iter().map(|(name, _)| *name).collect();
         let name = || prop_oneof![12 => select(names.clone()), 1 => Just(UNDECLARED)].prop_map(String::from);
@@ -117,7 +117,7 @@ impl Entity {
         };
         let length = prop_oneof![12 => strategies::value_lengths(40), 1 => Just(2_000)];
         let direction = || select(SIDES.to_vec());
-        let limit = || prop_oneof![8 => 0..4usize, 1 => Just(100)];
+        let limit = || prop_oneof![2 => Just(0), 8 => page_sizes()];
         let related = (name(), direction(), id(), option::of(id()), limit());
         prop_oneof![
             4 => (id(), attribute(), any::<u8>(), length).prop_map(|(i, a, b, n)| Op::AddAttribute(i, a, b, n)),

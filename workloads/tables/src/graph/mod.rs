@@ -3,7 +3,8 @@
 //!
 //! There are few users, so that edges meet. Their names differ only in their type, and one is so long that
 //! edges with some of the others are refused. In some seeds a user has many friends from the beginning, more
-//! than the number whose friends are read concurrently.
+//! than the number whose friends are read concurrently. In half of the runs there are a few names at the
+//! edges of types, lengths and texts.
 
 #[cfg(test)]
 mod bounds;
@@ -16,7 +17,7 @@ mod planted;
 pub use model::Model;
 pub use operations::{Answer, Kind, Op};
 
-use crate::shared;
+use crate::shared::{self, draw_edge_ids};
 use bytes::Bytes;
 use foundationdb_tuple::Subspace;
 use model::{read, transposed};
@@ -29,7 +30,10 @@ use shaketable::{
     weakened::Span,
     workload::{Bug, Outcome},
 };
-use shaketable_layers::graph::{Error, Graph as Layer};
+use shaketable_layers::{
+    graph::{Error, Graph as Layer},
+    id::Id,
+};
 use shaketable_sim::seed::Stream;
 use shaketable_tx::{self as tx, Database, Env, Isolation, Transaction, once::Session};
 
@@ -43,6 +47,8 @@ fn space() -> Subspace {
 pub struct Graph {
     /// How many of [`users`] are used.
     users: usize,
+    /// Ids that are used beside them.
+    edges: Vec<Id>,
     /// The number of friends that [`STAR`] has at first.
     crowd: i64,
     planted: Option<Planted>,
@@ -125,6 +131,7 @@ impl Specimen for Graph {
     fn draw(rng: &mut Stream, bug: Option<&str>) -> Graph {
         Graph {
             users: rng.range(3..users().len() as u64 + 1) as usize,
+            edges: draw_edge_ids(rng),
             crowd: if rng.chance(0.3) { rng.range(15..40) as i64 } else { 0 },
             planted: bug.and_then(Planted::named),
         }

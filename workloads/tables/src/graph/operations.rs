@@ -112,7 +112,7 @@ pub(super) fn of_crowd(n: i64) -> [Id; 2] {
 impl Graph {
     /// Draws one call.
     pub(super) fn drawn(&self) -> BoxedStrategy<Op> {
-        let users = users()[..self.users].to_vec();
+        let users = [&users()[..self.users], &self.edges].concat();
         let user = move || strategies::mostly(select(users.clone()), edge_ids());
         let two = || (user(), user());
         let kind = select(vec![Kind::Friends, Kind::Following, Kind::Followers]);

@@ -39,6 +39,8 @@ shaketable::planted_bugs! {
     TheirsAtSnapshot = "theirs-at-snapshot", "the friends of friends are read at snapshot, and the friends at the requested isolation", "an isolation that is not passed on";
     OneSideFirst = "one-side-first", "a follower is written before it is known whether the users differ", "a refusal that comes too late";
     LastEdgeStays = "last-edge-stays", "the removal of a user leaves the last of several edges at its other end", "a loop that ends one too early";
+    SignedByte = "signed-byte", "an id from 128 to 255 is stored as a negative number", "a cast that wraps";
+    Narrowed = "narrowed", "an id that does not fit into 32 bits is cut off", "a cast that truncates";
     FriendsEnd = "friends-end", "friends are listed up to the text U+FFFF", "a range that ends at a constant";
 }
 
@@ -75,6 +77,14 @@ pub async fn perform<T: Transaction>(
         (Planted::StillFollowed, Op::Unfollow(u, v)) if u != v => {
             tx.clear(&space().pack(&(u, "hasFollowed", v)));
             Ok(Answer::Written)
+        }
+        (Planted::SignedByte, Op::Follow(u, Id::Int(v @ 128..=255))) => {
+            let narrowed = Op::Follow(u.clone(), Id::Int(v - 256));
+            workload.right(tx, &narrowed, isolation).await
+        }
+        (Planted::Narrowed, Op::Follow(u, Id::Int(v))) if i32::try_from(*v).is_err() => {
+            let narrowed = Op::Follow(u.clone(), Id::Int((*v as i32).into()));
+            workload.right(tx, &narrowed, isolation).await
         }
         (Planted::SelfEdge, Op::Follow(u, v)) if u == v => {
             tx.set(&space().pack(&(u, "hasFollowed", v)), b"");

@@ -72,22 +72,22 @@ pub(super) async fn right<T: Transaction>(tx: &T, op: &Op) -> Result<Answer, Err
             let covered = covered.iter().map(|(id, bytes)| (id, Content::from(bytes)));
             Answer::Found(vec![listed(&ids), listed(covered)])
         }
-        Op::Pages(key, snapshot) => {
+        Op::Pages(key, snapshot, most) => {
             let (things, isolation) = (&things, isolation(*snapshot));
             let page = |last: Option<&(Id, Bytes)>| {
                 let after = last.map(|(id, _)| id.clone());
                 async move {
                     let after = after.as_ref();
                     match key {
-                        Key::Tag(tag) => things.find_page(tx, "tag", tag, after, PAGE, isolation).await,
+                        Key::Tag(tag) => things.find_page(tx, "tag", tag, after, *most, isolation).await,
                         Key::TagRank(tag, rank) => {
-                            things.find_page(tx, "tag_rank", &(tag, *rank), after, PAGE, isolation).await
+                            things.find_page(tx, "tag_rank", &(tag, *rank), after, *most, isolation).await
                         }
-                        Key::Rank(rank) => things.find_page(tx, "rank", rank, after, PAGE, isolation).await,
+                        Key::Rank(rank) => things.find_page(tx, "rank", rank, after, *most, isolation).await,
                     }
                 }
             };
-            let found = paged(PAGE, page).await?;
+            let found = paged(*most, page).await?;
             Answer::Found(vec![
                 listed(found.iter().map(|(id, _)| id)),
                 listed(found.iter().map(|(id, bytes)| (id, Content::from(bytes)))),

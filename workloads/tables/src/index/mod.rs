@@ -24,7 +24,7 @@ pub use model::{Model, State};
 pub use operations::{Answer, Key, Listed, Op, Span, ToldThing, ToldUser};
 pub use records::Thing;
 
-use crate::beside;
+use crate::{beside, shared::draw_edge_texts};
 use bytes::Bytes;
 use client::{replaced_thing, replaced_user, right};
 use foundationdb_tuple::Subspace;
@@ -55,6 +55,8 @@ pub struct Index {
     users: usize,
     zipcodes: usize,
     names: usize,
+    /// Texts that are used beside them.
+    edges: Vec<String>,
     /// The number of equal bytes with which the ids of users and of things begin.
     id_padding: usize,
     /// The number of equal bytes with which names begin.
@@ -87,7 +89,7 @@ impl Index {
     fn first_state(&self) -> State {
         let mut state = State::default();
         for n in 0..self.crowd {
-            let zipcode = Some(self.zipcodes()[0].into());
+            let zipcode = Some(self.zipcodes().swap_remove(0));
             state.set(&User { id: format!("user-{n}"), name: self.names().swap_remove(0), zipcode });
         }
         state
@@ -137,6 +139,7 @@ impl Specimen for Index {
             users: rng.range(2..most) as usize,
             zipcodes: rng.range(1..most) as usize,
             names: rng.range(1..most) as usize,
+            edges: draw_edge_texts(rng),
             id_padding: 0,
             padding: *rng.pick(&[0, 0, 100, 1_500]),
             crowd: *rng.pick(crowds),
@@ -151,11 +154,11 @@ impl Specimen for Index {
     fn keys(&self) -> Vec<Bytes> {
         let ids = self.user_ids();
         let records = ids.iter().map(|id| record_key(id));
-        let names = self.names();
+        let (names, zipcodes) = (self.names(), self.zipcodes());
         let users = ids.iter().enumerate().map(|(n, id)| User {
             id: id.clone(),
             name: names[n % names.len()].clone(),
-            zipcode: Some(self.zipcodes()[n % self.zipcodes].into()),
+            zipcode: Some(zipcodes[n % zipcodes.len()].clone()),
         });
         let entries = users.flat_map(|user| entries(&user).into_keys());
         let things = self.id_window().into_iter().map(|id| thing_key(&id));
@@ -176,7 +179,7 @@ impl Specimen for Index {
         use Op::*;
         matches!(
             op,
-            Users(true) | Get(_, true) | Find(_, true) | Pages(_, true) | Things(true) | Between(_, true)
+            Users(true) | Get(_, true) | Find(_, true) | Pages(_, true, _) | Things(true) | Between(_, true)
         )
     }
 

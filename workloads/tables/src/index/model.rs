@@ -124,7 +124,7 @@ impl Index {
             Op::Things(snapshot) => {
                 Answer::Found(vec![listed(model.seen(*snapshot).things.values().map(told_thing))])
             }
-            Op::Find(key, snapshot) | Op::Pages(key, snapshot) => {
+            Op::Find(key, snapshot) | Op::Pages(key, snapshot, _) => {
                 let has = |thing: &Thing| match key {
                     Key::Tag(tag) => thing.tag.as_ref() == Some(tag),
                     Key::TagRank(tag, rank) => thing.tag.as_ref() == Some(tag) && thing.rank == *rank,

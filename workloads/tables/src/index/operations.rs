@@ -1,6 +1,7 @@
 //! The calls of the workload and their answers as plain data, and how they are drawn.
 
 use super::{Index, Thing};
+use crate::shared::page_sizes;
 use bytes::Bytes;
 use proptest::{option, prelude::*, sample::select};
 use serde::{Deserialize, Serialize};
@@ -39,8 +40,8 @@ pub enum Op {
     Get(Id, bool),
     /// Finds the things with a key, once without and once with what is covered, at snapshot if true.
     Find(Key, bool),
-    /// Finds the things with a key page by page, at snapshot if true.
-    Pages(Key, bool),
+    /// Finds the things with a key by pages of this many, at snapshot if true.
+    Pages(Key, bool, usize),
     /// Lists the things page by page, at snapshot if true.
     Things(bool),
     /// Finds the things with a key in a range, at snapshot if true.
@@ -56,7 +57,7 @@ impl Op {
             Op::Users(false) => Op::Users(true),
             Op::Get(id, false) => Op::Get(id, true),
             Op::Find(key, false) => Op::Find(key, true),
-            Op::Pages(key, false) => Op::Pages(key, true),
+            Op::Pages(key, false, most) => Op::Pages(key, true, most),
             Op::Things(false) => Op::Things(true),
             Op::Between(span, false) => Op::Between(span, true),
             _ => return None,
@@ -185,10 +186,9 @@ fn bound<K: Clone + Debug + 'static>(key: BoxedStrategy<K>) -> BoxedStrategy<Bou
 impl Index {
     /// Draws one call.
     pub(super) fn drawn(&self) -> BoxedStrategy<Op> {
-        let text = |of: &[&'static str]| select(of.to_vec()).prop_map(str::to_owned).boxed();
         let beyond = select(&strategies::BEYOND_ASCII[..]).prop_map(str::to_owned).boxed();
         let user = strategies::mostly(select(self.user_ids()), beyond.clone());
-        let zip = strategies::mostly(text(self.zipcodes()), beyond.clone());
+        let zip = strategies::mostly(select(self.zipcodes()), beyond.clone());
         let name = strategies::mostly(select(self.names()), beyond);
         // A long name that fits, and one that does not.
         let long = select(vec![9_800 - key_room(), 10_000]).prop_map(|length| "x".repeat(length));
@@ -237,7 +237,7 @@ impl Index {
             3 * store => id.clone().prop_map(Op::Delete),
             find => (id, snapshot()).prop_map(|(id, snapshot)| Op::Get(id, snapshot)),
             2 * find => (key.clone(), snapshot()).prop_map(|(key, snapshot)| Op::Find(key, snapshot)),
-            find => (key, snapshot()).prop_map(|(key, snapshot)| Op::Pages(key, snapshot)),
+            find => (key, snapshot(), page_sizes()).prop_map(|(key, snapshot, n)| Op::Pages(key, snapshot, n)),
             find => snapshot().prop_map(Op::Things),
             3 * find => (span, snapshot()).prop_map(|(span, snapshot)| Op::Between(span, snapshot)),
             1 => snapshot().prop_map(Op::Undeclared),
@@ -256,17 +256,23 @@ impl Index {
     }
 
     pub(super) fn user_ids(&self) -> Vec<String> {
-        let padded = |text: &&str| strategies::padded(self.id_padding, text);
-        strategies::CONFUSED_TEXT[..self.users].iter().map(padded).collect()
+        self.texts(self.users).map(|text| strategies::padded(self.id_padding, text)).collect()
     }
 
-    pub(super) fn zipcodes(&self) -> &'static [&'static str] {
-        &strategies::CONFUSED_TEXT[..self.zipcodes]
+    /// So many of the confusable texts, and those at edges.
+    fn texts(&self, confused: usize) -> impl Iterator<Item = &str> {
+        let confused = strategies::CONFUSED_TEXT[..confused].iter().copied();
+        let edges = self.edges.iter().map(String::as_str);
+        confused.chain(edges.filter(|edge| !strategies::CONFUSED_TEXT.contains(edge)))
+    }
+
+    pub(super) fn zipcodes(&self) -> Vec<String> {
+        self.texts(self.zipcodes).map(str::to_owned).collect()
     }
 
     pub(super) fn names(&self) -> Vec<String> {
         let pad = "x".repeat(self.padding);
-        strategies::CONFUSED_TEXT[..self.names].iter().map(|text| format!("{pad}{text}")).collect()
+        self.texts(self.names).map(|text| format!("{pad}{text}")).collect()
     }
 }
 

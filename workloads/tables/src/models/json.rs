@@ -79,7 +79,7 @@ impl Item {
 
 /// The names of members that are drawn: some continue another, one of them with the last code point, and one
 /// is empty.
-const NAMES: [&str; 6] = ["a", "a\0b", "b", "a\u{10ffff}", "", "\u{ffff}"];
+const NAMES: [&str; 7] = ["a", "a\0b", "\u{10ffff}", "b", "a\u{10ffff}", "", "\u{ffff}"];
 
 /// The number of names.
 pub const MOST_NAMES: usize = NAMES.len();
@@ -98,7 +98,7 @@ pub fn path(names: usize, longest: usize) -> BoxedStrategy<Vec<Step>> {
 /// A leaf of any kind, including numbers that are markers elsewhere, and numbers that other types treat as
 /// equal.
 pub fn leaf() -> impl Strategy<Value = Value> + Clone {
-    let integer = select(vec![-2, -1, 0, 1, 255, 256, i64::MIN, i64::MAX]);
+    let integer = select(vec![-2, -2, -1, -1, 0, 1, 127, 128, 255, 256, -255, -256, i64::MIN, i64::MAX]);
     prop_oneof![
         Just(Value::Null),
         any::<bool>().prop_map(Value::from),

@@ -2,6 +2,7 @@
 
 use super::Multimap;
 use crate::models::labels::{Family, Which, label};
+use crate::shared::page_sizes;
 use foundationdb_tuple::Subspace;
 use proptest::{option, prelude::*, sample::select};
 use serde::{Deserialize, Serialize};
@@ -107,8 +108,9 @@ impl Multimap {
         let value = prop_oneof![30 => self.values.one(), 4 => select(&NESTED[..]), 1 => edge].boxed();
         let value = || value.clone();
         let pair = || (index(), value());
-        let copies = || prop_oneof![12 => 0u32..4, 1 => select(&[255, 256, 65_536, u32::MAX][..])];
-        let most = || prop_oneof![1 => 0..4usize, 1 => Just(usize::MAX)];
+        let many = [127, 128, 255, 256, 65_535, 65_536, i32::MAX as u32, u32::MAX];
+        let copies = || prop_oneof![12 => 0u32..4, 1 => select(many.to_vec())];
+        let most = || prop_oneof![1 => Just(0), 4 => page_sizes(), 3 => Just(usize::MAX)];
         prop_oneof![
             6 => pair().prop_map(|(i, v)| Op::Add(i, v)),
             3 => pair().prop_map(|(i, v)| Op::Remove(i, v)),

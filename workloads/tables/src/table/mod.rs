@@ -83,6 +83,7 @@ impl Specimen for Table {
             Shape::Cube,
             Shape::Turned,
             Shape::Turned,
+            Shape::Turned,
         ]);
         Table {
             shape: planted.and_then(Planted::shape).unwrap_or(drawn),

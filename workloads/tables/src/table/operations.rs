@@ -2,6 +2,7 @@
 
 use super::Table;
 use crate::models::labels::{Family, Which, label};
+use crate::shared::page_sizes;
 use bytes::Bytes;
 use foundationdb_tuple::Subspace;
 use proptest::{
@@ -142,7 +143,8 @@ impl Table {
             let (fixed, some) = (fixed.clone(), cell());
             let after = move || proptest::option::weighted(0.7, some.clone());
             move || {
-                (fixed(), after(), 0..4usize).prop_map(|(fixed, after, most)| Op::Page(fixed, after, most))
+                (fixed(), after(), prop_oneof![1 => Just(0), 6 => page_sizes()])
+                    .prop_map(|(fixed, after, most)| Op::Page(fixed, after, most))
             }
         };
         let orders =
@@ -156,7 +158,7 @@ impl Table {
             5 => cell().prop_map(Op::Get),
             4 => cell().prop_map(Op::Delete),
             8 => fixed().prop_map(Op::Slice),
-            5 => replace,
+            8 => replace,
             1 => fixed().prop_map(|fixed| Op::Replace(fixed, Vec::new())),
             1 => (wide(), value()).prop_map(|(cell, value)| Op::Set(cell, value)),
             1 => wide().prop_map(Op::Get),

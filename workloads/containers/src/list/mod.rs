@@ -157,7 +157,8 @@ impl Specimen for List {
             edges: shared::draw_edge_ids(rng),
             planted: bug.and_then(Planted::named),
         };
-        if rng.chance(0.3) {
+        // A run with such a list takes thirty times as long as another.
+        if rng.chance(0.12) {
             drawn.crowd = list::MAX_WALK + 2 - drawn.first - rng.below(4) as usize;
         }
         drawn

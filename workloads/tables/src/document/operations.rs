@@ -75,8 +75,8 @@ impl Document {
             Value::from(members)
         });
         let edges = [piece - 1, piece, piece + 1, 2 * piece - 1, 2 * piece, 2 * piece + 1];
-        // Each piece repeats its key: more of them under a long id would fit into no transaction, which the model
-        // does not count.
+        // Each piece repeats its key: more of them under a long id would fit into no transaction, which the
+        // model does not count.
         let bytes = || {
             let bytes = [vec![0, 4, 5, 210, 999, 1_000, 1_001, 3_000, 20_000], edges.to_vec()].concat();
             select(bytes).prop_map(move |bytes| bytes.min(500 * piece))

@@ -158,7 +158,7 @@ impl Specimen for List {
             planted: bug.and_then(Planted::named),
         };
         // A run with such a list takes thirty times as long as another.
-        if rng.chance(0.12) {
+        if rng.chance(0.2) {
             drawn.crowd = list::MAX_WALK + 2 - drawn.first - rng.below(4) as usize;
         }
         drawn

@@ -129,7 +129,7 @@ impl List {
             _ => prop_oneof![1 => 0..14usize, 1 => Just(usize::MAX), 2 => long].boxed(),
         };
         // A long list is mostly walked, often from its first node on.
-        let walks = if self.crowd == 0 { 4 } else { 8 };
+        let walks = if self.crowd == 0 { 4 } else { 6 };
         let first = self.first_nodes().first().cloned().unwrap_or_else(|| 0.into());
         let from = prop_oneof![1 => Just(first), 2 => id()];
         prop_oneof![

@@ -56,7 +56,7 @@ impl Document {
     /// Draws one call.
     pub(super) fn drawn(&self) -> BoxedStrategy<Op> {
         let id = || {
-            let usual = vec![Id::from(1), "1".into(), "a".into(), "a\0b".into()];
+            let usual = [Id::from(1), "1".into(), "a".into(), "a\0b".into()];
             let usual = select([&usual[..], &self.edges].concat());
             let number = select(&strategies::UNSIGNED[..]).prop_map(Id::from);
             let text = select(&strategies::BEYOND_ASCII[..]).prop_map(Id::from);

@@ -52,7 +52,7 @@ pub trait Invariants: Clone + Debug + Send + Sync + 'static {
     /// overwrites what another one wrote after it had looked, at snapshot, and seen nothing there.
     const MAY_OVERWRITE: bool = false;
 
-    /// The subspaces that have all keys of the layer, as [`Workload::subspaces`](Workload::subspaces).
+    /// The subspaces that have all keys of the layer, as [`Workload::subspaces`].
     fn subspaces() -> Vec<Span> {
         Vec::new()
     }

@@ -159,6 +159,8 @@ cluster_bugs! {
     StorageSetsWakeNobody = "storage-sets-wake-nobody",
     /// A watch that arrives after the change waits for the next one.
     StorageWatchMissesPast = "storage-watch-misses-past",
+    /// A server that drops a shard keeps the watches of its keys.
+    StorageKeepsWatches = "storage-keeps-watches",
     /// An append that makes a value of exactly the largest size is skipped.
     StorageAppendsLess = "storage-appends-less",
     /// A shard that moves loses what was written while it was copied.

@@ -129,7 +129,7 @@ impl Server {
             Message::DropShard { range, reply } => {
                 self.fetches.forget(&range);
                 self.disk.state.lock().forget(&range);
-                self.watches.forget(&range);
+                self.watches.forget(&range, self.world.config.cluster_bug);
                 reply.send(());
             }
             Message::Ping { reply } => reply.send(()),

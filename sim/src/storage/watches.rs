@@ -18,6 +18,8 @@ use std::collections::BTreeMap;
 #[derive(Default)]
 pub struct Watches {
     keys: BTreeMap<Bytes, Vec<Watch>>,
+    /// Those of shards that were dropped, with a planted bug: nobody replies to them.
+    kept: Vec<Watch>,
 }
 
 /// A watch: the value with which it was set, and its reply.
@@ -70,10 +72,13 @@ impl Watches {
     }
 
     /// Breaks the watches of a shard that the server drops: they must be set elsewhere.
-    pub fn forget(&mut self, range: &KeyRange) {
+    pub fn forget(&mut self, range: &KeyRange, bug: Option<ClusterBug>) {
         for key in self.inside(range) {
             for watch in self.keys.remove(&key).into_iter().flatten() {
-                watch.reply.send(Err(WRONG_SHARD_SERVER));
+                match bug {
+                    Some(ClusterBug::StorageKeepsWatches) => self.kept.push(watch),
+                    _ => watch.reply.send(Err(WRONG_SHARD_SERVER)),
+                }
             }
         }
     }

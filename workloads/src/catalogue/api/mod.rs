@@ -98,6 +98,7 @@ impl Workload for Api {
             StorageClearsWakeNobody,
             StorageSetsWakeNobody,
             StorageWatchMissesPast,
+            StorageKeepsWatches,
             StorageFetchesLess,
             StorageReadsLatest,
             StorageReadsEarly,

@@ -155,11 +155,17 @@ impl Window<'_> {
             })
             .collect();
         self.post("actions", &json!({ "actions": [{ "type": "key", "id": "keys", "actions": actions }] }));
+        self.settle();
+    }
+
+    /// Waits until the page has drawn what it was asked for: an element that is found before may be gone.
+    fn settle(&self) {
         self.script("return new Promise((done) => requestAnimationFrame(() => setTimeout(done, 20)))");
     }
 
     /// Clicks on the first element of a selector.
     pub fn click(&self, selector: &str) {
+        self.settle();
         let found = self.post("element", &json!({ "using": "css selector", "value": selector }));
         let element = found[ELEMENT].as_str().expect("an element");
         self.post(&format!("element/{element}/click"), &json!({}));

@@ -33,10 +33,12 @@ def unlimited():
 
 def students():
     """Six students sign up, drop and switch at once, for eight classes of two seats."""
+    unlimited()
     init(db)
     names = tutorial["class_names"][:8]
     for name in names:
         db[course.pack((name,))] = fdb.tuple.pack((2,))
+    db.options.set_transaction_timeout(60000)  # As in the tutorial.
     mine = {f"s{number}": set() for number in range(6)}
     refused = 0
     for _ in range(12):

@@ -474,7 +474,8 @@ impl Net {
     }
 
     fn disturb(&self, from: NodeId, to: NodeId, change: impl FnOnce(&mut Link)) {
-        let now = self.0.clock.now();
+        // Read for each pair of machines: that is no task that loops.
+        let now = self.0.clock.elapsed();
         let mut state = self.0.state.lock();
         let link = state.link(from, to);
         let before = link.is_disturbed();

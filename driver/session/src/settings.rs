@@ -245,7 +245,9 @@ pub fn seed_of(cluster_file: &str) -> Result<Option<Seed>, NotASeed> {
 /// The name of the cluster that the text of a cluster file describes: none if it describes none, or a server.
 pub fn name_of(cluster_file: &str) -> ClusterName {
     let connection = connection_of(cluster_file);
-    let name = connection.split_once('@').map_or("", |(name, _)| name);
+    // Without an address it is refused by a client, and names nothing.
+    let named = connection.split_once('@').filter(|(_, addresses)| !addresses.is_empty());
+    let name = named.map_or("", |(name, _)| name);
     let is_name =
         |word: &str| !word.is_empty() && word.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_');
     let is_named = name.split_once(':').is_some_and(|(description, id)| is_name(description) && is_name(id));
@@ -322,6 +324,7 @@ mod tests {
     #[test]
     fn a_cluster_file_has_the_name_of_its_cluster() {
         for (text, name) in [
+            ("abc:def@", ""),
             ("docker:docker@127.0.0.1:4500", "docker:docker"),
             ("# by hand\n\n dr_2:B7@10.0.0.1:4500,10.0.0.2:4500\n", "dr_2:B7"),
             ("shaketable:7@127.0.0.1:1", "shaketable:7"),
@@ -329,6 +332,7 @@ mod tests {
             ("", ""),
             ("docker:docker", ""),
             ("docker@127.0.0.1:4500", ""),
+            ("abc:def@", ""),
             ("a b:c@127.0.0.1:4500", ""),
             (":@127.0.0.1:4500", ""),
         ] {

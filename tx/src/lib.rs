@@ -27,6 +27,7 @@ mod error;
 pub mod limits;
 mod macros;
 mod mapped;
+pub mod mutants;
 pub mod nesting;
 pub mod once;
 mod options;

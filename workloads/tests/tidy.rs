@@ -7,7 +7,7 @@ use std::{
 };
 
 const CRATES: &[&str] =
-    &["tx", "fdb", "fidelity", "layers", "sim", "harness", "workloads", "reports", "driver"];
+    &["tx", "fdb", "fidelity", "mutants", "layers", "sim", "harness", "workloads", "reports", "driver"];
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the workspace's folder").to_owned()
@@ -61,6 +61,7 @@ fn crates_depend_in_one_direction() {
         ("tx", vec![]),
         ("fdb", vec!["shaketable-tx", "shaketable-workloads"]),
         ("fidelity", vec!["shaketable-tx", "shaketable-layers", "shaketable-sim"]),
+        ("mutants", vec![]),
         ("layers", vec!["shaketable-tx"]),
         ("layers/record", vec!["shaketable-tx"]),
         ("sim", vec!["shaketable-tx"]),

@@ -324,7 +324,6 @@ mod tests {
     #[test]
     fn a_cluster_file_has_the_name_of_its_cluster() {
         for (text, name) in [
-            ("abc:def@", ""),
             ("docker:docker@127.0.0.1:4500", "docker:docker"),
             ("# by hand\n\n dr_2:B7@10.0.0.1:4500,10.0.0.2:4500\n", "dr_2:B7"),
             ("shaketable:7@127.0.0.1:1", "shaketable:7"),

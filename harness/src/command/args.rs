@@ -126,6 +126,9 @@ pub(super) enum Command<Extra: Subcommand> {
     /// is shown if it fails, with the report of the simulated cluster and the line that runs it again.
     #[command(after_help = WITH_EXIT_CODES)]
     With(WithArguments),
+    /// Answer the questions of shaketable-mutants
+    #[command(hide = true)]
+    MutantRuns(MutantRunsArguments),
     /// Print the completions for a shell
     Completions(CompletionsArguments),
     /// Write the manual pages of this command
@@ -162,6 +165,9 @@ pub(super) struct Shaking {
     /// faults strike [default: 1]
     #[arg(long, value_name = "N", value_parser = choose::scale)]
     pub scale: Option<Scale>,
+    /// Switch on this mutant of a program that shaketable-mutants has built
+    #[arg(long, value_name = "N", hide = true)]
+    pub mutant: Option<u32>,
 }
 
 impl Shaking {
@@ -174,13 +180,22 @@ impl Shaking {
         if let Some(entry) = entries.into_iter().find(|entry| !scale.is_usual() && !entry.grows()) {
             refuse!("{} has no longer runs, because it has no Workload::length: omit --scale", entry.name());
         }
-        Ok(Demands { scale, ..self.faults.demands()? })
+        Ok(Demands { scale, mutant: self.mutant, ..self.faults.demands()? })
     }
 
     /// Whether it says anything that a repro file determines.
     pub(super) fn is_given(&self) -> bool {
-        self.faults.profile.is_some() || !self.faults.without.is_empty() || self.scale.is_some()
+        self.faults.profile.is_some()
+            || !self.faults.without.is_empty()
+            || self.scale.is_some()
+            || self.mutant.is_some()
     }
+}
+
+#[derive(Clone, Debug, Args)]
+pub(super) struct MutantRunsArguments {
+    #[command(flatten)]
+    pub faults: Faults,
 }
 
 #[derive(Clone, Debug, Args)]

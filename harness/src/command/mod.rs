@@ -30,6 +30,7 @@ pub mod interrupt;
 mod list;
 mod live;
 mod merge;
+mod mutant_runs;
 mod new;
 pub mod output;
 pub mod progress;
@@ -264,6 +265,7 @@ fn dispatch<Extra: Subcommand>(
         Some(Command::New(arguments)) => new::new(&arguments),
         Some(Command::Serve(arguments)) => serve::serve(&arguments),
         Some(Command::With(arguments)) => with::with(&arguments),
+        Some(Command::MutantRuns(arguments)) => mutant_runs::mutant_runs(&arguments),
         Some(Command::Completions(arguments)) => install::completions(&arguments, command::<Extra>()),
         Some(Command::Man(arguments)) => install::man(&arguments, command::<Extra>()),
         Some(Command::Extra(arguments)) => run_extra(arguments),

@@ -55,6 +55,9 @@ impl<'a> Origin<'a> {
         if let Some(bug) = choose::planted(self.demands) {
             line += &format!(" --bug {bug}");
         }
+        if let Some(mutant) = self.demands.mutant {
+            line += &format!(" --mutant {mutant}");
+        }
         line + &self.backend
     }
 

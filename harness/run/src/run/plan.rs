@@ -41,6 +41,9 @@ pub struct Demands {
     /// The planted bug of the cluster.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cluster_bug: Option<ClusterBug>,
+    /// The mutant of a program that `shaketable-mutants` has built.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mutant: Option<u32>,
     /// How many times as long as usual the run is: its operations, and the time in which faults strike.
     #[serde(default, skip_serializing_if = "Scale::is_usual")]
     pub scale: Scale,

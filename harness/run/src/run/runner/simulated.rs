@@ -35,7 +35,7 @@ use shaketable_sim::{
     trace::{Kind, hash_bytes},
     world::{Class, World},
 };
-use shaketable_tx::{AnyDatabase, Error};
+use shaketable_tx::{AnyDatabase, Error, mutants};
 use std::{convert::Infallible, panic::AssertUnwindSafe, sync::Arc};
 
 /// How often a waiting act checks whether it is over, nanoseconds.
@@ -78,6 +78,7 @@ pub fn observe(plan: &Plan, observer: Observer<'_>) -> RunResult {
 
 fn run_and_keep(plan: &Plan, keep: Keep<'_>, chance: Option<OtherChance>) -> RunResult {
     let simulated = || {
+        let _mutant = mutants::switch(plan.demands.mutant);
         let run = async {
             let testbed = Simulated::start(plan, keep).await;
             perform(plan, testbed).await

@@ -30,6 +30,7 @@ impl PlanOnSmallestCluster {
             profile: Profile::Standard,
             bug: demands.bug.clone(),
             cluster_bug: demands.cluster_bug,
+            mutant: demands.mutant,
             ..Demands::default()
         };
         let mut plan = draw(&demands);

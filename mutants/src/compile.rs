@@ -1,0 +1,245 @@
+//! Which changes compile: the compiler's errors name the places, and what is there is left out.
+
+use crate::{
+    Refusal,
+    package::{self, Package, write_if_other},
+    points::{self, Point},
+    rewrite::{Rewritten, rewrite},
+};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    ops::Range,
+    path::{Path, PathBuf},
+};
+
+/// A change that can be switched on.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Mutant {
+    /// Its number in this build.
+    pub number: u32,
+    /// The file, relative to the package.
+    pub file: String,
+    /// The line, from 1.
+    pub line: usize,
+    /// The function.
+    pub function: String,
+    /// The operator.
+    pub operator: String,
+    /// What is there.
+    pub original: String,
+    /// What takes its place; empty if nothing does.
+    pub change: String,
+}
+
+/// The files of a package with their places.
+pub struct Source<'a> {
+    package: &'a Package,
+    files: Vec<File>,
+    /// The root module of the copy.
+    root: PathBuf,
+    copy: PathBuf,
+    switch: &'static str,
+}
+
+struct File {
+    path: PathBuf,
+    text: String,
+    points: Vec<Point>,
+    first: u32,
+}
+
+impl<'a> Source<'a> {
+    /// Reads the files that `is_wanted`, copies the package to a folder, and finds the places.
+    pub fn read(
+        package: &'a Package,
+        folder: &Path,
+        is_wanted: impl Fn(&Path, &str) -> bool,
+    ) -> Result<Source<'a>, Refusal> {
+        let switch = package.switch()?;
+        let copy = package.copy(folder)?;
+        let (mut files, mut next) = (Vec::new(), 1);
+        for path in package.source_files()? {
+            let text = package::read(&package.source().join(&path))?;
+            let named = |e| Refusal(format!("{}: {e}", path.display()));
+            let mut points = points::of(&text).map_err(named)?;
+            points.retain(|point| is_wanted(&path, &point.function));
+            let count: usize = points.iter().map(|point| point.alternatives.len()).sum();
+            if count > 0 {
+                files.push(File { path, text, points, first: next });
+                next += count as u32;
+            }
+        }
+        if files.is_empty() {
+            return Err(Refusal(format!("nothing of {} is to be changed", package.name)));
+        }
+        let root = copy.join(package.root.strip_prefix(package.source()).unwrap_or(&package.root));
+        Ok(Source { package, files, root, copy, switch })
+    }
+
+    /// All changes that are not left out.
+    pub fn mutants(&self, left_out: &BTreeSet<u32>) -> Vec<Mutant> {
+        let within = self.package.source().strip_prefix(&self.package.folder).unwrap_or(Path::new(""));
+        let mut mutants = Vec::new();
+        for file in &self.files {
+            let mut number = file.first;
+            for point in &file.points {
+                for alternative in &point.alternatives {
+                    mutants.push(Mutant {
+                        number,
+                        file: within.join(&file.path).display().to_string(),
+                        line: point.line,
+                        function: point.function.clone(),
+                        operator: alternative.operator.to_owned(),
+                        original: words(&file.text[point.range.clone()]),
+                        change: words(&alternative.text),
+                    });
+                    number += 1;
+                }
+            }
+        }
+        mutants.retain(|mutant| !left_out.contains(&mutant.number));
+        mutants
+    }
+
+    /// Writes the copy without what is left out.
+    fn write(&self, left_out: &BTreeSet<u32>) -> Result<BTreeMap<PathBuf, Rewritten>, Refusal> {
+        let mut written = BTreeMap::new();
+        for file in &self.files {
+            let rewritten = rewrite(&file.text, &file.points, file.first, left_out, self.switch);
+            let path = self.copy.join(&file.path);
+            write_if_other(&path, rewritten.text.as_bytes())
+                .map_err(|e| Refusal(format!("{}: {e}", path.display())))?;
+            written.insert(path.canonicalize().unwrap_or(path), rewritten);
+        }
+        Ok(written)
+    }
+
+    /// Leaves out what does not compile, until everything does. `told` receives how many are left after each
+    /// attempt.
+    pub fn check(&self, target: &Path, told: impl Fn(usize, usize)) -> Result<BTreeSet<u32>, Refusal> {
+        let all = self.mutants(&BTreeSet::new()).len();
+        let mut left_out = BTreeSet::new();
+        loop {
+            told(all - left_out.len(), all);
+            let written = self.write(&left_out)?;
+            let mut cargo = package::cargo(self.package, &self.root, target)?;
+            cargo.args(["check", "--message-format=json", "--quiet", "--package", &self.package.name]);
+            cargo.arg(if self.package.is_library { "--lib" } else { "--bins" });
+            let output = cargo.output().map_err(|e| Refusal(format!("cargo cannot be started: {e}")))?;
+            if output.status.success() {
+                return Ok(left_out);
+            }
+            let mut wrong = BTreeSet::new();
+            let mut unplaced = None;
+            for line in output.stdout.split(|byte| *byte == b'\n') {
+                let Ok(message) = serde_json::from_slice::<Value>(line) else { continue };
+                let message = &message["message"];
+                if message["level"] != "error" {
+                    continue;
+                }
+                let named = named_by(message, &written, &left_out);
+                if named.is_empty() {
+                    unplaced.get_or_insert_with(|| words(message["rendered"].as_str().unwrap_or_default()));
+                }
+                wrong.extend(named);
+            }
+            let before = left_out.len();
+            left_out.extend(wrong);
+            if left_out.len() == before {
+                let said = String::from_utf8_lossy(&output.stderr);
+                let first =
+                    unplaced.or_else(|| said.lines().find(|l| l.starts_with("error")).map(str::to_owned));
+                return Err(Refusal(format!(
+                    "{} does not compile: {}",
+                    self.package.name,
+                    first.unwrap_or_default().chars().take(400).collect::<String>()
+                )));
+            }
+        }
+    }
+
+    /// Builds a program of a package with the changes.
+    pub fn build(&self, target: &Path, of: &Package, program: &str) -> Result<PathBuf, Refusal> {
+        let mut cargo = package::cargo(self.package, &self.root, target)?;
+        cargo.args(["build", "--quiet", "--package", &of.name, "--bin", program]);
+        let status = cargo.status().map_err(|e| Refusal(format!("cargo cannot be started: {e}")))?;
+        match status.success() {
+            true => Ok(target.join("debug").join(program)),
+            false => Err(Refusal(format!("{program} does not compile with the changes"))),
+        }
+    }
+}
+
+/// A text with one space for each run of white space.
+fn words(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// The changes that an error is about: those that its places are in; else all those at the innermost place of
+/// which an error is told.
+fn named_by(
+    message: &Value,
+    written: &BTreeMap<PathBuf, Rewritten>,
+    left_out: &BTreeSet<u32>,
+) -> BTreeSet<u32> {
+    let mut spans = Vec::new();
+    collect_spans(message, true, &mut spans);
+    let at = |primary: bool| {
+        let spans = spans.iter().filter(move |(is_primary, ..)| *is_primary == primary);
+        spans.filter_map(|(_, file, range)| Some((written.get(file)?, range.clone())))
+    };
+    for primary in [true, false] {
+        let inside: BTreeSet<u32> = at(primary)
+            .flat_map(|(file, range)| {
+                let mutants = file.mutants.iter();
+                mutants.filter(move |(_, own)| own.start <= range.start && range.end <= own.end)
+            })
+            .map(|(n, _)| *n)
+            .filter(|n| !left_out.contains(n))
+            .collect();
+        if !inside.is_empty() {
+            return inside;
+        }
+    }
+    for primary in [true, false] {
+        for (file, range) in at(primary) {
+            let around = |own: &Range<usize>| own.start <= range.start && range.end <= own.end;
+            let places = file.places.iter().filter(|(_, own)| around(own));
+            let smallest = places.min_by_key(|(_, own)| own.len());
+            let within =
+                file.places.iter().filter(|(_, own)| range.start <= own.start && own.end <= range.end);
+            // A function's type is wrong because of what it returns at once.
+            let next = file.places.iter().filter(|(_, own)| own.start >= range.end);
+            let next = next.min_by_key(|(_, own)| own.start);
+            if let Some((numbers, _)) = smallest.or_else(|| within.max_by_key(|(_, own)| own.len())).or(next)
+            {
+                return numbers.iter().copied().collect();
+            }
+        }
+    }
+    BTreeSet::new()
+}
+
+/// The places of a message, with whether the compiler calls them primary: those of its notes are not.
+fn collect_spans(message: &Value, is_own: bool, spans: &mut Vec<(bool, PathBuf, Range<usize>)>) {
+    for span in message["spans"].as_array().into_iter().flatten() {
+        let mut innermost = span;
+        // Of a macro's text, where it was called.
+        loop {
+            let place = |key: &str| innermost[key].as_u64().unwrap_or_default() as usize;
+            let file = PathBuf::from(innermost["file_name"].as_str().unwrap_or_default());
+            let file = file.canonicalize().unwrap_or(file);
+            let is_primary = is_own && span["is_primary"].as_bool().unwrap_or_default();
+            spans.push((is_primary, file, place("byte_start")..place("byte_end")));
+            match &innermost["expansion"] {
+                Value::Object(expansion) if expansion.contains_key("span") => innermost = &expansion["span"],
+                _ => break,
+            }
+        }
+    }
+    for child in message["children"].as_array().into_iter().flatten() {
+        collect_spans(child, false, spans);
+    }
+}

@@ -1,0 +1,230 @@
+//! `shaketable-mutants`: how good a workload is at noticing bugs that nobody has thought of.
+//!
+//! The source of a crate is changed at each place where a small change compiles; all changes are in one program, which
+//! switches one of them on for a run. A workload that does not notice a change, in hundreds of runs, does not look
+//! at what the changed code is for, or the code is not needed.
+//!
+//! [`points`] finds the places, [`rewrite`] writes them, [`package`] compiles the crate from its changed copy,
+//! [`compile`] leaves out what does not compile, and [`score`] runs the rest.
+
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "a program that prints")]
+#![allow(clippy::disallowed_methods, reason = "it waits for processes by the wall clock")]
+
+mod compile;
+mod package;
+mod points;
+mod report;
+mod rewrite;
+mod score;
+
+use clap::Parser;
+use compile::Source;
+use indicatif::{ProgressBar, ProgressStyle};
+use package::Workspace;
+use score::{Equivalent, Runs};
+use std::{
+    collections::BTreeSet,
+    fmt, fs,
+    io::IsTerminal,
+    path::{Path, PathBuf},
+    process::ExitCode,
+    time::{Duration, Instant},
+};
+
+/// Change a crate in hundreds of small ways, in one build, and count which of them its workloads notice
+#[derive(Debug, Parser)]
+#[command(version, about, after_help = EXIT_CODES)]
+struct Arguments {
+    /// The package that is changed [default: that of this folder]
+    #[arg(long, short, value_name = "PACKAGE")]
+    package: Option<String>,
+    /// The package whose program shakes it [default: the same]
+    #[arg(long, value_name = "PACKAGE")]
+    program: Option<String>,
+    /// Change only this file, or this function in it; may be repeated [default: what the manifest
+    /// lists in package.metadata.shaketable.mutants, or all]
+    #[arg(long, value_name = "FILE[:FUNCTION]")]
+    only: Vec<String>,
+    /// The workloads that shake it [default: all of the program]
+    #[arg(value_name = "WORKLOAD")]
+    workloads: Vec<String>,
+    /// The seeds of each workload from 0, and the most runs of a mutant
+    #[arg(long, value_name = "N", default_value_t = 300)]
+    seeds: u64,
+    /// The fault profile: calm, standard or storm
+    #[arg(long, value_name = "PROFILE", default_value = "standard")]
+    faults: String,
+    /// Begin no further mutant after so many minutes
+    #[arg(long, value_name = "MINUTES")]
+    budget: Option<u64>,
+    /// The processes at once [default: one per processor]
+    #[arg(long, value_name = "N")]
+    jobs: Option<usize>,
+    /// Only every Nth mutant, from the Ith; I starts at 1
+    #[arg(long, value_name = "I/N", value_parser = shard)]
+    shard: Option<(usize, usize)>,
+    /// The list of mutants that no run can notice, each with its reason [default: mutants.json in the
+    /// package]
+    #[arg(long, value_name = "FILE")]
+    equivalent: Option<PathBuf>,
+    /// Count the changes that compile, by operator, and run nothing
+    #[arg(long)]
+    list: bool,
+    /// Write the report as JSON
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+    /// Write the report as an HTML page
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
+}
+
+const EXIT_CODES: &str = "\
+Exit codes:
+  0  every mutant was noticed, or is in the list
+  1  a mutant was not noticed, or one of the list was, or is not there
+  2  bad usage, a crate that does not compile, a program that does not answer (one line on stderr)";
+
+/// Why there is no result: one line.
+#[derive(Debug)]
+pub struct Refusal(String);
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0.split_whitespace().collect::<Vec<_>>().join(" "))
+    }
+}
+
+fn shard(text: &str) -> Result<(usize, usize), String> {
+    let parts = text.split_once('/').and_then(|(i, n)| Some((i.parse().ok()?, n.parse().ok()?)));
+    match parts {
+        Some((i, n)) if 1 <= i && i <= n => Ok((i, n)),
+        _ => Err("must be I/N with 1 <= I <= N".into()),
+    }
+}
+
+fn main() -> ExitCode {
+    if let Some(code) = package::compiler() {
+        return code;
+    }
+    match mutants(&Arguments::parse()) {
+        Ok(code) => code,
+        Err(refusal) => {
+            eprintln!("shaketable-mutants: {refusal}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+fn mutants(arguments: &Arguments) -> Result<ExitCode, Refusal> {
+    let workspace = Workspace::read()?;
+    let named = arguments.package.as_ref().or(workspace.here.as_ref());
+    let named = named.ok_or_else(|| Refusal("this folder is that of no package: use --package".into()))?;
+    let package = workspace.package(named)?;
+    let of = workspace.package(arguments.program.as_ref().unwrap_or(named))?;
+    let program = of.program()?;
+    let list = read_list(arguments.equivalent.as_deref(), &package.folder)?;
+    let target = workspace.target.join("mutants");
+    let copy = target.join("source").join(&package.name);
+    let only = if arguments.only.is_empty() { &package.files } else { &arguments.only };
+    let source = Source::read(package, &copy, |file, function| is_wanted(only, file, function))?;
+
+    let left_out =
+        source.check(&target, |left, all| eprintln!("{}: {left} of {all} changes", package.name))?;
+    if arguments.list {
+        print!("{}", report::operators(&source.mutants(&BTreeSet::new()), &left_out));
+        return Ok(ExitCode::SUCCESS);
+    }
+    let built = source.build(&target, of, program)?;
+    let mut all = source.mutants(&left_out);
+    if let Some((i, n)) = arguments.shard {
+        let mut place = 0;
+        all.retain(|_| {
+            place += 1;
+            (place - 1) % n == i - 1
+        });
+    }
+
+    let begun = Instant::now();
+    let jobs = arguments.jobs.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from));
+    let end = arguments.budget.map(|minutes| begun + Duration::from_secs(60 * minutes));
+    let runs = Runs { program: &built, faults: &arguments.faults, seeds: arguments.seeds, jobs, end };
+    let mut workloads = runs.workloads()?;
+    if let Some(unknown) = arguments.workloads.iter().find(|name| !workloads.contains(name)) {
+        return Err(Refusal(format!("{program} has no workload {unknown:?}")));
+    }
+    if !arguments.workloads.is_empty() {
+        workloads.retain(|name| arguments.workloads.contains(name));
+    }
+    // Without a budget: what is not reached would seem never to be.
+    let without_end = Runs { end: None, ..runs };
+    let bar = progress("runs without a mutant", workloads.len() as u64 * arguments.seeds);
+    let reached = without_end.reached(&workloads, || bar.inc(1))?;
+    bar.finish_and_clear();
+    let bar = progress("mutants", all.len() as u64);
+    let scored = runs.score(&all, &workloads, &reached, |_| bar.inc(1))?;
+    bar.finish_and_clear();
+
+    let wrong = score::wrong(&list, &scored);
+    let report = report::Report::new(package, arguments, &scored, &list, all.len());
+    print!("{}", report.text());
+    for (entry, kill) in &wrong {
+        let why = match kill {
+            Some(kill) => format!("is noticed by {} with seed {}", kill.workload, kill.seed),
+            None => "is not there".to_owned(),
+        };
+        println!(
+            "in the list of equivalents, but {why}: {} {} {}",
+            entry.file, entry.function, entry.original
+        );
+    }
+    let save = |file: &Option<PathBuf>, text: String| match file {
+        Some(file) => fs::write(file, text).map_err(|e| Refusal(format!("{}: {e}", file.display()))),
+        None => Ok(()),
+    };
+    save(&arguments.json, report.json())?;
+    save(&arguments.html, report.html())?;
+    let all_noticed = report.survivors().is_empty() && wrong.is_empty();
+    Ok(ExitCode::from(u8::from(!all_noticed)))
+}
+
+/// Whether a place is in one of the files or functions that are wanted; all are if there are none.
+fn is_wanted(only: &[String], file: &Path, function: &str) -> bool {
+    only.is_empty()
+        || only.iter().any(|wanted| {
+            let (path, named) = match wanted.split_once(':') {
+                Some((path, named)) => (path, Some(named)),
+                None => (wanted.as_str(), None),
+            };
+            let path = path.strip_prefix("src/").unwrap_or(path);
+            (file.starts_with(path) || file.ends_with(path))
+                && named.is_none_or(|named| function == named || function.ends_with(&format!("::{named}")))
+        })
+}
+
+fn read_list(named: Option<&Path>, folder: &Path) -> Result<Vec<Equivalent>, Refusal> {
+    let usual = folder.join("mutants.json");
+    let file = match named {
+        Some(file) => file,
+        None if usual.exists() => &usual,
+        None => return Ok(Vec::new()),
+    };
+    let text = package::read(file)?;
+    serde_json::from_str(&text).map_err(|e| Refusal(format!("{}: {e}", file.display())))
+}
+
+fn progress(what: &'static str, length: u64) -> ProgressBar {
+    if !std::io::stderr().is_terminal() {
+        return ProgressBar::hidden();
+    }
+    let style = ProgressStyle::with_template("{msg} {wide_bar} {pos}/{len} {eta}");
+    let bar = ProgressBar::new(length).with_message(what);
+    match style {
+        Ok(style) => bar.with_style(style),
+        Err(_) => bar,
+    }
+}
+
+/// The files of these mutants.
+fn files<'a>(scored: impl IntoIterator<Item = &'a score::Scored>) -> BTreeSet<&'a str> {
+    scored.into_iter().map(|scored| scored.mutant.file.as_str()).collect()
+}

@@ -1,0 +1,332 @@
+//! Runs of the program that has the changes: which mutants a run asks for, and which runs notice that one is on.
+//!
+//! Runs are made by child processes, because a mutant may never end, take all memory or end its process.
+
+use crate::{Refusal, compile::Mutant};
+use serde::{Deserialize, Serialize};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs,
+    io::{BufRead, BufReader, Write},
+    path::Path,
+    process::{Child, ChildStdin, Command, Stdio},
+    sync::{
+        Mutex,
+        atomic::{AtomicUsize, Ordering},
+        mpsc::{Receiver, RecvTimeoutError, channel},
+    },
+    thread,
+    time::{Duration, Instant},
+};
+
+/// How long a run may take, and how much memory. A run takes tens of milliseconds; this machine may be busy.
+const LONGEST: Duration = Duration::from_secs(20);
+const MOST_BYTES: u64 = 2 << 30;
+const TICK: Duration = Duration::from_millis(100);
+
+/// The run that noticed a mutant.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Kill {
+    /// The workload.
+    pub workload: String,
+    /// Its seed.
+    pub seed: u64,
+    /// Who noticed it: a judge, or `time`, `memory` or `process`.
+    pub judge: String,
+    /// The runs until then, this one included.
+    pub runs: u64,
+}
+
+/// What became of a mutant.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Scored {
+    /// The mutant.
+    #[serde(flatten)]
+    pub mutant: Mutant,
+    /// Whether a run without a mutant asked for it: otherwise no run executes its place.
+    pub reached: bool,
+    /// The runs.
+    pub runs: u64,
+    /// The run that noticed it.
+    pub killed: Option<Kill>,
+}
+
+/// A process of the program that answers a line for each line.
+struct Runner {
+    child: Child,
+    input: ChildStdin,
+    answers: Receiver<String>,
+    workloads: Vec<String>,
+}
+
+enum Answer {
+    Line(String),
+    /// Why there is none.
+    None(&'static str),
+}
+
+impl Runner {
+    fn start(program: &Path, faults: &str) -> Result<Runner, Refusal> {
+        let named = |e| Refusal(format!("{}: {e}", program.display()));
+        let mut child = Command::new(program)
+            .args(["mutant-runs", "--faults", faults])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .map_err(named)?;
+        let lost = || Refusal(format!("{} does not answer", program.display()));
+        let (input, output) = (child.stdin.take().ok_or_else(lost)?, child.stdout.take().ok_or_else(lost)?);
+        let (send, answers) = channel();
+        thread::spawn(move || {
+            for line in BufReader::new(output).lines().map_while(Result::ok) {
+                if send.send(line).is_err() {
+                    break;
+                }
+            }
+        });
+        let mut runner = Runner { child, input, answers, workloads: Vec::new() };
+        match runner.answer() {
+            Answer::Line(line) => runner.workloads = line.split_whitespace().map(str::to_owned).collect(),
+            Answer::None(_) => return Err(lost()),
+        }
+        Ok(runner)
+    }
+
+    fn ask(&mut self, question: &str) -> Answer {
+        if writeln!(self.input, "{question}").and_then(|()| self.input.flush()).is_err() {
+            return Answer::None("process");
+        }
+        self.answer()
+    }
+
+    fn answer(&mut self) -> Answer {
+        let end = Instant::now() + LONGEST;
+        loop {
+            match self.answers.recv_timeout(TICK) {
+                Ok(line) => return Answer::Line(line),
+                Err(RecvTimeoutError::Disconnected) => return Answer::None("process"),
+                Err(RecvTimeoutError::Timeout) if Instant::now() > end => return Answer::None("time"),
+                Err(RecvTimeoutError::Timeout) if self.bytes() > MOST_BYTES => return Answer::None("memory"),
+                Err(RecvTimeoutError::Timeout) => {}
+            }
+        }
+    }
+
+    /// The memory of the process.
+    fn bytes(&self) -> u64 {
+        let pages = fs::read_to_string(format!("/proc/{}/statm", self.child.id()));
+        let pages = pages.ok().and_then(|text| text.split(' ').nth(1)?.parse::<u64>().ok());
+        pages.unwrap_or_default() * 4_096
+    }
+}
+
+impl Drop for Runner {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// How the program is run.
+#[derive(Clone, Copy, Debug)]
+pub struct Runs<'a> {
+    /// The program.
+    pub program: &'a Path,
+    /// The fault profile.
+    pub faults: &'a str,
+    /// The seeds of a workload, from 0, and the runs of a mutant.
+    pub seeds: u64,
+    /// The processes at once.
+    pub jobs: usize,
+    /// When no further mutant is begun.
+    pub end: Option<Instant>,
+}
+
+/// The runs that ask for each mutant, in the order in which they are tried: the workloads take turns.
+pub type Reached = BTreeMap<u32, Vec<(usize, u64)>>;
+
+impl Runs<'_> {
+    /// The names of the workloads.
+    pub fn workloads(&self) -> Result<Vec<String>, Refusal> {
+        Ok(Runner::start(self.program, self.faults)?.workloads.clone())
+    }
+
+    /// Calls `job` for the numbers below `count`, on several threads that each have a process.
+    fn each<R: Send>(
+        &self,
+        count: usize,
+        job: impl Fn(&mut Option<Runner>, usize) -> Result<R, Refusal> + Sync,
+        done: impl Fn(usize, &R) + Sync,
+    ) -> Result<Vec<(usize, R)>, Refusal> {
+        let (next, results, refused) = (AtomicUsize::new(0), Mutex::new(Vec::new()), Mutex::new(None));
+        thread::scope(|scope| {
+            for _ in 0..self.jobs {
+                scope.spawn(|| {
+                    let mut runner = None;
+                    loop {
+                        let n = next.fetch_add(1, Ordering::Relaxed);
+                        let is_late = self.end.is_some_and(|end| Instant::now() > end);
+                        if n >= count || is_late {
+                            break;
+                        }
+                        match job(&mut runner, n) {
+                            Ok(result) => {
+                                done(n, &result);
+                                if let Ok(mut results) = results.lock() {
+                                    results.push((n, result));
+                                }
+                            }
+                            Err(refusal) => {
+                                next.store(count, Ordering::Relaxed);
+                                if let Ok(mut refused) = refused.lock() {
+                                    *refused = Some(refusal);
+                                }
+                            }
+                        }
+                    }
+                });
+            }
+        });
+        if let Ok(Some(refusal)) = refused.into_inner() {
+            return Err(refusal);
+        }
+        let mut results = results.into_inner().unwrap_or_default();
+        results.sort_by_key(|(n, _)| *n);
+        Ok(results)
+    }
+
+    fn with<'a>(&self, runner: &'a mut Option<Runner>) -> Result<&'a mut Runner, Refusal> {
+        match runner {
+            Some(runner) => Ok(runner),
+            None => Ok(runner.insert(Runner::start(self.program, self.faults)?)),
+        }
+    }
+
+    /// Runs every workload without a mutant. All of these runs must pass.
+    pub fn reached(&self, workloads: &[String], done: impl Fn() + Sync) -> Result<Reached, Refusal> {
+        let count = workloads.len() * self.seeds as usize;
+        let place = |n: usize| (n % workloads.len(), (n / workloads.len()) as u64);
+        let answers = self.each(
+            count,
+            |runner, n| {
+                let (workload, seed) = place(n);
+                let (workload, question) =
+                    (&workloads[workload], format!("reach {} {seed}", workloads[workload]));
+                match self.with(runner)?.ask(&question) {
+                    Answer::Line(line) => match line.strip_prefix("passed") {
+                        Some(numbers) => Ok(numbers
+                            .split_whitespace()
+                            .filter_map(|n| n.parse().ok())
+                            .collect::<Vec<u32>>()),
+                        None => Err(Refusal(format!(
+                            "{workload} fails with seed {seed} without a mutant: {line}"
+                        ))),
+                    },
+                    Answer::None(why) => Err(Refusal(format!(
+                        "{workload} with seed {seed} does not end without a mutant: {why}"
+                    ))),
+                }
+            },
+            |_, _| done(),
+        )?;
+        let mut of_workloads: BTreeMap<u32, BTreeMap<usize, Vec<u64>>> = BTreeMap::new();
+        for (n, numbers) in answers {
+            let (workload, seed) = place(n);
+            for number in numbers {
+                of_workloads.entry(number).or_default().entry(workload).or_default().push(seed);
+            }
+        }
+        let mut reached = Reached::new();
+        for (number, of) in of_workloads {
+            // Those that ask for it most often come first.
+            let mut of: Vec<(usize, Vec<u64>)> = of.into_iter().collect();
+            of.sort_by_key(|(workload, seeds)| (std::cmp::Reverse(seeds.len()), *workload));
+            let turns = (0..self.seeds as usize)
+                .flat_map(|turn| of.iter().filter_map(move |(w, seeds)| Some((*w, *seeds.get(turn)?))));
+            reached.insert(number, turns.take(self.seeds as usize).collect());
+        }
+        Ok(reached)
+    }
+
+    /// Runs each mutant until a run notices it.
+    pub fn score(
+        &self,
+        mutants: &[Mutant],
+        workloads: &[String],
+        reached: &Reached,
+        done: impl Fn(&Scored) + Sync,
+    ) -> Result<Vec<Scored>, Refusal> {
+        let scored = self.each(
+            mutants.len(),
+            |runner, n| {
+                let mutant = &mutants[n];
+                let runs = reached.get(&mutant.number).map(Vec::as_slice).unwrap_or_default();
+                let mut scored =
+                    Scored { mutant: mutant.clone(), reached: !runs.is_empty(), runs: 0, killed: None };
+                for (workload, seed) in runs {
+                    let name = &workloads[*workload];
+                    scored.runs += 1;
+                    let judge = match self.with(runner)?.ask(&format!("run {name} {seed} {}", mutant.number))
+                    {
+                        Answer::Line(line) => match line.strip_prefix("failed ") {
+                            Some(judge) => judge.to_owned(),
+                            None => continue,
+                        },
+                        Answer::None(why) => {
+                            *runner = None;
+                            why.to_owned()
+                        }
+                    };
+                    scored.killed =
+                        Some(Kill { workload: name.clone(), seed: *seed, judge, runs: scored.runs });
+                    break;
+                }
+                Ok(scored)
+            },
+            |_, scored| done(scored),
+        )?;
+        Ok(scored.into_iter().map(|(_, scored)| scored).collect())
+    }
+}
+
+/// The mutants that are known not to differ from the source, with the reasons.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Equivalent {
+    /// The file, relative to the package.
+    pub file: String,
+    /// The function.
+    pub function: String,
+    /// The operator.
+    pub operator: String,
+    /// What is there.
+    pub original: String,
+    /// What takes its place.
+    pub change: String,
+    /// Why nobody can notice it.
+    pub reason: String,
+}
+
+impl Equivalent {
+    /// Whether it is this mutant. Lines move, and are not compared.
+    pub fn is(&self, mutant: &Mutant) -> bool {
+        (&self.file, &self.function, &self.operator, &self.original, &self.change)
+            == (&mutant.file, &mutant.function, &mutant.operator, &mutant.original, &mutant.change)
+    }
+}
+
+/// The entries of the list that are wrong: a run noticed the mutant, or there is no such mutant in the files that
+/// were changed.
+pub fn wrong<'a>(list: &'a [Equivalent], scored: &[Scored]) -> Vec<(&'a Equivalent, Option<Kill>)> {
+    let files: BTreeSet<&str> = scored.iter().map(|scored| scored.mutant.file.as_str()).collect();
+    let mut wrong = Vec::new();
+    for entry in list.iter().filter(|entry| files.contains(entry.file.as_str())) {
+        let own: Vec<&Scored> = scored.iter().filter(|scored| entry.is(&scored.mutant)).collect();
+        let killed = own.iter().find_map(|scored| scored.killed.clone());
+        if own.is_empty() || killed.is_some() {
+            wrong.push((entry, killed));
+        }
+    }
+    wrong
+}

@@ -1,11 +1,11 @@
 //! `shaketable-mutants`: how good a workload is at noticing bugs that nobody has thought of.
 //!
-//! The source of a crate is changed at each place where a small change compiles; all changes are in one program, which
-//! switches one of them on for a run. A workload that does not notice a change, in hundreds of runs, does not look
-//! at what the changed code is for, or the code is not needed.
+//! The source of a crate is changed at each place where a small change compiles; all changes are in one
+//! program, which switches one of them on for a run. A workload that does not notice a change, in hundreds of
+//! runs, does not look at what the changed code is for, or the code is not needed.
 //!
-//! [`points`] finds the places, [`rewrite`] writes them, [`package`] compiles the crate from its changed copy,
-//! [`compile`] leaves out what does not compile, and [`score`] runs the rest.
+//! [`points`] finds the places, [`rewrite`] writes them, [`package`] compiles the crate from its changed
+//! copy, [`compile`] leaves out what does not compile, and [`score`] runs the rest.
 
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a program that prints")]
 #![allow(clippy::disallowed_methods, reason = "it waits for processes by the wall clock")]

@@ -1,8 +1,8 @@
 //! The package that is changed, and a copy of it that is compiled in its place.
 //!
-//! The copy is below the target folder. Cargo compiles the package as ever; a wrapper around the compiler, which is
-//! this program, gives it the copy's root module. So no manifest is changed, and the package's other files are
-//! found by the same relative paths.
+//! The copy is below the target folder. Cargo compiles the package as ever; a wrapper around the compiler,
+//! which is this program, gives it the copy's root module. So no manifest is changed, and the package's other
+//! files are found by the same relative paths.
 
 use crate::Refusal;
 use serde_json::Value;

@@ -1,8 +1,8 @@
 //! Where a source file can be changed, and how: the operators.
 //!
-//! Each alternative is a piece of Rust text that takes the place of a range of bytes. Whether it has the right type
-//! is not known here: what does not compile is left out later. Left alone are tests, constants' own values,
-//! patterns, types, macros, and what prints.
+//! Each alternative is a piece of Rust text that takes the place of a range of bytes. Whether it has the
+//! right type is not known here: what does not compile is left out later. Left alone are tests, constants'
+//! own values, patterns, types, macros, and what prints.
 
 use proc_macro2::Span;
 use quote::ToTokens;
@@ -53,8 +53,8 @@ pub struct Point {
     pub alternatives: Vec<Alternative>,
 }
 
-/// All places of a file, in the order of their beginnings, outer ones first. Two of them are either apart or one is
-/// within the other.
+/// All places of a file, in the order of their beginnings, outer ones first. Two of them are either apart or
+/// one is within the other.
 ///
 /// # Errors
 ///

@@ -16,8 +16,8 @@ pub struct Rewritten {
     pub places: Vec<(Vec<u32>, Range<usize>)>,
 }
 
-/// Rewrites a file. The alternatives of its places are numbered from `first`; those in `left_out` are not there.
-/// `switch` is the path of the module with the switch.
+/// Rewrites a file. The alternatives of its places are numbered from `first`; those in `left_out` are not
+/// there. `switch` is the path of the module with the switch.
 pub fn rewrite(
     source: &str,
     points: &[Point],
@@ -44,8 +44,8 @@ struct Writer<'a> {
     out: Rewritten,
 }
 
-/// A text without line breaks: those of a changed copy would move the lines after it. A text in quotes may lose its
-/// own, which changes a message at most.
+/// A text without line breaks: those of a changed copy would move the lines after it. A text in quotes may
+/// lose its own, which changes a message at most.
 fn in_one_line(text: &str) -> String {
     text.replace(['\n', '\r'], " ")
 }

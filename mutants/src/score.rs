@@ -1,4 +1,5 @@
-//! Runs of the program that has the changes: which mutants a run asks for, and which runs notice that one is on.
+//! Runs of the program that has the changes: which mutants a run asks for, and which runs notice that one is
+//! on.
 //!
 //! Runs are made by child processes, because a mutant may never end, take all memory or end its process.
 
@@ -316,8 +317,8 @@ impl Equivalent {
     }
 }
 
-/// The entries of the list that are wrong: a run noticed the mutant, or there is no such mutant in the files that
-/// were changed.
+/// The entries of the list that are wrong: a run noticed the mutant, or there is no such mutant in the files
+/// that were changed.
 pub fn wrong<'a>(list: &'a [Equivalent], scored: &[Scored]) -> Vec<(&'a Equivalent, Option<Kill>)> {
     let files: BTreeSet<&str> = scored.iter().map(|scored| scored.mutant.file.as_str()).collect();
     let mut wrong = Vec::new();

@@ -122,6 +122,13 @@ fn mutants(arguments: &Arguments) -> Result<ExitCode, Refusal> {
     let package = workspace.package(named)?;
     let of = workspace.package(arguments.program.as_ref().unwrap_or(named))?;
     let program = of.program()?;
+    for file in [&arguments.json, &arguments.html].into_iter().flatten() {
+        // Known before hours of runs.
+        let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty());
+        if file.is_dir() || folder.is_some_and(|folder| !folder.is_dir()) {
+            return Err(Refusal(format!("{}: no file can be written there", file.display())));
+        }
+    }
     let list = read_list(arguments.equivalent.as_deref(), &package.folder)?;
     let target = workspace.target.join("mutants");
     let copy = target.join("source").join(&package.name);
@@ -135,7 +142,8 @@ fn mutants(arguments: &Arguments) -> Result<ExitCode, Refusal> {
         return Ok(ExitCode::SUCCESS);
     }
     let built = source.build(&target, of, program)?;
-    let mut all = source.mutants(&left_out);
+    let compiled = source.mutants(&left_out);
+    let mut all = compiled.clone();
     if let Some((i, n)) = arguments.shard {
         let mut place = 0;
         all.retain(|_| {
@@ -164,7 +172,9 @@ fn mutants(arguments: &Arguments) -> Result<ExitCode, Refusal> {
     let scored = runs.score(&all, &workloads, &reached, |_| bar.inc(1))?;
     bar.finish_and_clear();
 
-    let wrong = score::wrong(&list, &scored);
+    let wrong = score::wrong(&list, &compiled, &scored, |file, function| {
+        is_wanted(only, Path::new(file.strip_prefix("src/").unwrap_or(file)), function)
+    });
     let report = report::Report::new(package, arguments, &scored, &list, all.len());
     print!("{}", report.text());
     for (entry, kill) in &wrong {

@@ -6,7 +6,7 @@
 use crate::{Refusal, compile::Mutant};
 use serde::{Deserialize, Serialize};
 use std::{
-    collections::{BTreeMap, BTreeSet},
+    collections::BTreeMap,
     fs,
     io::{BufRead, BufReader, Write},
     path::Path,
@@ -317,17 +317,52 @@ impl Equivalent {
     }
 }
 
-/// The entries of the list that are wrong: a run noticed the mutant, or there is no such mutant in the files
-/// that were changed.
-pub fn wrong<'a>(list: &'a [Equivalent], scored: &[Scored]) -> Vec<(&'a Equivalent, Option<Kill>)> {
-    let files: BTreeSet<&str> = scored.iter().map(|scored| scored.mutant.file.as_str()).collect();
+/// The entries of the list that are wrong: a run noticed the mutant, or it is not among `all` that compile.
+/// `all` are those of the places that `is_wanted`, by file and function; `scored` may be a part of them.
+pub fn wrong<'a>(
+    list: &'a [Equivalent],
+    all: &[Mutant],
+    scored: &[Scored],
+    is_wanted: impl Fn(&str, &str) -> bool,
+) -> Vec<(&'a Equivalent, Option<Kill>)> {
     let mut wrong = Vec::new();
-    for entry in list.iter().filter(|entry| files.contains(entry.file.as_str())) {
-        let own: Vec<&Scored> = scored.iter().filter(|scored| entry.is(&scored.mutant)).collect();
-        let killed = own.iter().find_map(|scored| scored.killed.clone());
-        if own.is_empty() || killed.is_some() {
+    for entry in list.iter().filter(|entry| is_wanted(&entry.file, &entry.function)) {
+        let is_there = all.iter().any(|mutant| entry.is(mutant));
+        let own = scored.iter().filter(|scored| entry.is(&scored.mutant));
+        let killed = own.filter_map(|scored| scored.killed.clone()).next();
+        if !is_there || killed.is_some() {
             wrong.push((entry, killed));
         }
     }
     wrong
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_entry_is_wrong_if_it_is_noticed_or_gone_and_not_if_it_is_not_run() {
+        let mutant = |number: u32| Mutant {
+            number,
+            file: "src/layer.rs".into(),
+            line: 1,
+            function: "f".into(),
+            operator: "constant".into(),
+            original: number.to_string(),
+            change: "0".into(),
+        };
+        let entry = |number: u32| {
+            let Mutant { file, function, operator, original, change, .. } = mutant(number);
+            Equivalent { file, function, operator, original, change, reason: "a test".into() }
+        };
+        let kill = Kill { workload: "w".into(), seed: 4, judge: "model".into(), runs: 1 };
+        let scored = |number, killed| Scored { mutant: mutant(number), reached: true, runs: 1, killed };
+        let (all, list) = ([mutant(1), mutant(2), mutant(3)], [entry(1), entry(2), entry(3), entry(4)]);
+        // The third one belongs to another shard.
+        let run = [scored(1, None), scored(2, Some(kill.clone()))];
+        let found = wrong(&list, &all, &run, |_, _| true);
+        assert_eq!(found, [(&list[1], Some(kill)), (&list[3], None)]);
+        assert_eq!(wrong(&list, &all, &run, |file, _| file != "src/layer.rs"), []);
+    }
 }

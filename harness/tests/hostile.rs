@@ -171,7 +171,7 @@ impl Specimen for Sum {
         }
         Ok(*sum)
     }
-    async fn read_model<T: Transaction>(&self, tx: &T) -> tx::Result<Result<u64, String>> {
+    async fn read_model<T: Transaction>(&self, tx: &T) -> tx::Result<Result<u64, Misfit>> {
         Ok(Ok(number(tx.get(KEY, Serializable).await?)))
     }
 }

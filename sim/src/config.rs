@@ -235,6 +235,8 @@ cluster_bugs! {
     ClientMergesComparisons = "client-merges-comparisons",
     /// The resolver merges an old write behind a newer one into that.
     ResolverMergesNewer = "resolver-merges-newer",
+    /// A GRV proxy checks no request of a batch in which one is causally risky.
+    ProxySkipsChecks = "proxy-skips-checks",
 }
 
 impl ClusterBug {

@@ -17,6 +17,7 @@ use planted::{BUGS, Planted};
 use proptest::{option, prelude::*, sample::select};
 use serde::{Deserialize, Serialize};
 use shaketable::{
+    Misfit,
     specimen::{At, Content, Specimen},
     strategies,
     weakened::Span,
@@ -275,11 +276,11 @@ impl Specimen for Array {
         })
     }
 
-    async fn read_model<T: Transaction>(&self, tx: &T) -> tx::Result<Result<Self::Model, String>> {
+    async fn read_model<T: Transaction>(&self, tx: &T) -> tx::Result<Result<Self::Model, Misfit>> {
         if self.planted == Some(Planted::TextIndex) {
-            return planted::stored_as_text(tx).await;
+            return Ok(planted::stored_as_text(tx).await?.map_err(Misfit::from));
         }
         let rows = shared::rows(tx, &space()).await?;
-        Ok(self.read(&rows))
+        Ok(self.read(&rows).map_err(Misfit::from))
     }
 }

@@ -31,6 +31,7 @@ use planted::{BUGS, Planted};
 use proptest::prelude::*;
 use serde::{Deserialize, Serialize};
 use shaketable::{
+    Misfit,
     specimen::{At, Specimen},
     strategies::CONFUSED,
     workload::Bug,
@@ -174,7 +175,7 @@ impl Specimen for Blob {
         self.replayed(model, op, at)
     }
 
-    async fn read_model<T: Transaction>(&self, tx: &T) -> tx::Result<Result<Model, String>> {
-        stored(tx).await
+    async fn read_model<T: Transaction>(&self, tx: &T) -> tx::Result<Result<Model, Misfit>> {
+        Ok(stored(tx).await?.map_err(Misfit::from))
     }
 }

@@ -22,6 +22,7 @@ use planted::{BUGS, Planted};
 use proptest::{prelude::*, sample::select};
 use serde::{Deserialize, Serialize};
 use shaketable::{
+    Misfit,
     models::timeline::Timeline,
     specimen::{self, At, Specimen},
     strategies,
@@ -278,9 +279,9 @@ impl Specimen for Counter {
         })
     }
 
-    async fn read_model<T: Transaction>(&self, tx: &T) -> tx::Result<Result<Model, String>> {
+    async fn read_model<T: Transaction>(&self, tx: &T) -> tx::Result<Result<Model, Misfit>> {
         if let Err(why) = beside::check(tx, &beside()).await? {
-            return Ok(Err(why));
+            return Ok(Err(why.into()));
         }
         let mut counters = Counters::new();
         for which in all() {
@@ -298,10 +299,12 @@ impl Specimen for Counter {
                     false => Some(0),
                 };
                 let Some(part) = part else {
-                    return Ok(Err(format!("{} is not the key of a counter", row.key.escape_ascii())));
+                    return Ok(Err(format!("{} is not the key of a counter", row.key.escape_ascii()).into()));
                 };
                 let Ok(value) = <[u8; 8]>::try_from(&row.value[..]) else {
-                    return Ok(Err(format!("{} is not the value of a counter", row.value.escape_ascii())));
+                    return Ok(Err(
+                        format!("{} is not the value of a counter", row.value.escape_ascii()).into()
+                    ));
                 };
                 let part = if self.drawn { 0 } else { part };
                 let parts = counters.entry((which.split, which.number)).or_default();

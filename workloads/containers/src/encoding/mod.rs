@@ -32,6 +32,7 @@ use planted::{BUGS, Planted};
 use proptest::prelude::*;
 use serde::{Deserialize, Serialize};
 use shaketable::{
+    Misfit,
     specimen::{At, Content, Specimen},
     workload::Bug,
 };
@@ -204,7 +205,7 @@ impl Specimen for Encoding {
         self.replayed(model, op)
     }
 
-    async fn read_model<T: Transaction>(&self, tx: &T) -> tx::Result<Result<Model, String>> {
+    async fn read_model<T: Transaction>(&self, tx: &T) -> tx::Result<Result<Model, Misfit>> {
         if self.planted.is_some_and(Planted::has_own_keys) {
             return Ok(Ok(Model { rows: populations(&planted::stored(self, tx).await?) }));
         }
@@ -215,7 +216,7 @@ impl Specimen for Encoding {
         match rows {
             Ok(rows) => Ok(Ok(Model { rows: populations(&rows) })),
             Err(Error::Fdb(e)) => Err(e),
-            Err(e) => Ok(Err(e.to_string())),
+            Err(e) => Ok(Err(e.to_string().into())),
         }
     }
 }

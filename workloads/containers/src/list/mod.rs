@@ -26,6 +26,7 @@ use planted::{BUGS, Planted};
 use proptest::prelude::*;
 use serde::{Deserialize, Serialize};
 use shaketable::{
+    Misfit,
     specimen::{At, Content, Specimen},
     weakened::Span,
     workload::Bug,
@@ -229,8 +230,8 @@ impl Specimen for List {
         self.replayed(model, op)
     }
 
-    async fn read_model<T: Transaction>(&self, tx: &T) -> tx::Result<Result<Model, String>> {
+    async fn read_model<T: Transaction>(&self, tx: &T) -> tx::Result<Result<Model, Misfit>> {
         let rows = shared::rows(tx, &space()).await?;
-        Ok(read(&rows))
+        Ok(read(&rows).map_err(Misfit::from))
     }
 }

@@ -32,6 +32,7 @@ use planted::{BUGS, Planted};
 use proptest::prelude::*;
 use serde::{Deserialize, Serialize};
 use shaketable::{
+    Misfit,
     specimen::{self, At, Specimen},
     waiting::Wait,
     weakened::Span,
@@ -203,11 +204,11 @@ impl Specimen for Log {
     }
 
     /// Checks that the entries are in order, and that the head contains the stamp of the last append.
-    async fn read_model<T: Transaction>(&self, tx: &T) -> tx::Result<Result<Model, String>> {
+    async fn read_model<T: Transaction>(&self, tx: &T) -> tx::Result<Result<Model, Misfit>> {
         let mut all = Vec::new();
         for row in shared::rows(tx, &space().subspace(&0)).await? {
             let Ok((_, stamp, _)) = space().unpack::<(i64, Versionstamp, i64)>(&row.key) else {
-                return Ok(Err(format!("{} is not the key of an entry", row.key.escape_ascii())));
+                return Ok(Err(format!("{} is not the key of an entry", row.key.escape_ascii()).into()));
             };
             let mut bytes = [0; 10];
             bytes.copy_from_slice(stamp.transaction_version());
@@ -216,7 +217,7 @@ impl Specimen for Log {
         let head = tx.get(&space().pack(&1), Serializable).await?;
         let last = all.last().map(|item: &Item| &item.stamp[..]);
         Ok(match last.is_some() && last != head.as_deref() {
-            true => Err(format!("the head is {head:?}, the last entry {last:?}")),
+            true => Err(format!("the head is {head:?}, the last entry {last:?}").into()),
             false => Ok(Model { all, trimmed: 0 }),
         })
     }

@@ -24,6 +24,7 @@ use planted::{BUGS, Planted};
 use proptest::prelude::*;
 use serde::{Deserialize, Serialize};
 use shaketable::{
+    Misfit,
     specimen::{self, At, Content, Specimen},
     weakened::Span,
     workload::{Bug, Outcome},
@@ -210,8 +211,8 @@ impl Specimen for Vector {
         self.replayed(model, op)
     }
 
-    async fn read_model<T: Transaction>(&self, tx: &T) -> tx::Result<Result<Model, String>> {
+    async fn read_model<T: Transaction>(&self, tx: &T) -> tx::Result<Result<Model, Misfit>> {
         let rows = shared::rows(tx, &space()).await?;
-        Ok(self.read(&rows))
+        Ok(self.read(&rows).map_err(Misfit::from))
     }
 }

@@ -25,6 +25,7 @@ use planted::{BUGS, Planted};
 use proptest::prelude::*;
 use serde::{Deserialize, Serialize};
 use shaketable::{
+    Misfit,
     models::timeline::Timeline,
     specimen::{self, At, Content, Recorded, Specimen},
     weakened::Span,
@@ -216,7 +217,7 @@ impl Specimen for Queue {
         self.replayed(model, op, at)
     }
 
-    async fn read_model<T: Transaction>(&self, tx: &T) -> tx::Result<Result<Timeline<Items>, String>> {
+    async fn read_model<T: Transaction>(&self, tx: &T) -> tx::Result<Result<Timeline<Items>, Misfit>> {
         let queue = queue();
         let rows = shared::rows(tx, queue.subspace()).await?;
         let mut model = Items::new();
@@ -224,17 +225,19 @@ impl Specimen for Queue {
         for row in rows {
             let Ok((priority, count, id)) = queue.subspace().unpack::<(i64, i64, TupleBytes<'_>)>(&row.key)
             else {
-                return Ok(Err(format!("the key \"{}\" does not belong to an item", row.key.escape_ascii())));
+                return Ok(Err(
+                    format!("the key \"{}\" does not belong to an item", row.key.escape_ascii()).into()
+                ));
             };
             let Ok(id) = (*id).try_into().map(ItemId) else {
-                return Ok(Err(format!("the id {id:?} does not belong to an item")));
+                return Ok(Err(format!("the id {id:?} does not belong to an item").into()));
             };
             let place = Place { priority, count, id };
             if place.count < 0 {
-                return Ok(Err(format!("{place} has a negative count")));
+                return Ok(Err(format!("{place} has a negative count").into()));
             }
             if !names.insert(item_name(place.id)) {
-                return Ok(Err(format!("the item {:?} is there twice", item_name(place.id))));
+                return Ok(Err(format!("the item {:?} is there twice", item_name(place.id)).into()));
             }
             model.insert(planted::known(self.planted, place), Content::from(&row.value));
         }

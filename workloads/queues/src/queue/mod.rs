@@ -26,6 +26,7 @@ use planted::{BUGS, Planted};
 use proptest::prelude::*;
 use serde::{Deserialize, Serialize};
 use shaketable::{
+    Misfit,
     models::timeline::Timeline,
     specimen::{self, At, Recorded, Specimen},
     workload::{Bug, Outcome},
@@ -262,7 +263,7 @@ impl Specimen for Queue {
         self.replayed(model, op, at)
     }
 
-    async fn read_model<T: Transaction>(&self, tx: &T) -> tx::Result<Result<Timeline<Items>, String>> {
-        self.read(tx).await
+    async fn read_model<T: Transaction>(&self, tx: &T) -> tx::Result<Result<Timeline<Items>, Misfit>> {
+        Ok(self.read(tx).await?.map_err(Misfit::from))
     }
 }

@@ -28,6 +28,7 @@ use planted::{BUGS, Planted};
 use proptest::prelude::*;
 use serde::{Deserialize, Serialize};
 use shaketable::{
+    Misfit,
     specimen::{self, At, Content, Specimen},
     workload::{Bug, Outcome},
 };
@@ -199,11 +200,11 @@ impl Specimen for Signups {
         })
     }
 
-    async fn read_model<T: Transaction>(&self, tx: &T) -> tx::Result<Result<Classes, String>> {
+    async fn read_model<T: Transaction>(&self, tx: &T) -> tx::Result<Result<Classes, Misfit>> {
         let scheduling = scheduling();
         let courses = tx.get_range_all(scheduling.keys().courses(), Serializable).await?;
         let attendances = tx.get_range_all(scheduling.keys().attendances(), Serializable).await?;
-        Ok(self.found(&courses, &attendances))
+        Ok(self.found(&courses, &attendances).map_err(Misfit::from))
     }
 }
 

@@ -43,6 +43,7 @@ use planted::{BUGS, Planted};
 use proptest::prelude::*;
 use serde::{Deserialize, Serialize};
 use shaketable::{
+    Misfit,
     specimen::{self, At, Recorded, Specimen, join},
     workload::{Bug, Outcome},
 };
@@ -339,7 +340,7 @@ impl Specimen for Records {
         self.replayed(model, op, at)
     }
 
-    async fn read_model<T: Transaction>(&self, tx: &T) -> tx::Result<Result<Model, String>> {
-        self.read(tx).await
+    async fn read_model<T: Transaction>(&self, tx: &T) -> tx::Result<Result<Model, Misfit>> {
+        Ok(self.read(tx).await?.map_err(Misfit::from))
     }
 }

@@ -34,6 +34,7 @@ use proptest::prelude::*;
 use schema::store;
 use serde::{Deserialize, Serialize};
 use shaketable::{
+    Misfit,
     models::timeline::Timeline,
     specimen::{self, At, Specimen},
     workload::{Bug, Outcome},
@@ -205,7 +206,7 @@ impl Specimen for Ranks {
         self.replayed(model, op, at)
     }
 
-    async fn read_model<T: Transaction>(&self, tx: &T) -> tx::Result<Result<Model, String>> {
-        self.read(tx).await
+    async fn read_model<T: Transaction>(&self, tx: &T) -> tx::Result<Result<Model, Misfit>> {
+        Ok(self.read(tx).await?.map_err(Misfit::from))
     }
 }

@@ -8,7 +8,7 @@ use super::{
 use bytes::Bytes;
 use futures::{
     FutureExt,
-    future::{BoxFuture, Either, select},
+    future::{BoxFuture, Either, join, select},
 };
 use parking_lot::Mutex;
 use shaketable::{models::keyspace::Write, workload::Outcome};
@@ -40,6 +40,7 @@ impl Api {
         let Client { session, client, layout, attempts } = client;
         attempts.lock().clear();
         let (client, layout, attempts, planted) = (*client, &**layout, &**attempts, self.planted);
+        let risky = self.risky_beside;
         let db = session.database().clone();
         // Performs the calls and returns the number of this attempt; the answers are kept separately for each
         // attempt.
@@ -56,6 +57,9 @@ impl Api {
         if op.reads_only() || planted == Some(Planted::NoOpRecord) {
             let ran = db.run(|tx, attempt| async move {
                 prepare(handle, &tx, shared, op, attempt.number, planted).await?;
+                if risky {
+                    request_both(handle, &tx).await?;
+                }
                 calls(tx, attempt.number).await
             });
             return match ran.await {
@@ -71,6 +75,9 @@ impl Api {
         let slots = &session.slots().clone();
         let ran = db.run(|tx, attempt| async move {
             prepare(handle, &tx, shared, op, attempt.number, planted).await?;
+            if risky {
+                request_both(handle, &tx).await?;
+            }
             match once::check(&tx, slots, id).await? {
                 Check::Done(n) => Ok(PendingAnswer::ready(n)),
                 Check::New(permit) => once::record(&tx, permit, calls(tx.clone(), attempt.number).await?),
@@ -145,6 +152,16 @@ async fn prepare<D: Database>(
         tx.set_option(option)?;
     }
     Ok(())
+}
+
+/// Requests the read version of a transaction, and beside it that of another one for which a risky version
+/// will do.
+async fn request_both<D: Database>(db: &D, tx: &D::Transaction) -> Result<()> {
+    let other = db.create_transaction()?;
+    other.set_option(TransactionOption::CausalReadRisky)?;
+    // Nothing is read at the other version.
+    let (_, version) = join(other.get_read_version(), tx.get_read_version()).await;
+    version.map(drop)
 }
 
 /// Performs the calls in a transaction, with pauses if there is a clock for them, and returns what each of

@@ -61,6 +61,9 @@ pub struct Api {
     timeout: Option<i32>,
     /// Whether clients wake watches of their own.
     wakes: bool,
+    /// Whether a client requests a causally risky read version beside that of each transaction: a proxy may
+    /// have both in one batch.
+    risky_beside: bool,
     planted: Option<Planted>,
 }
 
@@ -108,6 +111,7 @@ impl Workload for Api {
             ClientReadsCleared,
             ClientForgetsEqual,
             ClientMergesComparisons,
+            ProxySkipsChecks,
         ]
     }
 
@@ -143,6 +147,7 @@ impl Workload for Api {
             limited: rng.chance(0.2),
             timeout: sessions::draw_timeout(rng),
             wakes: rng.chance(0.5),
+            risky_beside: rng.chance(0.5),
             planted: bug.and_then(Planted::named),
         }
     }

@@ -31,6 +31,7 @@ use planted::{BUGS, Planted};
 use proptest::prelude::*;
 use serde::{Deserialize, Serialize};
 use shaketable::{
+    Misfit,
     specimen::{self, At, Content, Specimen},
     workload::{Bug, Outcome},
 };
@@ -287,7 +288,7 @@ impl Specimen for Directory {
         model.choose(self.subspaces().0.bytes(), mutations);
     }
 
-    async fn read_model<T: Transaction>(&self, tx: &T) -> tx::Result<Result<Known, String>> {
+    async fn read_model<T: Transaction>(&self, tx: &T) -> tx::Result<Result<Known, Misfit>> {
         // Everything except for the sessions.
         let sessions = Subspace::from("sessions");
         let end = tx::strinc(sessions.bytes()).unwrap_or_default();
@@ -300,6 +301,8 @@ impl Specimen for Directory {
         let by_hand = |prefix: &[u8]| {
             PREFIXES.contains(&prefix) || self.manual && self.nested && prefix.starts_with(content.bytes())
         };
-        Ok(surveyed.and_then(|layer| Known::surveyed(&layer, content.bytes(), &by_hand, &row)))
+        Ok(surveyed
+            .and_then(|layer| Known::surveyed(&layer, content.bytes(), &by_hand, &row))
+            .map_err(Misfit::from))
     }
 }

@@ -28,6 +28,7 @@ use planted::{BUGS, Planted};
 use proptest::prelude::*;
 use serde::{Deserialize, Serialize};
 use shaketable::{
+    Misfit,
     specimen::{Answer as Answers, At, Specimen},
     workload::{Bug, Outcome},
 };
@@ -189,7 +190,7 @@ impl Specimen for Document {
         self.replayed(model, op)
     }
 
-    async fn read_model<T: Transaction>(&self, tx: &T) -> tx::Result<Result<Model, String>> {
-        self.read(tx).await
+    async fn read_model<T: Transaction>(&self, tx: &T) -> tx::Result<Result<Model, Misfit>> {
+        Ok(self.read(tx).await?.map_err(Misfit::from))
     }
 }

@@ -19,6 +19,7 @@ use proptest::{prelude::*, sample::select};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use shaketable::{
+    Misfit,
     real::key_room,
     specimen::{At, Specimen},
     weakened::Span,
@@ -237,14 +238,14 @@ impl Specimen for Hierarchy {
         Ok(answer)
     }
 
-    async fn read_model<T: Transaction>(&self, tx: &T) -> tx::Result<Result<Self::Model, String>> {
+    async fn read_model<T: Transaction>(&self, tx: &T) -> tx::Result<Result<Self::Model, Misfit>> {
         let tuples = match layer().tuples(tx, &[], Serializable).await {
             Ok(tuples) => tuples,
             Err(Error::Fdb(e)) => return Err(e),
-            Err(e) => return Ok(Err(e.to_string())),
+            Err(e) => return Ok(Err(e.to_string().into())),
         };
         let mut assembly = Assembly::default();
         let added = tuples.iter().try_for_each(|tuple| assembly.add(tuple));
-        Ok(added.and_then(|()| assembly.finish()).map(|value| value.map(Json)))
+        Ok(added.and_then(|()| assembly.finish()).map(|value| value.map(Json)).map_err(Misfit::from))
     }
 }

@@ -33,6 +33,7 @@ use proptest::prelude::*;
 use records::{entries, other_table, record_key, record_value, table, thing_key, things, users};
 use serde::{Deserialize, Serialize};
 use shaketable::{
+    Misfit,
     models::timeline::Timeline,
     specimen::{self, At, Recorded, Specimen},
     strategies,
@@ -277,7 +278,7 @@ impl Specimen for Index {
         self.replayed(model, op, at)
     }
 
-    async fn read_model<T: Transaction>(&self, tx: &T) -> tx::Result<Result<Model, String>> {
-        self.read(tx).await
+    async fn read_model<T: Transaction>(&self, tx: &T) -> tx::Result<Result<Model, Misfit>> {
+        Ok(self.read(tx).await?.map_err(Misfit::from))
     }
 }

@@ -26,6 +26,7 @@ use planted::{BUGS, Planted};
 use proptest::prelude::*;
 use serde::{Deserialize, Serialize};
 use shaketable::{
+    Misfit,
     specimen::{self, At, Specimen},
     workload::{Bug, Outcome},
 };
@@ -147,7 +148,7 @@ impl Specimen for Multimap {
         self.replayed(model, op)
     }
 
-    async fn read_model<T: Transaction>(&self, tx: &T) -> tx::Result<Result<Model, String>> {
+    async fn read_model<T: Transaction>(&self, tx: &T) -> tx::Result<Result<Model, Misfit>> {
         let set = multimap::Multimap::new(set_space()).all(tx, None, usize::MAX, Serializable).await;
         let copies = Multiset::new(copies_space()).all(tx, None, usize::MAX, Serializable).await;
         match (set, copies) {
@@ -155,7 +156,7 @@ impl Specimen for Multimap {
                 Ok(Ok(Model { set: set.into_iter().collect(), copies: copies.into_iter().collect() }))
             }
             (Err(Error::Fdb(e)), _) | (_, Err(Error::Fdb(e))) => Err(e),
-            (Err(e), _) | (_, Err(e)) => Ok(Err(e.to_string())),
+            (Err(e), _) | (_, Err(e)) => Ok(Err(e.to_string().into())),
         }
     }
 }

@@ -32,6 +32,7 @@ use planted::{BUGS, Planted};
 use proptest::prelude::*;
 use serde::{Deserialize, Serialize};
 use shaketable::{
+    Misfit,
     specimen::{self, At, Content, Specimen},
     workload::{Bug, Outcome},
 };
@@ -158,13 +159,13 @@ impl Specimen for Table {
     }
 
     /// Reads every order. The inner error is that two orders contain different cells.
-    async fn read_model<T: Transaction>(&self, tx: &T) -> tx::Result<Result<Model, String>> {
+    async fn read_model<T: Transaction>(&self, tx: &T) -> tx::Result<Result<Model, Misfit>> {
         let mut first: Option<Model> = None;
         for (space, axes) in self.shape.orders() {
             let mut found = Model::new();
             for row in shared::rows(tx, &space).await? {
                 let Ok(labels) = space.unpack::<Vec<Label>>(&row.key) else {
-                    return Ok(Err(format!("{} is not the key of a cell", row.key.escape_ascii())));
+                    return Ok(Err(format!("{} is not the key of a cell", row.key.escape_ascii()).into()));
                 };
                 let mut cell: Vec<_> = axes.iter().zip(labels).collect();
                 cell.sort();
@@ -173,11 +174,11 @@ impl Specimen for Table {
             }
             match &first {
                 Some(first) if *first != found => {
-                    return Ok(Err(format!("one order contains {first:?}, another one {found:?}")));
+                    return Ok(Err(format!("one order contains {first:?}, another one {found:?}").into()));
                 }
                 _ => first = Some(found),
             }
         }
-        Ok(first.ok_or_else(|| "no order".to_owned()))
+        Ok(first.ok_or_else(|| "no order".into()))
     }
 }

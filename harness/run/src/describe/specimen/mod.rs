@@ -21,6 +21,7 @@ pub use planted::{
 };
 
 use crate::{
+    describe::misfit::Misfit,
     describe::sessions,
     describe::waiting::Wait,
     describe::weakened::Span,
@@ -242,21 +243,21 @@ pub trait Specimen: Clone + Debug + Serialize + DeserializeOwned + Send + Sync +
         None
     }
 
-    /// Reads everything that the layer stores, in one transaction, as a model. The inner error describes the
+    /// Reads everything that the layer stores, in one transaction, as a model. The inner error is the
     /// structural invariant that is broken; these invariants must hold at every version.
     fn read_model<T: Transaction>(
         &self,
         tx: &T,
-    ) -> impl Future<Output = Result<Result<Self::Model, String>, tx::Error>> + Send;
+    ) -> impl Future<Output = Result<Result<Self::Model, Misfit>, tx::Error>> + Send;
 }
 
 /// What [`modelled!`](crate::modelled) reads back, as [`Specimen::read_model`] returns it: a refusal of the
 /// layer describes what is wrong with the stored data.
 #[doc(hidden)]
-pub fn stored<M, E: RetryError + Display>(read: Result<M, E>) -> tx::Result<Result<M, String>> {
+pub fn stored<M, E: RetryError + Display>(read: Result<M, E>) -> tx::Result<Result<M, Misfit>> {
     match read {
         Ok(model) => Ok(Ok(model)),
-        Err(e) => e.fdb().map_or_else(|| Ok(Err(e.to_string())), Err),
+        Err(e) => e.fdb().map_or_else(|| Ok(Err(e.to_string().into())), Err),
     }
 }
 

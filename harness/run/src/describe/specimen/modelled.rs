@@ -265,7 +265,7 @@ macro_rules! __modelled {
                 async fn read_model<T: __with::Transaction>(
                     &self,
                     tx: &T,
-                ) -> __with::tx::Result<::std::result::Result<$model, String>> {
+                ) -> __with::tx::Result<::std::result::Result<$model, $crate::Misfit>> {
                     async fn __stored<T: __with::Transaction>(
                         $stored_tx: &T,
                     ) -> ::std::result::Result<$model, $error> $stored

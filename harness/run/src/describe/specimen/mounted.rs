@@ -253,7 +253,7 @@ impl<S: Specimen> Workload for Mounted<S> {
     }
 
     async fn audit<D: Database>(&self, tx: &D::Transaction) -> tx::Result<Result<(), Misfit>> {
-        Ok(self.specimen.read_model(tx).await?.map(drop).map_err(Misfit::from))
+        Ok(self.specimen.read_model(tx).await?.map(drop))
     }
 
     async fn audit_against<D: Database>(
@@ -273,8 +273,8 @@ impl<S: Specimen> Workload for Mounted<S> {
 }
 
 /// Compares what is stored with the model.
-fn is_stored<M: Debug + PartialEq>(stored: Result<M, String>, model: &M) -> Result<(), Misfit> {
-    let stored = stored.map_err(Misfit::from)?;
+fn is_stored<M: Debug + PartialEq>(stored: Result<M, Misfit>, model: &M) -> Result<(), Misfit> {
+    let stored = stored?;
     if stored == *model {
         return Ok(());
     }

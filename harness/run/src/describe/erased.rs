@@ -2,7 +2,9 @@
 //! and what plans, runs, judges and shrinks it: everything behind it is compiled once, and not for each
 //! workload.
 
+use crate::run::plan;
 use crate::{
+    describe::beside::{self, AnyTree, Beside},
     describe::misfit::Misfit,
     describe::strict::{self, PlanError},
     describe::waiting::Timing,
@@ -11,13 +13,13 @@ use crate::{
 };
 use bytes::Bytes;
 use futures::{FutureExt, future::LocalBoxFuture};
-use proptest::strategy::{BoxedStrategy, Strategy};
+use proptest::strategy::{BoxedStrategy, Strategy, ValueTree};
 use serde::{Serialize, Serializer};
 use serde_json::Value;
 use shaketable_sim::{
     proto::{Mutation, Version},
     rt::Nanos,
-    seed::Stream,
+    seed::{Seed, Stream},
 };
 use shaketable_tx::{AnyDatabase, AnyTransaction, Error};
 use std::{
@@ -66,6 +68,25 @@ impl Debug for AnyValue {
 impl Serialize for AnyValue {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         erased_serde::serialize(&*self.0, serializer)
+    }
+}
+
+/// A value tree of a value without its type.
+struct Forgotten<T>(AnyTree<T>);
+
+impl<T: Any + Debug + Serialize + Send + Sync> ValueTree for Forgotten<T> {
+    type Value = AnyValue;
+
+    fn current(&self) -> AnyValue {
+        AnyValue::new(self.0.current())
+    }
+
+    fn simplify(&mut self) -> bool {
+        self.0.simplify()
+    }
+
+    fn complicate(&mut self) -> bool {
+        self.0.complicate()
     }
 }
 
@@ -208,6 +229,8 @@ pub trait ErasedWorkload: Any + Debug + erased_serde::Serialize + Send + Sync {
     fn keys(&self) -> Vec<Bytes>;
     fn subspaces(&self) -> Vec<Span>;
     fn operations(&self, client: usize) -> BoxedStrategy<Vec<AnyValue>>;
+    /// Draws as many operations for each client, beside the model; `None` if the workload does not.
+    fn drawn_beside(&self, counts: &[usize], again: f64, seed: Seed) -> Option<Vec<Vec<AnyTree<AnyValue>>>>;
     fn effects(&self, op: &AnyValue) -> RangeInclusive<usize>;
     fn may_overwrite(&self, op: &AnyValue) -> bool;
     fn time_limit(&self, op: &AnyValue) -> Option<Duration>;
@@ -307,6 +330,36 @@ impl<W: Workload> ErasedWorkload for W {
     fn operations(&self, client: usize) -> BoxedStrategy<Vec<AnyValue>> {
         let forget = |list: Vec<W::Op>| list.into_iter().map(AnyValue::new).collect();
         Workload::operations(self, client).prop_map(forget as fn(_) -> _).boxed()
+    }
+    fn drawn_beside(&self, counts: &[usize], again: f64, seed: Seed) -> Option<Vec<Vec<AnyTree<AnyValue>>>> {
+        let mut models = Arc::new(vec![Workload::model(self); 1 + beside::LATE.len()]);
+        let mut foreseen: Vec<(W::Op, u64)> = Vec::new();
+        let mut operations: Vec<Vec<W::Op>> = vec![Vec::new(); counts.len()];
+        let mut trees: Vec<Vec<AnyTree<AnyValue>>> = counts.iter().map(|_| Vec::new()).collect();
+        let longest = counts.iter().copied().max().unwrap_or(0);
+        let mut order = 0;
+        for index in 0..longest {
+            for client in (0..counts.len()).filter(|client| index < counts[*client]) {
+                let earlier = &operations[client];
+                let strategy =
+                    self.operation_beside(&Beside { models: &models, client, earlier, order, again })?;
+                let tree = plan::tree(seed, &format!("operation-{client}-{index}"), &strategy)?;
+                let op = tree.current();
+                foreseen.push((op.clone(), order));
+                drop(strategy);
+                let late = [0].iter().chain(&beside::LATE);
+                for (model, late) in Arc::make_mut(&mut models).iter_mut().zip(late) {
+                    let ago = late * counts.len();
+                    if let Some((op, order)) = foreseen.iter().rev().nth(ago) {
+                        self.foresee(model, op, *order);
+                    }
+                }
+                operations[client].push(op);
+                trees[client].push(Box::new(Forgotten(tree)));
+                order += 1;
+            }
+        }
+        Some(trees)
     }
     fn effects(&self, op: &AnyValue) -> RangeInclusive<usize> {
         Workload::effects(self, op.of())

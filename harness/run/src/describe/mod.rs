@@ -1,6 +1,7 @@
 //! How a layer is described: its operations, what must hold, and how a client calls it. Everything else uses
 //! these descriptions; they know nothing of runs.
 
+pub mod beside;
 pub mod erased;
 #[cfg(any(feature = "embedded", feature = "fdb-client"))]
 pub mod foundationdb;

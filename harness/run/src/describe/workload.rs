@@ -4,6 +4,7 @@
 //! operation on any [`Database`], and [`Workload::step`], [`Workload::audit`] and [`Workload::check`] judge.
 
 use crate::{
+    describe::beside::Beside,
     describe::kinds,
     describe::misfit::Misfit,
     describe::sessions,
@@ -221,6 +222,23 @@ pub trait Workload: Clone + Debug + Serialize + DeserializeOwned + Send + Sync +
 
     /// The operations of client number `client`.
     fn operations(&self, client: usize) -> BoxedStrategy<Vec<Self::Op>>;
+
+    /// The strategy of one operation of a client that would probably be done: most runs draw their operations
+    /// one after the other, and each is [foreseen](Workload::foresee). There are as many as
+    /// [`operations`](Workload::operations) draws. With `None`, the default, that list is taken as it comes.
+    fn operation_beside(
+        &self,
+        beside: &Beside<'_, Self::Model, Self::Op>,
+    ) -> Option<BoxedStrategy<Self::Op>> {
+        let _ = beside;
+        None
+    }
+
+    /// Does an operation on the model before the run, as if it were done alone at this place in the order of
+    /// all operations. What would be refused changes nothing.
+    fn foresee(&self, model: &mut Self::Model, op: &Self::Op, order: u64) {
+        let _ = (model, op, order);
+    }
 
     /// The part of the configuration that decides how many [`operations`](Workload::operations) a client has.
     /// A run at scale N has N times as many (`--scale`); a workload without this part has no longer runs.

@@ -6,10 +6,6 @@ use crate::{
     describe::strict::{Json, plain},
     describe::workload::Workload,
 };
-use proptest::{
-    strategy::{BoxedStrategy, Strategy, ValueTree},
-    test_runner::{Config, RngAlgorithm, TestRng, TestRunner},
-};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use shaketable_reports::{Regression, Scale};
@@ -21,9 +17,11 @@ use shaketable_sim::{
 };
 use std::{collections::BTreeMap, fmt};
 
+mod drawn;
 mod sketch;
 
 pub use crate::describe::strict::{PlanError, SCHEMA};
+pub(crate) use drawn::{Drawn, operations, tree, trees};
 pub(crate) use sketch::Element;
 pub use sketch::{Reduced, Sketch};
 
@@ -114,9 +112,7 @@ impl Plan {
 
     fn around_any(configuration: AnyWorkload, seed: Seed, demands: &Demands) -> Plan {
         let mut rng = seed.stream("plan");
-        let operations: Vec<Vec<AnyValue>> = (0..configuration.clients())
-            .map(|client| generate(seed, client, configuration.operations(client)))
-            .collect();
+        let operations = drawn::operations(seed, &configuration);
         let usual_hurt = rng.range(500..4_000) * MILLISECOND;
         let hurt = usual_hurt * Nanos::from(u32::from(demands.scale));
         let longest = operations.iter().map(Vec::len).max().unwrap_or(0) as u64;
@@ -457,23 +453,4 @@ fn leaves(value: &dyn erased_serde::Serialize) -> Leaves {
     let mut into = Leaves::new();
     walk(plain(value), "", &mut into);
     into
-}
-
-/// Draws one value of a strategy from the seed's ChaCha stream for this client.
-pub(crate) fn generate(seed: Seed, client: usize, strategy: BoxedStrategy<Vec<AnyValue>>) -> Vec<AnyValue> {
-    // Only a strategy with filters can fail. The client then has no operations in this seed.
-    tree(seed, client, strategy).map(|tree| tree.current()).unwrap_or_default()
-}
-
-/// The value tree of what [`generate`] draws.
-pub(crate) fn tree(
-    seed: Seed,
-    client: usize,
-    strategy: BoxedStrategy<Vec<AnyValue>>,
-) -> Option<Box<dyn ValueTree<Value = Vec<AnyValue>>>> {
-    let mut key = [0; 32];
-    seed.stream(&format!("operations-{client}")).fill(&mut key);
-    let rng = TestRng::from_seed(RngAlgorithm::ChaCha, &key);
-    let mut runner = TestRunner::new_with_rng(Config { failure_persistence: None, ..Config::default() }, rng);
-    strategy.new_tree(&mut runner).ok()
 }

@@ -7,6 +7,7 @@
 //! messages, unknown outcomes resolved, the model's judge, the audit and the check.
 
 mod content;
+mod foreseen;
 mod modelled;
 mod mounted;
 mod perform;

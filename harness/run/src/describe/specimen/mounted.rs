@@ -2,10 +2,12 @@
 
 use super::{
     Answer, At, Specimen,
+    foreseen::{self, Foreseen},
     perform::{Reads, apply_all, ran_all, told, without_session},
     planted::{BugState, Planted, UNRECORDED},
 };
 use crate::{
+    describe::beside::Beside,
     describe::misfit::Misfit,
     describe::sessions::{self, slots},
     describe::weakened::Span,
@@ -120,6 +122,31 @@ impl<S: Specimen> Workload for Mounted<S> {
             list
         };
         drawn.prop_map(numbered).boxed()
+    }
+
+    fn operation_beside(
+        &self,
+        beside: &Beside<'_, S::Model, Vec<S::Op>>,
+    ) -> Option<BoxedStrategy<Vec<S::Op>>> {
+        let foreseen = Foreseen {
+            specimen: self.specimen.clone(),
+            call: self.specimen.operation(beside.client),
+            count: self.together.clone(),
+            models: beside.models.clone(),
+            order: beside.order,
+            again: beside.again,
+            client: beside.client,
+            first: beside.earlier.iter().map(Vec::len).sum(),
+        };
+        Some(foreseen.boxed())
+    }
+
+    fn foresee(&self, model: &mut S::Model, ops: &Vec<S::Op>, order: u64) {
+        let (mut after, mut expected) = self.expect(model, ops, &foreseen::place(order));
+        if let Answer::Done(expected) = &mut expected {
+            self.specimen.choose(&mut after, expected, None, &[]);
+            *model = after;
+        }
     }
 
     fn length(&mut self) -> Option<&mut Range<usize>> {

@@ -9,7 +9,7 @@ use super::{
 use crate::{
     describe::erased::AnyValue,
     describe::strict,
-    run::plan::{self, Plan, tree},
+    run::plan::{self, Drawn, Plan},
     run::runner::{self, RunResult},
 };
 use serde_json::Value;
@@ -41,9 +41,10 @@ pub(crate) fn shrink_plan(plan: Plan, should_continue: &mut dyn FnMut(&Progress)
 
 impl Planned {
     fn new(plan: Plan) -> Planned {
-        let values = plan.operations.iter().enumerate().map(|(client, operations)| {
-            let strategy = plan.configuration.operations(client);
-            tree(Seed(plan.seed), client, strategy).and_then(|tree| Values::new(tree, operations))
+        let trees = plan::trees(Seed(plan.seed), &plan.configuration);
+        let values = trees.into_iter().zip(&plan.operations).map(|(drawn, operations)| match drawn? {
+            Drawn::List(tree) => Values::whole(tree, operations),
+            Drawn::Beside(trees) => Values::each(trees, operations),
         });
         let values = values.collect();
         Planned { kept: plan.clone(), plan, values }
@@ -117,9 +118,10 @@ impl Subject for Planned {
         let candidate = self.plan_of(&sketch);
         candidate.check().ok()?;
         let sample = |seed| {
+            let drawn = plan::operations(Seed(seed), &candidate.configuration);
             let list = |(client, planned): (&usize, &Vec<AnyValue>)| match planned.is_empty() {
                 true => Vec::new(),
-                false => plan::generate(Seed(seed), *client, candidate.configuration.operations(*client)),
+                false => drawn.get(*client).cloned().unwrap_or_default(),
             };
             let operations = names.iter().zip(&candidate.operations).map(list).collect();
             operations_of(&Plan { operations, ..candidate.clone() })

@@ -1,15 +1,68 @@
 //! Simplifies the values in a client's operations with the value trees of their strategy.
 
-use proptest::strategy::ValueTree;
+use crate::describe::beside::AnyTree;
 use shaketable_sim::trace::hash_bytes;
 use std::fmt::{self, Debug};
 
-/// The value tree of a client's list of operations, some of which remain.
+/// The value trees of a client's operations, some of which remain.
+pub(super) enum Values<Op> {
+    /// Of the whole list.
+    Whole(Whole<Op>),
+    /// Of each operation.
+    Each(Each<Op>),
+}
+
+impl<Op: Debug + Clone> Values<Op> {
+    /// The values of a list's tree. `None` if its list is another one.
+    pub(super) fn whole(tree: AnyTree<Vec<Op>>, list: &[Op]) -> Option<Values<Op>> {
+        Whole::new(tree, list).map(Values::Whole)
+    }
+
+    /// The values of each operation's tree. `None` if their list is another one.
+    pub(super) fn each(trees: Vec<AnyTree<Op>>, list: &[Op]) -> Option<Values<Op>> {
+        let current: Vec<Op> = trees.iter().map(|tree| tree.current()).collect();
+        same(&current, list).then_some(Values::Each(Each { trees, current, at: 0 }))
+    }
+
+    /// The value of an operation, by its index in the whole list.
+    pub(super) fn of(&self, index: usize) -> Option<&Op> {
+        match self {
+            Values::Whole(values) => values.of(index),
+            Values::Each(values) => values.current.get(index),
+        }
+    }
+
+    /// The hash of the value of an operation, by its index in the whole list.
+    pub(super) fn hash_of(&self, index: usize) -> u64 {
+        match self {
+            Values::Whole(values) => values.hash_of(index),
+            Values::Each(values) => values.current.get(index).map_or(0, hash),
+        }
+    }
+
+    /// Makes a value of the remaining operations simpler. Returns whether there was one.
+    pub(super) fn simplify(&mut self, remaining: &[usize]) -> bool {
+        match self {
+            Values::Whole(values) => values.simplify(remaining),
+            Values::Each(values) => values.simplify(remaining),
+        }
+    }
+
+    /// Undoes the last simplification, or makes it smaller. Returns whether there was one.
+    pub(super) fn complicate(&mut self) -> bool {
+        match self {
+            Values::Whole(values) => values.complicate(),
+            Values::Each(values) => values.complicate(),
+        }
+    }
+}
+
+/// The value tree of a list.
 ///
 /// A list's tree first removes elements, one after another from the first one on, and then simplifies each of
 /// the remaining ones. It is already decided which elements remain, so the removals are only replayed.
-pub(super) struct Values<Op> {
-    tree: Box<dyn ValueTree<Value = Vec<Op>>>,
+pub(super) struct Whole<Op> {
+    tree: AnyTree<Vec<Op>>,
     /// The index that each element of the current list has in the whole list.
     present: Vec<usize>,
     /// The element that the tree takes away next, while it does.
@@ -18,6 +71,34 @@ pub(super) struct Values<Op> {
     current: Vec<Op>,
     /// The hash of each of its elements.
     hashes: Vec<u64>,
+}
+
+/// The value trees of a client's operations, each of its own.
+pub(super) struct Each<Op> {
+    trees: Vec<AnyTree<Op>>,
+    current: Vec<Op>,
+    /// The operation that is made simpler.
+    at: usize,
+}
+
+impl<Op: Debug + Clone> Each<Op> {
+    fn simplify(&mut self, remaining: &[usize]) -> bool {
+        while self.at < self.trees.len() {
+            if remaining.contains(&self.at) && self.trees[self.at].simplify() {
+                self.current[self.at] = self.trees[self.at].current();
+                return true;
+            }
+            self.at += 1;
+        }
+        false
+    }
+
+    fn complicate(&mut self) -> bool {
+        let Some(tree) = self.trees.get_mut(self.at) else { return false };
+        let changed = tree.complicate();
+        self.current[self.at] = tree.current();
+        changed
+    }
 }
 
 /// The hash of a value.
@@ -39,30 +120,26 @@ fn same<Op: Debug>(a: &[Op], b: &[Op]) -> bool {
     a.len() == b.len() && a.iter().zip(b).all(|(a, b)| format!("{a:?}") == format!("{b:?}"))
 }
 
-impl<Op: Debug + Clone> Values<Op> {
-    /// The values of a tree. `None` if its list is another one.
-    pub(super) fn new(tree: Box<dyn ValueTree<Value = Vec<Op>>>, whole: &[Op]) -> Option<Values<Op>> {
+impl<Op: Debug + Clone> Whole<Op> {
+    fn new(tree: AnyTree<Vec<Op>>, whole: &[Op]) -> Option<Whole<Op>> {
         let current = tree.current();
         let hashes = current.iter().map(hash).collect();
         let present = (0..current.len()).collect();
-        let values = || Values { present, next: 0, current: current.clone(), hashes, tree };
+        let values = || Whole { present, next: 0, current: current.clone(), hashes, tree };
         same(&current, whole).then(values)
     }
 
-    /// The value of an operation, by its index in the whole list.
-    pub(super) fn of(&self, index: usize) -> Option<&Op> {
+    fn of(&self, index: usize) -> Option<&Op> {
         let at = self.present.iter().position(|present| *present == index)?;
         self.current.get(at)
     }
 
-    /// The hash of the value of an operation, by its index in the whole list.
-    pub(super) fn hash_of(&self, index: usize) -> u64 {
+    fn hash_of(&self, index: usize) -> u64 {
         let at = self.present.iter().position(|present| *present == index);
         at.and_then(|at| self.hashes.get(at)).copied().unwrap_or_default()
     }
 
-    /// Makes a value of the remaining operations simpler. Returns whether there was one.
-    pub(super) fn simplify(&mut self, remaining: &[usize]) -> bool {
+    fn simplify(&mut self, remaining: &[usize]) -> bool {
         while self.tree.simplify() {
             let new = self.tree.current();
             if new.len() + 1 == self.current.len() {
@@ -105,8 +182,7 @@ impl<Op: Debug + Clone> Values<Op> {
         true
     }
 
-    /// Undoes the last simplification, or makes it smaller. Returns whether there was one.
-    pub(super) fn complicate(&mut self) -> bool {
+    fn complicate(&mut self) -> bool {
         let changed = self.tree.complicate();
         let new = self.tree.current();
         if new.len() == self.current.len() {
@@ -134,7 +210,7 @@ mod tests {
             .new_tree(&mut runner)
             .expect("a list");
         let whole = tree.current();
-        let mut values = Values::new(Box::new(tree), &whole).expect("its own list");
+        let mut values = Values::whole(Box::new(tree), &whole).expect("its own list");
         let mut changed = values.simplify(remaining);
         while changed {
             let now: Vec<&u32> =
@@ -156,6 +232,22 @@ mod tests {
     fn another_list_is_noticed() {
         let mut runner = TestRunner::deterministic();
         let tree = vec(0u32..1_000, 5..9).new_tree(&mut runner).expect("a list");
-        assert!(Values::new(Box::new(tree), &[1, 2]).is_none());
+        assert!(Values::whole(Box::new(tree), &[1, 2]).is_none());
+    }
+
+    #[test]
+    fn operations_with_trees_of_their_own_become_simple_as_well() {
+        let mut runner = TestRunner::deterministic();
+        let one = |_| Box::new((50u32..1_000).new_tree(&mut runner).expect("a number")) as AnyTree<u32>;
+        let trees: Vec<AnyTree<u32>> = (0..4).map(one).collect();
+        let whole: Vec<u32> = trees.iter().map(|tree| tree.current()).collect();
+        let mut values = Values::each(trees, &whole).expect("their own list");
+        let mut changed = values.simplify(&[1, 3]);
+        while changed {
+            let holds = values.of(3).is_some_and(|value| *value >= 120);
+            changed = if holds { values.simplify(&[1, 3]) } else { values.complicate() };
+        }
+        let now: Vec<u32> = (0..4).filter_map(|index| values.of(index).copied()).collect();
+        assert_eq!(now, [whole[0], 50, whole[2], 120.min(whole[3])]);
     }
 }

@@ -1,0 +1,188 @@
+//! Operations that are drawn beside a model, so that most of them are done.
+//!
+//! A list that is drawn blindly has many calls that are refused: to create what is there, to read what is not.
+//! So the operations of all clients are drawn in turns, and each is done on the model at once. What would be
+//! refused is drawn again, with a probability that each seed draws for itself.
+
+use proptest::{
+    prelude::Rng,
+    strategy::{BoxedStrategy, Strategy, ValueTree},
+    test_runner::{Reason, TestRunner},
+};
+use std::{
+    fmt::{self, Debug},
+    sync::Arc,
+};
+
+/// What was drawn before an operation.
+#[derive(Debug)]
+pub struct Beside<'a, M, Op> {
+    /// What is stored if all of it is done, and nothing else: now, and as much earlier as clients may be late.
+    pub models: &'a Arc<Vec<M>>,
+    /// The client whose operation is drawn.
+    pub client: usize,
+    /// Its operations before this one.
+    pub earlier: &'a [Op],
+    /// How many operations of all clients there are before this one.
+    pub order: u64,
+    /// The probability that what would be refused is drawn again.
+    pub again: f64,
+}
+
+/// How many turns clients may be late.
+pub(crate) const LATE: [usize; 2] = [1, 4];
+
+/// A value tree of any strategy.
+pub type AnyTree<T> = Box<dyn ValueTree<Value = T>>;
+
+/// How often a call is drawn until one is found that would be done.
+const TRIES: usize = 24;
+/// How often only one of the kind that was drawn first will do: kinds stay as frequent as the strategy has them.
+const OF_ITS_KIND: usize = 16;
+
+/// Draws a value of a strategy, and draws it again while it is not `wanted`. Enumerations are drawn again
+/// mostly with the variant that was drawn first. If none is wanted, it is the first one.
+pub(crate) fn draw_until<T: Debug>(
+    strategy: &BoxedStrategy<T>,
+    again: f64,
+    runner: &mut TestRunner,
+    mut wanted: impl FnMut(&T) -> bool,
+) -> Result<AnyTree<T>, Reason> {
+    let first = strategy.new_tree(runner)?;
+    let value = first.current();
+    if wanted(&value) || f64::from(runner.rng().next_u32()) > again * f64::from(u32::MAX) {
+        return Ok(first);
+    }
+    let kind = std::mem::discriminant(&value);
+    for tries in 1..TRIES {
+        let tree = strategy.new_tree(runner)?;
+        let value = tree.current();
+        if (tries >= OF_ITS_KIND || std::mem::discriminant(&value) == kind) && wanted(&value) {
+            return Ok(tree);
+        }
+    }
+    Ok(first)
+}
+
+/// The value tree of a list whose elements have trees of their own. It takes elements away from the first one
+/// on, while at least one remains, and then makes each of the others simpler.
+pub(crate) struct ListTree<T> {
+    elements: Vec<AnyTree<T>>,
+    present: Vec<bool>,
+    next: Next,
+    last: Option<Next>,
+}
+
+/// What is made simpler.
+#[derive(Clone, Copy, Debug)]
+enum Next {
+    /// An element is taken away.
+    Without(usize),
+    /// An element is replaced by a simpler one.
+    Simpler(usize),
+}
+
+impl<T> ListTree<T> {
+    /// The list of these elements.
+    pub(crate) fn new(elements: Vec<AnyTree<T>>) -> ListTree<T> {
+        ListTree { present: vec![true; elements.len()], elements, next: Next::Without(0), last: None }
+    }
+}
+
+impl<T> fmt::Debug for ListTree<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ListTree").field("present", &self.present).finish_non_exhaustive()
+    }
+}
+
+impl<T: Debug> ValueTree for ListTree<T> {
+    type Value = Vec<T>;
+
+    fn current(&self) -> Vec<T> {
+        let present = self.elements.iter().zip(&self.present).filter(|(_, is_present)| **is_present);
+        present.map(|(element, _)| element.current()).collect()
+    }
+
+    fn simplify(&mut self) -> bool {
+        while let Next::Without(at) = self.next {
+            if at >= self.elements.len() || self.present.iter().filter(|p| **p).count() < 2 {
+                self.next = Next::Simpler(0);
+                break;
+            }
+            self.present[at] = false;
+            self.last = Some(self.next);
+            self.next = Next::Without(at + 1);
+            return true;
+        }
+        while let Next::Simpler(at) = self.next {
+            if at >= self.elements.len() {
+                break;
+            }
+            if self.present[at] && self.elements[at].simplify() {
+                self.last = Some(self.next);
+                return true;
+            }
+            self.next = Next::Simpler(at + 1);
+        }
+        false
+    }
+
+    fn complicate(&mut self) -> bool {
+        match self.last {
+            Some(Next::Without(at)) => {
+                self.present[at] = true;
+                self.last = None;
+                true
+            }
+            Some(Next::Simpler(at)) => {
+                let changed = self.elements[at].complicate();
+                if !changed {
+                    self.last = None;
+                }
+                changed
+            }
+            None => false,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// The simplest list with which a condition holds.
+    fn simplest(holds: impl Fn(&[u32]) -> bool) -> Vec<u32> {
+        let mut runner = TestRunner::deterministic();
+        let element = |_| Box::new((50u32..1_000).new_tree(&mut runner).expect("a number")) as AnyTree<u32>;
+        let mut tree = ListTree::new((0..9).map(element).collect());
+        let mut changed = tree.simplify();
+        while changed {
+            changed = if holds(&tree.current()) { tree.simplify() } else { tree.complicate() };
+        }
+        tree.current()
+    }
+
+    #[test]
+    fn a_list_becomes_as_short_and_simple_as_the_failure_allows() {
+        assert_eq!(simplest(|_| true), [50]);
+        assert_eq!(simplest(|list| list.len() >= 3), [50, 50, 50]);
+        assert_eq!(simplest(|list| list.iter().sum::<u32>() >= 700).iter().sum::<u32>(), 700);
+    }
+
+    #[test]
+    fn what_is_not_wanted_is_drawn_again_and_stays_of_its_kind() {
+        let strategy = prop_oneof![(0..10u32).prop_map(Some), Just(None)].boxed();
+        let mut runner = TestRunner::deterministic();
+        let drawn = |again, runner: &mut TestRunner| -> Vec<Option<u32>> {
+            let wanted = |value: &Option<u32>| value.is_none_or(|n| n == 3);
+            let one = |_| draw_until(&strategy, again, runner, wanted).expect("a value").current();
+            (0..200).map(one).collect()
+        };
+        let count = |list: &[Option<u32>], n| list.iter().filter(|value| **value == n).count();
+        let blind = drawn(0.0, &mut runner);
+        assert!(count(&blind, Some(5)) > 0);
+        let knowing = drawn(1.0, &mut runner);
+        assert!(count(&knowing, Some(3)) > 60, "{knowing:?}");
+    }
+}

@@ -19,7 +19,7 @@ mod score;
 
 use clap::Parser;
 use compile::Source;
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use package::Workspace;
 use score::{Equivalent, Runs};
 use std::{
@@ -28,6 +28,7 @@ use std::{
     io::IsTerminal,
     path::{Path, PathBuf},
     process::ExitCode,
+    sync::Mutex,
     time::{Duration, Instant},
 };
 
@@ -52,7 +53,7 @@ struct Arguments {
     #[arg(long, value_name = "N", default_value_t = 300)]
     seeds: u64,
     /// The fault profile: calm, standard or storm
-    #[arg(long, value_name = "PROFILE", default_value = "standard")]
+    #[arg(long, value_name = "PROFILE", default_value = "standard", value_parser = ["calm", "standard", "storm"])]
     faults: String,
     /// Begin no further mutant after so many minutes
     #[arg(long, value_name = "MINUTES")]
@@ -165,12 +166,12 @@ fn mutants(arguments: &Arguments) -> Result<ExitCode, Refusal> {
     }
     // Without a budget: what is not reached would seem never to be.
     let without_end = Runs { end: None, ..runs };
-    let bar = progress("runs without a mutant", workloads.len() as u64 * arguments.seeds);
-    let reached = without_end.reached(&workloads, || bar.inc(1))?;
-    bar.finish_and_clear();
-    let bar = progress("mutants", all.len() as u64);
-    let scored = runs.score(&all, &workloads, &reached, |_| bar.inc(1))?;
-    bar.finish_and_clear();
+    let progress = Progress::new("runs without a mutant", workloads.len() as u64 * arguments.seeds);
+    let reached = without_end.reached(&workloads, || progress.one())?;
+    progress.end();
+    let progress = Progress::new("mutants", all.len() as u64);
+    let scored = runs.score(&all, &workloads, &reached, |_| progress.one())?;
+    progress.end();
 
     let wrong = score::wrong(&list, &compiled, &scored, |file, function| {
         is_wanted(only, Path::new(file.strip_prefix("src/").unwrap_or(file)), function)
@@ -222,15 +223,41 @@ fn read_list(named: Option<&Path>, folder: &Path) -> Result<Vec<Equivalent>, Ref
     serde_json::from_str(&text).map_err(|e| Refusal(format!("{}: {e}", file.display())))
 }
 
-fn progress(what: &'static str, length: u64) -> ProgressBar {
-    if !std::io::stderr().is_terminal() {
-        return ProgressBar::hidden();
+/// How far the work is: a bar on a terminal, and elsewhere a line now and then.
+struct Progress {
+    what: &'static str,
+    bar: ProgressBar,
+    told: Mutex<Instant>,
+}
+
+impl Progress {
+    /// How long nothing is told where there is no terminal.
+    const SILENT: Duration = Duration::from_secs(60);
+
+    fn new(what: &'static str, length: u64) -> Progress {
+        let bar = match std::io::stderr().is_terminal() {
+            true => ProgressBar::new(length).with_message(what),
+            false => ProgressBar::with_draw_target(Some(length), ProgressDrawTarget::hidden()),
+        };
+        let bar = match ProgressStyle::with_template("{msg} {wide_bar} {pos}/{len} {eta}") {
+            Ok(style) => bar.with_style(style),
+            Err(_) => bar,
+        };
+        Progress { what, bar, told: Mutex::new(Instant::now()) }
     }
-    let style = ProgressStyle::with_template("{msg} {wide_bar} {pos}/{len} {eta}");
-    let bar = ProgressBar::new(length).with_message(what);
-    match style {
-        Ok(style) => bar.with_style(style),
-        Err(_) => bar,
+
+    /// One more is done.
+    fn one(&self) {
+        self.bar.inc(1);
+        let Ok(mut told) = self.told.lock() else { return };
+        if self.bar.is_hidden() && told.elapsed() >= Self::SILENT {
+            *told = Instant::now();
+            eprintln!("{} of {} {}", self.bar.position(), self.bar.length().unwrap_or_default(), self.what);
+        }
+    }
+
+    fn end(&self) {
+        self.bar.finish_and_clear();
     }
 }
 

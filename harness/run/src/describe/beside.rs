@@ -2,15 +2,21 @@
 //!
 //! A list that is drawn blindly has many calls that are refused: to create what is there, to read what is not.
 //! So the operations of all clients are drawn in turns, and each is done on the model at once. What would be
-//! refused is drawn again, with a probability that each seed draws for itself.
+//! refused is drawn again, with a probability that each seed draws for itself. What is refused for a reason that
+//! this run has not met yet may stay: a refusal must be the right one, and change nothing.
 
 use proptest::{
     prelude::Rng,
     strategy::{BoxedStrategy, Strategy, ValueTree},
-    test_runner::{Reason, TestRunner},
+    test_runner::{Reason, TestRng, TestRunner},
 };
 use std::{
+    cell::RefCell,
+    collections::BTreeSet,
     fmt::{self, Debug},
+    hash::{DefaultHasher, Hash, Hasher},
+    mem,
+    rc::Rc,
     sync::Arc,
 };
 
@@ -27,6 +33,29 @@ pub struct Beside<'a, M, Op> {
     pub order: u64,
     /// The probability that what would be refused is drawn again.
     pub again: f64,
+    /// The refusals that were drawn.
+    pub refusals: &'a Rc<Refusals>,
+}
+
+/// The refusals that were drawn for a run: kinds of calls, and why each is refused.
+#[derive(Debug, Default)]
+pub struct Refusals(RefCell<BTreeSet<u64>>);
+
+impl Refusals {
+    /// The probability that a refusal that is new in this run stays.
+    const STAYS: f64 = 0.4;
+
+    /// Whether a call that is refused stays, by the variants of the call and of the refusal.
+    fn stays<T, E>(&self, call: &T, refusal: &E, rng: &mut TestRng) -> bool {
+        let mut kind = DefaultHasher::new();
+        (mem::discriminant(call), mem::discriminant(refusal)).hash(&mut kind);
+        let kind = kind.finish();
+        !self.0.borrow().contains(&kind) && happens(rng, Self::STAYS) && self.0.borrow_mut().insert(kind)
+    }
+}
+
+fn happens(rng: &mut TestRng, probability: f64) -> bool {
+    f64::from(rng.next_u32()) < probability * f64::from(u32::MAX)
 }
 
 /// How many turns clients may be late.
@@ -40,25 +69,27 @@ const TRIES: usize = 24;
 /// How often only one of the kind that was drawn first will do: kinds stay as frequent as the strategy has them.
 const OF_ITS_KIND: usize = 16;
 
-/// Draws a value of a strategy, and draws it again while it is not `wanted`. Enumerations are drawn again
-/// mostly with the variant that was drawn first. If none is wanted, it is the first one.
-pub(crate) fn draw_until<T: Debug>(
+/// Draws a call, and draws it again while `done` says that it would be refused. Enumerations are drawn again
+/// mostly with the variant that was drawn first. If none would be done, it is the first one.
+pub(crate) fn draw_until_done<T: Debug, E>(
     strategy: &BoxedStrategy<T>,
-    again: f64,
+    (again, refusals): (f64, &Refusals),
     runner: &mut TestRunner,
-    mut wanted: impl FnMut(&T) -> bool,
+    mut done: impl FnMut(&T) -> Result<(), E>,
 ) -> Result<AnyTree<T>, Reason> {
     let first = strategy.new_tree(runner)?;
     let value = first.current();
-    if wanted(&value) || f64::from(runner.rng().next_u32()) > again * f64::from(u32::MAX) {
-        return Ok(first);
-    }
-    let kind = std::mem::discriminant(&value);
-    for tries in 1..TRIES {
-        let tree = strategy.new_tree(runner)?;
-        let value = tree.current();
-        if (tries >= OF_ITS_KIND || std::mem::discriminant(&value) == kind) && wanted(&value) {
-            return Ok(tree);
+    if let Err(refusal) = done(&value)
+        && happens(runner.rng(), again)
+        && !refusals.stays(&value, &refusal, runner.rng())
+    {
+        let kind = mem::discriminant(&value);
+        for tries in 1..TRIES {
+            let tree = strategy.new_tree(runner)?;
+            let value = tree.current();
+            if (tries >= OF_ITS_KIND || mem::discriminant(&value) == kind) && done(&value).is_ok() {
+                return Ok(tree);
+            }
         }
     }
     Ok(first)
@@ -171,18 +202,27 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_wanted_is_drawn_again_and_stays_of_its_kind() {
+    fn what_would_be_refused_is_drawn_again_and_stays_of_its_kind() {
         let strategy = prop_oneof![(0..10u32).prop_map(Some), Just(None)].boxed();
         let mut runner = TestRunner::deterministic();
-        let drawn = |again, runner: &mut TestRunner| -> Vec<Option<u32>> {
-            let wanted = |value: &Option<u32>| value.is_none_or(|n| n == 3);
-            let one = |_| draw_until(&strategy, again, runner, wanted).expect("a value").current();
-            (0..200).map(one).collect()
+        let mut drawn = |again| -> Vec<Option<u32>> {
+            let refusals = Refusals::default();
+            let done = |value: &Option<u32>| match value {
+                Some(0..9) => Err(()),
+                _ => Ok(()),
+            };
+            let mut one =
+                || draw_until_done(&strategy, (again, &refusals), &mut runner, done).expect("a value");
+            (0..200).map(|_| one().current()).collect()
         };
-        let count = |list: &[Option<u32>], n| list.iter().filter(|value| **value == n).count();
-        let blind = drawn(0.0, &mut runner);
-        assert!(count(&blind, Some(5)) > 0);
-        let knowing = drawn(1.0, &mut runner);
-        assert!(count(&knowing, Some(3)) > 60, "{knowing:?}");
+        let count = |list: &[Option<u32>], wanted: fn(&Option<u32>) -> bool| {
+            list.iter().filter(|value| wanted(value)).count()
+        };
+        let refused = |value: &Option<u32>| value.is_some_and(|n| n != 9);
+        assert!(count(&drawn(0.0), refused) > 60);
+        let knowing = drawn(1.0);
+        // One may stay, because it is the first of its kind; and some are not found in time.
+        assert!(count(&knowing, refused) < 8, "{knowing:?}");
+        assert!(count(&knowing, |value| *value == Some(9)) > 30, "{knowing:?}");
     }
 }

@@ -26,6 +26,7 @@ use std::{
     any::Any,
     fmt::{self, Debug},
     ops::{Deref, RangeInclusive},
+    rc::Rc,
     sync::Arc,
     time::Duration,
 };
@@ -337,12 +338,19 @@ impl<W: Workload> ErasedWorkload for W {
         let mut operations: Vec<Vec<W::Op>> = vec![Vec::new(); counts.len()];
         let mut trees: Vec<Vec<AnyTree<AnyValue>>> = counts.iter().map(|_| Vec::new()).collect();
         let longest = counts.iter().copied().max().unwrap_or(0);
+        let refusals = Rc::default();
         let mut order = 0;
         for index in 0..longest {
             for client in (0..counts.len()).filter(|client| index < counts[*client]) {
                 let earlier = &operations[client];
-                let strategy =
-                    self.operation_beside(&Beside { models: &models, client, earlier, order, again })?;
+                let strategy = self.operation_beside(&Beside {
+                    models: &models,
+                    client,
+                    earlier,
+                    order,
+                    again,
+                    refusals: &refusals,
+                })?;
                 let tree = plan::tree(seed, &format!("operation-{client}-{index}"), &strategy)?;
                 let op = tree.current();
                 foreseen.push((op.clone(), order));

@@ -1,7 +1,7 @@
 //! The calls of one transaction that would probably be done.
 
 use super::{At, Specimen};
-use crate::describe::beside::{AnyTree, ListTree, draw_until};
+use crate::describe::beside::{AnyTree, ListTree, Refusals, draw_until_done};
 use proptest::{
     strategy::{BoxedStrategy, NewTree, Strategy, ValueTree},
     test_runner::TestRunner,
@@ -9,6 +9,7 @@ use proptest::{
 use std::{
     fmt::{self, Debug},
     ops::Range,
+    rc::Rc,
     sync::Arc,
 };
 
@@ -30,6 +31,7 @@ pub(super) struct Foreseen<S: Specimen> {
     pub(super) models: Arc<Vec<S::Model>>,
     pub(super) order: u64,
     pub(super) again: f64,
+    pub(super) refusals: Rc<Refusals>,
     pub(super) client: usize,
     /// The number of its first call among those of the client.
     pub(super) first: usize,
@@ -55,16 +57,21 @@ impl<S: Specimen> Strategy for Foreseen<S> {
                 S::number(&mut op, client, number);
                 op
             });
-            let call = draw_until(&numbered.boxed(), self.again, runner, |op| {
+            let again = (self.again, &*self.refusals);
+            let call = draw_until_done(&numbered.boxed(), again, runner, |op| {
                 if S::is_read_only(op) {
-                    return models.iter_mut().all(|model| self.specimen.replay(model, op, &at).is_ok());
+                    return models.iter_mut().try_for_each(|model| {
+                        self.specimen.replay(model, op, &at)?;
+                        Ok::<_, S::Error>(())
+                    });
                 }
                 let replayed = |model: &S::Model| {
                     let mut after = model.clone();
-                    self.specimen.replay(&mut after, op, &at).ok().map(|_| after)
+                    self.specimen.replay(&mut after, op, &at)?;
+                    Ok::<_, S::Error>(after)
                 };
-                let after: Option<Vec<S::Model>> = models.iter().map(replayed).collect();
-                after.map(|after| models = after).is_some()
+                models = models.iter().map(replayed).collect::<Result<_, _>>()?;
+                Ok(())
             })?;
             calls.push(call);
         }

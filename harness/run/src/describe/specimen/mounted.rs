@@ -135,6 +135,7 @@ impl<S: Specimen> Workload for Mounted<S> {
             models: beside.models.clone(),
             order: beside.order,
             again: beside.again,
+            refusals: beside.refusals.clone(),
             client: beside.client,
             first: beside.earlier.iter().map(Vec::len).sum(),
         };

@@ -51,9 +51,9 @@ fn sweep(entry: &dyn Entry, profile: Profile, seeds: u64) -> Result<Swept, Vec<S
 
 /// Of so many operations in a hundred of a sweep under standard faults at least so many are done, and of each
 /// workload: where most are refused, little is shaken.
-const DONE: (u64, u64) = (84, 60);
+const DONE: (u64, u64) = (84, 50);
 /// Every call of `list` names neighbours in a list of a few nodes that all clients change at once.
-const LIST: u64 = 50;
+const LIST: u64 = 40;
 
 /// Runs every workload. Returns the event hashes of their seeds, a line for each workload.
 ///

@@ -37,7 +37,7 @@ use shaketable_layers::{
 };
 use shaketable_sim::seed::Stream;
 use shaketable_tx::{self as tx, Database, Env, Isolation, Transaction};
-use std::{collections::BTreeMap, ops::Range};
+use std::{collections::BTreeMap, ops::Range, sync::Arc};
 
 /// The list's subspace.
 fn space() -> Subspace {
@@ -219,9 +219,9 @@ impl Specimen for List {
     fn model(&self) -> Model {
         let mut model = Model::default();
         for (at, id) in self.first_nodes().iter().enumerate() {
-            model.order.insert(at, id.clone());
+            Arc::make_mut(&mut model.order).insert(at, id.clone());
             let node = Held { value: Content::of(0, 0), attributes: BTreeMap::new() };
-            model.nodes.insert(id.clone(), node);
+            Arc::make_mut(&mut model.nodes).insert(id.clone(), node);
         }
         model
     }

@@ -7,13 +7,16 @@ use shaketable_layers::{
     list::{self, Error, MAX_WALK},
 };
 use shaketable_tx::{self as tx, limits};
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
-/// A list: its nodes in order, and the content of each.
+/// A list: its nodes in order, and the content of each. Clones share them: some lists are long.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Model {
-    pub(super) order: Vec<Id>,
-    pub(super) nodes: BTreeMap<Id, Held>,
+    pub(super) order: Arc<Vec<Id>>,
+    pub(super) nodes: Arc<BTreeMap<Id, Held>>,
 }
 
 /// The content of a node.
@@ -25,8 +28,13 @@ pub struct Held {
 
 impl Model {
     fn node(&mut self, id: &Id) -> Result<&mut Held, Error> {
+        self.held(id)?;
+        Arc::make_mut(&mut self.nodes).get_mut(id).ok_or_else(|| Error::NoSuchNode(id.clone()))
+    }
+
+    fn held(&self, id: &Id) -> Result<&Held, Error> {
         fits(id, 0, 0)?;
-        self.nodes.get_mut(id).ok_or_else(|| Error::NoSuchNode(id.clone()))
+        self.nodes.get(id).ok_or_else(|| Error::NoSuchNode(id.clone()))
     }
 
     /// The number of nodes up to this one, including it.
@@ -41,15 +49,15 @@ impl Model {
         if self.nodes.contains_key(id) {
             return Err(Error::NodeExists(id.clone()));
         }
-        self.order.insert(at, id.clone());
+        Arc::make_mut(&mut self.order).insert(at, id.clone());
         let value = Content::of(byte, length);
-        self.nodes.insert(id.clone(), Held { value, attributes: BTreeMap::new() });
+        Arc::make_mut(&mut self.nodes).insert(id.clone(), Held { value, attributes: BTreeMap::new() });
         Ok(Answer::Written)
     }
 
     fn remove(&mut self, at: usize) -> Option<Id> {
-        let id = (at < self.order.len()).then(|| self.order.remove(at))?;
-        self.nodes.remove(&id);
+        let id = (at < self.order.len()).then(|| Arc::make_mut(&mut self.order).remove(at))?;
+        Arc::make_mut(&mut self.nodes).remove(&id);
         Some(id)
     }
 }
@@ -113,13 +121,13 @@ impl List {
                 let at = model.up_to(id)?;
                 Answer::Node(model.order.get(at).cloned())
             }
-            Op::Value(id) => Answer::Value(Some(model.node(id)?.value.clone())),
+            Op::Value(id) => Answer::Value(Some(model.held(id)?.value.clone())),
             Op::Attribute(id, name) => {
                 limits::key(&attribute(id, name)?)?;
-                Answer::Value(model.node(id)?.attributes.get(name).cloned())
+                Answer::Value(model.held(id)?.attributes.get(name).cloned())
             }
             Op::Attributes(id) => {
-                Answer::Attributes(model.node(id)?.attributes.clone().into_iter().collect())
+                Answer::Attributes(model.held(id)?.attributes.clone().into_iter().collect())
             }
             Op::Walk(after, limit) => {
                 let from = after.as_ref().map_or(Ok(0), |after| model.up_to(after))?;
@@ -178,6 +186,6 @@ pub(super) fn read(rows: &[tx::KeyValue]) -> Result<Model, String> {
     }
     match nodes.keys().find(|id| !met.contains(id)) {
         Some(orphan) => Err(format!("no link leads to {orphan}")),
-        None => Ok(Model { order, nodes }),
+        None => Ok(Model { order: order.into(), nodes: nodes.into() }),
     }
 }

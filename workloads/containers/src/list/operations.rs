@@ -128,16 +128,16 @@ impl List {
             0 => prop_oneof![18 => 0..14usize, 1 => Just(usize::MAX), 1 => long].boxed(),
             _ => prop_oneof![1 => 0..14usize, 1 => Just(usize::MAX), 2 => long].boxed(),
         };
-        // A long list is mostly walked, often from its first node on.
-        let walks = if self.crowd == 0 { 4 } else { 6 };
+        // A long list stays about as long as a walk may be: what is removed of the crowd does not come back.
+        let removals = if self.crowd == 0 { [2, 5, 4] } else { [1, 1, 1] };
         let first = self.first_nodes().first().cloned().unwrap_or_else(|| 0.into());
         let from = prop_oneof![1 => Just(first), 2 => id()];
         prop_oneof![
             4 => (id(), byte(), length()).prop_map(|(i, b, n)| Op::PushFront(i, b, n)),
             8 => (id(), id(), byte(), length()).prop_map(|(a, i, b, n)| Op::InsertAfter(a, i, b, n)),
-            2 => Just(Op::RemoveFirst),
-            5 => id().prop_map(Op::RemoveNext),
-            4 => (id(), option::weighted(0.9, id())).prop_map(|(i, next)| Op::RemoveNextIf(i, next)),
+            removals[0] => Just(Op::RemoveFirst),
+            removals[1] => id().prop_map(Op::RemoveNext),
+            removals[2] => (id(), option::weighted(0.9, id())).prop_map(|(i, next)| Op::RemoveNextIf(i, next)),
             2 => (id(), byte(), length()).prop_map(|(i, b, n)| Op::SetValue(i, b, n)),
             4 => (id(), name(), byte(), length()).prop_map(|(i, a, b, n)| Op::SetAttribute(i, a, b, n)),
             1 => (id(), name()).prop_map(|(i, a)| Op::ClearAttribute(i, a)),
@@ -147,7 +147,7 @@ impl List {
             1 => id().prop_map(Op::Value),
             1 => (id(), name()).prop_map(|(i, a)| Op::Attribute(i, a)),
             2 => id().prop_map(Op::Attributes),
-            walks => (option::weighted(0.4, from), limit).prop_map(|(from, n)| Op::Walk(from, n)),
+            4 => (option::weighted(0.4, from), limit).prop_map(|(from, n)| Op::Walk(from, n)),
         ]
         .boxed()
     }

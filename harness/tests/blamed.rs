@@ -323,3 +323,52 @@ fn a_static_that_makes_runs_differ_is_told_by_what_it_changes_first() {
         assert!(message.contains(part), "{part}: {message}");
     }
 }
+
+mod levels {
+    use shaketable::prelude::*;
+
+    shaketable_tx::refusals! {
+        /// Nothing is refused.
+        pub enum Refusal {}
+    }
+
+    fn key(at: u8) -> [u8; 2] {
+        [b'n', at]
+    }
+
+    shaketable::modelled! {
+        /// Two numbers, and their sum: a read that does not ask for an isolation level has its own.
+        pub Two as "two": Refusal;
+
+        model [u8; 2] = [0; 2];
+
+        fn put(tx, at: u8 = 0..2u8, value: u8 = 0..100u8) {
+            tx.writing().await.set(&key(at), &[value]);
+            Ok(())
+        }
+        model(two) {
+            two[usize::from(at)] = value;
+            Ok(())
+        }
+
+        read sum(tx) -> u8 { Ok(numbers(tx).await?.iter().sum()) }
+        model(two) { Ok(two.iter().sum()) }
+
+        stored(tx) { Ok(numbers(tx).await?) }
+    }
+
+    async fn numbers<T: Transaction>(tx: &T) -> Result<[u8; 2], Refusal> {
+        let tx = tx.reading().await;
+        let mut numbers = [0; 2];
+        for (at, number) in numbers.iter_mut().enumerate() {
+            let value = tx.get(&key(at as u8), Serializable).await?;
+            *number = value.and_then(|value| value.first().copied()).unwrap_or(0);
+        }
+        Ok(numbers)
+    }
+}
+
+#[test]
+fn a_read_that_does_not_ask_for_an_isolation_level_is_done_at_its_own() {
+    Shake::<shaketable::specimen::Mounted<levels::Two>>::new().seeds(0..10).assert();
+}

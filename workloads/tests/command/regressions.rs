@@ -270,7 +270,7 @@ fn what_cannot_be_kept_is_refused_in_one_line_and_nothing_is_written() {
         ),
         (
             &["regressions", "add", "gone.json", "--planted"],
-            "gone.json: not a complete repro file: operations.1.0: unknown variant",
+            "gone.json: not a complete repro file: operations.0.0: unknown variant",
         ),
         (&["regressions", "add", "workload.json"], "workload.json: unknown workload"),
         (

@@ -1,15 +1,16 @@
 //! Operations that are drawn beside a model, so that most of them are done.
 //!
-//! A list that is drawn blindly has many calls that are refused: to create what is there, to read what is not.
-//! So the operations of all clients are drawn in turns, and each is done on the model at once. What would be
-//! refused is drawn again, with a probability that each seed draws for itself. What is refused for a reason that
-//! this run has not met yet may stay: a refusal must be the right one, and change nothing.
+//! A list that is drawn blindly has many calls that are refused: to create what is there, to read what is
+//! not. So the operations of all clients are drawn in turns, and each is done on the model at once. What
+//! would be refused is drawn again, with a probability that each seed draws for itself. What is refused for a
+//! reason that this run has not met yet may stay: a refusal must be the right one, and change nothing.
 
 use proptest::{
     prelude::Rng,
     strategy::{BoxedStrategy, Strategy, ValueTree},
-    test_runner::{Reason, TestRng, TestRunner},
+    test_runner::{Config, Reason, RngAlgorithm, TestRng, TestRunner},
 };
+use shaketable_sim::seed::Seed;
 use std::{
     cell::RefCell,
     collections::BTreeSet,
@@ -23,7 +24,8 @@ use std::{
 /// What was drawn before an operation.
 #[derive(Debug)]
 pub struct Beside<'a, M, Op> {
-    /// What is stored if all of it is done, and nothing else: now, and as much earlier as clients may be late.
+    /// What is stored if all of it is done, and nothing else: now, and as much earlier as clients may be
+    /// late.
     pub models: &'a Arc<Vec<M>>,
     /// The client whose operation is drawn.
     pub client: usize,
@@ -64,9 +66,20 @@ pub(crate) const LATE: [usize; 2] = [1, 4];
 /// A value tree of any strategy.
 pub type AnyTree<T> = Box<dyn ValueTree<Value = T>>;
 
+/// Draws the value tree of a strategy from the seed's ChaCha stream with this name. Only a strategy with
+/// filters can fail.
+pub(crate) fn tree<T: Debug>(seed: Seed, name: &str, strategy: &BoxedStrategy<T>) -> Option<AnyTree<T>> {
+    let mut key = [0; 32];
+    seed.stream(name).fill(&mut key);
+    let rng = TestRng::from_seed(RngAlgorithm::ChaCha, &key);
+    let mut runner = TestRunner::new_with_rng(Config { failure_persistence: None, ..Config::default() }, rng);
+    strategy.new_tree(&mut runner).ok()
+}
+
 /// How often a call is drawn until one is found that would be done.
 const TRIES: usize = 24;
-/// How often only one of the kind that was drawn first will do: kinds stay as frequent as the strategy has them.
+/// How often only one of the kind that was drawn first will do: kinds stay as frequent as the strategy has
+/// them.
 const OF_ITS_KIND: usize = 16;
 
 /// Draws a call, and draws it again while `done` says that it would be refused. Enumerations are drawn again

@@ -2,7 +2,6 @@
 //! and what plans, runs, judges and shrinks it: everything behind it is compiled once, and not for each
 //! workload.
 
-use crate::run::plan;
 use crate::{
     describe::beside::{self, AnyTree, Beside},
     describe::misfit::Misfit,
@@ -351,7 +350,7 @@ impl<W: Workload> ErasedWorkload for W {
                     again,
                     refusals: &refusals,
                 })?;
-                let tree = plan::tree(seed, &format!("operation-{client}-{index}"), &strategy)?;
+                let tree = beside::tree(seed, &format!("operation-{client}-{index}"), &strategy)?;
                 let op = tree.current();
                 foreseen.push((op.clone(), order));
                 drop(strategy);

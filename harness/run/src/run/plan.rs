@@ -21,7 +21,7 @@ mod drawn;
 mod sketch;
 
 pub use crate::describe::strict::{PlanError, SCHEMA};
-pub(crate) use drawn::{Drawn, operations, tree, trees};
+pub(crate) use drawn::{Drawn, listed, trees};
 pub(crate) use sketch::Element;
 pub use sketch::{Reduced, Sketch};
 

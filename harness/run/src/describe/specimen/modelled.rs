@@ -204,7 +204,8 @@ macro_rules! __modelled {
                 fn takes_isolation(&self, op: &__Op) -> bool {
                     match op {
                         $(__Op::$op { .. } => {
-                            $read_only $(&& [$($crate::__modelled!(@isolated $asked)),+].contains(&true))?
+                            // One that does not ask for it reads as it wants to.
+                            $read_only && [$($($crate::__modelled!(@isolated $asked)),+)?].contains(&true)
                         })+
                     }
                 }

@@ -1,20 +1,12 @@
 //! Draws the operations of a run.
 
 use crate::{
-    describe::beside::AnyTree,
+    describe::beside::{AnyTree, tree},
     describe::erased::{AnyValue, AnyWorkload},
     judge::panics,
 };
-use proptest::{
-    strategy::BoxedStrategy,
-    strategy::Strategy,
-    test_runner::{Config, RngAlgorithm, TestRng, TestRunner},
-};
 use shaketable_sim::seed::Seed;
-use std::{
-    fmt::Debug,
-    panic::{AssertUnwindSafe, catch_unwind},
-};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// The value trees of a client's operations.
 pub(crate) enum Drawn {
@@ -40,8 +32,8 @@ const AGAIN: [f64; 8] = [0.0, 0.9, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0];
 /// Draws the value trees of each client's operations: `None` for a client whose strategy has filters and
 /// failed. It has no operations in this seed.
 pub(crate) fn trees(seed: Seed, configuration: &AnyWorkload) -> Vec<Option<Drawn>> {
-    let list = |client| tree(seed, &format!("operations-{client}"), &configuration.operations(client));
-    let lists: Vec<_> = (0..configuration.clients()).map(list).collect();
+    let lists: Vec<_> =
+        (0..configuration.clients()).map(|client| listed(seed, configuration, client)).collect();
     let again = *seed.stream("again").pick(&AGAIN);
     if again > 0.0 {
         let counts: Vec<usize> =
@@ -55,18 +47,17 @@ pub(crate) fn trees(seed: Seed, configuration: &AnyWorkload) -> Vec<Option<Drawn
     lists.into_iter().map(|tree| tree.map(Drawn::List)).collect()
 }
 
+/// Draws the value tree of a client's list without a model.
+pub(crate) fn listed(
+    seed: Seed,
+    configuration: &AnyWorkload,
+    client: usize,
+) -> Option<AnyTree<Vec<AnyValue>>> {
+    tree(seed, &format!("operations-{client}"), &configuration.operations(client))
+}
+
 /// Draws each client's operations.
 pub(crate) fn operations(seed: Seed, configuration: &AnyWorkload) -> Vec<Vec<AnyValue>> {
     let current = |drawn: Option<Drawn>| drawn.map(|drawn| drawn.current()).unwrap_or_default();
     trees(seed, configuration).into_iter().map(current).collect()
-}
-
-/// Draws the value tree of a strategy from the seed's ChaCha stream with this name. Only a strategy with
-/// filters can fail.
-pub(crate) fn tree<T: Debug>(seed: Seed, name: &str, strategy: &BoxedStrategy<T>) -> Option<AnyTree<T>> {
-    let mut key = [0; 32];
-    seed.stream(name).fill(&mut key);
-    let rng = TestRng::from_seed(RngAlgorithm::ChaCha, &key);
-    let mut runner = TestRunner::new_with_rng(Config { failure_persistence: None, ..Config::default() }, rng);
-    strategy.new_tree(&mut runner).ok()
 }

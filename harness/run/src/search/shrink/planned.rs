@@ -118,10 +118,10 @@ impl Subject for Planned {
         let candidate = self.plan_of(&sketch);
         candidate.check().ok()?;
         let sample = |seed| {
-            let drawn = plan::operations(Seed(seed), &candidate.configuration);
             let list = |(client, planned): (&usize, &Vec<AnyValue>)| match planned.is_empty() {
                 true => Vec::new(),
-                false => drawn.get(*client).cloned().unwrap_or_default(),
+                false => plan::listed(Seed(seed), &candidate.configuration, *client)
+                    .map_or_else(Vec::new, |tree| tree.current()),
             };
             let operations = names.iter().zip(&candidate.operations).map(list).collect();
             operations_of(&Plan { operations, ..candidate.clone() })

@@ -354,7 +354,7 @@ mod levels {
         read sum(tx) -> u8 { Ok(numbers(tx).await?.iter().sum()) }
         model(two) { Ok(two.iter().sum()) }
 
-        stored(tx) { Ok(numbers(tx).await?) }
+        stored(tx) { numbers(tx).await }
     }
 
     async fn numbers<T: Transaction>(tx: &T) -> Result<[u8; 2], Refusal> {

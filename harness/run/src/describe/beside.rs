@@ -148,15 +148,14 @@ impl<T: Debug> ValueTree for ListTree<T> {
     }
 
     fn simplify(&mut self) -> bool {
-        while let Next::Without(at) = self.next {
-            if at >= self.elements.len() || self.present.iter().filter(|p| **p).count() < 2 {
-                self.next = Next::Simpler(0);
-                break;
+        if let Next::Without(at) = self.next {
+            if at < self.elements.len() && self.present.iter().filter(|present| **present).count() > 1 {
+                self.present[at] = false;
+                self.last = Some(self.next);
+                self.next = Next::Without(at + 1);
+                return true;
             }
-            self.present[at] = false;
-            self.last = Some(self.next);
-            self.next = Next::Without(at + 1);
-            return true;
+            self.next = Next::Simpler(0);
         }
         while let Next::Simpler(at) = self.next {
             if at >= self.elements.len() {

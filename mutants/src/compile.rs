@@ -172,9 +172,9 @@ impl<'a> Source<'a> {
     }
 }
 
-/// A text with one space for each run of white space.
+/// A text with one space for each run of white space, and none around `::`.
 fn words(text: &str) -> String {
-    text.split_whitespace().collect::<Vec<_>>().join(" ")
+    text.split_whitespace().collect::<Vec<_>>().join(" ").replace(" :: ", "::")
 }
 
 /// The changes that an error is about: those that its places are in; else all those at the innermost place of

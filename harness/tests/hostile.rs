@@ -43,6 +43,8 @@ enum Hostility {
     /// An addition that fails leaves a mark, at which the next one in its transaction writes and refuses.
     /// That is no bug: a transaction with a failed call is lost.
     LeavesMark,
+    /// Its operations cannot be drawn.
+    Undrawn,
 }
 
 const HOSTILE: &[Bug] = &[
@@ -53,6 +55,7 @@ const HOSTILE: &[Bug] = &[
     bug("vanishes"),
     bug("counts"),
     bug("leaves-mark"),
+    bug("undrawn"),
 ];
 
 const fn bug(name: &'static str) -> Bug {
@@ -69,6 +72,7 @@ impl Hostility {
             Some("vanishes") => Hostility::Vanishes,
             Some("counts") => Hostility::Counts,
             Some("leaves-mark") => Hostility::LeavesMark,
+            Some("undrawn") => Hostility::Undrawn,
             _ => Hostility::None,
         }
     }
@@ -211,7 +215,10 @@ impl Workload for Plain {
         vec![KEY.into()]
     }
     fn operations(&self, _: usize) -> BoxedStrategy<Vec<Op>> {
-        vec(operation(), 10..20).boxed()
+        match self.0 {
+            Hostility::Undrawn => panic!("it draws nothing"),
+            _ => vec(operation(), 10..20).boxed(),
+        }
     }
     async fn open<D: Database>(&self, db: &D, _: usize) -> tx::Result<D> {
         Ok(db.clone())
@@ -374,6 +381,12 @@ fn a_refusal_after_a_call_that_failed_in_its_transaction_is_not_judged() {
 fn said(shake: &Shake<Plain>) -> String {
     let panic = std::panic::catch_unwind(|| shake.assert()).expect_err("a panic");
     panic.downcast_ref::<String>().expect("a message").clone()
+}
+
+#[test]
+fn operations_that_cannot_be_drawn_accuse_their_workload() {
+    let message = said(&shake(Some("undrawn")));
+    assert!(message.starts_with("plain cannot be drawn with seed 0: it draws nothing ("), "{message}");
 }
 
 #[test]

@@ -47,6 +47,7 @@ mod tally;
 mod watch;
 mod with;
 
+use crate::plan::Undrawn;
 use crate::search::entry::Entry;
 pub use args::EXIT_CODES;
 use args::{Arguments, Command, ReportCommand};
@@ -206,9 +207,13 @@ pub fn main_with<Extra: Subcommand>(
     match done {
         Ok(Ok(outcome)) => ExitCode::from(outcome.exit_code()),
         Ok(Err(refusal)) => refused(refusal),
-        Err(_) => {
-            output::print_error(&format!("{name}: this is a bug in the command itself"));
-            ExitCode::from(Conclusion::Harness.exit_code())
+        Err(panic) => {
+            let (said, conclusion) = match panic.downcast_ref::<Undrawn>() {
+                Some(undrawn) => (undrawn.to_string(), Conclusion::Violated),
+                None => ("this is a bug in the command itself".to_owned(), Conclusion::Harness),
+            };
+            output::print_error(&format!("{name}: {said}"));
+            ExitCode::from(conclusion.exit_code())
         }
     }
 }

@@ -5,6 +5,7 @@ use crate::{
     describe::erased::{AnyValue, AnyWorkload},
     describe::strict::{Json, plain},
     describe::workload::Workload,
+    judge::panics,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -15,7 +16,11 @@ use shaketable_sim::{
     rt::{MILLISECOND, Nanos},
     seed::Seed,
 };
-use std::{collections::BTreeMap, fmt};
+use std::{
+    collections::BTreeMap,
+    fmt,
+    panic::{AssertUnwindSafe, catch_unwind, resume_unwind},
+};
 
 mod drawn;
 mod sketch;
@@ -81,16 +86,40 @@ pub struct Plan {
     pub schedule: Option<u64>,
 }
 
+/// The payload of a panic: the workload's own part of drawing a plan has panicked. In words: which workload,
+/// with which seed, and why.
+#[derive(Debug)]
+pub struct Undrawn(String);
+
+impl fmt::Display for Undrawn {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
 impl Plan {
     /// The seed from which the run draws its own random choices.
     pub fn run_seed(&self) -> Seed {
         Seed(self.schedule.unwrap_or(self.seed))
     }
 
-    /// Draws the plan of a seed.
+    /// Draws the plan of a seed. If the workload's configuration or strategies panic, it panics with
+    /// [`Undrawn`].
     // Never inlined: profiles know this phase of a run by it (`scripts/profile`).
     #[inline(never)]
     pub fn draw<W: Workload>(seed: Seed, demands: &Demands) -> Plan {
+        let drawn = || catch_unwind(AssertUnwindSafe(|| Self::drawn::<W>(seed, demands)));
+        panics::recorded(drawn).unwrap_or_else(|panic| {
+            let why = panics::caught(&*panic);
+            resume_unwind(Box::new(Undrawn(format!(
+                "{} cannot be drawn with seed {}: {why}",
+                W::NAME,
+                seed.0
+            ))))
+        })
+    }
+
+    fn drawn<W: Workload>(seed: Seed, demands: &Demands) -> Plan {
         let mut configuration = W::draw(&mut seed.stream("workload"), demands.bug.as_deref());
         let times = u32::from(demands.scale) as usize;
         if let Some(length) = configuration.length().filter(|length| times > 1 && length.start < length.end) {

@@ -42,6 +42,7 @@ pub fn run<T: Send>(
     let threads = (jobs as u64).min(pieces);
     let mut done = 0;
     thread::scope(|scope| {
+        let mut started = Vec::new();
         for job in 0..threads {
             let (send, next, stop, work) = (send.clone(), &next, &stop, &work);
             let body = move || {
@@ -52,11 +53,8 @@ pub fn run<T: Send>(
                     }
                 }
             };
-            thread::Builder::new()
-                .name(format!("shake-{job}"))
-                .stack_size(STACK)
-                .spawn_scoped(scope, body)
-                .expect("the system can start a thread");
+            let builder = thread::Builder::new().name(format!("shake-{job}")).stack_size(STACK);
+            started.push(builder.spawn_scoped(scope, body).expect("the system can start a thread"));
         }
         drop(send);
         loop {
@@ -68,6 +66,10 @@ pub fn run<T: Send>(
                 Err(RecvTimeoutError::Timeout) => update(Update::Tick),
                 Err(RecvTimeoutError::Disconnected) => break,
             }
+        }
+        for thread in started {
+            // A panic goes on with its payload.
+            thread.join().unwrap_or_else(|panic| resume_unwind(panic));
         }
     });
     done

@@ -16,7 +16,7 @@ use crate::{
     describe::workload::Workload,
     judge::finding::Verdict,
     judge::vacuous,
-    run::plan::{Demands, Plan, PlanError},
+    run::plan::{Demands, Plan, PlanError, Undrawn},
     run::pool::{self, Update},
     run::regressions,
     run::runner::{self, RunResult},
@@ -36,6 +36,7 @@ use std::{
     io::Write,
     marker::PhantomData,
     ops::Range,
+    panic::{AssertUnwindSafe, catch_unwind, resume_unwind},
     path::{Path, PathBuf},
     sync::atomic::{AtomicBool, Ordering},
     time::{Duration, Instant},
@@ -231,8 +232,17 @@ impl<W: Workload> Shake<W> {
         SweepResult { seeds, ran, failed: first, counters, outcomes, vacuous }
     }
 
+    /// The plan of a seed. A test has a message.
+    fn drawn(&self, seed: u64) -> Plan {
+        let drawn = catch_unwind(AssertUnwindSafe(|| Plan::draw::<W>(Seed(seed), &self.demands)));
+        drawn.unwrap_or_else(|panic| match panic.downcast_ref::<Undrawn>() {
+            Some(undrawn) => panic!("{undrawn}"),
+            None => resume_unwind(panic),
+        })
+    }
+
     fn one(&self, seed: u64, twice: bool) -> RunResult {
-        let plan = Plan::draw::<W>(Seed(seed), &self.demands);
+        let plan = self.drawn(seed);
         let mut result = runner::run(&plan, false);
         // A failure is described with a second run, unless every seed is run twice.
         let twice = twice && (self.twice == u64::MAX || result.verdict() == Verdict::Passed);
@@ -308,7 +318,7 @@ impl<W: Workload> Shake<W> {
 
     /// The description of a failed run for its user. Its last line is the command that replays the run.
     fn describe(&self, seed: u64, result: &RunResult) -> String {
-        let plan = Plan::draw::<W>(Seed(seed), &self.demands);
+        let plan = self.drawn(seed);
         let mut text = format!("{} failed with seed {seed}, {:?}\n", W::NAME, result.verdict());
         let mut differs = String::new();
         let again = runner::run(&plan, false);

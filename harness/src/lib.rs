@@ -21,9 +21,9 @@ pub use shaketable_run::__private;
 pub use shaketable_run::foundationdb;
 #[doc(inline)]
 pub use shaketable_run::{
-    Bug, Foreign, Guarded, Invariants, Misfit, Outcome, Shake, Staleness, Step, Workload, allocations, calm,
-    determinism, entry, erased, explore, foreign, invariants, isolation, judge, modelled, models, plan,
-    planted_bugs, real, regressions, runner, seeds, sessions, shake, shrink, specimen, strategies, waiting,
-    weakened, when, workload,
+    Bug, Foreign, Guarded, Invariants, Misfit, Outcome, Shake, Staleness, Step, Workload, allocations,
+    beside, calm, determinism, entry, erased, explore, foreign, invariants, isolation, judge, modelled,
+    models, plan, planted_bugs, real, regressions, runner, seeds, sessions, shake, shrink, specimen,
+    strategies, waiting, weakened, when, workload,
 };
 pub use tell::advice;

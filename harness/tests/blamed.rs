@@ -4,9 +4,14 @@
 use bytes::Bytes;
 use proptest::{collection::vec, prelude::*};
 use serde::{Deserialize, Serialize};
+use shaketable::beside::Beside;
 use shaketable::finding::{Kind, Verdict};
+use shaketable::plan::{Demands, Plan};
 use shaketable::{Bug, Misfit, Outcome, Shake, Step, Workload};
-use shaketable_sim::{proto::Mutation, seed::Stream};
+use shaketable_sim::{
+    proto::Mutation,
+    seed::{Seed, Stream},
+};
 use shaketable_tx::{Database, Error, Isolation, Transaction, TransactionOption};
 use std::time::Duration;
 
@@ -137,6 +142,21 @@ impl Workload for Register {
             ops
         };
         vec(op, 20..30).prop_map(numbered).boxed()
+    }
+
+    // Drawn one after the other, as in most runs: a get comes when something is set.
+    fn operation_beside(&self, beside: &Beside<'_, Option<u32>, Op>) -> Option<BoxedStrategy<Op>> {
+        let set = Just(Op::Set((beside.client * 1_000 + beside.earlier.len()) as u32));
+        Some(match beside.models[0] {
+            None => set.boxed(),
+            Some(_) => prop_oneof![set, Just(Op::Get)].boxed(),
+        })
+    }
+
+    fn foresee(&self, model: &mut Option<u32>, op: &Op, _: u64) {
+        if let Op::Set(value) = op {
+            *model = Some(*value);
+        }
     }
 
     async fn open<D: Database>(&self, db: &D, _: usize) -> Result<Client<D>, Error> {
@@ -371,4 +391,15 @@ mod levels {
 #[test]
 fn a_read_that_does_not_ask_for_an_isolation_level_is_done_at_its_own() {
     Shake::<shaketable::specimen::Mounted<levels::Two>>::new().seeds(0..10).assert();
+}
+
+#[test]
+fn a_workload_draws_its_operations_beside_its_model() {
+    let first = |seed| {
+        let plan = Plan::draw::<Register>(Seed(seed), &Demands::default());
+        matches!(plan.operations_of::<Register>().expect("its own")[0][0], Op::Set(_))
+    };
+    let sets = (0..40).filter(|seed| first(*seed)).count();
+    // Without a model half of them would be.
+    assert!(sets > 30, "{sets}");
 }

@@ -15,7 +15,7 @@ pub mod search;
 #[cfg(any(feature = "embedded", feature = "fdb-client"))]
 pub use describe::foundationdb;
 pub use describe::{
-    erased,
+    beside, erased,
     invariants::{self, Guarded, Invariants},
     isolation,
     misfit::Misfit,

@@ -4,7 +4,7 @@
 use bytes::Bytes;
 use proptest::{collection::vec, prelude::*};
 use serde::{Deserialize, Serialize};
-use shaketable::beside::Beside;
+use shaketable::beside::OneBeside;
 use shaketable::finding::{Kind, Verdict};
 use shaketable::plan::{Demands, Plan};
 use shaketable::{Bug, Misfit, Outcome, Shake, Step, Workload};
@@ -145,12 +145,14 @@ impl Workload for Register {
     }
 
     // Drawn one after the other, as in most runs: a get comes when something is set.
-    fn operation_beside(&self, beside: &Beside<'_, Option<u32>, Op>) -> Option<BoxedStrategy<Op>> {
-        let set = Just(Op::Set((beside.client * 1_000 + beside.earlier.len()) as u32));
-        Some(match beside.models[0] {
-            None => set.boxed(),
-            Some(_) => prop_oneof![set, Just(Op::Get)].boxed(),
-        })
+    fn operation_beside(&self, client: usize) -> Option<OneBeside<'_, Option<u32>, Op>> {
+        Some(Box::new(move |beside| {
+            let set = Just(Op::Set((client * 1_000 + beside.earlier.len()) as u32));
+            match beside.models[0] {
+                None => set.boxed(),
+                Some(_) => prop_oneof![set, Just(Op::Get)].boxed(),
+            }
+        }))
     }
 
     fn foresee(&self, model: &mut Option<u32>, op: &Op, _: u64) {

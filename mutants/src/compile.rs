@@ -2,8 +2,9 @@
 
 use crate::{
     Refusal,
+    kept::{self, LeftOut},
     package::{self, Package, write_if_other},
-    points::{self, Point},
+    points::{self, Alternative, Point},
     rewrite::{Rewritten, rewrite},
 };
 use serde::{Deserialize, Serialize};
@@ -19,6 +20,8 @@ use std::{
 pub struct Mutant {
     /// Its number in this build.
     pub number: u32,
+    /// The package.
+    pub package: String,
     /// The file, relative to the package.
     pub file: String,
     /// The line, from 1.
@@ -33,10 +36,22 @@ pub struct Mutant {
     pub change: String,
 }
 
+/// A change of the source, wherever it stands and whatever its number is.
+pub type Change<'a> = (&'a str, &'a str, &'a str, &'a str, &'a str, &'a str);
+
+impl Mutant {
+    /// Package, file, function, operator, what is there and what takes its place.
+    pub fn change(&self) -> Change<'_> {
+        (&self.package, &self.file, &self.function, &self.operator, &self.original, &self.change)
+    }
+}
+
 /// The files of a package with their places.
 pub struct Source<'a> {
     package: &'a Package,
     files: Vec<File>,
+    /// The first number after those of its changes.
+    end: u32,
     /// The root module of the copy.
     root: PathBuf,
     copy: PathBuf,
@@ -48,55 +63,64 @@ struct File {
     text: String,
     points: Vec<Point>,
     first: u32,
+    /// A number for the text and the changes.
+    content: u64,
 }
 
 impl<'a> Source<'a> {
-    /// Reads the files that `is_wanted`, copies the package to a folder, and finds the places.
+    /// Copies the package to a folder, and finds the changes that are wanted. They are numbered from `first`.
     pub fn read(
         package: &'a Package,
         folder: &Path,
-        is_wanted: impl Fn(&Path, &str) -> bool,
+        first: u32,
+        is_wanted: impl Fn(&Mutant) -> bool,
     ) -> Result<Source<'a>, Refusal> {
         let switch = package.switch()?;
         let copy = package.copy(folder)?;
-        let (mut files, mut next) = (Vec::new(), 1);
+        let (mut files, mut next) = (Vec::new(), first);
         for path in package.source_files()? {
             let text = package::read(&package.source().join(&path))?;
             let named = |e| Refusal(format!("{}: {e}", path.display()));
             let mut points = points::of(&text).map_err(named)?;
-            points.retain(|point| is_wanted(&path, &point.function));
+            for point in &mut points {
+                let wanted =
+                    |change: &Alternative| is_wanted(&mutant(package, &path, &text, point, change, 0));
+                let wanted: Vec<bool> = point.alternatives.iter().map(wanted).collect();
+                let mut wanted = wanted.into_iter();
+                point.alternatives.retain(|_| wanted.next().unwrap_or_default());
+            }
+            points.retain(|point| !point.alternatives.is_empty());
             let count: usize = points.iter().map(|point| point.alternatives.len()).sum();
             if count > 0 {
-                files.push(File { path, text, points, first: next });
+                let changes = points.iter().flat_map(|point| &point.alternatives);
+                let changes: Vec<_> = changes.map(|change| (change.operator, &change.text)).collect();
+                let content = kept::hash(&(&text, changes));
+                files.push(File { path, text, points, first: next, content });
                 next += count as u32;
             }
         }
-        if files.is_empty() {
-            return Err(Refusal(format!("nothing of {} is to be changed", package.name)));
-        }
         let root = copy.join(package.root.strip_prefix(package.source()).unwrap_or(&package.root));
-        Ok(Source { package, files, root, copy, switch })
+        Ok(Source { package, files, end: next, root, copy, switch })
+    }
+
+    /// The first number after those of its changes.
+    pub fn end(&self) -> u32 {
+        self.end
+    }
+
+    /// The package, and the root module of its copy.
+    pub fn copied(&self) -> (&'a Package, &Path) {
+        (self.package, &self.root)
     }
 
     /// All changes that are not left out.
     pub fn mutants(&self, left_out: &BTreeSet<u32>) -> Vec<Mutant> {
-        let within = self.package.source().strip_prefix(&self.package.folder).unwrap_or(Path::new(""));
         let mut mutants = Vec::new();
         for file in &self.files {
-            let mut number = file.first;
-            for point in &file.points {
-                for alternative in &point.alternatives {
-                    mutants.push(Mutant {
-                        number,
-                        file: within.join(&file.path).display().to_string(),
-                        line: point.line,
-                        function: point.function.clone(),
-                        operator: alternative.operator.to_owned(),
-                        original: words(&file.text[point.range.clone()]),
-                        change: words(&alternative.text),
-                    });
-                    number += 1;
-                }
+            let changes =
+                file.points.iter().flat_map(|point| point.alternatives.iter().map(move |a| (point, a)));
+            for (number, (point, change)) in (file.first..).zip(changes) {
+                mutants.push(mutant(self.package, &file.path, &file.text, point, change, number));
             }
         }
         mutants.retain(|mutant| !left_out.contains(&mutant.number));
@@ -116,15 +140,44 @@ impl<'a> Source<'a> {
         Ok(written)
     }
 
-    /// Leaves out what does not compile, until everything does. `told` receives how many are left after each
-    /// attempt.
-    pub fn check(&self, target: &Path, told: impl Fn(usize, usize)) -> Result<BTreeSet<u32>, Refusal> {
+    /// Leaves out what does not compile, until everything does, beginning with what an earlier call left out.
+    /// `sources` are all that are changed.
+    /// `told` receives how many are left after each attempt.
+    pub fn check(
+        &self,
+        sources: &[Source<'_>],
+        target: &Path,
+        told: impl Fn(usize, usize),
+    ) -> Result<BTreeSet<u32>, Refusal> {
+        let kept = target.join(format!("{}.left-out.json", self.package.name));
+        let mut earlier = LeftOut::read(&kept);
+        let of = |file: &File| {
+            let numbers = earlier.of(&file.path, file.content).iter();
+            numbers.map(|n| file.first + n).collect::<Vec<_>>()
+        };
+        let left_out =
+            self.without_errors(sources, target, self.files.iter().flat_map(of).collect(), told)?;
+        for file in &self.files {
+            let count: usize = file.points.iter().map(|point| point.alternatives.len()).sum();
+            let own = left_out.range(file.first..file.first + count as u32).map(|n| n - file.first);
+            earlier.set(&file.path, file.content, own.collect());
+        }
+        earlier.write(&kept)?;
+        Ok(left_out)
+    }
+
+    fn without_errors(
+        &self,
+        sources: &[Source<'_>],
+        target: &Path,
+        mut left_out: BTreeSet<u32>,
+        told: impl Fn(usize, usize),
+    ) -> Result<BTreeSet<u32>, Refusal> {
         let all = self.mutants(&BTreeSet::new()).len();
-        let mut left_out = BTreeSet::new();
         loop {
             told(all - left_out.len(), all);
             let written = self.write(&left_out)?;
-            let mut cargo = package::cargo(self.package, &self.root, target)?;
+            let mut cargo = package::cargo(&copies(sources), target)?;
             cargo.args(["check", "--message-format=json", "--quiet", "--package", &self.package.name]);
             cargo.arg(if self.package.is_library { "--lib" } else { "--bins" });
             let output = cargo.output().map_err(|e| Refusal(format!("cargo cannot be started: {e}")))?;
@@ -159,16 +212,41 @@ impl<'a> Source<'a> {
             }
         }
     }
+}
 
-    /// Builds a program of a package with the changes.
-    pub fn build(&self, target: &Path, of: &Package, program: &str) -> Result<PathBuf, Refusal> {
-        let mut cargo = package::cargo(self.package, &self.root, target)?;
-        cargo.args(["build", "--quiet", "--package", &of.name, "--bin", program]);
-        let status = cargo.status().map_err(|e| Refusal(format!("cargo cannot be started: {e}")))?;
-        match status.success() {
-            true => Ok(target.join("debug").join(program)),
-            false => Err(Refusal(format!("{program} does not compile with the changes"))),
-        }
+fn copies<'a>(sources: &'a [Source<'_>]) -> Vec<(&'a Package, &'a Path)> {
+    sources.iter().map(Source::copied).collect()
+}
+
+/// Builds a program of a package with the changes of the sources.
+pub fn build(sources: &[Source<'_>], target: &Path, of: &Package, program: &str) -> Result<PathBuf, Refusal> {
+    let mut cargo = package::cargo(&copies(sources), target)?;
+    cargo.args(["build", "--quiet", "--package", &of.name, "--bin", program]);
+    let status = cargo.status().map_err(|e| Refusal(format!("cargo cannot be started: {e}")))?;
+    match status.success() {
+        true => Ok(target.join("debug").join(program)),
+        false => Err(Refusal(format!("{program} does not compile with the changes"))),
+    }
+}
+
+fn mutant(
+    package: &Package,
+    path: &Path,
+    text: &str,
+    point: &Point,
+    change: &Alternative,
+    number: u32,
+) -> Mutant {
+    let within = package.source().strip_prefix(&package.folder).unwrap_or(Path::new(""));
+    Mutant {
+        number,
+        package: package.name.clone(),
+        file: within.join(path).display().to_string(),
+        line: point.line,
+        function: point.function.clone(),
+        operator: change.operator.to_owned(),
+        original: words(&text[point.range.clone()]),
+        change: words(&change.text),
     }
 }
 

@@ -5,12 +5,14 @@
 //! runs, does not look at what the changed code is for, or the code is not needed.
 //!
 //! [`points`] finds the places, [`rewrite`] writes them, [`package`] compiles the crate from its changed
-//! copy, [`compile`] leaves out what does not compile, and [`score`] runs the rest.
+//! copy, [`compile`] leaves out what does not compile, and [`score`] runs the rest; [`kept`] is what the next
+//! call need not find out again.
 
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a program that prints")]
 #![allow(clippy::disallowed_methods, reason = "it waits for processes by the wall clock")]
 
 mod compile;
+mod kept;
 mod package;
 mod points;
 mod report;
@@ -18,10 +20,12 @@ mod rewrite;
 mod score;
 
 use clap::Parser;
-use compile::Source;
+use compile::{Mutant, Source};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use package::Workspace;
-use score::{Equivalent, Runs};
+use package::{Package, Workspace};
+use report::Report;
+use score::{Equivalent, Noticed, Runs, Scored};
+use serde::de::DeserializeOwned;
 use std::{
     collections::BTreeSet,
     fmt, fs,
@@ -36,10 +40,10 @@ use std::{
 #[derive(Debug, Parser)]
 #[command(version, about, after_help = EXIT_CODES)]
 struct Arguments {
-    /// The package that is changed [default: that of this folder]
+    /// The package that is changed; may be repeated [default: that of this folder]
     #[arg(long, short, value_name = "PACKAGE")]
-    package: Option<String>,
-    /// The package whose program shakes it [default: the same]
+    package: Vec<String>,
+    /// The package whose program shakes it [default: the same, or the first]
     #[arg(long, value_name = "PACKAGE")]
     program: Option<String>,
     /// Change only this file, or this function in it; may be repeated [default: what the manifest
@@ -68,7 +72,11 @@ struct Arguments {
     /// package]
     #[arg(long, value_name = "FILE")]
     equivalent: Option<PathBuf>,
-    /// Count the changes that compile, by operator, and run nothing
+    /// Only those mutants that a run noticed in this report of --json: each must be noticed again, by the
+    /// same workload
+    #[arg(long, value_name = "FILE")]
+    noticed: Option<PathBuf>,
+    /// Count the changes that compile, by operator, and run nothing; --json has them all
     #[arg(long)]
     list: bool,
     /// Write the report as JSON
@@ -82,7 +90,7 @@ struct Arguments {
 const EXIT_CODES: &str = "\
 Exit codes:
   0  every mutant was noticed, or is in the list
-  1  a mutant was not noticed, or one of the list was, or is not there
+  1  a mutant was not noticed, or one of the list was, or one is not there any more
   2  bad usage, a crate that does not compile, a program that does not answer (one line on stderr)";
 
 /// Why there is no result: one line.
@@ -118,10 +126,11 @@ fn main() -> ExitCode {
 
 fn mutants(arguments: &Arguments) -> Result<ExitCode, Refusal> {
     let workspace = Workspace::read()?;
-    let named = arguments.package.as_ref().or(workspace.here.as_ref());
-    let named = named.ok_or_else(|| Refusal("this folder is that of no package: use --package".into()))?;
-    let package = workspace.package(named)?;
-    let of = workspace.package(arguments.program.as_ref().unwrap_or(named))?;
+    let here = || workspace.here.clone().map(|here| vec![here]);
+    let names = Some(arguments.package.clone()).filter(|names| !names.is_empty()).or_else(here);
+    let names = names.ok_or_else(|| Refusal("this folder is that of no package: use --package".into()))?;
+    let packages = workspace.packages(&names)?;
+    let of = workspace.package(arguments.program.as_ref().unwrap_or(&names[0]))?;
     let program = of.program()?;
     for file in [&arguments.json, &arguments.html].into_iter().flatten() {
         // Known before hours of runs.
@@ -130,20 +139,44 @@ fn mutants(arguments: &Arguments) -> Result<ExitCode, Refusal> {
             return Err(Refusal(format!("{}: no file can be written there", file.display())));
         }
     }
-    let list = read_list(arguments.equivalent.as_deref(), &package.folder)?;
+    let list = read_list(arguments.equivalent.as_deref(), &packages)?;
+    let noticed: Option<Noticed> = arguments.noticed.as_deref().map(read_json).transpose()?;
     let target = workspace.target.join("mutants");
-    let copy = target.join("source").join(&package.name);
-    let only = if arguments.only.is_empty() { &package.files } else { &arguments.only };
-    let source = Source::read(package, &copy, |file, function| is_wanted(only, file, function))?;
+    let is_wanted_in = |package: &str, file: &str, function: &str| {
+        let files = packages.iter().find(|own| own.name == package).map(|own| &own.files);
+        let only = if arguments.only.is_empty() { files.unwrap_or(&arguments.only) } else { &arguments.only };
+        is_wanted(only, Path::new(file.strip_prefix("src/").unwrap_or(file)), function)
+    };
+    let mut sources = Vec::new();
+    for package in &packages {
+        let copy = target.join("source").join(&package.name);
+        let first = sources.last().map_or(1, Source::end);
+        sources.push(Source::read(package, &copy, first, |mutant| {
+            is_wanted_in(&mutant.package, &mutant.file, &mutant.function)
+                && noticed.as_ref().is_none_or(|noticed| noticed.of(mutant).is_some())
+        })?);
+    }
+    let all_of = |left_out: &BTreeSet<u32>| -> Vec<Mutant> {
+        sources.iter().flat_map(|source| source.mutants(left_out)).collect()
+    };
+    if all_of(&BTreeSet::new()).is_empty() {
+        return Err(Refusal(format!("nothing of {} is to be changed", names.join(", "))));
+    }
 
-    let left_out =
-        source.check(&target, |left, all| eprintln!("{}: {left} of {all} changes", package.name))?;
+    let mut left_out = BTreeSet::new();
+    for (source, package) in sources.iter().zip(&packages) {
+        let told = |left, all| eprintln!("{}: {left} of {all} changes", package.name);
+        left_out.extend(source.check(&sources, &target, told)?);
+    }
     if arguments.list {
-        print!("{}", report::operators(&source.mutants(&BTreeSet::new()), &left_out));
+        print!("{}", report::operators(&all_of(&BTreeSet::new()), &left_out));
+        let unrun = |mutant| Scored { mutant, reached: false, runs: 0, killed: None };
+        let all: Vec<Scored> = all_of(&left_out).into_iter().map(unrun).collect();
+        save(arguments.json.as_deref(), &Report::new(&names, arguments, &all, &list, all.len()).json())?;
         return Ok(ExitCode::SUCCESS);
     }
-    let built = source.build(&target, of, program)?;
-    let compiled = source.mutants(&left_out);
+    let built = compile::build(&sources, &target, of, program)?;
+    let compiled = all_of(&left_out);
     let mut all = compiled.clone();
     if let Some((i, n)) = arguments.shard {
         let mut place = 0;
@@ -156,7 +189,10 @@ fn mutants(arguments: &Arguments) -> Result<ExitCode, Refusal> {
     let begun = Instant::now();
     let jobs = arguments.jobs.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from));
     let end = arguments.budget.map(|minutes| begun + Duration::from_secs(60 * minutes));
-    let runs = Runs { program: &built, faults: &arguments.faults, seeds: arguments.seeds, jobs, end };
+    let results = kept::results_of(&built, &target.join("results").join(format!("{}-{program}", names[0])))?;
+    let (faults, seeds) = (arguments.faults.as_str(), arguments.seeds);
+    let copied = results.join(kept::PROGRAM);
+    let runs = Runs { program: &copied, faults, seeds, jobs, end, results: &results };
     let mut workloads = runs.workloads()?;
     if let Some(unknown) = arguments.workloads.iter().find(|name| !workloads.contains(name)) {
         return Err(Refusal(format!("{program} has no workload {unknown:?}")));
@@ -164,20 +200,34 @@ fn mutants(arguments: &Arguments) -> Result<ExitCode, Refusal> {
     if !arguments.workloads.is_empty() {
         workloads.retain(|name| arguments.workloads.contains(name));
     }
-    // Without a budget: what is not reached would seem never to be.
-    let without_end = Runs { end: None, ..runs };
-    let progress = Progress::new("runs without a mutant", workloads.len() as u64 * arguments.seeds);
-    let reached = without_end.reached(&workloads, || progress.one())?;
-    progress.end();
+    let reached = match &noticed {
+        Some(noticed) => noticed.reached(&all, &workloads, seeds),
+        None => {
+            // Without a budget: what is not reached would seem never to be.
+            let without_end = Runs { end: None, ..runs };
+            let progress = Progress::new("runs without a mutant", workloads.len() as u64 * seeds);
+            let reached = without_end.reached(&workloads, || progress.one())?;
+            progress.end();
+            reached
+        }
+    };
     let progress = Progress::new("mutants", all.len() as u64);
     let scored = runs.score(&all, &workloads, &reached, |_| progress.one())?;
     progress.end();
 
-    let wrong = score::wrong(&list, &compiled, &scored, |file, function| {
-        is_wanted(only, Path::new(file.strip_prefix("src/").unwrap_or(file)), function)
-    });
-    let report = report::Report::new(package, arguments, &scored, &list, all.len());
+    let wrong = match noticed {
+        Some(_) => Vec::new(),
+        None => score::wrong(&list, &compiled, &scored, is_wanted_in),
+    };
+    let gone = noticed.as_ref().map(|noticed| noticed.gone(&compiled)).unwrap_or_default();
+    let report = Report::new(&names, arguments, &scored, &list, all.len());
     print!("{}", report.text());
+    for mutant in &gone {
+        println!(
+            "noticed once, and not there any more: {} {} {}",
+            mutant.file, mutant.function, mutant.original
+        );
+    }
     for (entry, kill) in &wrong {
         let why = match kill {
             Some(kill) => format!("is noticed by {} with seed {}", kill.workload, kill.seed),
@@ -188,14 +238,17 @@ fn mutants(arguments: &Arguments) -> Result<ExitCode, Refusal> {
             entry.file, entry.function, entry.original
         );
     }
-    let save = |file: &Option<PathBuf>, text: String| match file {
+    save(arguments.json.as_deref(), &report.json())?;
+    save(arguments.html.as_deref(), &report.html())?;
+    let all_noticed = report.survivors().is_empty() && wrong.is_empty() && gone.is_empty();
+    Ok(ExitCode::from(u8::from(!all_noticed)))
+}
+
+fn save(file: Option<&Path>, text: &str) -> Result<(), Refusal> {
+    match file {
         Some(file) => fs::write(file, text).map_err(|e| Refusal(format!("{}: {e}", file.display()))),
         None => Ok(()),
-    };
-    save(&arguments.json, report.json())?;
-    save(&arguments.html, report.html())?;
-    let all_noticed = report.survivors().is_empty() && wrong.is_empty();
-    Ok(ExitCode::from(u8::from(!all_noticed)))
+    }
 }
 
 /// Whether a place is in one of the files or functions that are wanted; all are if there are none.
@@ -212,15 +265,25 @@ fn is_wanted(only: &[String], file: &Path, function: &str) -> bool {
         })
 }
 
-fn read_list(named: Option<&Path>, folder: &Path) -> Result<Vec<Equivalent>, Refusal> {
-    let usual = folder.join("mutants.json");
-    let file = match named {
-        Some(file) => file,
-        None if usual.exists() => &usual,
-        None => return Ok(Vec::new()),
-    };
-    let text = package::read(file)?;
-    serde_json::from_str(&text).map_err(|e| Refusal(format!("{}: {e}", file.display())))
+fn read_list(named: Option<&Path>, packages: &[&Package]) -> Result<Vec<Equivalent>, Refusal> {
+    let mut list = Vec::new();
+    for package in packages {
+        let usual = package.folder.join("mutants.json");
+        let file = match (named, packages) {
+            (Some(file), [_]) => file,
+            (Some(_), _) => return Err(Refusal("--equivalent is for one package".into())),
+            (None, _) if usual.exists() => &usual,
+            (None, _) => continue,
+        };
+        let mut own: Vec<Equivalent> = read_json(file)?;
+        own.iter_mut().for_each(|entry| entry.package.clone_from(&package.name));
+        list.extend(own);
+    }
+    Ok(list)
+}
+
+fn read_json<T: DeserializeOwned>(file: &Path) -> Result<T, Refusal> {
+    serde_json::from_str(&package::read(file)?).map_err(|e| Refusal(format!("{}: {e}", file.display())))
 }
 
 /// How far the work is: a bar on a terminal, and elsewhere a line now and then.
@@ -259,9 +322,4 @@ impl Progress {
     fn end(&self) {
         self.bar.finish_and_clear();
     }
-}
-
-/// The files of these mutants.
-fn files<'a>(scored: impl IntoIterator<Item = &'a score::Scored>) -> BTreeSet<&'a str> {
-    scored.into_iter().map(|scored| scored.mutant.file.as_str()).collect()
 }

@@ -71,6 +71,19 @@ impl Workspace {
         Ok(Workspace { packages, target, here })
     }
 
+    /// The packages with these names, those before that others of them depend on.
+    pub fn packages(&self, names: &[String]) -> Result<Vec<&Package>, Refusal> {
+        let mut left = names.iter().map(|name| self.package(name)).collect::<Result<Vec<_>, _>>()?;
+        let mut packages = Vec::new();
+        while let Some(next) = left.iter().position(|package| {
+            let needs = |other: &&Package| package.depends_on(&other.name, self);
+            !left.iter().any(|other| other.name != package.name && needs(other))
+        }) {
+            packages.push(left.remove(next));
+        }
+        Ok(packages)
+    }
+
     /// The package with this name.
     pub fn package(&self, name: &str) -> Result<&Package, Refusal> {
         let found = self.packages.iter().find(|package| package.name == name);
@@ -92,6 +105,8 @@ fn package(found: &Value) -> Option<Package> {
     let library = targets.iter().find(|t| is(t, &["lib", "rlib", "cdylib", "proc-macro"]));
     let root = library.or_else(|| targets.iter().find(|t| is(t, &["bin"])))?;
     let renamed = |dependency: &Value| text(&dependency["rename"]).or_else(|| text(&dependency["name"]));
+    // A test may need what needs its package.
+    let needed = found["dependencies"].as_array()?.iter().filter(|dependency| dependency["kind"].is_null());
     let wanted = &found["metadata"]["shaketable"]["mutants"];
     Some(Package {
         name: text(&found["name"])?,
@@ -101,12 +116,19 @@ fn package(found: &Value) -> Option<Package> {
         is_library: library.is_some(),
         programs: targets.iter().filter(|t| is(t, &["bin"])).filter_map(|t| text(&t["name"])).collect(),
         default_run: text(&found["default_run"]),
-        dependencies: found["dependencies"].as_array()?.iter().filter_map(renamed).collect(),
+        dependencies: needed.filter_map(renamed).collect(),
         files: wanted.as_array().into_iter().flatten().filter_map(text).collect(),
     })
 }
 
 impl Package {
+    /// Whether it needs another package of the workspace to be compiled first.
+    fn depends_on(&self, name: &str, workspace: &Workspace) -> bool {
+        let others = self.dependencies.iter().filter(|dependency| **dependency != self.name);
+        let mut others = others.filter_map(|dependency| workspace.package(dependency).ok());
+        others.any(|other| other.name == name || other.depends_on(name, workspace))
+    }
+
     /// The program that `cargo run` would start.
     pub fn program(&self) -> Result<&str, Refusal> {
         let named = self.default_run.as_ref().or(self.programs.first());
@@ -209,40 +231,61 @@ pub fn write_if_other(file: &Path, content: &[u8]) -> io::Result<()> {
     fs::write(file, content)
 }
 
-/// The variable that makes this program a wrapper of the compiler: the crate's name.
-const CRATE: &str = "SHAKETABLE_MUTANTS_CRATE";
-/// The root module of the crate, and that of its copy.
-const ROOT: &str = "SHAKETABLE_MUTANTS_ROOT";
-const COPY: &str = "SHAKETABLE_MUTANTS_COPY";
+/// The variables that make this program a wrapper of the compiler: the names of the crates, their root
+/// modules, and those of the copies, each a list of paths.
+const CRATES: &str = "SHAKETABLE_MUTANTS_CRATES";
+const ROOTS: &str = "SHAKETABLE_MUTANTS_ROOTS";
+const COPIES: &str = "SHAKETABLE_MUTANTS_COPIES";
 
-/// A call of cargo in which the package is compiled from its copy.
-pub fn cargo(package: &Package, copied_root: &Path, target: &Path) -> Result<Command, Refusal> {
-    let own = env::current_exe().map_err(|e| Refusal(format!("this program's own path: {e}")))?;
+/// A call of cargo in which packages are compiled from their copies, of which the root modules are given.
+pub fn cargo(packages: &[(&Package, &Path)], target: &Path) -> Result<Command, Refusal> {
+    let wrapper = wrapper(packages, target)?;
+    let list = |paths: Vec<&Path>| {
+        env::join_paths(paths).map_err(|e| Refusal(format!("the path of a package cannot be passed on: {e}")))
+    };
     let mut command = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command
-        .env("RUSTC_WORKSPACE_WRAPPER", own)
-        .env(CRATE, &package.target)
-        .env(ROOT, &package.root)
-        .env(COPY, copied_root)
+        .env("RUSTC_WORKSPACE_WRAPPER", wrapper)
+        .env(CRATES, list(packages.iter().map(|(package, _)| Path::new(&package.target)).collect())?)
+        .env(ROOTS, list(packages.iter().map(|(package, _)| &*package.root).collect())?)
+        .env(COPIES, list(packages.iter().map(|(_, copy)| *copy).collect())?)
         .env("CARGO_TARGET_DIR", target)
         .env("CARGO_INCREMENTAL", "0")
         .env("CARGO_PROFILE_DEV_DEBUG", "none");
     Ok(command)
 }
 
+/// A link to this program for these packages: what cargo has compiled with another wrapper it compiles anew,
+/// and it cannot know by itself which packages are changed.
+fn wrapper(packages: &[(&Package, &Path)], target: &Path) -> Result<PathBuf, Refusal> {
+    let named = |e: io::Error| Refusal(format!("{}: {e}", target.display()));
+    let own = env::current_exe().map_err(|e| Refusal(format!("this program's own path: {e}")))?;
+    let names: Vec<&str> = packages.iter().map(|(package, _)| &*package.name).collect();
+    let link = target.join("wrappers").join(names.join("+"));
+    if fs::read_link(&link).ok().as_ref() != Some(&own) {
+        fs::create_dir_all(target.join("wrappers")).map_err(named)?;
+        let _ = fs::remove_file(&link);
+        symlink(own, &link).map_err(named)?;
+    }
+    Ok(link)
+}
+
 /// Runs the compiler, if cargo has started this program as its wrapper.
 pub fn compiler() -> Option<ExitCode> {
-    let (name, root, copy) = (env::var_os(CRATE)?, env::var_os(ROOT)?, env::var_os(COPY)?);
+    let list = |name: &str| Some(env::split_paths(&env::var_os(name)?).collect::<Vec<_>>());
+    let (crates, roots, copies) = (list(CRATES)?, list(ROOTS)?, list(COPIES)?);
     let mut arguments = env::args_os().skip(1);
     let compiler = arguments.next()?;
     let mut arguments: Vec<OsString> = arguments.collect();
-    let is_crate = arguments.windows(2).any(|pair| pair[0] == "--crate-name" && pair[1] == name);
-    if is_crate {
+    for ((name, root), copy) in crates.iter().zip(&roots).zip(&copies) {
+        if !arguments.windows(2).any(|pair| pair[0] == "--crate-name" && *pair[1] == **name) {
+            continue;
+        }
         for argument in &mut arguments {
             let is_root = Path::new(&argument).extension().is_some_and(|extension| extension == "rs")
-                && fs::canonicalize(&argument).ok() == fs::canonicalize(&root).ok();
+                && fs::canonicalize(&argument).ok() == fs::canonicalize(root).ok();
             if is_root {
-                argument.clone_from(&copy);
+                argument.clone_from(&copy.into());
             }
         }
         arguments.extend(["--cap-lints", "allow"].map(OsString::from));

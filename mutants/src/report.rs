@@ -3,8 +3,6 @@
 use crate::{
     Arguments,
     compile::Mutant,
-    files,
-    package::Package,
     score::{Equivalent, Scored},
 };
 use maud::{DOCTYPE, PreEscaped, html};
@@ -33,7 +31,7 @@ const STYLE: &str = "
 /// What is reported.
 #[derive(Debug, Serialize)]
 pub struct Report<'a> {
-    package: &'a str,
+    packages: &'a [String],
     faults: &'a str,
     seeds: u64,
     /// The mutants that compile, with those that were not begun.
@@ -53,14 +51,14 @@ struct Row {
 
 impl<'a> Report<'a> {
     pub fn new(
-        package: &'a Package,
+        packages: &'a [String],
         arguments: &'a Arguments,
         mutants: &'a [Scored],
         equivalent: &'a [Equivalent],
         all: usize,
     ) -> Report<'a> {
         let (faults, seeds) = (arguments.faults.as_str(), arguments.seeds);
-        Report { package: &package.name, faults, seeds, all, mutants, equivalent }
+        Report { packages, faults, seeds, all, mutants, equivalent }
     }
 
     fn is_equivalent(&self, scored: &Scored) -> bool {
@@ -87,11 +85,22 @@ impl<'a> Report<'a> {
         row
     }
 
+    /// The file of a mutant, with its package if there are several.
+    fn file(&self, mutant: &Mutant) -> String {
+        match self.packages {
+            [_] => mutant.file.clone(),
+            _ => format!("{}: {}", mutant.package, mutant.file),
+        }
+    }
+
     /// The rows of the table, with one for all.
     fn rows(&self) -> Vec<(String, Row)> {
-        let of = |file: &str| self.row(self.mutants.iter().filter(|scored| scored.mutant.file == file));
+        let mut of: BTreeMap<String, Vec<&Scored>> = BTreeMap::new();
+        for scored in self.mutants {
+            of.entry(self.file(&scored.mutant)).or_default().push(scored);
+        }
         let mut rows: Vec<(String, Row)> =
-            files(self.mutants).into_iter().map(|file| (file.to_owned(), of(file))).collect();
+            of.into_iter().map(|(file, mutants)| (file, self.row(mutants.into_iter()))).collect();
         rows.push(("all".into(), self.row(self.mutants.iter())));
         rows
     }
@@ -138,9 +147,9 @@ impl<'a> Report<'a> {
     /// A page: the table, and the survivors of each function.
     pub fn html(&self) -> String {
         let survivors = self.survivors();
-        let mut functions: BTreeMap<(&str, &str), Vec<&Scored>> = BTreeMap::new();
+        let mut functions: BTreeMap<(String, &str), Vec<&Scored>> = BTreeMap::new();
         for scored in &survivors {
-            let of = (scored.mutant.file.as_str(), scored.mutant.function.as_str());
+            let of = (self.file(&scored.mutant), scored.mutant.function.as_str());
             functions.entry(of).or_default().push(scored);
         }
         let page = html! {
@@ -149,11 +158,11 @@ impl<'a> Report<'a> {
                 head {
                     meta charset="utf-8";
                     meta name="viewport" content="width=device-width, initial-scale=1";
-                    title { "Mutants of " (self.package) }
+                    title { "Mutants of " (self.packages.join(", ")) }
                     style { (PreEscaped(STYLE)) }
                 }
                 body {
-                    h1 { "Mutants of " (self.package) }
+                    h1 { "Mutants of " (self.packages.join(", ")) }
                     p { (self.faults) " faults, at most " (self.seeds) " runs of a mutant" }
                     table {
                         tr {

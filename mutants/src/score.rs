@@ -3,7 +3,11 @@
 //!
 //! Runs are made by child processes, because a mutant may never end, take all memory or end its process.
 
-use crate::{Refusal, compile::Mutant};
+use crate::{
+    Refusal,
+    compile::{Change, Mutant},
+    kept::{self, Results},
+};
 use serde::{Deserialize, Serialize};
 use std::{
     collections::BTreeMap,
@@ -142,10 +146,53 @@ pub struct Runs<'a> {
     pub jobs: usize,
     /// When no further mutant is begun.
     pub end: Option<Instant>,
+    /// The folder with the results of the program's runs.
+    pub results: &'a Path,
+}
+
+/// A run without a mutant, and what it asked for.
+#[derive(Debug, Serialize, Deserialize)]
+struct Reach {
+    workload: String,
+    seed: u64,
+    mutants: Vec<u32>,
 }
 
 /// The runs that ask for each mutant, in the order in which they are tried: the workloads take turns.
 pub type Reached = BTreeMap<u32, Vec<(usize, u64)>>;
+
+/// The mutants of an earlier report that a run noticed.
+#[derive(Debug, Deserialize)]
+pub struct Noticed {
+    mutants: Vec<Scored>,
+}
+
+impl Noticed {
+    /// The run that noticed a mutant.
+    pub fn of(&self, mutant: &Mutant) -> Option<&Kill> {
+        let same = self.mutants.iter().filter(|scored| scored.mutant.change() == mutant.change());
+        same.filter_map(|scored| scored.killed.as_ref()).next()
+    }
+
+    /// The runs that are tried: the one that noticed it first, because the draws may have changed since.
+    pub fn reached(&self, mutants: &[Mutant], workloads: &[String], seeds: u64) -> Reached {
+        let mut reached = Reached::new();
+        for mutant in mutants {
+            let Some(kill) = self.of(mutant) else { continue };
+            let Some(workload) = workloads.iter().position(|name| *name == kill.workload) else { continue };
+            let others = (0..seeds).filter(|seed| *seed != kill.seed);
+            let runs = [kill.seed].into_iter().chain(others).take(seeds as usize);
+            reached.insert(mutant.number, runs.map(|seed| (workload, seed)).collect());
+        }
+        reached
+    }
+
+    /// The noticed ones that are not among these.
+    pub fn gone<'a>(&'a self, mutants: &[Mutant]) -> Vec<&'a Mutant> {
+        let own = self.mutants.iter().filter(|scored| scored.killed.is_some()).map(|scored| &scored.mutant);
+        own.filter(|own| !mutants.iter().any(|mutant| mutant.change() == own.change())).collect()
+    }
+}
 
 impl Runs<'_> {
     /// The names of the workloads.
@@ -206,28 +253,37 @@ impl Runs<'_> {
 
     /// Runs every workload without a mutant. All of these runs must pass.
     pub fn reached(&self, workloads: &[String], done: impl Fn() + Sync) -> Result<Reached, Refusal> {
-        let count = workloads.len() * self.seeds as usize;
+        let kept = Results::open(self.results.join(format!("reached-{}.jsonl", self.faults)))?;
+        let earlier: BTreeMap<(&str, u64), &Reach> =
+            kept.earlier.iter().map(|reach: &Reach| ((&reach.workload[..], reach.seed), reach)).collect();
         let place = |n: usize| (n % workloads.len(), (n / workloads.len()) as u64);
         let answers = self.each(
-            count,
+            workloads.len() * self.seeds as usize,
             |runner, n| {
                 let (workload, seed) = place(n);
-                let (workload, question) =
-                    (&workloads[workload], format!("reach {} {seed}", workloads[workload]));
-                match self.with(runner)?.ask(&question) {
-                    Answer::Line(line) => match line.strip_prefix("passed") {
-                        Some(numbers) => Ok(numbers
-                            .split_whitespace()
-                            .filter_map(|n| n.parse().ok())
-                            .collect::<Vec<u32>>()),
-                        None => Err(Refusal(format!(
-                            "{workload} fails with seed {seed} without a mutant: {line}"
-                        ))),
-                    },
-                    Answer::None(why) => Err(Refusal(format!(
-                        "{workload} with seed {seed} does not end without a mutant: {why}"
-                    ))),
+                let workload = &workloads[workload];
+                if let Some(reach) = earlier.get(&(workload, seed)) {
+                    return Ok(reach.mutants.clone());
                 }
+                let mutants = match self.with(runner)?.ask(&format!("reach {workload} {seed}")) {
+                    Answer::Line(line) => match line.strip_prefix("passed") {
+                        Some(numbers) => {
+                            numbers.split_whitespace().filter_map(|n| n.parse().ok()).collect::<Vec<u32>>()
+                        }
+                        None => {
+                            return Err(Refusal(format!(
+                                "{workload} fails with seed {seed} without a mutant: {line}"
+                            )));
+                        }
+                    },
+                    Answer::None(why) => {
+                        return Err(Refusal(format!(
+                            "{workload} with seed {seed} does not end without a mutant: {why}"
+                        )));
+                    }
+                };
+                kept.add(&Reach { workload: workload.clone(), seed, mutants: mutants.clone() })?;
+                Ok(mutants)
             },
             |_, _| done(),
         )?;
@@ -258,10 +314,17 @@ impl Runs<'_> {
         reached: &Reached,
         done: impl Fn(&Scored) + Sync,
     ) -> Result<Vec<Scored>, Refusal> {
+        let call = kept::hash(&(self.faults, self.seeds, workloads));
+        let kept = Results::open(self.results.join(format!("scored-{call:016x}.jsonl")))?;
+        let earlier: BTreeMap<u32, &Scored> =
+            kept.earlier.iter().map(|scored: &Scored| (scored.mutant.number, scored)).collect();
         let scored = self.each(
             mutants.len(),
             |runner, n| {
                 let mutant = &mutants[n];
+                if let Some(scored) = earlier.get(&mutant.number) {
+                    return Ok((*scored).clone());
+                }
                 let runs = reached.get(&mutant.number).map(Vec::as_slice).unwrap_or_default();
                 let mut scored =
                     Scored { mutant: mutant.clone(), reached: !runs.is_empty(), runs: 0, killed: None };
@@ -283,6 +346,7 @@ impl Runs<'_> {
                         Some(Kill { workload: name.clone(), seed: *seed, judge, runs: scored.runs });
                     break;
                 }
+                kept.add(&scored)?;
                 Ok(scored)
             },
             |_, scored| done(scored),
@@ -295,6 +359,9 @@ impl Runs<'_> {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Equivalent {
+    /// The package; in the file beside its manifest, that one.
+    #[serde(default)]
+    pub package: String,
     /// The file, relative to the package.
     pub file: String,
     /// The function.
@@ -312,21 +379,23 @@ pub struct Equivalent {
 impl Equivalent {
     /// Whether it is this mutant. Lines move, and are not compared.
     pub fn is(&self, mutant: &Mutant) -> bool {
-        (&self.file, &self.function, &self.operator, &self.original, &self.change)
-            == (&mutant.file, &mutant.function, &mutant.operator, &mutant.original, &mutant.change)
+        let own: Change<'_> =
+            (&self.package, &self.file, &self.function, &self.operator, &self.original, &self.change);
+        own == mutant.change()
     }
 }
 
 /// The entries of the list that are wrong: a run noticed the mutant, or it is not among `all` that compile.
-/// `all` are those of the places that `is_wanted`, by file and function; `scored` may be a part of them.
+/// `all` are those of the places that `is_wanted`, by package, file and function; `scored` may be a part of
+/// them.
 pub fn wrong<'a>(
     list: &'a [Equivalent],
     all: &[Mutant],
     scored: &[Scored],
-    is_wanted: impl Fn(&str, &str) -> bool,
+    is_wanted: impl Fn(&str, &str, &str) -> bool,
 ) -> Vec<(&'a Equivalent, Option<Kill>)> {
     let mut wrong = Vec::new();
-    for entry in list.iter().filter(|entry| is_wanted(&entry.file, &entry.function)) {
+    for entry in list.iter().filter(|entry| is_wanted(&entry.package, &entry.file, &entry.function)) {
         let is_there = all.iter().any(|mutant| entry.is(mutant));
         let own = scored.iter().filter(|scored| entry.is(&scored.mutant));
         let killed = own.filter_map(|scored| scored.killed.clone()).next();
@@ -341,28 +410,53 @@ pub fn wrong<'a>(
 mod tests {
     use super::*;
 
-    #[test]
-    fn an_entry_is_wrong_if_it_is_noticed_or_gone_and_not_if_it_is_not_run() {
-        let mutant = |number: u32| Mutant {
+    fn mutant(number: u32) -> Mutant {
+        Mutant {
             number,
+            package: "layers".into(),
             file: "src/layer.rs".into(),
             line: 1,
             function: "f".into(),
             operator: "constant".into(),
             original: number.to_string(),
             change: "0".into(),
-        };
+        }
+    }
+
+    #[test]
+    fn an_entry_is_wrong_if_it_is_noticed_or_gone_and_not_if_it_is_not_run() {
         let entry = |number: u32| {
-            let Mutant { file, function, operator, original, change, .. } = mutant(number);
-            Equivalent { file, function, operator, original, change, reason: "a test".into() }
+            let Mutant { package, file, function, operator, original, change, .. } = mutant(number);
+            Equivalent { package, file, function, operator, original, change, reason: "a test".into() }
         };
         let kill = Kill { workload: "w".into(), seed: 4, judge: "model".into(), runs: 1 };
         let scored = |number, killed| Scored { mutant: mutant(number), reached: true, runs: 1, killed };
         let (all, list) = ([mutant(1), mutant(2), mutant(3)], [entry(1), entry(2), entry(3), entry(4)]);
         // The third one belongs to another shard.
         let run = [scored(1, None), scored(2, Some(kill.clone()))];
-        let found = wrong(&list, &all, &run, |_, _| true);
+        let found = wrong(&list, &all, &run, |_, _, _| true);
         assert_eq!(found, [(&list[1], Some(kill)), (&list[3], None)]);
-        assert_eq!(wrong(&list, &all, &run, |file, _| file != "src/layer.rs"), []);
+        assert_eq!(wrong(&list, &all, &run, |_, file, _| file != "src/layer.rs"), []);
+    }
+
+    #[test]
+    fn what_was_noticed_once_is_run_again_with_that_seed_first() {
+        let text = r#"{"packages": ["layers"], "mutants": [
+            {"number": 9, "package": "layers", "file": "src/layer.rs", "line": 4, "function": "f",
+             "operator": "constant", "original": "1", "change": "0", "reached": true, "runs": 3,
+             "killed": {"workload": "w", "seed": 2, "judge": "model", "runs": 3}},
+            {"number": 10, "package": "layers", "file": "src/layer.rs", "line": 5, "function": "f",
+             "operator": "constant", "original": "2", "change": "0", "reached": true, "runs": 300,
+             "killed": null},
+            {"number": 11, "package": "layers", "file": "src/layer.rs", "line": 6, "function": "f",
+             "operator": "constant", "original": "4", "change": "0", "reached": true, "runs": 1,
+             "killed": {"workload": "w", "seed": 0, "judge": "model", "runs": 1}}]}"#;
+        let noticed: Noticed = serde_json::from_str(text).unwrap();
+        let workloads = ["v".to_owned(), "w".to_owned()];
+        let reached = noticed.reached(&[mutant(1), mutant(2), mutant(3)], &workloads, 4);
+        assert_eq!(reached, BTreeMap::from([(1, vec![(1, 2), (1, 0), (1, 1), (1, 3)])]));
+        let gone: Vec<&str> =
+            noticed.gone(&[mutant(1), mutant(2)]).iter().map(|mutant| &*mutant.original).collect();
+        assert_eq!(gone, ["4"]);
     }
 }

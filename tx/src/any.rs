@@ -5,6 +5,7 @@ use super::{
     ConflictRangeType, Database, DatabaseOption, Env, Error, Isolation, KeySelector, MappedBatch,
     MutationType, RangeBatch, RangeOption, Result, Transaction, TransactionOption, Turns,
 };
+use crate::always;
 use bytes::Bytes;
 use futures::future::{BoxFuture, FutureExt};
 use std::{any::Any, fmt, sync::Arc, time::Duration};
@@ -18,6 +19,8 @@ pub struct AnyDatabase(Arc<dyn ErasedDatabase>);
 pub struct AnyTransaction {
     inner: Arc<dyn ErasedTransaction>,
     turns: Turns,
+    /// The turns below which reads and writes are claimed to have one of their own.
+    outer: Option<Turns>,
 }
 
 impl AnyDatabase {
@@ -30,7 +33,26 @@ impl AnyDatabase {
 impl AnyTransaction {
     /// A transaction without its type. It takes the same turns.
     pub fn new(tx: impl Transaction) -> AnyTransaction {
-        AnyTransaction { turns: tx.turns().clone(), inner: Arc::new(tx) }
+        AnyTransaction { turns: tx.turns().clone(), inner: Arc::new(tx), outer: None }
+    }
+
+    /// The same for one call of a layer that takes a [turn](Transaction::writing) in each of its calls. That
+    /// the call takes one, whatever turn its caller has, before it reads, and one alone before it writes, is
+    /// a claim ([`always!`](crate::always)).
+    pub fn in_turns(tx: impl Transaction) -> AnyTransaction {
+        AnyTransaction { outer: Some(tx.turns().clone()), ..AnyTransaction::new(tx) }
+    }
+
+    fn has_turn(&self, alone: bool) -> bool {
+        self.outer.as_ref().is_none_or(|outer| self.turns.are_taken(outer, alone))
+    }
+
+    fn reads(&self) {
+        always!(self.has_turn(false), "a call reads without a turn");
+    }
+
+    fn writes(&self) {
+        always!(self.has_turn(true), "a call writes without a turn of its own");
     }
 }
 
@@ -95,15 +117,25 @@ impl Database for AnyDatabase {
 /// implements [`Transaction`] with it: methods that return at once, and methods that return a future.
 macro_rules! erased {
     (
+        writes { $(fn $write:ident(&self $(, $wa:ident: $wt:ty)*) $(-> $wrote:ty)?;)* }
+        reads { $(async fn $read:ident(&self $(, $ra:ident: $rt:ty)*) -> $found:ty;)* }
         $(fn $now:ident(&self $(, $arg:ident: $of:ty)*) $(-> $returns:ty)?;)*
         $(async fn $method:ident(&self $(, $a:ident: $t:ty)*) -> $output:ty;)*
     ) => {
         trait ErasedTransaction: Send + Sync {
+            $(fn $write(&self $(, $wa: $wt)*) $(-> $wrote)?;)*
+            $(fn $read(&self $(, $ra: $rt)*) -> BoxFuture<'static, $found>;)*
             $(fn $now(&self $(, $arg: $of)*) $(-> $returns)?;)*
             $(fn $method(&self $(, $a: $t)*) -> BoxFuture<'static, $output>;)*
         }
 
         impl<T: Transaction> ErasedTransaction for T {
+            $(fn $write(&self $(, $wa: $wt)*) $(-> $wrote)? {
+                Transaction::$write(self $(, $wa)*)
+            })*
+            $(fn $read(&self $(, $ra: $rt)*) -> BoxFuture<'static, $found> {
+                Transaction::$read(self $(, $ra)*).boxed()
+            })*
             $(fn $now(&self $(, $arg: $of)*) $(-> $returns)? {
                 Transaction::$now(self $(, $arg)*)
             })*
@@ -117,8 +149,16 @@ macro_rules! erased {
                 &self.turns
             }
             fn with_turns(&self, turns: Turns) -> Self {
-                AnyTransaction { turns, inner: self.inner.clone() }
+                AnyTransaction { turns, ..self.clone() }
             }
+            $(fn $write(&self $(, $wa: $wt)*) $(-> $wrote)? {
+                self.writes();
+                self.inner.$write($($wa),*)
+            })*
+            $(fn $read(&self $(, $ra: $rt)*) -> impl Future<Output = $found> + Send + use<> {
+                self.reads();
+                self.inner.$read($($ra),*)
+            })*
             $(fn $now(&self $(, $arg: $of)*) $(-> $returns)? {
                 self.inner.$now($($arg),*)
             })*
@@ -130,11 +170,31 @@ macro_rules! erased {
 }
 
 erased! {
-    fn set(&self, key: &[u8], value: &[u8]);
-    fn clear(&self, key: &[u8]);
-    fn clear_range(&self, begin: &[u8], end: &[u8]);
-    fn atomic_op(&self, key: &[u8], operand: &[u8], op: MutationType);
-    fn atomic_op_code(&self, key: &[u8], operand: &[u8], code: u32) -> Result<()>;
+    writes {
+        fn set(&self, key: &[u8], value: &[u8]);
+        fn clear(&self, key: &[u8]);
+        fn clear_range(&self, begin: &[u8], end: &[u8]);
+        fn atomic_op(&self, key: &[u8], operand: &[u8], op: MutationType);
+        fn atomic_op_code(&self, key: &[u8], operand: &[u8], code: u32) -> Result<()>;
+    }
+    reads {
+        async fn get(&self, key: &[u8], isolation: Isolation) -> Result<Option<Bytes>>;
+        async fn get_key(&self, selector: &KeySelector, isolation: Isolation) -> Result<Bytes>;
+        async fn get_range(
+            &self,
+            range: &RangeOption,
+            iteration: usize,
+            isolation: Isolation
+        ) -> Result<RangeBatch>;
+        async fn get_mapped_range(
+            &self,
+            range: &RangeOption,
+            mapper: &[u8],
+            iteration: usize,
+            isolation: Isolation
+        ) -> Result<MappedBatch>;
+    }
+
     fn add_conflict_range(&self, begin: &[u8], end: &[u8], kind: ConflictRangeType) -> Result<()>;
     fn watch(&self, key: &[u8]) -> BoxFuture<'static, Result<()>>;
     fn set_read_version(&self, version: i64);
@@ -145,16 +205,6 @@ erased! {
     fn reset(&self);
     fn cancel(&self);
 
-    async fn get(&self, key: &[u8], isolation: Isolation) -> Result<Option<Bytes>>;
-    async fn get_key(&self, selector: &KeySelector, isolation: Isolation) -> Result<Bytes>;
-    async fn get_range(&self, range: &RangeOption, iteration: usize, isolation: Isolation) -> Result<RangeBatch>;
-    async fn get_mapped_range(
-        &self,
-        range: &RangeOption,
-        mapper: &[u8],
-        iteration: usize,
-        isolation: Isolation
-    ) -> Result<MappedBatch>;
     async fn get_read_version(&self) -> Result<i64>;
     async fn get_approximate_size(&self) -> Result<i64>;
     async fn get_estimated_range_size_bytes(&self, begin: &[u8], end: &[u8]) -> Result<i64>;

@@ -4,7 +4,7 @@
 //! joined would both decide before either has written. Each therefore waits for its turn, in the order in
 //! which the calls were first polled. Calls that only read share a turn.
 
-use std::{fmt, sync::Arc};
+use std::{fmt, iter, sync::Arc};
 use tokio::sync::{OwnedRwLockReadGuard, OwnedRwLockWriteGuard, RwLock};
 
 /// The turns of one transaction, or of the calls within a turn. Every handle of a transaction has them;
@@ -24,7 +24,7 @@ enum Guard {
 
 struct Turn {
     guard: Guard,
-    _within: Option<Arc<Turn>>,
+    within: Option<Arc<Turn>>,
 }
 
 impl Turns {
@@ -42,8 +42,18 @@ impl Turns {
         self.below(guard)
     }
 
+    /// Whether a handle with these is part of a turn that was taken below `outer`; with `alone`, of one that
+    /// is not shared.
+    pub(super) fn are_taken(&self, outer: &Turns, alone: bool) -> bool {
+        let is_outer =
+            |turn: &&Arc<Turn>| outer.within.as_ref().is_some_and(|outer| Arc::ptr_eq(turn, outer));
+        let is_enough = |turn: &Arc<Turn>| !alone || matches!(turn.guard, Guard::Alone { .. });
+        let turns = iter::successors(self.within.as_ref(), |turn| turn.within.as_ref());
+        turns.take_while(|turn| !is_outer(turn)).any(is_enough)
+    }
+
     fn below(&self, guard: Guard) -> Turns {
-        let within = Some(Arc::new(Turn { guard, _within: self.within.clone() }));
+        let within = Some(Arc::new(Turn { guard, within: self.within.clone() }));
         Turns { queue: Arc::default(), within }
     }
 }
@@ -91,6 +101,24 @@ mod tests {
         assert!(turns.shared().now_or_never().is_none(), "the turn ends with the last handle");
         drop(first);
         assert!(turns.shared().now_or_never().is_some());
+    }
+
+    #[test]
+    fn a_handle_knows_whether_it_is_part_of_a_turn() {
+        let turns = Turns::default();
+        let below =
+            |outer: &Turns, turns: &Turns| (turns.are_taken(outer, false), turns.are_taken(outer, true));
+        let taken = |turns: &Turns| below(&Turns::default(), turns);
+        assert_eq!(taken(&turns), (false, false));
+        let shared = turns.shared().now_or_never().unwrap();
+        assert_eq!(taken(&shared), (true, false));
+        drop(shared);
+        let alone = turns.alone().now_or_never().unwrap();
+        assert_eq!(taken(&alone), (true, true));
+        let within = alone.shared().now_or_never().unwrap();
+        assert_eq!(taken(&within), (true, true));
+        assert_eq!(below(&alone, &within), (true, false));
+        assert_eq!(below(&within, &within), (false, false));
     }
 
     #[test]

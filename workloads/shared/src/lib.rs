@@ -22,7 +22,7 @@ use shaketable_layers::{
 };
 use shaketable_sim::{proto::Mutation, seed::Stream, trace::hash_bytes};
 use shaketable_tx::{
-    self as tx, Database, Env,
+    self as tx, AnyTransaction, Database, Env,
     Isolation::{self, Serializable, Snapshot},
     KeyValue, RangeOption, RetryError, Transaction, Turns, always,
     limits::{READ_LIMIT, TooLarge},
@@ -265,6 +265,11 @@ pub async fn in_turns<'a, T: Transaction, A, E>(
         answers.push(perform(call, handle()).await?);
     }
     Ok(answers)
+}
+
+/// The transaction of one call of a layer, which must take a turn of its own.
+pub fn turned<T: Transaction>(tx: &T) -> AnyTransaction {
+    AnyTransaction::in_turns(tx.clone())
 }
 
 /// Looks in one transaction, and goes by what was seen there in another one, as planted bugs do.

@@ -103,7 +103,7 @@ fn little_remains_of_a_run_that_fails() {
         (3, "queue", "dequeue-as-printed", 2, 2, 1),
         (0, "queue", "snapshot-dequeue", 2, 2, 0),
         (0, "queue", "look-apart", 1, 1, 0),
-        (29, "index", "find-at-snapshot", 2, 2, 0),
+        (11, "index", "find-at-snapshot", 2, 2, 0),
     ] {
         let (_, shrunk) = shrunk_from(first, workload, bug, 1_000);
         let after = shrunk.after;

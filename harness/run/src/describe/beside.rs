@@ -27,17 +27,21 @@ pub struct Beside<'a, M, Op> {
     /// What is stored if all of it is done, and nothing else: now, and as much earlier as clients may be
     /// late.
     pub models: &'a Arc<Vec<M>>,
-    /// The client whose operation is drawn.
-    pub client: usize,
-    /// Its operations before this one.
+    /// The client's operations before this one.
     pub earlier: &'a [Op],
     /// How many operations of all clients there are before this one.
     pub order: u64,
     /// The probability that what would be refused is drawn again.
     pub again: f64,
+    /// Whether it is one of those that fill the store before all others: such an operation should write, and
+    /// as much as one can.
+    pub filling: bool,
     /// The refusals that were drawn.
     pub refusals: &'a Rc<Refusals>,
 }
+
+/// What makes the strategy of a client's next operation.
+pub type OneBeside<'w, M, Op> = Box<dyn Fn(&Beside<'_, M, Op>) -> BoxedStrategy<Op> + 'w>;
 
 /// The refusals that were drawn for a run: kinds of calls, and why each is refused.
 #[derive(Debug, Default)]
@@ -56,7 +60,8 @@ impl Refusals {
     }
 }
 
-fn happens(rng: &mut TestRng, probability: f64) -> bool {
+/// Whether something of this probability happens.
+pub(crate) fn happens(rng: &mut TestRng, probability: f64) -> bool {
     f64::from(rng.next_u32()) < probability * f64::from(u32::MAX)
 }
 
@@ -82,30 +87,37 @@ const TRIES: usize = 24;
 /// them.
 const OF_ITS_KIND: usize = 16;
 
-/// Draws a call, and draws it again while `done` says that it would be refused. Enumerations are drawn again
-/// mostly with the variant that was drawn first. If none would be done, it is the first one.
+/// Draws a call that is wanted, and draws it again while `done` says that it would be refused. Enumerations
+/// are drawn again mostly with the variant that was drawn first. If none would be done, it is the first one.
+/// Returns as well whether it would be done.
 pub(crate) fn draw_until_done<T: Debug, E>(
     strategy: &BoxedStrategy<T>,
+    is_wanted: impl Fn(&T) -> bool,
     (again, refusals): (f64, &Refusals),
     runner: &mut TestRunner,
     mut done: impl FnMut(&T) -> Result<(), E>,
-) -> Result<AnyTree<T>, Reason> {
-    let first = strategy.new_tree(runner)?;
+) -> Result<(AnyTree<T>, bool), Reason> {
+    let mut first = strategy.new_tree(runner)?;
+    for _ in 1..TRIES {
+        if is_wanted(&first.current()) {
+            break;
+        }
+        first = strategy.new_tree(runner)?;
+    }
     let value = first.current();
-    if let Err(refusal) = done(&value)
-        && happens(runner.rng(), again)
-        && !refusals.stays(&value, &refusal, runner.rng())
-    {
+    let Err(refusal) = done(&value) else { return Ok((first, true)) };
+    if happens(runner.rng(), again) && !refusals.stays(&value, &refusal, runner.rng()) {
         let kind = mem::discriminant(&value);
         for tries in 1..TRIES {
             let tree = strategy.new_tree(runner)?;
             let value = tree.current();
-            if (tries >= OF_ITS_KIND || mem::discriminant(&value) == kind) && done(&value).is_ok() {
-                return Ok(tree);
+            let may_be = tries >= OF_ITS_KIND || mem::discriminant(&value) == kind;
+            if may_be && is_wanted(&value) && done(&value).is_ok() {
+                return Ok((tree, true));
             }
         }
     }
-    Ok(first)
+    Ok((first, false))
 }
 
 /// The value tree of a list whose elements have trees of their own. It takes elements away from the first one
@@ -223,9 +235,10 @@ mod tests {
                 Some(0..9) => Err(()),
                 _ => Ok(()),
             };
-            let mut one =
-                || draw_until_done(&strategy, (again, &refusals), &mut runner, done).expect("a value");
-            (0..200).map(|_| one().current()).collect()
+            let mut one = || {
+                draw_until_done(&strategy, |_| true, (again, &refusals), &mut runner, done).expect("a value")
+            };
+            (0..200).map(|_| one().0.current()).collect()
         };
         let count = |list: &[Option<u32>], wanted: fn(&Option<u32>) -> bool| {
             list.iter().filter(|value| wanted(value)).count()

@@ -24,7 +24,7 @@ use shaketable_tx::{AnyDatabase, AnyTransaction, Error};
 use std::{
     any::Any,
     fmt::{self, Debug},
-    ops::{Deref, RangeInclusive},
+    ops::{Deref, Range, RangeInclusive},
     rc::Rc,
     sync::Arc,
     time::Duration,
@@ -229,8 +229,18 @@ pub trait ErasedWorkload: Any + Debug + erased_serde::Serialize + Send + Sync {
     fn keys(&self) -> Vec<Bytes>;
     fn subspaces(&self) -> Vec<Span>;
     fn operations(&self, client: usize) -> BoxedStrategy<Vec<AnyValue>>;
-    /// Draws as many operations for each client, beside the model; `None` if the workload does not.
-    fn drawn_beside(&self, counts: &[usize], again: f64, seed: Seed) -> Option<Vec<Vec<AnyTree<AnyValue>>>>;
+    /// Draws operations beside the model, and gives their value trees to `kept`: `filling` of the first
+    /// client that fill the store, and then as many of each client as `count` says. `None` if the workload
+    /// does not.
+    fn drawn_beside(
+        &self,
+        count: &dyn Fn(usize) -> usize,
+        filling: usize,
+        again: f64,
+        seed: Seed,
+        kept: &mut dyn FnMut(usize, AnyTree<AnyValue>),
+    ) -> Option<()>;
+    fn length(&self) -> Option<Range<usize>>;
     fn effects(&self, op: &AnyValue) -> RangeInclusive<usize>;
     fn may_overwrite(&self, op: &AnyValue) -> bool;
     fn time_limit(&self, op: &AnyValue) -> Option<Duration>;
@@ -331,29 +341,48 @@ impl<W: Workload> ErasedWorkload for W {
         let forget = |list: Vec<W::Op>| list.into_iter().map(AnyValue::new).collect();
         Workload::operations(self, client).prop_map(forget as fn(_) -> _).boxed()
     }
-    fn drawn_beside(&self, counts: &[usize], again: f64, seed: Seed) -> Option<Vec<Vec<AnyTree<AnyValue>>>> {
+    fn length(&self) -> Option<Range<usize>> {
+        Workload::length(&mut self.clone()).cloned()
+    }
+    fn drawn_beside(
+        &self,
+        count: &dyn Fn(usize) -> usize,
+        filling: usize,
+        again: f64,
+        seed: Seed,
+        kept: &mut dyn FnMut(usize, AnyTree<AnyValue>),
+    ) -> Option<()> {
+        let besides: Vec<_> = (0..Workload::clients(self))
+            .map(|client| Workload::operation_beside(self, client))
+            .collect::<Option<_>>()?;
+        let counts: Vec<usize> = (0..besides.len()).map(count).collect();
         let mut models = Arc::new(vec![Workload::model(self); 1 + beside::LATE.len()]);
         let mut foreseen: Vec<(W::Op, u64)> = Vec::new();
         let mut operations: Vec<Vec<W::Op>> = vec![Vec::new(); counts.len()];
-        let mut trees: Vec<Vec<AnyTree<AnyValue>>> = counts.iter().map(|_| Vec::new()).collect();
-        let longest = counts.iter().copied().max().unwrap_or(0);
         let refusals = Rc::default();
         let mut order = 0;
+        let mut draw = |models: &Arc<Vec<W::Model>>, client: usize, order, filling, name: &str| {
+            let earlier = &operations[client];
+            let beside = Beside { models, earlier, order, again, filling, refusals: &refusals };
+            let tree = beside::tree(seed, name, &besides[client](&beside))?;
+            let op = tree.current();
+            operations[client].push(op.clone());
+            kept(client, Box::new(Forgotten(tree)));
+            Some(op)
+        };
+        for index in 0..filling {
+            let op = draw(&models, 0, order, true, &format!("filling-{index}"))?;
+            // Nobody is late: the others have not begun.
+            for model in Arc::make_mut(&mut models) {
+                self.foresee(model, &op, order);
+            }
+            order += 1;
+        }
+        let longest = counts.iter().copied().max().unwrap_or(0);
         for index in 0..longest {
             for client in (0..counts.len()).filter(|client| index < counts[*client]) {
-                let earlier = &operations[client];
-                let strategy = self.operation_beside(&Beside {
-                    models: &models,
-                    client,
-                    earlier,
-                    order,
-                    again,
-                    refusals: &refusals,
-                })?;
-                let tree = beside::tree(seed, &format!("operation-{client}-{index}"), &strategy)?;
-                let op = tree.current();
-                foreseen.push((op.clone(), order));
-                drop(strategy);
+                let op = draw(&models, client, order, false, &format!("operation-{client}-{index}"))?;
+                foreseen.push((op, order));
                 let late = [0].iter().chain(&beside::LATE);
                 for (model, late) in Arc::make_mut(&mut models).iter_mut().zip(late) {
                     let ago = late * counts.len();
@@ -361,12 +390,10 @@ impl<W: Workload> ErasedWorkload for W {
                         self.foresee(model, op, *order);
                     }
                 }
-                operations[client].push(op);
-                trees[client].push(Box::new(Forgotten(tree)));
                 order += 1;
             }
         }
-        Some(trees)
+        Some(())
     }
     fn effects(&self, op: &AnyValue) -> RangeInclusive<usize> {
         Workload::effects(self, op.of())

@@ -4,7 +4,7 @@
 //! operation on any [`Database`], and [`Workload::step`], [`Workload::audit`] and [`Workload::check`] judge.
 
 use crate::{
-    describe::beside::Beside,
+    describe::beside::OneBeside,
     describe::kinds,
     describe::misfit::Misfit,
     describe::sessions,
@@ -223,14 +223,12 @@ pub trait Workload: Clone + Debug + Serialize + DeserializeOwned + Send + Sync +
     /// The operations of client number `client`.
     fn operations(&self, client: usize) -> BoxedStrategy<Vec<Self::Op>>;
 
-    /// The strategy of one operation of a client that would probably be done: most runs draw their operations
-    /// one after the other, and each is [foreseen](Workload::foresee). There are as many as
-    /// [`operations`](Workload::operations) draws. With `None`, the default, that list is taken as it comes.
-    fn operation_beside(
-        &self,
-        beside: &Beside<'_, Self::Model, Self::Op>,
-    ) -> Option<BoxedStrategy<Self::Op>> {
-        let _ = beside;
+    /// The strategy of one operation of a client that would probably be done, for what was drawn before: most
+    /// runs draw their operations one after the other, and each is [foreseen](Workload::foresee). A client
+    /// has as many as [`operations`](Workload::operations) draws. With `None`, the default, that list is
+    /// taken as it comes.
+    fn operation_beside(&self, client: usize) -> Option<OneBeside<'_, Self::Model, Self::Op>> {
+        let _ = client;
         None
     }
 
@@ -242,6 +240,8 @@ pub trait Workload: Clone + Debug + Serialize + DeserializeOwned + Send + Sync +
 
     /// The part of the configuration that decides how many [`operations`](Workload::operations) a client has.
     /// A run at scale N has N times as many (`--scale`); a workload without this part has no longer runs.
+    /// Where [operations are drawn one after the other](Workload::operation_beside), it is the range of their
+    /// number.
     fn length(&mut self) -> Option<&mut Range<usize>> {
         None
     }

@@ -76,6 +76,9 @@ pub struct Plan {
     pub cluster: ClusterConfig,
     /// The faults.
     pub faults: FaultPlan,
+    /// How many operations of the first client fill the store, before the others begin and faults strike.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub filling: usize,
     /// How many consecutive clients are tasks of one process each ([`Workload::TASKS`]); 1 if each has a
     /// process of its own.
     #[serde(skip_serializing_if = "is_one")]
@@ -141,10 +144,14 @@ impl Plan {
 
     fn around_any(configuration: AnyWorkload, seed: Seed, demands: &Demands) -> Plan {
         let mut rng = seed.stream("plan");
-        let operations = drawn::operations(seed, &configuration);
+        let (operations, filling) = drawn::operations(seed, &configuration);
         let usual_hurt = rng.range(500..4_000) * MILLISECOND;
         let hurt = usual_hurt * Nanos::from(u32::from(demands.scale));
-        let longest = operations.iter().map(Vec::len).max().unwrap_or(0) as u64;
+        let lengths = operations.iter().enumerate().map(|(client, list)| match client {
+            0 => list.len() - filling,
+            _ => list.len(),
+        });
+        let longest = lengths.max().unwrap_or(0) as u64;
         // In some runs clients do not pause, so that they collide. In the others their operations are spread
         // over the whole act, so that every fault strikes during an operation.
         let pause = if rng.chance(0.5) { 0 } else { hurt / longest.max(1) };
@@ -160,6 +167,7 @@ impl Plan {
             demands: demands.clone(),
             configuration,
             operations,
+            filling,
             pause,
             hurt,
             cluster,
@@ -172,6 +180,10 @@ impl Plan {
 
 fn is_one(number: &usize) -> bool {
     *number == 1
+}
+
+fn is_zero(number: &usize) -> bool {
+    *number == 0
 }
 
 fn one() -> usize {
@@ -224,6 +236,8 @@ struct File {
     demands: Demands,
     configuration: Json,
     operations: Vec<Vec<Json>>,
+    #[serde(default)]
+    filling: usize,
     pause: Nanos,
     hurt: Nanos,
     cluster: ClusterConfig,
@@ -287,6 +301,7 @@ impl Plan {
             demands: file.demands,
             configuration,
             operations,
+            filling: file.filling,
             pause: file.pause,
             hurt: file.hurt,
             cluster: file.cluster,
@@ -376,6 +391,7 @@ impl Plan {
         Plan {
             configuration: configuration.unwrap_or_else(|| self.configuration.clone()),
             operations: sketch.clients().into_iter().map(list).collect(),
+            filling: sketch.filling(self.filling),
             faults: sketch.renumbered(),
             cluster: sketch.cluster.clone(),
             pause: sketch.pause,
@@ -392,6 +408,10 @@ impl Plan {
             1 => String::new(),
             tasks => format!("tasks of a process {tasks}\n"),
         };
+        let filling = match self.filling {
+            0 => String::new(),
+            filling => format!("operations that fill the store {filling}\n"),
+        };
         let mut delivered = self.faults.clone();
         if on_real {
             let is_of_clients = |s: &Strike| matches!(s.family, Family::ClientDeath | Family::Departure);
@@ -399,6 +419,7 @@ impl Plan {
             delivered = FaultPlan { strikes, ..FaultPlan::default() };
         }
         tasks
+            + &filling
             + &summary(
                 (self.operations.len(), operations),
                 (self.pause, self.hurt),

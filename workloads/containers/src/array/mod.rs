@@ -242,6 +242,10 @@ impl Specimen for Array {
         }
     }
 
+    fn takes_turns(&self) -> bool {
+        self.planted.is_none()
+    }
+
     fn model(&self) -> Self::Model {
         BTreeMap::new()
     }
@@ -277,9 +281,6 @@ impl Specimen for Array {
     }
 
     async fn read_model<T: Transaction>(&self, tx: &T) -> tx::Result<Result<Self::Model, Misfit>> {
-        if self.planted == Some(Planted::TextIndex) {
-            return Ok(planted::stored_as_text(tx).await?.map_err(Misfit::from));
-        }
         let rows = shared::rows(tx, &space()).await?;
         Ok(self.read(&rows).map_err(Misfit::from))
     }

@@ -167,6 +167,10 @@ impl Specimen for Blob {
         Ok(answer)
     }
 
+    fn takes_turns(&self) -> bool {
+        self.planted.is_none()
+    }
+
     fn model(&self) -> Model {
         Model::new()
     }

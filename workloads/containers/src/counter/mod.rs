@@ -241,14 +241,18 @@ impl Specimen for Counter {
         ops: &[Op],
     ) -> Option<Outcome<specimen::Answer<Answer>>> {
         match (self.planted, ops) {
-            (Some(Planted::DecisionBefore), [op @ Op::Within(..)]) => {
-                planted::decided_before(session, op).await
+            (Some(Planted::DecisionBefore), [op @ Op::Within(which, part, by, ..)]) => {
+                Some(planted::decided_before(session, op, &Op::Add(*which, *part, *by)).await)
             }
             (Some(Planted::TornSum), [Op::Get(which, _)]) if which.split => {
                 Some(planted::torn_sum(session, *which).await)
             }
             _ => None,
         }
+    }
+
+    fn takes_turns(&self) -> bool {
+        self.planted.is_none()
     }
 
     fn model(&self) -> Model {

@@ -88,19 +88,19 @@ impl Encoding {
             }
             Op::Width(bytes) => {
                 // A read, so that the call has a place in the history.
-                tx.get(space().bytes(), Serializable).await?;
+                tx.reading().await.get(space().bytes(), Serializable).await?;
                 let mut out = Vec::new();
                 Column::Unsigned(*bytes).encode(&Part::Unsigned(0), &mut out)?;
                 Column::Signed(*bytes).encode(&Part::Signed(0), &mut out)?;
                 Answer::Encoded(out.len())
             }
             Op::Compare(a, b, tells) => {
-                tx.get(space().bytes(), Serializable).await?;
+                tx.reading().await.get(space().bytes(), Serializable).await?;
                 let (collation, a, b) = (collation(*tells)?, text(*a), text(*b));
                 Answer::Compared(collation.compare(a, b) as i8, collation.key(a) == collation.key(b))
             }
             Op::NoLanguage => {
-                tx.get(space().bytes(), Serializable).await?;
+                tx.reading().await.get(space().bytes(), Serializable).await?;
                 Collation::new("no language", Distinguishes::Case)?;
                 Answer::Written
             }
@@ -197,6 +197,10 @@ impl Specimen for Encoding {
         Ok(answer)
     }
 
+    fn takes_turns(&self) -> bool {
+        self.planted.is_none()
+    }
+
     fn model(&self) -> Model {
         Model::default()
     }
@@ -207,7 +211,9 @@ impl Specimen for Encoding {
 
     async fn read_model<T: Transaction>(&self, tx: &T) -> tx::Result<Result<Model, Misfit>> {
         if self.planted.is_some_and(Planted::has_own_keys) {
-            return Ok(Ok(Model { rows: populations(&planted::stored(self, tx).await?) }));
+            return Ok(Ok(Model {
+                rows: populations(&planted::under(self, tx, space().into_bytes()).await?),
+            }));
         }
         let rows = match self.columns().and_then(|columns| Ordered::new(space(), columns)) {
             Ok(map) => map.under(tx, &[], Serializable).await,

@@ -118,7 +118,7 @@ impl Encoding {
 /// Replaces a call that a bug with keys of its own could not read or write.
 fn plain(op: Op) -> Op {
     match op {
-        Op::Page(prefix, ..) => Op::Under(prefix),
+        Op::Page(prefix, ..) | Op::Between(prefix, _) => Op::Under(prefix),
         Op::SetLarge(key, _) => Op::Set(key, 1),
         op => op,
     }

@@ -216,6 +216,10 @@ impl Specimen for List {
         }
     }
 
+    fn takes_turns(&self) -> bool {
+        self.planted.is_none()
+    }
+
     fn model(&self) -> Model {
         let mut model = Model::default();
         for (at, id) in self.first_nodes().iter().enumerate() {

@@ -183,6 +183,10 @@ impl Specimen for Log {
         self.perform_alone(session, ops).await
     }
 
+    fn takes_turns(&self) -> bool {
+        self.planted.is_none()
+    }
+
     fn model(&self) -> Model {
         Model::default()
     }

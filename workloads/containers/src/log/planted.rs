@@ -1,26 +1,20 @@
 //! Planted bugs: a log implemented or used wrongly.
 
-use super::{
-    Answer, Op,
-    client::{perform as right, skip},
-    operations::{items, value},
-    space,
-};
-use crate::shared::one_call;
+use super::{Answer, Op, client::perform as right, operations::value, space};
 use foundationdb_tuple::Versionstamp;
 use futures::{
     FutureExt,
-    future::{Either, select},
+    future::{Either, pending, select},
 };
 use shaketable::{
     specimen::{DEFERRED, INTERLEAVED, KEPT_VERSION, NOT_AWAITED, REMEMBERED, UNRECORDED, UNWRITTEN},
-    weakened::{Flaw, everything, flawed, only},
+    weakened::{Flaw, everything, flawed},
 };
 use shaketable_layers::log::{Entry, Error, Log, Position};
 use shaketable_tx::{
     Database,
     Isolation::{self, Serializable, Snapshot},
-    MutationType, RunError, Transaction, VALUE_SIZE_LIMIT, limits,
+    MutationType, RunError, Transaction,
 };
 use std::time::Duration;
 
@@ -34,27 +28,16 @@ shaketable::planted_bugs! {
     KeptVersion = KEPT_VERSION, "a client reads at a version that it keeps for up to a second", "a read version shared between transactions";
     SameRank = "same-rank", "the keys of entries of one transaction contain only the versionstamp", "several versionstamped keys in one transaction";
     OffsetInTuple = "offset-in-tuple", "the stamp's offset is counted from the tuple, not from the key", "the offset of a versionstamped key";
-    TenBytes = "ten-bytes", "a page begins after the transaction of the last entry, not after the entry", "a stamp of ten bytes taken for one of twelve";
-    Inclusive = "inclusive", "a page begins with the entry after which it should begin", "a selector that is off by one";
     FirstBatch = "first-batch", "the first batch of a range read is taken for the whole page", "a range that is longer than a batch";
-    NoLimit = "no-limit", "a page of zero entries contains all of them", "a limit of 0 is none";
     ReadVersion = "read-version", "an entry's key is the read version of its transaction", "a version that is not the commit's";
     ClientCounter = "client-counter", "an entry's number is one more than the last one, read at snapshot", "a counter at the client";
     CounterReads = "counter-reads", "an append reads the last entry serializably", "a counter at the client, with isolation";
-    HeadForgotten = "head-forgotten", "an append does not change what tails watch", "an index forgotten on one path";
-    TrimExclusive = "trim-exclusive", "a trim keeps the last entry that it should remove", "an end that is exclusive";
-    TrimStamp = "trim-stamp", "a trim removes all entries of the last one's transaction", "a stamp of ten bytes taken for one of twelve";
-    LargestRefused = "largest-refused", "a value of the maximum size is refused", "a limit that is off by one";
     LastAtSnapshot = "last-at-snapshot", "the last entry is read at snapshot, whatever isolation was requested", "a dropped conflict range";
     LostWakeUp = "lost-wake-up", "a tail sets its watch in another transaction than the one that found nothing", "a watch set after the read that it guards";
     WrongKey = "wrong-key", "a tail watches a key that no append changes", "a watch on a range's first key";
-    Sleeps = "sleeps", "a tail sleeps until its time limit, and reads only then", "polling instead of a watch";
-    HalfPatience = "half-patience", "a tail waits for half of its time limit", "a timeout that is halved";
     WakesForGood = "wakes-for-good", "a tail that is woken returns what it finds, even if that is nothing", "a watch that fires although nothing changed";
     NoLastLook = "no-last-look", "a tail whose time limit has passed returns without another read", "a timeout taken for an answer";
     DeafAfterError = "deaf-after-error", "a tail whose watch has failed does not read again", "a watch's error taken for the end";
-    NoPatience = "no-patience", "a tail waits for ever", "a wait without a timeout";
-    WaitsForNone = "waits-for-none", "a tail that is to return no entry waits for one", "a limit of 0 is none";
     PatienceAgain = "patience-again", "the time limit of a tail starts again whenever its watch ends", "a timer that is set in a loop";
     WatchesOnce = "watches-once", "a tail that was woken and found nothing does not set its watch again", "a watch that fires once";
 }
@@ -73,54 +56,47 @@ pub async fn perform<T: Transaction>(
     op: &Op,
     isolation: Isolation,
 ) -> Result<Answer, Error> {
-    let log = Log::new(space());
     match (planted, op) {
         (Planted::CounterReads, Op::Append(..)) => {
-            log.last(tx, Serializable).await?;
+            Log::new(space()).last(tx, Serializable).await?;
             right(tx, op, isolation).await
-        }
-        (Planted::HeadForgotten, Op::Append(..)) => {
-            right(&flawed(tx, Flaw::Unwritten, [only(space().pack(&1))]), op, isolation).await
         }
         (
             Planted::SameRank | Planted::OffsetInTuple | Planted::ReadVersion | Planted::ClientCounter,
             Op::Append(name, byte, length),
-        ) => append(planted, tx, &value(*name, *byte, *length)).await,
-        (Planted::TenBytes | Planted::Inclusive | Planted::FirstBatch, Op::Page(skipped, limit)) => {
-            let tx = one_call(tx, true).await;
-            let behind = skip(&tx, *skipped, isolation).await?;
-            let after = behind.map(|(last, _)| planted.taken_for(last));
-            let batches = if planted == Planted::FirstBatch { &everything()[..] } else { &[] };
-            let tx = flawed(&tx, Flaw::FirstBatch, batches);
-            let entries = log.scan(&tx, after, *limit, isolation).await?;
-            Ok(Answer::Behind(behind.map(|(_, name)| name), items(&entries)))
-        }
-        (Planted::TrimExclusive | Planted::TrimStamp, Op::Trim(entries)) => {
-            let tx = &one_call(tx, false).await;
-            let trimmed = log.scan(tx, None, *entries, Serializable).await?;
-            if let Some(last) = trimmed.last() {
-                log.trim(tx, planted.taken_for(last.position)).await?;
+        ) => {
+            let size = tx.get_approximate_size().await?;
+            let (number, rank) = match planted {
+                Planted::SameRank => (None, 0),
+                Planted::OffsetInTuple => (None, size),
+                Planted::ReadVersion => (Some(tx.get_read_version().await?), size),
+                _ => {
+                    let last = Log::new(space()).last(tx, Snapshot).await?;
+                    let last = last.and_then(|last| last.position.stamp.first_chunk().copied());
+                    (Some(last.map_or(0, i64::from_be_bytes) + 1), 0)
+                }
+            };
+            let (entries, value) = (space().subspace(&0), value(*name, *byte, *length));
+            let written = right(&flawed(tx, Flaw::Unwritten, [entries.range()]), op, isolation).await?;
+            if let Some(number) = number {
+                let mut stamp = [0; 10];
+                stamp[..8].copy_from_slice(&number.to_be_bytes());
+                tx.set(&entries.pack(&(Versionstamp::complete(stamp, 0), rank)), &value);
+            } else {
+                let mut key = entries.pack_with_versionstamp(&(Versionstamp::incomplete(0), rank));
+                if let (Planted::OffsetInTuple, Some(offset)) = (planted, key.last_chunk_mut()) {
+                    // One byte of the type code, then the stamp.
+                    *offset = 1u32.to_le_bytes();
+                }
+                tx.atomic_op(&key, &value, MutationType::SetVersionstampedKey);
             }
-            Ok(Answer::Trimmed(trimmed.len()))
+            Ok(written)
         }
-        (Planted::NoLimit, Op::Page(skipped, 0)) => right(tx, &Op::Page(*skipped, 1_000), isolation).await,
-        (Planted::LargestRefused, Op::Append(name, byte, length)) => {
-            limits::value_up_to(VALUE_SIZE_LIMIT - 1, space().bytes(), &value(*name, *byte, *length))?;
-            right(tx, op, isolation).await
+        (Planted::FirstBatch, Op::Page(..)) => {
+            right(&flawed(tx, Flaw::FirstBatch, everything()), op, isolation).await
         }
         (Planted::LastAtSnapshot, Op::Last) => right(tx, op, Snapshot).await,
         _ => right(tx, op, isolation).await,
-    }
-}
-
-impl Planted {
-    /// The position that the bug takes for that of the last entry of a page, or of what is trimmed.
-    fn taken_for(self, Position { stamp, rank }: Position) -> Position {
-        match self {
-            Planted::TenBytes | Planted::TrimStamp => Position { stamp, rank: i64::MAX },
-            Planted::Inclusive | Planted::TrimExclusive => Position { stamp, rank: rank - 1 },
-            _ => Position { stamp, rank },
-        }
     }
 }
 
@@ -133,30 +109,16 @@ pub async fn tail<D: Database>(
     patience: Duration,
 ) -> Result<Vec<Entry>, RunError<Error>> {
     let (env, log) = (db.env(), &Log::new(space()));
-    let read = || db.run(|tx, _| async move { log.scan(&tx, after, limit, Snapshot).await });
-    let mut left = match planted {
-        Planted::HalfPatience => env.sleep(patience / 2),
-        Planted::NoPatience => std::future::pending().boxed(),
-        _ => env.sleep(patience),
-    };
-    if planted == Planted::Sleeps {
-        let entries = read().await?;
-        if !entries.is_empty() {
-            return Ok(entries);
-        }
-        left.await;
-        return read().await;
-    }
-    let watched = match planted {
+    let mut left = env.sleep(patience);
+    let watched = &match planted {
         Planted::WrongKey => space().subspace(&0).range().0,
         _ => space().pack(&1),
     };
-    let watched = &watched;
     let mut was_woken = false;
     loop {
         let looked = db.run(|tx, _| async move {
             let entries = log.scan(&tx, after, limit, Snapshot).await?;
-            let change = entries.is_empty().then(|| tx.watch(watched));
+            let change = (limit > 0 && entries.is_empty()).then(|| tx.watch(watched));
             Ok::<_, Error>((entries, change))
         });
         let (entries, change) = looked.await?;
@@ -165,56 +127,22 @@ pub async fn tail<D: Database>(
             Planted::LostWakeUp => {
                 change = db.run(|tx, _| async move { Ok::<_, Error>(tx.watch(watched)) }).await?;
             }
-            Planted::WatchesOnce if was_woken => change = std::future::pending().boxed(),
+            Planted::WatchesOnce if was_woken => change = pending().boxed(),
+            Planted::PatienceAgain => left = env.sleep(patience),
             _ => {}
         }
-        if planted == Planted::PatienceAgain {
-            left = env.sleep(patience);
-        }
         match select(change, &mut left).await {
-            Either::Left((Ok(()), _)) if planted == Planted::WakesForGood => return read().await,
-            Either::Left((Ok(()), _)) => was_woken = true,
-            Either::Left((Err(e), _)) if e.is_retryable() && planted == Planted::DeafAfterError => {
+            Either::Left((Ok(()), _)) if planted != Planted::WakesForGood => was_woken = true,
+            Either::Left((Err(e), _)) if !e.is_retryable() => {
+                return Err(RunError { error: e.into(), maybe_committed: false, attempts: 1 });
+            }
+            Either::Left((Err(_), _)) if planted == Planted::DeafAfterError => {
                 left.await;
                 return Ok(Vec::new());
             }
-            Either::Left((Err(e), _)) if e.is_retryable() => env.sleep(Duration::from_millis(10)).await,
-            Either::Left((Err(e), _)) => {
-                return Err(RunError { error: e.into(), maybe_committed: false, attempts: 1 });
-            }
+            Either::Left((Err(_), _)) => env.sleep(Duration::from_millis(10)).await,
             Either::Right(_) if planted == Planted::NoLastLook => return Ok(Vec::new()),
-            Either::Right(_) => return read().await,
+            _ => return db.run(|tx, _| async move { log.scan(&tx, after, limit, Snapshot).await }).await,
         }
     }
-}
-
-async fn append<T: Transaction>(planted: Planted, tx: &T, value: &[u8]) -> Result<Answer, Error> {
-    let entries = space().subspace(&0);
-    limits::value_up_to(VALUE_SIZE_LIMIT, space().bytes(), value)?;
-    let version = tx.get_read_version().await?;
-    let rank = tx.get_approximate_size().await?;
-    let stamped = |rank: i64| entries.pack_with_versionstamp(&(Versionstamp::incomplete(0), rank));
-    let set_at = |number: i64, rank: i64| {
-        let mut stamp = [0; 10];
-        stamp[..8].copy_from_slice(&number.to_be_bytes());
-        tx.set(&entries.pack(&(Versionstamp::complete(stamp, 0), rank)), value);
-    };
-    match planted {
-        Planted::OffsetInTuple => {
-            let mut key = stamped(rank);
-            // One byte of the type code, then the stamp.
-            let length = key.len();
-            key[length - 4..].copy_from_slice(&1u32.to_le_bytes());
-            tx.atomic_op(&key, value, MutationType::SetVersionstampedKey);
-        }
-        Planted::ReadVersion => set_at(version, rank),
-        Planted::ClientCounter => {
-            let last = Log::new(space()).last(tx, Snapshot).await?;
-            let last = last.map_or([0; 10], |last| last.position.stamp);
-            set_at(last[..8].try_into().map_or(0, i64::from_be_bytes) + 1, 0);
-        }
-        _ => tx.atomic_op(&stamped(0), value, MutationType::SetVersionstampedKey),
-    }
-    tx.atomic_op(&space().pack(&1), &[0; 14], MutationType::SetVersionstampedValue);
-    Ok(Answer::Written)
 }

@@ -1,13 +1,9 @@
 //! How a client performs an operation: uploads a blob, collects what others left, reads page by page.
 
-use super::{
-    Answer, Life, Op, Upload, Wish,
-    planted::{self, Planted},
-    steps::Pulse,
-};
+use super::{Answer, Life, Op, Upload, Wish, steps::Pulse};
 use crate::{
     blob,
-    shared::{self, ended, unexpected},
+    shared::{self, ended, turned, unexpected},
 };
 use bytes::Bytes;
 use shaketable::{
@@ -115,7 +111,7 @@ impl Upload {
             Wish::Anything => Expect::Anything,
             Wish::Absent => Expect::Absent,
             Wish::AsSeen => {
-                match db.run(|tx, _| async move { blobs.stat(&tx, name, Snapshot).await }).await? {
+                match db.run(|tx, _| async move { blobs.stat(&turned(&tx), name, Snapshot).await }).await? {
                     Some(stat) => Expect::Generation(stat.generation),
                     None => Expect::Absent,
                 }
@@ -132,7 +128,8 @@ impl Upload {
     ) -> Result<(), RunError<Error>> {
         let blobs = &self.blobs();
         for (number, data) in parts {
-            converging(db, |tx| async move { blobs.put_part(&tx, upload, *number, data).await }).await?;
+            converging(db, |tx| async move { blobs.put_part(&turned(&tx), upload, *number, data).await })
+                .await?;
         }
         Ok(())
     }
@@ -164,11 +161,7 @@ impl Upload {
     /// content it is another upload, which is given up.
     async fn begin_again<T: Transaction>(&self, tx: &T, life: &Life, upload: UploadId) -> Result<(), Error> {
         let (blobs, name) = (self.blobs(), self.name(life.name));
-        let begun = match self.planted {
-            Some(planted) => planted::begin_again(planted, &blobs, tx, name, upload).await,
-            None => blobs.begin_upload(tx, name, upload).await,
-        };
-        match begun {
+        match blobs.begin_upload(&turned(tx), name, upload).await {
             Err(Error::Fdb(e)) => return Err(Error::Fdb(e)),
             begun => {
                 let is_refused = matches!(begun, Err(Error::NoUpload(_)));
@@ -179,19 +172,7 @@ impl Upload {
                 );
             }
         }
-        blobs.abandon_upload(tx, upload).await.map(drop)
-    }
-
-    /// Collects all uploads that show no sign of life for this long.
-    pub(super) async fn swept<D: Database>(
-        &self,
-        db: &D,
-        patience: Duration,
-    ) -> Result<Vec<UploadId>, RunError<Error>> {
-        match self.planted {
-            Some(Planted::FirstPage) => planted::first_page(self, db, patience).await,
-            _ => self.blobs().collect(db, patience).await,
-        }
+        blobs.abandon_upload(&turned(tx), upload).await.map(drop)
     }
 
     async fn call<T: Transaction>(
@@ -202,7 +183,7 @@ impl Upload {
     ) -> Result<Vec<blob::Answer>, Error> {
         let (blob, mut answers) = (self.blob(), Vec::new());
         for call in calls {
-            answers.push(blob.perform(tx, env, call, Serializable).await?);
+            answers.push(blob.perform(&turned(tx), env, call, Serializable).await?);
         }
         Ok(answers)
     }
@@ -216,7 +197,7 @@ impl Upload {
         waits: bool,
     ) -> Result<Outcome<Answer>, RunError<Error>> {
         let (blobs, upload) = (&self.blobs(), UploadId::draw(db.env()));
-        converging(db, |tx| async move { blobs.begin_upload(&tx, name, upload).await }).await?;
+        converging(db, |tx| async move { blobs.begin_upload(&turned(&tx), name, upload).await }).await?;
         self.put(db, upload, parts).await?;
         if !waits {
             return Ok(Outcome::Answered(Answer::Unseen));
@@ -225,7 +206,7 @@ impl Upload {
         for _ in 0..4 {
             blobs.collect(db, self.patience()).await?;
             let read = db.run(|tx, _| async move {
-                let parts = blobs.parts(&tx, upload, Serializable).await?;
+                let parts = blobs.parts(&turned(&tx), upload, Serializable).await?;
                 Ok::<_, Error>(parts.is_empty() && !self.is_listed(&tx, upload).await?)
             });
             if read.await? {
@@ -245,16 +226,17 @@ impl Upload {
         let blobs = &self.blobs();
         let begun = converging(db, |tx| async move {
             for upload in uploads {
-                blobs.begin_upload(&tx, name, *upload).await?;
+                blobs.begin_upload(&turned(&tx), name, *upload).await?;
             }
             Ok::<_, Error>(())
         });
         begun.await?;
         // They may begin late once more, which is a sign of life.
         for _ in 0..2 {
-            self.swept(db, self.patience()).await?;
+            blobs.collect(db, self.patience()).await?;
         }
-        let left = db.run(|tx, _| async move { blobs.uploads(&tx, None, usize::MAX, Serializable).await });
+        let left =
+            db.run(|tx, _| async move { blobs.uploads(&turned(&tx), None, usize::MAX, Serializable).await });
         let left = left.await?.iter().filter(|left| uploads.contains(left)).count();
         Ok(match left {
             0 => Outcome::Answered(Answer::Unseen),
@@ -293,7 +275,7 @@ impl Upload {
 }
 
 /// The answer with what was read.
-pub(super) fn read_as(read: Option<(Generation, Bytes)>) -> Outcome<Answer> {
+fn read_as(read: Option<(Generation, Bytes)>) -> Outcome<Answer> {
     Outcome::Answered(Answer::Content(read.map(|(generation, bytes)| (generation, Content::from(&bytes)))))
 }
 

@@ -86,16 +86,6 @@ impl Upload {
         (0..).zip(data.chunks(self.chunk * self.part)).map(part).collect()
     }
 
-    /// The number of bytes in a chunk.
-    fn chunk(&self) -> usize {
-        self.chunk
-    }
-
-    /// The number of chunks in a part.
-    fn chunks(&self) -> usize {
-        self.part
-    }
-
     /// How long a collector waits for a sign of life.
     fn patience(&self) -> Duration {
         Duration::from_millis(self.patience)
@@ -151,8 +141,7 @@ impl Workload for Upload {
     fn draw(rng: &mut Stream, bug: Option<&str>) -> Upload {
         let most = rng.range(6..20) as usize;
         let (chunk, part) = (*rng.pick(&[4, 4, 16, 16, 100]), rng.range(1..4) as usize);
-        let planted = bug.and_then(Planted::named);
-        let mut upload = Upload {
+        Upload {
             clients: rng.range(2..7) as usize,
             operations: most / 2..most,
             names: (rng.below(12) as usize, rng.range(1..4) as usize),
@@ -161,15 +150,10 @@ impl Workload for Upload {
             longest: chunk * part * rng.range(2..6) as usize + 1,
             patience: *rng.pick(&[0, 20, 100, 1_000]),
             pause: *rng.pick(&[0, 0, 5, 30]),
-            crowded: false,
             timeout: sessions::draw_timeout(rng),
-            planted,
-        };
-        upload.crowded = rng.chance(0.25) || planted == Some(Planted::FirstPage);
-        if planted.is_some_and(Planted::is_impatient) {
-            (upload.patience, upload.pause) = (200, 50);
+            crowded: rng.chance(0.25),
+            planted: bug.and_then(Planted::named),
         }
-        upload
     }
 
     fn clients(&self) -> usize {
@@ -253,7 +237,7 @@ impl Workload for Upload {
             Ok::<_, tx::Error>(rows.iter().filter_map(id).collect::<Vec<_>>())
         });
         let under_way = under_way.await.map_err(|e| e.error)?;
-        let swept = match self.swept(db, Duration::ZERO).await {
+        let swept = match self.blobs().collect(db, Duration::ZERO).await {
             Ok(swept) => swept,
             Err(e) => return check_ended(&e.error),
         };

@@ -121,7 +121,7 @@ impl Upload {
 }
 
 /// Whether a blob with this generation meets the expectation.
-pub(super) fn meets(expected: Expect, now: Option<Generation>) -> bool {
+fn meets(expected: Expect, now: Option<Generation>) -> bool {
     match expected {
         Expect::Anything => true,
         Expect::Absent => now.is_none(),

@@ -38,7 +38,7 @@ pub enum Wish {
 }
 
 /// The number of uploads that a collector observes in one transaction.
-pub(super) const PAGE: usize = 100;
+const PAGE: usize = 100;
 
 /// An upload that goes step by step, and ends with this data.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -141,11 +141,10 @@ impl Upload {
                 Op::Life(Life { name, data, wish, steps, calls: [before, behind] })
             });
         let long = prop_oneof![30 => name(), 1 => 1_000..1_002usize];
-        // Operations that reveal the planted bug are drawn more often.
-        let often =
-            |is: fn(Planted) -> bool, usually: u32| if self.planted.is_some_and(is) { 30 } else { usually };
+        // Uploads that reveal the planted bug are drawn more often.
+        let uploads = if self.planted.is_some_and(Planted::uploads) { 30 } else { 6 };
         let op = prop_oneof![
-            often(Planted::uploads, 6) => (long, data(), wish()).prop_map(|(name, data, wish)| Op::Upload(name, data, wish)),
+            uploads => (long, data(), wish()).prop_map(|(name, data, wish)| Op::Upload(name, data, wish)),
             8 => life,
             2 => (name(), data(), 0..4usize, any::<bool>())
                 .prop_map(|(name, data, most, waits)| Op::Leave(name, data, most, waits)),
@@ -155,9 +154,9 @@ impl Upload {
                 1 => Just(5 * PAGE / 2),
             ]
             .prop_map(Op::Crowd),
-            often(Planted::collects, 3) => Just(Op::Collect),
+            3 => Just(Op::Collect),
             8 => vec(blob.calls(), 1..4).prop_map(Op::Calls),
-            often(Planted::reads, 5) => (name(), any::<bool>()).prop_map(|(name, pauses)| Op::Pages(name, pauses)),
+            5 => (name(), any::<bool>()).prop_map(|(name, pauses)| Op::Pages(name, pauses)),
         ];
         let tagged = move |mut ops: Vec<Op>| {
             let mut number = 0;

@@ -5,7 +5,10 @@
 //! between them.
 
 use super::{Answer, Client, Deed, Done, Life, Upload, planted};
-use crate::{blob, shared::unexpected};
+use crate::{
+    blob,
+    shared::{turned, unexpected},
+};
 use futures::{FutureExt, future::BoxFuture};
 use shaketable::{
     isolation,
@@ -196,31 +199,31 @@ impl Upload {
     ) -> Result<Done, Error> {
         let (blobs, name) = (&self.blobs(), self.name(life.name));
         match deed {
-            Deed::Begin => blobs.begin_upload(tx, name, upload).await.map(|()| Done::Done),
+            Deed::Begin => blobs.begin_upload(&turned(tx), name, upload).await.map(|()| Done::Done),
             Deed::BeginOther => {
-                blobs.begin_upload(tx, name, upload).await?;
+                blobs.begin_upload(&turned(tx), name, upload).await?;
                 let part = self.chunk * self.part;
                 for (chunk, part) in [(part + 1, part + 1), (self.chunk, 7 * part)] {
                     let other = Blobs::with_sizes(blob::space(), chunk, part)?;
-                    if let Ok(()) = other.begin_upload(tx, name, upload).await {
+                    if let Ok(()) = other.begin_upload(&turned(tx), name, upload).await {
                         return Ok(Done::Done);
                     }
                 }
-                blobs.begin_upload(tx, self.other(life.name), upload).await.map(|()| Done::Done)
+                blobs.begin_upload(&turned(tx), self.other(life.name), upload).await.map(|()| Done::Done)
             }
             Deed::Put(_) | Deed::PutOther(..) => {
                 let (number, part) = self.bytes(life, deed);
-                blobs.put_part(tx, upload, number, &part).await.map(|()| Done::Done)
+                blobs.put_part(&turned(tx), upload, number, &part).await.map(|()| Done::Done)
             }
             Deed::Parts => {
-                let read = |tx, isolation| async move { blobs.parts(&tx, upload, isolation).await };
+                let read = |tx, isolation| async move { blobs.parts(&turned(&tx), upload, isolation).await };
                 isolation::at_both_levels(tx, deed, read).await.map(Done::Parts)
             }
             Deed::List(most) => {
                 let read = |tx, isolation| async move {
                     let (mut after, mut found) = (None, false);
                     loop {
-                        let page = blobs.uploads(&tx, after, *most, isolation).await?;
+                        let page = blobs.uploads(&turned(&tx), after, *most, isolation).await?;
                         found |= page.contains(&upload);
                         match page.last() {
                             Some(last) => after = Some(*last),
@@ -230,8 +233,10 @@ impl Upload {
                 };
                 isolation::at_both_levels(tx, deed, read).await
             }
-            Deed::Finish => blobs.finish_upload(tx, upload, Expect::Anything).await.map(|_| Done::Was(true)),
-            Deed::Abandon => blobs.abandon_upload(tx, upload).await.map(Done::Was),
+            Deed::Finish => {
+                blobs.finish_upload(&turned(tx), upload, Expect::Anything).await.map(|_| Done::Was(true))
+            }
+            Deed::Abandon => blobs.abandon_upload(&turned(tx), upload).await.map(Done::Was),
         }
     }
 

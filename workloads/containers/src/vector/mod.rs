@@ -203,6 +203,10 @@ impl Specimen for Vector {
         }
     }
 
+    fn takes_turns(&self) -> bool {
+        self.planted.is_none()
+    }
+
     fn model(&self) -> Model {
         Model::new()
     }

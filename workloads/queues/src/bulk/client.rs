@@ -2,13 +2,16 @@
 //! workspace.
 
 use super::{
-    Answer, Bulk, Looks, Op,
+    Act, Answer, Bulk, Looks, Op,
     composed::{at_once, beyond, perform},
-    layout::{build_id, built, counts, entries, job, put, rest, tag, tag_of, work, workspace},
+    layout::{
+        build_id, built, counts, entries, job, put, rest, tag, tag_of, work, workspace, workspace_space,
+    },
     operations::{DISPUTED, SHARED},
     planted::{self, Planted},
 };
-use crate::shared::{Timer, ended, in_turns, unexpected};
+use crate::shared::{Timer, ended, in_turns, turned, unexpected};
+use foundationdb_tuple::Bytes as TupleBytes;
 use futures::FutureExt;
 use shaketable::{isolation, specimen::Recorded, workload::Outcome};
 use shaketable_layers::bulk::{BuildId, Error, Progress};
@@ -25,14 +28,12 @@ pub struct Client<D: Database> {
     pub(super) session: Session<D>,
     /// The tag of the build that the client's last build replaces.
     pub(super) base: Option<u32>,
-    /// The build that was current when the client first read it; only a planted bug uses this.
-    pub(super) remembered: Option<BuildId>,
 }
 
 impl Bulk {
     /// Performs an operation.
     pub(super) async fn perform<D: Database>(&self, client: &mut Client<D>, op: &Op) -> Outcome<Answer> {
-        let Client { session, base, .. } = client;
+        let Client { session, base } = client;
         let db = &session.database().clone();
         let (job, workspace) = (&job(), &workspace());
         match op {
@@ -61,13 +62,13 @@ impl Bulk {
             },
             Op::Again => {
                 let again = session.apply(|tx| async move {
-                    let finished = job.progress(&tx, Serializable).await?.finished;
+                    let finished = job.progress(&turned(&tx), Serializable).await?.finished;
                     if finished {
                         for space in [counts(), entries()] {
                             let (begin, end) = space.range();
                             tx.clear_range(&begin, &end);
                         }
-                        job.forget(&tx).await?;
+                        job.forget(&turned(&tx)).await?;
                     }
                     Ok::<_, Error>(finished)
                 });
@@ -79,8 +80,9 @@ impl Bulk {
                     Ok(found) => {
                         *base = found;
                         let build = build_id(*tag);
-                        let published =
-                            session.apply(|tx| async move { workspace.publish(&tx, build).await }).await;
+                        let published = session
+                            .apply(|tx| async move { workspace.publish(&turned(&tx), build).await })
+                            .await;
                         applied(published, |()| Answer::Published(found))
                     }
                     Err(e) => refused(e.error),
@@ -101,7 +103,18 @@ impl Bulk {
                 let env = db.env();
                 let interleaved = self.planted == Some(Planted::Interleaved);
                 let together = session.apply(|tx| async move {
-                    let perform = |n: usize, tx| async move { perform(&tx, env, job, acts[n]).await }.boxed();
+                    let perform = |n: usize, tx| {
+                        async move {
+                            match (self.planted, acts[n]) {
+                                (
+                                    Some(planted @ (Planted::LookBehindWrites | Planted::ProgressConflicts)),
+                                    Act::Progress,
+                                ) => planted::look(planted, db, &tx).await,
+                                (_, act) => perform(&tx, env, job, act).await,
+                            }
+                        }
+                        .boxed()
+                    };
                     in_turns(env, &tx, acts.len(), interleaved, perform).await.map(Recorded)
                 });
                 applied(together.await, |Recorded(answers)| Answer::Together(answers))
@@ -109,7 +122,7 @@ impl Bulk {
             Op::AtOnce(tag, publishes) => {
                 let build = if *publishes { build_id(*tag) } else { BuildId::draw(db.env()) };
                 let made = session.apply(|tx| async move {
-                    let looks = at_once(db, &tx, self, (build, *tag), *publishes).await?;
+                    let looks = at_once(&tx, self, (build, *tag), *publishes).await?;
                     Ok::<_, Error>(Recorded(vec![looks]))
                 });
                 applied(made.await, looks)
@@ -122,12 +135,16 @@ impl Bulk {
             Op::ClearLate => self.clear_late(db).await.unwrap_or_else(|e| refused(e.error)),
             Op::Clear => {
                 let most = self.build.1;
-                done(converging(db, |tx| async move { workspace.clear_retired(&tx, most).await }).await)
+                done(
+                    converging(db, |tx| async move { workspace.clear_retired(&turned(&tx), most).await })
+                        .await,
+                )
             }
             Op::Read => {
                 let read = db
                     .run(|tx, _| async move {
-                        let read = |tx, isolation| async move { workspace.current(&tx, isolation).await };
+                        let read =
+                            |tx, isolation| async move { workspace.current(&turned(&tx), isolation).await };
                         let Some((_, space)) = isolation::at_both_levels(&tx, op, read).await? else {
                             return Ok(None);
                         };
@@ -157,17 +174,14 @@ impl Bulk {
         most: usize,
         timer: &mut Timer,
     ) -> Result<Option<u32>, RunError<Error>> {
-        let (workspace, build, planted) = (&workspace(), build_id(tag), self.planted);
+        let (workspace, build) = (&workspace(), build_id(tag));
         *timer = Timer::new(db, self.silence());
-        let base = converging(db, |tx| async move { workspace.begin(&tx, build).await }).await?;
+        let base = converging(db, |tx| async move { workspace.begin(&turned(&tx), build).await }).await?;
         for batch in self.batches().iter().take(most) {
             self.pause(db).await;
             let anew = Timer::new(db, self.silence());
             converging(db, |tx| async move {
-                let space = match planted {
-                    Some(planted) => planted::claim(planted, &tx, build).await?,
-                    None => workspace.claim(&tx, build).await?,
-                };
+                let space = workspace.claim(&turned(&tx), build).await?;
                 for row in batch {
                     tx.set(&space.pack(&(*row,)), &built(tag));
                 }
@@ -184,7 +198,7 @@ impl Bulk {
     async fn revive<D: Database>(&self, db: &D, most: usize) -> Result<Outcome<Answer>, RunError<Error>> {
         let (workspace, build) = (&workspace(), build_id(SHARED));
         let (mut timer, mut active) = (Timer::new(db, self.silence()), false);
-        match converging(db, |tx| async move { workspace.begin(&tx, build).await }).await {
+        match converging(db, |tx| async move { workspace.begin(&turned(&tx), build).await }).await {
             Ok(_) => {}
             // It is being cleared.
             Err(e) if matches!(e.error, Error::NoBuild(_)) => return Ok(Outcome::Answered(Answer::Done)),
@@ -195,7 +209,7 @@ impl Bulk {
             self.pause(db).await;
             let (anew, before) = (Timer::new(db, self.silence()), &written);
             let claimed = converging(db, |tx| async move {
-                let space = workspace.claim(&tx, build).await?;
+                let space = workspace.claim(&turned(&tx), build).await?;
                 let rows = rest(&tx, &space, None, None).await?;
                 let lost = before.iter().find(|row| {
                     let key = space.pack(&(**row,));
@@ -232,9 +246,9 @@ impl Bulk {
         let (workspace, build) = (&workspace(), build_id(DISPUTED));
         let row = &self.batches().concat();
         converging(db, |tx| async move {
-            workspace.begin(&tx, build).await?;
+            workspace.begin(&turned(&tx), build).await?;
             for _ in 0..claims {
-                let space = workspace.claim(&tx, build).await?;
+                let space = workspace.claim(&turned(&tx), build).await?;
                 row.iter().for_each(|row| tx.set(&space.pack(&(*row,)), &built(DISPUTED)));
             }
             Ok(())
@@ -249,22 +263,18 @@ impl Bulk {
         workspace.clear_all_retired(db, usize::MAX).await?;
         self.begin_disputed(db, 1).await?;
         let observed = db.run(|tx, _| async move {
-            let all = workspace.observe(&tx, None, usize::MAX).await?;
-            let claims = planted::claims(&tx, build).await?;
+            let all = workspace.observe(&turned(&tx), None, usize::MAX).await?;
+            let claims = claims(&tx, build).await?;
             Ok::<_, Error>((all.into_iter().find(|observed| observed.build == build), claims))
         });
         let (Some(observed), claims) = observed.await? else { return Ok(Outcome::Answered(Answer::Done)) };
-        if !db.run(|tx, _| async move { workspace.discard(&tx, build).await }).await? {
+        if !db.run(|tx, _| async move { workspace.discard(&turned(&tx), build).await }).await? {
             return Ok(Outcome::Answered(Answer::Done));
         }
         workspace.clear_all_retired(db, usize::MAX).await?;
         self.begin_disputed(db, claims as usize).await?;
-        let fits = converging(db, |tx| async move {
-            match self.planted {
-                Some(Planted::IncarnationUnseen) => planted::discard_any(&tx, build, claims).await,
-                _ => workspace.discard_observed(&tx, observed).await,
-            }
-        });
+        let fits =
+            converging(db, |tx| async move { workspace.discard_observed(&turned(&tx), observed).await });
         Ok(match fits.await? {
             true => Outcome::Violated("a build was given up as another incarnation was observed".into()),
             false => Outcome::Answered(Answer::Done),
@@ -277,14 +287,10 @@ impl Bulk {
         let (workspace, build) = (&workspace(), build_id(DISPUTED));
         workspace.clear_all_retired(db, usize::MAX).await?;
         self.begin_disputed(db, 1).await?;
-        db.run(|tx, _| async move { workspace.discard(&tx, build).await }).await?;
+        db.run(|tx, _| async move { workspace.discard(&turned(&tx), build).await }).await?;
         let failed = |error: tx::Error| RunError { error: error.into(), maybe_committed: false, attempts: 1 };
         let late = db.create_transaction().map_err(failed)?;
-        let begun = match self.planted {
-            Some(Planted::ClearsBlindly) => planted::clear_blindly(&late, self.build.1).await.map(drop),
-            _ => workspace.clear_retired(&late, self.build.1).await.map(drop),
-        };
-        if begun.is_err() {
+        if workspace.clear_retired(&late, self.build.1).await.is_err() {
             return Ok(Outcome::Answered(Answer::Done));
         }
         workspace.clear_all_retired(db, usize::MAX).await?;
@@ -293,7 +299,7 @@ impl Bulk {
         // Whether it commits does not matter: nothing of the new incarnation may be gone.
         let _ = late.commit().await;
         let rows = converging(db, |tx| async move {
-            let space = workspace.claim(&tx, build).await?;
+            let space = workspace.claim(&turned(&tx), build).await?;
             rest(&tx, &space, None, None).await
         });
         let rows = rows.await?.len();
@@ -306,7 +312,7 @@ impl Bulk {
     /// Reads the current build in batches, each of which verifies that the build is still current.
     async fn pages<D: Database>(&self, db: &D) -> Result<Outcome<Answer>, RunError<Error>> {
         let workspace = &workspace();
-        let current = db.run(|tx, _| async move { workspace.current(&tx, Snapshot).await }).await?;
+        let current = db.run(|tx, _| async move { workspace.current(&turned(&tx), Snapshot).await }).await?;
         let Some((build, space)) = current else { return Ok(Outcome::Answered(Answer::Tag(None))) };
         let mut rows: Vec<KeyValue> = Vec::new();
         loop {
@@ -314,7 +320,8 @@ impl Bulk {
             let last = &last;
             let page = db
                 .run(|tx, _| async move {
-                    let read = |tx, isolation| async move { workspace.pinned(&tx, build, isolation).await };
+                    let read =
+                        |tx, isolation| async move { workspace.pinned(&turned(&tx), build, isolation).await };
                     let space = isolation::at_both_levels(&tx, &build, read).await?;
                     rest(&tx, &space, last.as_deref(), Some(most)).await
                 })
@@ -337,6 +344,13 @@ impl Bulk {
             db.env().sleep(Duration::from_millis(self.pause)).await;
         }
     }
+}
+
+/// How often a build was claimed.
+async fn claims<T: Transaction>(tx: &T, build: BuildId) -> Result<i64, Error> {
+    let key = workspace_space().pack(&(3, TupleBytes::from(&build.0[..])));
+    let claims = tx.get(&key, Serializable).await?;
+    Ok(claims.and_then(|claims| claims[..].try_into().ok()).map_or(0, i64::from_le_bytes))
 }
 
 /// Objects if a build was given up while its builder was active.

@@ -3,13 +3,12 @@
 use super::{
     Act, ActAnswer, Bulk, Looks,
     layout::{built, job, jobs, put, rest, rows, tag_of, work, workspace, workspace_space},
-    planted,
 };
-use crate::shared::one_call;
+use crate::shared::{one_call, turned};
 use foundationdb_tuple::{Bytes as TupleBytes, Subspace};
 use shaketable::isolation;
 use shaketable_layers::bulk::{self, BuildId, Error, Job, Limits, Observed, Progress};
-use shaketable_tx::{self as tx, Database, Env, Isolation::Serializable, Transaction};
+use shaketable_tx::{self as tx, Env, Isolation::Serializable, Transaction};
 use std::time::Duration;
 
 /// Performs a call about the job.
@@ -21,20 +20,21 @@ pub(super) async fn perform<T: Transaction>(
 ) -> Result<ActAnswer, Error> {
     Ok(match act {
         Act::Put(row, new) => ActAnswer::Before(put(&one_call(tx, false).await, job, row, new).await?),
-        Act::Passed(row) => ActAnswer::Passed(job.has_passed(tx, &rows().pack(&(row,))).await?),
+        Act::Passed(row) => ActAnswer::Passed(job.has_passed(&turned(tx), &rows().pack(&(row,))).await?),
         Act::AtCursor => {
             let tx = &one_call(tx, true).await;
-            let progress = job.progress(tx, Serializable).await?;
+            let progress = job.progress(&turned(tx), Serializable).await?;
             // The cursor of a job that has finished is not a key of its range.
-            ActAnswer::Passed(progress.finished || job.has_passed(tx, &progress.cursor).await?)
+            ActAnswer::Passed(progress.finished || job.has_passed(&turned(tx), &progress.cursor).await?)
         }
         Act::Step(most) => {
             let limits = Limits { rows: most, bytes: i64::MAX, time: Duration::MAX };
-            progress(job.step(tx, env, &limits, work).await?)
+            progress(job.step(&turned(tx), env, &limits, work).await?)
         }
         Act::Progress => {
-            let (tx, read) =
-                (one_call(tx, true).await, |tx, isolation| async move { job.progress(&tx, isolation).await });
+            let (tx, read) = (one_call(tx, true).await, |tx, isolation| async move {
+                job.progress(&turned(&tx), isolation).await
+            });
             progress(isolation::at_both_levels(&tx, &act, read).await?)
         }
     })
@@ -45,36 +45,29 @@ pub(super) fn progress(progress: Progress) -> ActAnswer {
 }
 
 /// Makes a build in one transaction, and observes it after each step.
-pub(super) async fn at_once<D: Database>(
-    db: &D,
-    tx: &D::Transaction,
+pub(super) async fn at_once<T: Transaction>(
+    tx: &T,
     bulk: &Bulk,
     (build, tag): (BuildId, u32),
     publishes: bool,
 ) -> Result<Looks, Error> {
     let workspace = &workspace();
     let pinned = async || {
-        let pinned = match bulk.planted {
-            Some(planted) => planted::pinned(planted, db, tx, build).await,
-            None => {
-                let read = |tx, isolation| async move { workspace.pinned(&tx, build, isolation).await };
-                isolation::at_both_levels(tx, &build, read).await
-            }
-        };
-        match pinned {
+        let read = |tx, isolation| async move { workspace.pinned(&turned(&tx), build, isolation).await };
+        match isolation::at_both_levels(tx, &build, read).await {
             Ok(_) => Ok(true),
             Err(Error::Swapped { .. }) => Ok(false),
             Err(e) => Err(e),
         }
     };
     let current = async || {
-        let current = workspace.current(tx, Serializable).await?;
+        let current = workspace.current(&turned(tx), Serializable).await?;
         Ok::<_, Error>(current.map(|(build, _)| tag_of(build)))
     };
     let observed = async || -> Result<Option<Observed>, Error> {
         let mut last = None;
         loop {
-            let page = workspace.observe(tx, last, bulk.page).await?;
+            let page = workspace.observe(&turned(tx), last, bulk.page).await?;
             let found = page.iter().find(|observed| observed.build == build);
             if found.is_some() || page.len() < bulk.page {
                 return Ok(found.copied());
@@ -83,26 +76,26 @@ pub(super) async fn at_once<D: Database>(
         }
     };
     let (before, unbegun) = (current().await?, observed().await?);
-    let base = workspace.begin(tx, build).await?.map(tag_of);
+    let base = workspace.begin(&turned(tx), build).await?.map(tag_of);
     let begun = observed().await?;
-    let space = workspace.claim(tx, build).await?;
+    let space = workspace.claim(&turned(tx), build).await?;
     (0..bulk.build.0).for_each(|row| tx.set(&space.pack(&(row,)), &built(tag)));
     let claimed = observed().await?;
     let pinned_before = pinned().await?;
     let discarded = async |observed: Option<Observed>| match observed {
-        Some(observed) => workspace.discard_observed(tx, observed).await,
+        Some(observed) => workspace.discard_observed(&turned(tx), observed).await,
         None => Ok(false),
     };
     let left_alone = !discarded(begun).await?;
     let given_up = match publishes {
         true => {
-            workspace.publish(tx, build).await?;
+            workspace.publish(&turned(tx), build).await?;
             true
         }
         false => discarded(claimed).await?,
     };
-    let refused = matches!(workspace.claim(tx, build).await, Err(Error::NoBuild(of)) if of == build);
-    let again = workspace.discard(tx, build).await?;
+    let refused = matches!(workspace.claim(&turned(tx), build).await, Err(Error::NoBuild(of)) if of == build);
+    let again = workspace.discard(&turned(tx), build).await?;
     let gone = observed().await?;
     let pinned = [pinned_before, pinned().await?];
     // Only sometimes, so that other clients find something to clear, too.
@@ -158,7 +151,7 @@ pub(super) async fn beyond<T: Transaction>(tx: &T) -> Result<Vec<bool>, Error> {
         matches!(workspace, Err(Error::TooLarge(_)))
     };
     let (job, (begin, end)) = (&job(), &rows().range());
-    let outside = async |key: &[u8]| match job.has_passed(tx, key).await {
+    let outside = async |key: &[u8]| match job.has_passed(&turned(tx), key).await {
         Err(Error::OutsideRange { key: of }) => Ok(of[..] == key[..]),
         answered => answered.map(|_| false),
     };

@@ -107,17 +107,6 @@ pub(super) async fn put<T: Transaction>(
 ) -> Result<Option<i64>, Error> {
     let key = rows().pack(&(row,));
     let indexed = job.has_passed(tx, &key).await?;
-    put_row(tx, row, new, indexed).await
-}
-
-/// Sets a row or removes it, when it is known whether the job has passed it.
-pub(super) async fn put_row<T: Transaction>(
-    tx: &T,
-    row: i64,
-    new: Option<i64>,
-    indexed: bool,
-) -> Result<Option<i64>, Error> {
-    let key = rows().pack(&(row,));
     let old = tx.get(&key, Serializable).await?.map(|old| value(&old)).transpose()?;
     if indexed {
         old.into_iter().for_each(|old| index(tx, &key, old, false));

@@ -200,7 +200,7 @@ impl Workload for Bulk {
     }
 
     async fn open<D: Database>(&self, db: &D, client: usize) -> tx::Result<Client<D>> {
-        Ok(Client { session: sessions::open(db, client, self.timeout).await?, base: None, remembered: None })
+        Ok(Client { session: sessions::open(db, client, self.timeout).await?, base: None })
     }
 
     async fn apply_planted<D: Database>(&self, client: &mut Client<D>, op: &Op) -> Option<Outcome<Answer>> {

@@ -1,7 +1,13 @@
 //! How a client performs an operation, and how a worker continues after it has claimed an item.
 
-use super::{Answer, End, Leased, Manner, Op, composed::perform, leased, operations::name, planted};
-use crate::shared::{self, Timer, ended, in_turns, unexpected};
+use super::{
+    Act, Answer, End, Leased, Manner, Op,
+    composed::perform,
+    leased,
+    operations::name,
+    planted::{self, Planted},
+};
+use crate::shared::{self, Timer, ended, in_turns, turned, unexpected};
 use foundationdb_tuple::Subspace;
 use futures::{FutureExt, future};
 use shaketable::{
@@ -39,20 +45,24 @@ impl Leased {
             },
             Op::Together(acts) => {
                 let ids: Vec<ItemId> = acts.iter().map(|_| ItemId::draw(db.env())).collect();
-                let answers = match self.planted {
-                    Some(planted) => planted::together(planted, session, acts, &ids).await,
-                    None => {
-                        let ids = &ids;
-                        let env = db.env();
-                        let together = session.apply(|tx| async move {
-                            let perform =
-                                |n: usize, tx| async move { perform(&tx, &acts[n], ids[n]).await }.boxed();
-                            in_turns(env, &tx, acts.len(), false, perform).await.map(Recorded)
-                        });
-                        together.await
-                    }
-                };
-                ended(answers, |Recorded(answers)| Answer::Together(answers), refused)
+                let (db, ids) = (&db, &ids);
+                let interleaved = self.planted == Some(Planted::Interleaved);
+                let together = session.apply(|tx| async move {
+                    let perform = |n: usize, tx| {
+                        async move {
+                            match (self.planted, &acts[n]) {
+                                (
+                                    Some(planted @ (Planted::CountBeside | Planted::CountAtSnapshot)),
+                                    Act::Count(most),
+                                ) => planted::count(planted, db, &tx, *most).await,
+                                (_, act) => perform(&tx, act, ids[n]).await,
+                            }
+                        }
+                        .boxed()
+                    };
+                    in_turns(db.env(), &tx, acts.len(), interleaved, perform).await.map(Recorded)
+                });
+                ended(together.await, |Recorded(answers)| Answer::Together(answers), refused)
             }
             Op::Deep => {
                 let prefix = vec![b'd'; tx::KEY_SIZE_LIMIT - 20];
@@ -60,8 +70,9 @@ impl Leased {
                 enqueued(queue.enqueue_once(session, b"").await)
             }
             Op::Count(most) => {
-                let counted =
-                    db.run(|tx, _| async move { leased().len(&tx, *most, Serializable).await }).await;
+                let counted = db
+                    .run(|tx, _| async move { leased().len(&turned(&tx), *most, Serializable).await })
+                    .await;
                 counted.map_or_else(
                     |e| refused(e.error),
                     |(waiting, claimed)| Outcome::Answered(Answer::Count(waiting, claimed)),
@@ -79,8 +90,8 @@ impl Leased {
         let db = session.database().clone();
         let mut timer = Timer::new(&db, self.lease());
         let claimed = match self.planted {
-            Some(planted) => planted::claim(planted, self, session).await,
-            None => session.apply(|tx| async move { leased().claim(&tx).await }).await,
+            Some(Planted::StoredDeadline) => planted::claim(self, session).await,
+            _ => session.apply(|tx| async move { leased().claim(&turned(&tx)).await }).await,
         };
         let Claim { hold, value } = match self.settle(session, claimed).await {
             Ok(Some(Some(claim))) => claim,
@@ -166,10 +177,13 @@ impl Leased {
         releases: bool,
     ) -> Result<Option<End>, Error> {
         let finished = match (self.planted, releases) {
-            (Some(planted), true) => planted::release(planted, session, hold).await,
-            (Some(planted), false) => planted::acknowledge(planted, self, session, hold).await,
-            (None, true) => session.apply(|tx| async move { leased().release(&tx, hold).await }).await,
-            (None, false) => session.apply(|tx| async move { leased().acknowledge(&tx, hold).await }).await,
+            (_, true) => session.apply(|tx| async move { leased().release(&turned(&tx), hold).await }).await,
+            (Some(Planted::AcknowledgesUnrecorded), false) => {
+                planted::acknowledge(session.database(), hold).await
+            }
+            (_, false) => {
+                session.apply(|tx| async move { leased().acknowledge(&turned(&tx), hold).await }).await
+            }
         };
         let known = self.settle(session, finished).await?;
         Ok(known.map(|()| if releases { End::Released } else { End::Acknowledged }))
@@ -185,8 +199,8 @@ impl Leased {
         let db = session.database().clone();
         let anew = Timer::new(&db, self.lease());
         let renewed = match self.planted {
-            Some(planted) => planted::renew(planted, self, session, hold).await,
-            None => session.apply(|tx| async move { leased().renew(&tx, hold).await }).await,
+            Some(Planted::StoredDeadline) => planted::renew(self, session, hold).await,
+            _ => session.apply(|tx| async move { leased().renew(&turned(&tx), hold).await }).await,
         };
         let renewed = self.settle(session, renewed).await?.is_some();
         if renewed {
@@ -208,10 +222,12 @@ impl Leased {
     /// Ends leases that are not renewed.
     pub(super) async fn expire<D: Database>(&self, db: &D) -> Result<(), Error> {
         let expired = match self.planted {
-            Some(planted) => planted::expire(planted, self, db).await,
-            None => leased().expire_unchanged(db, self.lease(), self.page).await,
+            Some(planted @ (Planted::StoredDeadline | Planted::ComesBackLast)) => {
+                planted::expire(planted, self, db).await
+            }
+            _ => leased().expire_unchanged(db, self.lease(), self.page).await.map(drop),
         };
-        expired.map(drop).map_err(|e| e.error)
+        expired.map_err(|e| e.error)
     }
 }
 

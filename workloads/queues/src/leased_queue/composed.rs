@@ -1,7 +1,7 @@
 //! Several calls of the queue in one transaction.
 
 use super::{Act, ActAnswer, Hand, leased, operations::name};
-use crate::shared::{came_back, one_call};
+use crate::shared::{came_back, one_call, turned};
 use shaketable::isolation;
 use shaketable_layers::{
     leased_queue::{Claim, Error, Hold, Lease},
@@ -17,7 +17,7 @@ pub(super) async fn perform<T: Transaction>(tx: &T, act: &Act, id: ItemId) -> Re
     let queue = leased();
     Ok(match act {
         Act::Put(batch) => {
-            queue.enqueue(tx, id, &batch.value()).await?;
+            queue.enqueue(&turned(tx), id, &batch.value()).await?;
             ActAnswer::Put
         }
         Act::Count(most) => {
@@ -44,7 +44,7 @@ pub(super) async fn perform<T: Transaction>(tx: &T, act: &Act, id: ItemId) -> Re
                     Lease { hold, revision: revision - 1 },
                     Lease { hold: elder, revision },
                 ] {
-                    ended += usize::from(queue.expire(tx, stale).await?);
+                    ended += usize::from(queue.expire(&turned(tx), stale).await?);
                 }
             }
             ActAnswer::Ended(ended)
@@ -57,14 +57,14 @@ pub(super) async fn count<T: Transaction>(
     most: usize,
     isolation: Isolation,
 ) -> Result<ActAnswer, Error> {
-    let (waiting, claimed) = leased().len(tx, most, isolation).await?;
+    let (waiting, claimed) = leased().len(&turned(tx), most, isolation).await?;
     Ok(ActAnswer::Count(waiting, claimed))
 }
 
 async fn leases<T: Transaction>(tx: &T, most: usize, isolation: Isolation) -> Result<ActAnswer, Error> {
     let (mut held, mut after) = (Vec::new(), None);
     loop {
-        let page = leased().leases(tx, after, most, isolation).await?;
+        let page = leased().leases(&turned(tx), after, most, isolation).await?;
         held.extend(page.held.iter().map(|l| (l.hold.position, l.hold.token, l.revision)));
         after = page.next;
         if after.is_none() {
@@ -76,7 +76,7 @@ async fn leases<T: Transaction>(tx: &T, most: usize, isolation: Isolation) -> Re
 async fn first_lease<T: Transaction>(tx: &T) -> Result<Option<Lease>, Error> {
     let mut after = None;
     loop {
-        let page = leased().leases(tx, after, 2, Serializable).await?;
+        let page = leased().leases(&turned(tx), after, 2, Serializable).await?;
         after = page.next;
         if !page.held.is_empty() || after.is_none() {
             return Ok(page.held.first().copied());
@@ -86,17 +86,17 @@ async fn first_lease<T: Transaction>(tx: &T) -> Result<Option<Lease>, Error> {
 
 async fn take<T: Transaction>(tx: &T, hand: Hand) -> Result<ActAnswer, Error> {
     let queue = leased();
-    let Some(Claim { hold, value }) = came_back(queue.claim(tx).await?) else {
+    let Some(Claim { hold, value }) = came_back(queue.claim(&turned(tx)).await?) else {
         return Ok(ActAnswer::Nothing);
     };
     let name = name(&value).map_err(|_| Error::Foreign(value))?;
     let mut revision = 0;
     match hand {
-        Hand::Acknowledge => queue.acknowledge(tx, hold).await?,
-        Hand::Release => queue.release(tx, hold).await?,
+        Hand::Acknowledge => queue.acknowledge(&turned(tx), hold).await?,
+        Hand::Release => queue.release(&turned(tx), hold).await?,
         Hand::Renew(times) => {
             for _ in 0..times {
-                revision = queue.renew(tx, hold).await?;
+                revision = queue.renew(&turned(tx), hold).await?;
             }
             return Ok(ActAnswer::Taken(name, hold.token, revision, false));
         }
@@ -104,9 +104,9 @@ async fn take<T: Transaction>(tx: &T, hand: Hand) -> Result<ActAnswer, Error> {
     // An item that is not held any more must be refused by every call.
     let mut lost = true;
     for again in [
-        queue.renew(tx, hold).await.map(drop),
-        queue.acknowledge(tx, hold).await,
-        queue.release(tx, hold).await,
+        queue.renew(&turned(tx), hold).await.map(drop),
+        queue.acknowledge(&turned(tx), hold).await,
+        queue.release(&turned(tx), hold).await,
     ] {
         match again {
             Err(Error::Lost(of)) => lost &= of == hold,
@@ -114,6 +114,6 @@ async fn take<T: Transaction>(tx: &T, hand: Hand) -> Result<ActAnswer, Error> {
             Ok(()) => lost = false,
         }
     }
-    lost &= !queue.expire(tx, Lease { hold, revision }).await?;
+    lost &= !queue.expire(&turned(tx), Lease { hold, revision }).await?;
     Ok(ActAnswer::Taken(name, hold.token, revision, lost))
 }

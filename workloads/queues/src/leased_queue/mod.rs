@@ -63,11 +63,6 @@ fn leased() -> LeasedQueue {
 }
 
 impl Leased {
-    /// The number of leases that are read in one transaction.
-    fn page(&self) -> usize {
-        self.page
-    }
-
     /// The duration of a lease.
     fn lease(&self) -> Duration {
         Duration::from_millis(self.lease)

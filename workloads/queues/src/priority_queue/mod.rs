@@ -104,11 +104,7 @@ impl Specimen for Queue {
         let start = *rng.pick(&[None, None, Some(0), Some(255), Some(i64::MAX - 1), Some(i64::MAX - 10)]);
         Queue {
             priorities: (rng.range(0..12) as usize, rng.range(1..8) as usize),
-            start: match planted {
-                Some(Planted::CountWraps) => Some(i64::MAX),
-                Some(Planted::UnsignedPriority) => None,
-                _ => start,
-            },
+            start: if planted == Some(Planted::UnsignedPriority) { None } else { start },
             usual: *rng.pick(&[1, 100, 3_000]),
             mix: [rng.range(3..8), rng.range(3..8), rng.range(1..4), rng.range(1..3)].map(|w| w as u32),
             planted,
@@ -159,9 +155,15 @@ impl Specimen for Queue {
         stored.await.map_err(|e| e.error)
     }
 
-    async fn perform<T: Transaction>(&self, tx: &T, _: &Env, op: &Op, _: Isolation) -> Result<Answer, Error> {
+    async fn perform<T: Transaction>(
+        &self,
+        tx: &T,
+        env: &Env,
+        op: &Op,
+        _: Isolation,
+    ) -> Result<Answer, Error> {
         match self.planted {
-            Some(planted) => planted::perform(planted, tx, op).await,
+            Some(planted) => planted::perform(planted, tx, env, op).await,
             None => perform(tx, op).await,
         }
     }
@@ -207,6 +209,10 @@ impl Specimen for Queue {
             }
             _ => session.resolve(pending).await?.map(|Recorded(answers)| answers),
         })
+    }
+
+    fn takes_turns(&self) -> bool {
+        self.planted.is_none()
     }
 
     fn model(&self) -> Timeline<Items> {

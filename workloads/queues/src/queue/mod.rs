@@ -124,7 +124,7 @@ impl Specimen for Queue {
         Queue {
             order: planted.and_then(Planted::order).unwrap_or(drawn),
             prefix: rng.pick(&prefixes).clone(),
-            start: if planted == Some(Planted::NoIndexLeft) { Some(i64::MAX - 1) } else { start },
+            start,
             usual: *rng.pick(&[0, 100, 3_000]),
             mix: [rng.range(2..10), rng.range(2..10), rng.range(1..4)].map(|w| w as u32),
             planted,
@@ -253,6 +253,10 @@ impl Specimen for Queue {
 
     fn is_effect(&self, mutations: &[Mutation]) -> bool {
         !shaketable::sessions::is_fence(mutations) && !planted::only_tidies_up(mutations)
+    }
+
+    fn takes_turns(&self) -> bool {
+        self.planted.is_none()
     }
 
     fn model(&self) -> Timeline<Items> {

@@ -52,7 +52,7 @@ pub struct Batch {
     pub(super) client: u16,
     pub(super) number: u16,
     pub(super) items: u16,
-    length: usize,
+    pub(super) length: usize,
 }
 
 impl Batch {
@@ -65,11 +65,6 @@ impl Batch {
             value.truncate(length);
             ((client, number, part), value)
         })
-    }
-
-    /// Identifies this call among all calls of a run.
-    pub(super) fn number(&self) -> (u16, u16) {
-        (self.client, self.number)
     }
 }
 

@@ -5,11 +5,11 @@ use super::{
     Answer, Batch, Look, Op, Queue, Spot,
     operations::{spot, told},
 };
-use crate::shared::{in_order, isolation, item_id, key_below, seen_before};
+use crate::shared::{in_order, isolation, key_below, one_call, seen_before};
 use bytes::Bytes;
 use foundationdb_tuple::{Bytes as TupleBytes, Subspace, Versionstamp};
 use shaketable::{
-    specimen::{self, INTERLEAVED, Recorded, ran},
+    specimen::{self, INTERLEAVED, Recorded, Specimen, ran},
     weakened::{Flaw, everything, flawed, weakened},
     workload::Outcome,
 };
@@ -18,10 +18,11 @@ use shaketable_sim::proto::Mutation;
 use shaketable_tx::{
     ConflictRangeType, Database, Env,
     Isolation::{self, Serializable, Snapshot},
-    MutationType, RangeOption, RetryError, RunError, Transaction,
+    MutationType, RangeOption, Transaction,
     limits::TooLarge,
     once::Session,
 };
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 shaketable::planted_bugs! {
     Interleaved = INTERLEAVED, "two dequeues that run side by side in one transaction return one item", "two futures in one transaction";
@@ -39,8 +40,6 @@ shaketable::planted_bugs! {
     TwoTransactions = "two-transactions", "the item is read in one transaction and cleared in another", "foundationdb-rs examples/micro-queue.rs";
     CountIsIndex = "count-is-index", "the index of a new item is the number of items", "foundationdb-rs examples/micro-queue.rs";
     ShortSuffix = "short-suffix", "the random part of the key has one of two values", "a suffix that is not random enough";
-    TiesInside = "ties-inside", "the last index is read once for several items of a call", "several items in one transaction";
-    SerializableLastIndex = "serializable-last-index", "the last index is read serializably, so that enqueues conflict", "a fix gone too far";
     SameRank = "same-rank", "items of one transaction are ordered only by the versionstamp", "several items in one transaction in commit order";
     EmptyIsNothing = "empty-is-nothing", "an empty value is dequeued as if there were no item", "absent and empty treated alike";
     PeekAtSnapshot = "peek-at-snapshot", "a look at the first item before a write is performed at snapshot", "a snapshot read in a composed look-up";
@@ -48,9 +47,6 @@ shaketable::planted_bugs! {
     WideRange = "wide-range", "the queue's range includes all keys with its prefix", "prefix confusion";
     ItemAlone = "item-alone", "a dequeue conflicts with another dequeue of the item, but not with an item inserted before it", "a conflict range dropped";
     LimitIncluded = "limit-included", "a value of exactly the limit is refused", "a limit off by one";
-    LimitBeyond = "limit-beyond", "a value one byte beyond the limit is accepted", "a limit off by one";
-    NoIndexLeft = "no-index-left", "after the largest index comes the smallest", "a counter that wraps around";
-    LengthEnds = "length-ends", "a queue of more than 24 items is as long as 24", "a limit that tests never reach";
     LastOfBatch = "last-of-batch", "of more than six items that are enqueued at once the last one is lost", "a loop that ends one too early";
 }
 
@@ -59,14 +55,9 @@ impl Planted {
     pub(super) fn order(self) -> Option<Order> {
         use Planted::*;
         match self {
-            EnqueueAsPrinted
-            | DequeueAsPrinted
-            | CountIsIndex
-            | ShortSuffix
-            | TiesInside
-            | SerializableLastIndex
-            | ItemAlone
-            | NoIndexLeft => Some(Order::Index),
+            EnqueueAsPrinted | DequeueAsPrinted | CountIsIndex | ShortSuffix | ItemAlone => {
+                Some(Order::Index)
+            }
             SameRank => Some(Order::Commit),
             _ => None,
         }
@@ -81,51 +72,31 @@ pub async fn perform<T: Transaction>(
     env: &Env,
     op: &Op,
 ) -> Result<Option<Answer>, Error> {
+    use Planted::*;
     let queue = workload.queue();
     Ok(Some(match (planted, op) {
-        (
-            Planted::CountIsIndex
-            | Planted::ShortSuffix
-            | Planted::TiesInside
-            | Planted::SerializableLastIndex
-            | Planted::SameRank
-            | Planted::NoIndexLeft,
-            Op::Enqueue(batch),
-        ) => enqueue(planted, workload, tx, env, batch).await?,
-        (Planted::LimitIncluded, Op::Enqueue(batch)) => {
+        (EnqueueAsPrinted | CountIsIndex | ShortSuffix | SameRank, Op::Enqueue(batch)) => {
+            enqueue(planted, workload, tx, env, batch).await?
+        }
+        (LimitIncluded, Op::Enqueue(batch)) => {
             let longest = batch.items().map(|(_, value)| value.len()).max();
             let Some(bytes @ MAX_VALUE_BYTES) = longest else { return Ok(None) };
             return Err(TooLarge::Value { key: String::new(), bytes, limit: MAX_VALUE_BYTES }.into());
         }
-        (Planted::LimitBeyond, Op::Enqueue(batch)) => {
-            let beyond = batch.items().find(|(_, value)| value.len() == MAX_VALUE_BYTES + 1);
-            let Some((name, value)) = beyond else { return Ok(None) };
-            let at = queue.enqueue(tx, workload.id(env, name), b"").await?;
-            if workload.order == Order::Index {
-                tx.set(&key_below(queue.subspace(), &at), &value);
+        (LastOfBatch, Op::Enqueue(batch)) if batch.items > 6 => {
+            let fewer = Op::Enqueue(Batch { items: batch.items - 1, ..*batch });
+            let mut answer = workload.right(tx, env, &fewer).await?;
+            if let Answer::Enqueued(spots) = &mut answer
+                && let Some(last) = spots.last().copied()
+            {
+                spots.push(if let Spot::Index(index) = last { Spot::Index(index + 1) } else { last });
             }
-            Answer::Enqueued(vec![spot(&at)])
+            answer
         }
-        (Planted::LengthEnds, Op::Look(Look::Len, snapshot)) => {
-            Answer::Len(queue.len(tx, isolation(*snapshot)).await?.min(24))
-        }
-        (Planted::LastOfBatch, Op::Enqueue(batch)) if batch.items > 6 => {
-            let mut spots = Vec::new();
-            for (name, value) in batch.items() {
-                let is_last = usize::from(batch.items) == spots.len() + 1;
-                spots.push(match spots.last() {
-                    Some(Spot::Index(index)) if is_last => Spot::Index(index + 1),
-                    Some(last) if is_last => *last,
-                    _ => spot(&queue.enqueue(tx, workload.id(env, name), &value).await?),
-                });
-            }
-            Answer::Enqueued(spots)
-        }
-        (Planted::SnapshotDequeue, Op::Dequeue)
-        | (Planted::PeekAtSnapshot, Op::Look(Look::First | Look::IsEmpty, _)) => {
+        (SnapshotDequeue, Op::Dequeue) | (PeekAtSnapshot, Op::Look(Look::First | Look::IsEmpty, _)) => {
             workload.right(&weakened(tx.clone(), everything()), env, op).await?
         }
-        (Planted::ItemAlone, Op::Dequeue) => {
+        (ItemAlone, Op::Dequeue) => {
             let first = queue.peek(tx, Snapshot).await?;
             if let Some(first) = &first {
                 let key = key_below(queue.subspace(), &first.position);
@@ -134,14 +105,14 @@ pub async fn perform<T: Transaction>(
             }
             Answer::First(first.as_ref().map(told))
         }
-        (Planted::EmptyIsNothing, Op::Dequeue) => {
+        (EmptyIsNothing, Op::Dequeue) => {
             let item = queue.dequeue(tx).await?;
             Answer::First(item.as_ref().filter(|item| !item.value.is_empty()).map(told))
         }
-        (Planted::FirstBatch, Op::Look(Look::Len, _)) => {
+        (FirstBatch, Op::Look(Look::Len, _)) => {
             workload.right(&flawed(tx, Flaw::FirstBatch, everything()), env, op).await?
         }
-        (Planted::WideRange, Op::Look(Look::Len, snapshot)) => {
+        (WideRange, Op::Look(Look::Len, snapshot)) => {
             let (begin, mut end) = queue.subspace().range();
             end.push(0xff);
             let rows = tx.get_range_all(RangeOption::from((begin, end)), isolation(*snapshot)).await;
@@ -159,40 +130,28 @@ async fn enqueue<T: Transaction>(
     env: &Env,
     batch: &Batch,
 ) -> Result<Answer, Error> {
-    let queue = workload.queue();
-    if planted == Planted::SameRank {
-        tx.get_read_version().await?;
-    }
-    let last = RangeOption::from(queue.subspace().range()).reversed().limit(1);
-    let index_of = |key: &[u8]| queue.subspace().unpack::<(i64, TupleBytes<'_>)>(key).map_or(0, |(n, _)| n);
-    let mut spots: Vec<Spot> = Vec::new();
+    let (queue, tx) = (workload.queue(), &one_call(tx, false).await);
+    tx.get_read_version().await?;
+    let mut spots = Vec::new();
     for (name, value) in batch.items() {
-        let id = workload.id(env, name);
-        let place_at = |index: i64| {
-            tx.set(&queue.subspace().pack(&(index, TupleBytes::from(&id.0[..]))), &value);
-            Spot::Index(index)
-        };
+        let mut id = workload.id(env, name);
+        match planted {
+            Planted::ShortSuffix => id.0 = [id.0[0] & 1; 16],
+            Planted::EnqueueAsPrinted => id.0[15] = env.random_u64() as u8,
+            _ => {}
+        }
         spots.push(match planted {
-            Planted::CountIsIndex => place_at(queue.len(tx, Snapshot).await? as i64),
-            Planted::NoIndexLeft => {
-                let rows = tx.get_range_all(last.clone(), Snapshot).await?;
-                place_at(rows.first().map_or(0, |row| index_of(&row.key)).wrapping_add(1))
+            Planted::CountIsIndex => {
+                let index = queue.len(tx, Snapshot).await? as i64;
+                tx.set(&queue.subspace().pack(&(index, TupleBytes::from(&id.0[..]))), &value);
+                Spot::Index(index)
             }
-            Planted::TiesInside => match spots.first() {
-                Some(Spot::Index(index)) => place_at(*index),
-                _ => spot(&queue.enqueue(tx, id, &value).await?),
-            },
             Planted::SameRank => {
                 let key = (Versionstamp::incomplete(0), 0, TupleBytes::from(&id.0[..]));
                 let key = queue.subspace().pack_with_versionstamp(&key);
                 tx.atomic_op(&key, &value, MutationType::SetVersionstampedKey);
                 Spot::Commit(None)
             }
-            Planted::SerializableLastIndex => {
-                tx.get_range_all(last.clone(), Serializable).await?;
-                spot(&queue.enqueue(tx, id, &value).await?)
-            }
-            Planted::ShortSuffix => spot(&queue.enqueue(tx, ItemId([id.0[0] & 1; 16]), &value).await?),
             _ => spot(&queue.enqueue(tx, id, &value).await?),
         });
     }
@@ -215,92 +174,97 @@ pub async fn apply_planted<D: Database>(
     session: &mut Session<D>,
     ops: &[Op],
 ) -> Option<Outcome<specimen::Answer<Answer>>> {
-    let db = session.database().clone();
-    let (db, env) = (&db, db.env());
+    use Planted::*;
+    let db = &session.database().clone();
+    let (env, queue) = (db.env(), &workload.queue());
     let enqueues = ops.iter().all(|op| matches!(op, Op::Enqueue(_)));
     let dequeues = ops.iter().all(|op| *op == Op::Dequeue);
-    match planted {
-        Planted::TimeoutIsRefusal | Planted::RetryAsNew
-            if !ops.iter().all(|op| matches!(op, Op::Look(..))) =>
-        {
-            let outcome = right(workload, session, ops).await;
-            Some(match (planted, outcome) {
-                (Planted::TimeoutIsRefusal, Outcome::Unknown(e)) => Outcome::Failed(e),
-                (Planted::RetryAsNew, Outcome::Unknown(_)) => right(workload, session, ops).await,
+    let looks = ops.iter().all(|op| matches!(op, Op::Look(..)));
+    let record = || done().pack(&TupleBytes::from(&ItemId::draw(env).0[..]));
+    Some(match (planted, ops) {
+        (TimeoutIsRefusal | RetryAsNew, _) if !looks => {
+            let mut right = async || {
+                let applied = session.apply(|tx| async move {
+                    in_order(ops, |op| workload.right(&tx, env, op)).await.map(Recorded)
+                });
+                specimen::told(applied.await)
+            };
+            match (planted, right().await) {
+                (TimeoutIsRefusal, Outcome::Unknown(e)) => Outcome::Failed(e),
+                (_, Outcome::Unknown(_)) => right().await,
                 (_, known) => known,
-            })
+            }
         }
-        Planted::EnqueueAsPrinted if enqueues => {
-            let run = db.run(|tx, attempt| async move {
-                let mut answers = Vec::new();
-                for op in ops {
-                    let Op::Enqueue(batch) = op else { continue };
-                    let mut spots = Vec::new();
-                    for (name, value) in batch.items() {
-                        let mut id = item_id(name);
-                        id.0[15] = attempt.number as u8;
-                        spots.push(spot(&workload.queue().enqueue(&tx, id, &value).await?));
-                    }
-                    answers.push(Answer::Enqueued(spots));
-                }
-                Ok::<_, Error>(answers)
-            });
-            Some(ran(run.await))
-        }
-        Planted::IdInside if enqueues => {
+        (EnqueueAsPrinted, [Op::Enqueue(_), ..]) | (DequeueAsPrinted, [Op::Dequeue, ..])
+            if enqueues || dequeues =>
+        {
             let run = db.run(|tx, _| async move {
-                let record = done().pack(&TupleBytes::from(&ItemId::draw(env).0[..]));
-                recorded(workload, &tx, env, &record, Serializable, ops).await
+                in_order(ops, |op| workload.perform(&tx, env, op, Serializable)).await
             });
-            Some(ran(run.await))
+            ran(run.await)
         }
-        Planted::RecordAtSnapshot if enqueues => {
-            let number = ops.iter().find_map(|op| match op {
-                Op::Enqueue(batch) => Some(batch.number()),
-                _ => None,
-            })?;
-            let record = &done().pack(&number);
+        (IdInside, _) if enqueues => {
+            let run = db
+                .run(|tx, _| async move { recorded(workload, &tx, env, &record(), Serializable, ops).await });
+            ran(run.await)
+        }
+        (RecordAtSnapshot, _) if enqueues => {
+            let record = &record();
             loop {
                 let run =
                     db.run(|tx, _| async move { recorded(workload, &tx, env, record, Snapshot, ops).await });
-                // An unknown outcome is retried with the same record, which is correct.
                 match run.await {
-                    Err(e) if e.maybe_committed => continue,
-                    run => break Some(ran(run)),
+                    // It is retried with the same record, which is correct.
+                    Err(e) if e.maybe_committed => {}
+                    run => break ran(run),
                 }
             }
         }
-        Planted::DequeueAsPrinted if dequeues => Some(ran(db
-            .run(|tx, _| async move { in_order(ops, |op| workload.right(&tx, env, op)).await })
-            .await)),
-        Planted::OverwrittenFlag | Planted::AnswerOfRetry | Planted::RecordCleanedUp if dequeues => {
-            let record = done().pack(&TupleBytes::from(&ItemId::draw(env).0[..]));
-            Some(ran(dequeue_recorded(planted, workload, db, &record, ops).await))
-        }
-        Planted::TwoTransactions if *ops == [Op::Dequeue] => {
-            let look = |tx| async move { workload.queue().peek(&tx, Serializable).await };
-            let act = |tx: D::Transaction, seen: Option<Item>| async move {
-                if let Some(item) = &seen {
-                    tx.clear(&key_below(workload.queue().subspace(), &item.position));
+        (OverwrittenFlag | AnswerOfRetry | RecordCleanedUp, _) if dequeues => {
+            let (record, known) = (&record(), &AtomicBool::new(false));
+            let run = db.run(|tx, attempt| async move {
+                let consults = match planted {
+                    RecordCleanedUp => !attempt.maybe_committed,
+                    // An attempt that fails for another reason sets the flag back.
+                    OverwrittenFlag => attempt.maybe_committed && !known.swap(true, Relaxed),
+                    _ => true,
+                };
+                if !consults {
+                    tx.clear(record);
                 }
+                // The bug that overwrites the flag reads the queue first, and removes its record in the
+                // commit, which therefore can conflict.
+                let first = queue.peek(&tx, Serializable).await?;
+                let is_recorded = tx.get(record, Serializable).await?.is_some();
+                let answers = recorded(workload, &tx, env, record, Serializable, ops).await?;
+                let seen = Answer::First(first.as_ref().map(told));
+                match planted {
+                    OverwrittenFlag if is_recorded => tx.clear(record),
+                    AnswerOfRetry if is_recorded => return Ok(vec![seen; ops.len()]),
+                    _ => {}
+                }
+                Ok::<_, Error>(answers)
+            });
+            ran(run.await)
+        }
+        (TwoTransactions, [Op::Dequeue]) => {
+            let look = |tx| async move { queue.peek(&tx, Serializable).await };
+            let act = |tx: D::Transaction, seen: Option<Item>| async move {
+                seen.iter().for_each(|item| tx.clear(&key_below(queue.subspace(), &item.position)));
                 Ok(vec![Answer::First(seen.as_ref().map(told))])
             };
-            Some(seen_before(session, look, act).await)
+            seen_before(session, look, act).await
         }
-        Planted::LookApart => {
-            let [before @ .., look @ Op::Look(..)] = ops else { return None };
-            if before.is_empty() {
-                return None;
-            }
+        (LookApart, [before @ .., look @ Op::Look(..)]) if !before.is_empty() => {
             let look = |tx| async move { workload.right(&tx, env, look).await };
             let act = |tx, seen| async move {
                 let answers = in_order(before, |op| workload.right(&tx, env, op)).await?;
                 Ok([answers, vec![seen]].concat())
             };
-            Some(seen_before(session, look, act).await)
+            seen_before(session, look, act).await
         }
-        _ => None,
-    }
+        _ => return None,
+    })
 }
 
 /// Where the bugs store their records.
@@ -314,19 +278,6 @@ pub fn only_tidies_up(mutations: &[Mutation]) -> bool {
     mutations.iter().all(tidies)
 }
 
-/// Performs the calls exactly once.
-async fn right<D: Database>(
-    workload: &Queue,
-    session: &mut Session<D>,
-    ops: &[Op],
-) -> Outcome<specimen::Answer<Answer>> {
-    let db = session.database().clone();
-    let env = db.env();
-    let applied = session
-        .apply(|tx| async move { in_order(ops, |op| workload.right(&tx, env, op)).await.map(Recorded) });
-    specimen::told(applied.await)
-}
-
 /// Performs the calls unless there is a record of them. The record contains their answers.
 async fn recorded<T: Transaction>(
     workload: &Queue,
@@ -337,72 +288,10 @@ async fn recorded<T: Transaction>(
     ops: &[Op],
 ) -> Result<Vec<Answer>, Error> {
     if let Some(answers) = tx.get(record, isolation).await? {
-        return read(record, &answers);
+        return serde_json::from_slice(&answers).map_err(|_| Error::Foreign(Bytes::copy_from_slice(record)));
     }
     let answers = in_order(ops, |op| workload.right(tx, env, op)).await?;
-    tx.set(record, &write(&answers));
-    Ok(answers)
-}
-
-fn write(answers: &[Answer]) -> Vec<u8> {
     // Plain data: serializing it cannot fail.
-    serde_json::to_vec(answers).unwrap_or_default()
-}
-
-fn read(record: &[u8], answers: &[u8]) -> Result<Vec<Answer>, Error> {
-    serde_json::from_slice(answers).map_err(|_| Error::Foreign(Bytes::copy_from_slice(record)))
-}
-
-/// Dequeues with a record and a retry loop of its own.
-async fn dequeue_recorded<D: Database>(
-    planted: Planted,
-    workload: &Queue,
-    db: &D,
-    record: &[u8],
-    ops: &[Op],
-) -> Result<Vec<Answer>, RunError<Error>> {
-    let fail = |error: Error, maybe_committed| RunError { error, maybe_committed, attempts: 0 };
-    let queue = workload.queue();
-    let tx = db.create_transaction().map_err(|e| fail(e.into(), false))?;
-    let (mut last_failure, mut ever) = (false, false);
-    loop {
-        let attempt = async {
-            if planted == Planted::RecordCleanedUp && last_failure {
-                tx.clear(record);
-            }
-            let consult = planted != Planted::OverwrittenFlag || last_failure;
-            // The bug that overwrites the flag reads the queue first, and removes its record in the commit,
-            // which therefore can conflict.
-            if planted == Planted::OverwrittenFlag {
-                queue.peek(&tx, Serializable).await?;
-            }
-            if consult && let Some(answers) = tx.get(record, Serializable).await? {
-                if planted == Planted::OverwrittenFlag {
-                    tx.clear(record);
-                    tx.commit().await?;
-                }
-                return match planted {
-                    Planted::AnswerOfRetry => {
-                        let first = queue.peek(&tx, Serializable).await?;
-                        Ok(ops.iter().map(|_| Answer::First(first.as_ref().map(told))).collect())
-                    }
-                    _ => read(record, &answers),
-                };
-            }
-            let answers = in_order(ops, |op| workload.right(&tx, db.env(), op)).await?;
-            tx.set(record, &write(&answers));
-            tx.commit().await?;
-            Ok(answers)
-        };
-        let error: Error = match attempt.await {
-            Ok(answers) => return Ok(answers),
-            Err(e) => e,
-        };
-        let Some(fdb) = error.fdb() else { return Err(fail(error, ever)) };
-        last_failure = fdb.leaves_commit_unknown();
-        ever |= last_failure;
-        if let Err(e) = tx.on_error(fdb).await {
-            return Err(fail(e.into(), ever));
-        }
-    }
+    tx.set(record, &serde_json::to_vec(&answers).unwrap_or_default());
+    Ok(answers)
 }

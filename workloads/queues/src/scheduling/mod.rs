@@ -58,13 +58,6 @@ pub struct Signups {
     planted: Option<Planted>,
 }
 
-impl Signups {
-    /// The seats of every class that exists from the beginning.
-    fn seats(&self) -> u32 {
-        self.seats
-    }
-}
-
 /// This workload in the catalogue. Unit tests run none: their build would generate its code once more.
 #[cfg(not(test))]
 pub fn entry() -> Box<dyn shaketable::entry::Entry> {
@@ -158,6 +151,10 @@ impl Specimen for Signups {
         ops: &[Op],
     ) -> Option<Outcome<specimen::Answer<Answer>>> {
         planted::apply_planted(self.planted?, self, session, ops).await
+    }
+
+    fn takes_turns(&self) -> bool {
+        self.planted.is_none()
     }
 
     fn model(&self) -> Classes {

@@ -3,14 +3,13 @@
 use super::{
     Answer, Client, Known, Op, Refusal,
     client::refused,
-    operations::RecordedAnswer,
-    register::{add, register},
+    operations::{RecordedAnswer, applied_answer},
+    register::{add, blind},
     slot::Slot,
     ways::{cut, meddle},
 };
 use crate::shared;
 use bytes::{Bytes, BytesMut};
-use foundationdb_tuple::Versionstamp;
 use futures::future::join;
 use parking_lot::Mutex;
 use shaketable::{sessions::slots, workload::Outcome};
@@ -20,7 +19,10 @@ use shaketable_tx::{
     MutationType, RetryError, Transaction,
     once::{self, Answer as _, OpId, Packed, Session},
 };
-use std::time::Duration;
+use std::{
+    ops::ControlFlow::{self, Break, Continue},
+    time::Duration,
+};
 
 shaketable::planted_bugs! {
     Unread = "unread-slot", "the record is written without a read of the slot", "a retry that expects no other writer";
@@ -37,90 +39,66 @@ shaketable::planted_bugs! {
     AnswersLast = "answers-the-last", "whatever is recorded in the slot is taken for the operation's own answer", "a slot without numbers";
 }
 
-/// Performs an operation that the bug changes; `None` for every other operation.
+/// Performs an operation that the bug changes; `None` for every other operation. The error is the answer of
+/// one that could not begin.
 pub async fn apply<D: Database>(
     planted: Planted,
     client: &mut Client<D>,
     op: &Op,
-) -> Option<Outcome<Answer>> {
-    let ended = match (planted, op) {
-        (Planted::DroppedIsRefused, Op::Cut(by, polls)) => match client.session().await {
-            Ok(session) => {
-                let failed = |_| Outcome::Answered(Answer::Failed(Error::OPERATION_CANCELLED.code()));
-                cut(session, *by, *polls).await.unwrap_or_else(failed)
-            }
-            Err(answer) => Outcome::Answered(answer),
-        },
-        (Planted::CutLength, Op::TooLarge(by, head @ 256.., _)) => {
+) -> Result<Option<Outcome<Answer>>, Answer> {
+    use Planted::*;
+    Ok(Some(match (planted, op) {
+        (DroppedIsRefused, Op::Cut(by, polls)) => {
+            let failed = |_| Outcome::Answered(Answer::Failed(Error::OPERATION_CANCELLED.code()));
+            cut(client.session().await?, *by, *polls).await.unwrap_or_else(failed)
+        }
+        (CutLength, Op::TooLarge(by, head @ 256.., _)) => {
             let (number, by, head) = (client.number, *by, *head);
-            let session = match client.session().await {
-                Ok(session) => session,
-                Err(answer) => return Some(Outcome::Answered(answer)),
-            };
-            let added = session.apply(|tx| async move {
+            let added = client.session().await?.apply(|tx| async move {
                 add(&tx, number, by).await?;
                 Ok::<_, Refusal>(Bytes::from([vec![head as u8], vec![7; head]].concat()))
             });
             let applied = |_| Answer::Applied(by.into(), [0; 10]);
             shared::ended(added.await, applied, |refusal| Outcome::Answered(refused(refusal)))
         }
-        (Planted::BegunOver, op) if op.begins() => {
+        (BegunOver, op) if op.begins() => {
             if let Ok(session) = client.session().await {
                 // The operation itself encounters the same problem.
                 let _ = read(session).await;
             }
-            return None;
+            return Ok(None);
         }
-        (Planted::UnfencedFate, Op::Settle(_)) => look_for_record(client).await,
-        (Planted::UsedIsRefused, Op::Clone(by, after)) => {
-            added(planted, client, *by, false, Some(Duration::from_micros(100 * u64::from(*after)))).await
+        (UnfencedFate, Op::Settle(_)) => look_for_record(client.session().await?).await,
+        (UsedIsRefused, Op::Clone(by, after)) => {
+            added(planted, client, *by, false, Some(Duration::from_micros(100 * u64::from(*after)))).await?
         }
-        (
-            Planted::UnfencedFate
-            | Planted::UsedIsRefused
-            | Planted::DroppedIsRefused
-            | Planted::BegunOver
-            | Planted::CutLength,
-            _,
-        ) => {
-            return None;
-        }
-        (Planted::OneByte, Op::Burst(count)) => {
+        (UnfencedFate | UsedIsRefused | DroppedIsRefused | BegunOver | CutLength, _) => return Ok(None),
+        (OneByte, Op::Burst(count)) => {
             let mut applied = 0;
             for n in 0..*count {
                 let by = if n % 2 == 0 { 1 } else { -1 };
-                if let Outcome::Answered(Answer::Applied(..)) = added(planted, client, by, true, None).await {
-                    applied += 1;
-                }
+                let added = added(planted, client, by, true, None).await;
+                applied += u16::from(matches!(added, Ok(Outcome::Answered(Answer::Applied(..)))));
             }
             Outcome::Answered(Answer::Burst(applied))
         }
-        (_, Op::Add(by)) => added(planted, client, *by, false, None).await,
-        (_, Op::Blind(by)) => added(planted, client, *by, true, None).await,
-        _ => return None,
-    };
-    Some(ended)
+        (_, Op::Add(by)) => added(planted, client, *by, false, None).await?,
+        (_, Op::Blind(by)) => added(planted, client, *by, true, None).await?,
+        _ => return Ok(None),
+    }))
 }
 
 /// Checks whether the pending operation is recorded, without a fence.
-async fn look_for_record<D: Database>(client: &mut Client<D>) -> Outcome<Answer> {
-    let session = match client.session().await {
-        Ok(session) => session,
-        Err(answer) => return Outcome::Answered(answer),
-    };
+async fn look_for_record<D: Database>(session: &mut Session<D>) -> Outcome<Answer> {
     let Some(op) = session.pending() else { return Outcome::Answered(Answer::Nothing) };
-    let key = slots().key(op.client);
-    let key = &key;
+    let key = &slots().key(op.client);
     let read = session.database().run(|tx, _| async move { tx.get(key, Serializable).await });
     Outcome::Answered(match read.await {
         Err(e) => Answer::Failed(e.error.code()),
         Ok(value) => {
-            let slot = value.and_then(|value| Slot::of(&value).ok()).unwrap_or_default();
-            let recorded = slot.applied.filter(|_| slot.answered == (op.epoch, op.seq));
-            match recorded.and_then(RecordedAnswer::decode) {
-                Some(Packed((value, stamp))) => Answer::Fate(op, Known::Applied(value, bytes(&stamp))),
-                None => Answer::Fate(op, Known::NotApplied),
-            }
+            let last = value.and_then(|value| Slot::of(&value).ok()?.last(op.client).ok()?);
+            let fate = last.filter(|(last, _)| *last == op).map(|(_, fate)| fate);
+            Answer::Fate(op, fate.unwrap_or(Known::NotApplied))
         }
     })
 }
@@ -140,29 +118,23 @@ async fn added<D: Database>(
     by: i8,
     blind: bool,
     disturbed: Option<Duration>,
-) -> Outcome<Answer> {
+) -> Result<Outcome<Answer>, Answer> {
     let dropped = client.dropped;
-    let session = match client.session().await {
-        Ok(session) => session,
-        Err(answer) => return Outcome::Answered(answer),
-    };
+    let session = client.session().await?;
     // What it has begun itself is not concluded.
-    if dropped.is_none()
-        && let Err(e) = read(session).await
-    {
-        return Outcome::Answered(refused(e.into()));
+    if dropped.is_none() {
+        read(session).await.map_err(|e| refused(e.into()))?;
     }
-    let op = match session.begin().await {
-        Ok(op) => op,
-        Err(e) => return Outcome::Answered(refused(e.into())),
-    };
-    let (db, kept) = (session.database().clone(), Mutex::new(None));
+    let op = session.begin().await.map_err(|e| refused(e.into()))?;
+    let (db, kept) = (session.database(), Mutex::new(None));
+    let attempts = attempts(planted, db, op, by, blind, &kept);
     match disturbed {
-        None => attempts(planted, &db, op, by, blind, &kept).await,
-        Some(after) => join(attempts(planted, &db, op, by, blind, &kept), meddle(&db, &kept, after)).await.0,
+        None => attempts.await,
+        Some(after) => join(attempts, meddle(db, &kept, after)).await.0,
     }
 }
 
+/// Makes attempts in a retry loop of its own. The error is the answer of an operation that was refused.
 async fn attempts<D: Database>(
     planted: Planted,
     db: &D,
@@ -170,27 +142,24 @@ async fn attempts<D: Database>(
     by: i8,
     blind: bool,
     kept: &Mutex<Option<D::Transaction>>,
-) -> Outcome<Answer> {
-    let tx = match db.create_transaction() {
-        Ok(tx) => tx,
-        Err(e) => return Outcome::Answered(Answer::Failed(e.code())),
-    };
+) -> Result<Outcome<Answer>, Answer> {
+    let tx = db.create_transaction().map_err(|e| Answer::Failed(e.code()))?;
     let (mut maybe_committed, mut number) = (false, 0);
     loop {
         *kept.lock() = Some(tx.clone());
         let stamp = tx.get_versionstamp();
         let failed = match attempt(planted, &tx, op, by, blind, number).await {
-            Ok(Attempted::Answered(answer)) => return Outcome::Answered(answer),
-            Ok(Attempted::Written(value)) => match tx.commit().await {
+            Ok(Break(answer)) => return Ok(Outcome::Answered(answer)),
+            Ok(Continue(value)) => match tx.commit().await {
                 Ok(()) => {
                     let stamped = |stamp| Outcome::Answered(Answer::Applied(value, stamp));
-                    return stamp.await.map_or_else(Outcome::Unknown, stamped);
+                    return Ok(stamp.await.map_or_else(Outcome::Unknown, stamped));
                 }
                 Err(Error::COMMIT_UNKNOWN_RESULT_FATAL) if planted == Planted::FatalIsRefused => {
-                    return Outcome::Answered(Answer::Failed(1022));
+                    return Err(Answer::Failed(1022));
                 }
                 Err(Error::USED_DURING_COMMIT) if planted == Planted::UsedIsRefused => {
-                    return Outcome::Answered(Answer::Failed(2017));
+                    return Err(Answer::Failed(2017));
                 }
                 Err(e) => {
                     maybe_committed |= e.leaves_commit_unknown();
@@ -204,24 +173,18 @@ async fn attempts<D: Database>(
             None => Some(failed),
         };
         match given_up {
-            Some(refusal) if !maybe_committed => return Outcome::Answered(refused(refusal)),
+            Some(refusal) if !maybe_committed => return Err(refused(refusal)),
             Some(refusal) if planted == Planted::RefusedUnfenced && refusal.fdb().is_none() => {
-                return Outcome::Answered(refused(refusal));
+                return Err(refused(refusal));
             }
-            Some(_) => return Outcome::Unknown(Error::COMMIT_UNKNOWN_RESULT),
+            Some(_) => return Ok(Outcome::Unknown(Error::COMMIT_UNKNOWN_RESULT)),
             None => number += 1,
         }
     }
 }
 
-/// The result of an attempt before its commit.
-enum Attempted {
-    /// The operation has ended.
-    Answered(Answer),
-    /// This value is recorded if the attempt commits.
-    Written(i64),
-}
-
+/// Makes an attempt, up to its commit. Returns an answer if the operation has ended, and otherwise the value
+/// that is recorded if the attempt commits.
 async fn attempt<T: Transaction>(
     planted: Planted,
     tx: &T,
@@ -229,7 +192,7 @@ async fn attempt<T: Transaction>(
     by: i8,
     blind: bool,
     number: u32,
-) -> Result<Attempted, Refusal> {
+) -> Result<ControlFlow<Answer, i64>, Refusal> {
     let key = slots().key(op.client);
     let slot = match planted {
         Planted::Unread => Slot { epoch: op.epoch, ..Slot::default() },
@@ -240,8 +203,8 @@ async fn attempt<T: Transaction>(
         }
     };
     let is_own = slot.answered == (op.epoch, op.seq) || planted == Planted::AnswersLast && number > 0;
-    if let Some(Packed((value, stamp))) = slot.applied.filter(|_| is_own).and_then(RecordedAnswer::decode) {
-        return Ok(Attempted::Answered(Answer::Applied(value, bytes(&stamp))));
+    if let Some(recorded) = slot.applied.filter(|_| is_own).and_then(RecordedAnswer::decode) {
+        return Ok(Break(applied_answer(recorded)));
     }
     if slot.answered == (op.epoch, op.seq) {
         return Err(once::Error::Fenced.into());
@@ -250,13 +213,7 @@ async fn attempt<T: Transaction>(
     if is_over && !matches!(planted, Planted::OldEpoch | Planted::OneByte) {
         return Err(once::Error::Superseded.into());
     }
-    let told = match blind {
-        false => add(tx, op.client, by).await?,
-        true => {
-            tx.atomic_op(&register(op.client), &i64::from(by).to_le_bytes(), MutationType::Add);
-            Packed((0, Versionstamp::incomplete(0)))
-        }
-    };
+    let told = if blind { self::blind(tx, op.client, by) } else { add(tx, op.client, by).await? };
     let Packed((sum, _)) = told;
     let seq = if planted == Planted::OneByte { op.seq & 0xff } else { op.seq };
     let mut value = BytesMut::from(&[1][..]);
@@ -265,11 +222,5 @@ async fn attempt<T: Transaction>(
     let offset = told.encode(&mut value)?.unwrap_or_default() as u32;
     value.extend_from_slice(&offset.to_le_bytes());
     tx.atomic_op(&key, &value, MutationType::SetVersionstampedValue);
-    Ok(Attempted::Written(sum))
-}
-
-fn bytes(stamp: &Versionstamp) -> [u8; 10] {
-    let mut bytes = [0; 10];
-    bytes.copy_from_slice(stamp.transaction_version());
-    bytes
+    Ok(Continue(sum))
 }

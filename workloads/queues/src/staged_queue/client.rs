@@ -4,11 +4,11 @@
 use super::{
     Answer, Deal, Op, Part, Staged,
     operations::{name, patience},
-    planted,
+    planted::{self, Planted},
     stage::stored,
     staged,
 };
-use crate::shared::{self, ended, in_turns, unexpected};
+use crate::shared::{self, ended, in_turns, turned, unexpected};
 use bytes::Bytes;
 use futures::FutureExt;
 use shaketable::{
@@ -111,7 +111,8 @@ impl Staged {
                 Err(e) => unexpected(&e, Outcome::Unknown),
             },
             Op::Peek => {
-                let peeked = db.run(|tx, _| async move { staged().peek(&tx, Serializable).await }).await;
+                let peeked =
+                    db.run(|tx, _| async move { staged().peek(&turned(&tx), Serializable).await }).await;
                 match peeked.map(|item| item.as_ref().map(name).transpose()) {
                     Ok(Ok(name)) => Outcome::Answered(Answer::First(name)),
                     Ok(Err(why)) => Outcome::Violated(why),
@@ -119,7 +120,7 @@ impl Staged {
                 }
             }
             Op::Count => {
-                let count = |tx, isolation| async move { staged().len(&tx, isolation).await };
+                let count = |tx, isolation| async move { staged().len(&turned(&tx), isolation).await };
                 let counted =
                     db.run(|tx, _| async move { isolation::at_both_levels(&tx, op, count).await }).await;
                 counted.map_or_else(|e| refused(e.error), |n| Outcome::Answered(Answer::Count(n)))
@@ -219,7 +220,7 @@ impl Staged {
         let ticket = ItemId::draw(db.env());
         let registered = async {
             let tx = db.create_transaction()?;
-            let registered = staged().register(&tx, ticket).await?;
+            let registered = staged().register(&turned(&tx), ticket).await?;
             let stamp = tx.get_versionstamp();
             tx.commit().await?;
             Ok::<_, Error>(registered.committed(stamp.await?))
@@ -250,9 +251,9 @@ impl Staged {
             let dealt = session.apply(|tx| async move {
                 let mut dealt = Vec::new();
                 for (deal, values) in deals.iter().zip(values) {
-                    dealt.push(match self.planted {
-                        Some(planted) => planted::deal(planted, db, &tx, deal, request, values).await?,
-                        None => deal.perform(&tx, request, values).await?,
+                    dealt.push(match (self.planted, deal) {
+                        (Some(Planted::TurnBeside), Deal::Turn) => planted::turn(db, request).await?,
+                        _ => deal.perform(&tx, request, values).await?,
                     });
                 }
                 Ok::<_, Error>(Recorded(dealt))
@@ -276,7 +277,7 @@ impl Staged {
         let done = session.apply(|tx| async move {
             let perform =
                 |n: usize, tx| async move { parts[n].perform(&tx, &values[n], tickets[n]).await }.boxed();
-            let interleaved = self.planted == Some(planted::Planted::Interleaved);
+            let interleaved = self.planted == Some(Planted::Interleaved);
             in_turns(env, &tx, parts.len(), interleaved, perform).await.map(Recorded)
         });
         ended(done.await, |Recorded(answers)| Answer::Parts(answers), refused)
@@ -286,10 +287,11 @@ impl Staged {
     pub(super) async fn reclaim<D: Database>(&self, db: &D) -> Result<(), Error> {
         let patience = Duration::from_millis(self.patience);
         let reclaimed = match self.planted {
-            Some(planted) => planted::reclaim(planted, db, patience).await,
-            None => staged().reclaim_unchanged(db, patience).await,
+            Some(Planted::ParkedForEver) => Ok(()),
+            Some(Planted::ComesBackLast) => planted::enqueue_anew(db, patience).await,
+            _ => staged().reclaim_unchanged(db, patience).await.map(drop),
         };
-        reclaimed.map(drop).map_err(|e| e.error)
+        reclaimed.map_err(|e| e.error)
     }
 
     async fn enqueue<D: Database>(&self, session: &mut Session<D>, values: &[Bytes]) -> Outcome<Answer> {
@@ -301,7 +303,7 @@ impl Staged {
                 let (items, queue) = (&items, &staged());
                 let all = session.apply(|tx| async move {
                     for (id, value) in items {
-                        queue.enqueue(&tx, *id, value).await?;
+                        queue.enqueue(&turned(&tx), *id, value).await?;
                     }
                     Ok::<(), Error>(())
                 });

@@ -1,7 +1,7 @@
 //! Several calls of the queue in one transaction.
 
 use super::{Deal, Dealt, Name, Part, PartAnswer, operations::name, staged};
-use crate::shared::one_call;
+use crate::shared::{one_call, turned};
 use bytes::Bytes;
 use shaketable::isolation;
 use shaketable_layers::{
@@ -18,7 +18,7 @@ fn named(item: Option<Item>) -> Result<Option<Name>, Error> {
 
 async fn put<T: Transaction>(tx: &T, values: &[(ItemId, Bytes)]) -> Result<(), Error> {
     for (id, value) in values {
-        staged().enqueue(tx, *id, value).await?;
+        staged().enqueue(&turned(tx), *id, value).await?;
     }
     Ok(())
 }
@@ -50,13 +50,14 @@ impl Deal {
         let queue = staged();
         match self {
             Deal::Turn => {
-                let read = |tx, isolation| async move { staged().state(&tx, request, isolation).await };
+                let read =
+                    |tx, isolation| async move { staged().state(&turned(&tx), request, isolation).await };
                 Dealt::of(isolation::at_both_levels(tx, self, read).await?)
             }
-            Deal::Collect => Dealt::of(queue.collect(tx, request).await?),
-            Deal::Leave => Dealt::of(queue.leave(tx, request).await?),
-            Deal::Serve(most) => Ok(Dealt::Served(queue.fulfil(tx, *most).await?)),
-            Deal::TakeBack => Ok(Dealt::Back(queue.reclaim(tx, request.ticket()).await?)),
+            Deal::Collect => Dealt::of(queue.collect(&turned(tx), request).await?),
+            Deal::Leave => Dealt::of(queue.leave(&turned(tx), request).await?),
+            Deal::Serve(most) => Ok(Dealt::Served(queue.fulfil(&turned(tx), *most).await?)),
+            Deal::TakeBack => Ok(Dealt::Back(queue.reclaim(&turned(tx), request.ticket()).await?)),
             Deal::Put(_) => put(tx, values).await.map(|()| Dealt::Put),
         }
     }
@@ -83,30 +84,30 @@ impl Part {
                 put(tx, values).await?;
                 PartAnswer::Put
             }
-            Part::Take => match staged().take(tx, ticket).await? {
+            Part::Take => match staged().take(&turned(tx), ticket).await? {
                 Taken::Now(item) => PartAnswer::Took(named(item)?),
                 Taken::Waiting(_) => PartAnswer::Registered,
             },
             Part::Crowd(_) => {
                 let tx = &one_call(tx, false).await;
                 for (ticket, _) in values {
-                    staged().register(tx, *ticket).await?;
+                    staged().register(&turned(tx), *ticket).await?;
                 }
                 PartAnswer::Registered
             }
             Part::Peek => {
                 let tx = &one_call(tx, true).await;
-                let read = |tx, isolation| async move { staged().peek(&tx, isolation).await };
+                let read = |tx, isolation| async move { staged().peek(&turned(&tx), isolation).await };
                 PartAnswer::First(named(isolation::at_both_levels(tx, self, read).await?)?)
             }
             Part::Count => {
                 let tx = &one_call(tx, true).await;
-                let read = |tx, isolation| async move { staged().len(&tx, isolation).await };
+                let read = |tx, isolation| async move { staged().len(&turned(&tx), isolation).await };
                 PartAnswer::Count(isolation::at_both_levels(tx, self, read).await?)
             }
             Part::Parked => {
                 let tx = &one_call(tx, true).await;
-                let read = |tx, isolation| async move { staged().parked(&tx, isolation).await };
+                let read = |tx, isolation| async move { staged().parked(&turned(&tx), isolation).await };
                 PartAnswer::Count(isolation::at_both_levels(tx, self, read).await?.len())
             }
         })

@@ -7,7 +7,7 @@ use super::{
     model::own_version,
     operations::{Answer, Check, End, Op, Paging, Span, Told, hash, listed},
     plain::{ItemRow, NoteRow, Record},
-    planted::{self, Planted},
+    planted,
     scans::first,
     schema::tuple,
 };
@@ -125,19 +125,10 @@ fn open<'a, T: Transaction>(
             Op::Upgrade => return later.create_or_open(context).await,
             _ => first.create_or_open(context).await,
         };
-        let opened = match opened {
-            Err(Error::StaleMetaData { .. })
-                if config.planted == Some(Planted::OlderOpens) && !op.is_read_only() =>
-            {
-                planted::open_older(config, stores, context).await
-            }
+        match opened {
             Err(Error::StaleMetaData { .. }) => later.open(context).await,
             opened => opened,
-        };
-        if config.planted == Some(Planted::UserForgotten) && config.forgets(op) && !op.is_read_only() {
-            planted::forget_user(context, opened.as_ref().map_or(0, |store| store.meta_data().version()))?;
         }
-        opened
     }
 }
 
@@ -193,10 +184,10 @@ pub(super) fn perform<'a, T: Transaction>(
                 let scan = |from, spent: &Spent| store.scan_records(range.clone(), span.reverse, from, spent);
                 listed(pages(span, env, scan).await?.iter().map(told))
             }
-            Op::ScanIndex(name, span) => entries(config, store, name, span, env, |end| end).await?,
+            Op::ScanIndex(name, span) => entries(config, store, name, span, env, |column| column).await?,
             Op::Aggregate(name, like, columns, of_one) => {
                 let types = of_one.then_some(like.type_name());
-                aggregate(config, store, (name, name), like, *columns, types).await?
+                aggregate(config, store, name, like, *columns, types).await?
             }
             Op::States => {
                 let mut states = Vec::new();
@@ -217,7 +208,7 @@ pub(super) fn perform<'a, T: Transaction>(
 }
 
 /// Saves a record, as a message with or without a descriptor.
-pub(super) async fn save<T: Transaction>(
+async fn save<T: Transaction>(
     config: &Records,
     store: &RecordStore<T>,
     record: &Record,
@@ -248,7 +239,7 @@ pub(super) async fn save<T: Transaction>(
 }
 
 /// The plain record in one that was saved or loaded.
-pub(super) fn plain(stored: &StoredRecord) -> Option<Record> {
+fn plain(stored: &StoredRecord) -> Option<Record> {
     match &*stored.record_type.name {
         "Item" => Record::of_item(stored.transcode::<ItemRow>().ok()?),
         _ => Record::of_note(stored.transcode::<NoteRow>().ok()?),
@@ -256,7 +247,7 @@ pub(super) fn plain(stored: &StoredRecord) -> Option<Record> {
 }
 
 /// A record as answers contain it; `None` if it is none of the workload's.
-pub(super) fn told(stored: &StoredRecord) -> Option<Told> {
+fn told(stored: &StoredRecord) -> Option<Told> {
     Some(Told {
         primary_key: stored.primary_key.pack(),
         of: stored.record_type.name.clone(),
@@ -266,13 +257,12 @@ pub(super) fn told(stored: &StoredRecord) -> Option<Told> {
     })
 }
 
-/// The aggregate of the index with this name, evaluated with that of an index `of` the same kind, over the
-/// groups that begin with this many columns of a record's, of the records of the index's types or of one
-/// type.
-pub(super) async fn aggregate<T: Transaction>(
+/// The aggregate of the index with this name over the groups that begin with this many columns of a record's,
+/// of the records of the index's types or of one type.
+async fn aggregate<T: Transaction>(
     config: &Records,
     store: &RecordStore<T>,
-    (name, of): (&str, &str),
+    name: &str,
     like: &Record,
     columns: usize,
     one_type: Option<&str>,
@@ -280,7 +270,7 @@ pub(super) async fn aggregate<T: Transaction>(
     let unknown = || Error::UnknownIndex(name.into());
     let index = config.definitions().into_iter().find(|index| index.name == name).ok_or_else(unknown)?;
     let aggregate = index.aggregate().ok_or_else(unknown)?;
-    let operand = store.meta_data().index(of).ok_or_else(unknown)?.expression.clone();
+    let operand = store.meta_data().index(name).ok_or_else(unknown)?.expression.clone();
     let group = tuple(&first(config.bound(&index, like), columns));
     let function = AggregateFunction::new(aggregate, operand);
     let types = one_type.as_ref().map_or(index.types, std::slice::from_ref);
@@ -311,23 +301,25 @@ pub(super) async fn entries<T: Transaction>(
     name: &str,
     span: &Span<Box<Record>>,
     env: &Env,
-    change: impl Fn(End<Vec<Element<'static>>>) -> End<Vec<Element<'static>>>,
+    change: impl Fn(Element<'static>) -> Element<'static>,
 ) -> Result<Answer, Error> {
     Ok(listed(rows(config, store, name, span, env, change).await?))
 }
 
-/// The rows of a scan. `change` changes the ends of the range.
+/// The rows of a scan. `change` changes the columns of the ends of the range.
 pub(super) async fn rows<T: Transaction>(
     config: &Records,
     store: &RecordStore<T>,
     name: &str,
     span: &Span<Box<Record>>,
     env: &Env,
-    change: impl Fn(End<Vec<Element<'static>>>) -> End<Vec<Element<'static>>>,
+    change: impl Fn(Element<'static>) -> Element<'static>,
 ) -> Result<Vec<EntryRow>, Error> {
     let index = config.definitions().into_iter().find(|index| index.name == name);
     let index = index.ok_or_else(|| Error::UnknownIndex(name.into()))?;
-    let end = |end: &End<Box<Record>>| endpoint(change(end.columns(|like| config.bound(&index, like))));
+    let end = |end: &End<Box<Record>>| {
+        endpoint(end.columns(|like| config.bound(&index, like).into_iter().map(&change).collect()))
+    };
     let range = TupleRange::between(end(&span.low), end(&span.high));
     let by = by(&index);
     let scan = |from, spent: &Spent| store.scan_index(name, by, range.clone(), span.reverse, from, spent);

@@ -332,6 +332,10 @@ impl Specimen for Records {
         }))
     }
 
+    fn takes_turns(&self) -> bool {
+        self.planted.is_none()
+    }
+
     fn model(&self) -> Model {
         Model::new(State { created: self.created, ..State::default() })
     }

@@ -102,7 +102,7 @@ impl RecordBuild {
 }
 
 /// The rows that a scrub has found.
-pub(super) fn found_rows(report: &ScrubReport) -> Vec<Vec<u8>> {
+fn found_rows(report: &ScrubReport) -> Vec<Vec<u8>> {
     let row = |entry: &IndexEntry| entry.key.followed_by(&entry.primary_key).pack();
     report.found.iter().map(row).collect()
 }
@@ -110,7 +110,7 @@ pub(super) fn found_rows(report: &ScrubReport) -> Vec<Vec<u8>> {
 impl RecordBuild {
     /// Builds in transactions that have room for one record only, if the run has drawn that. Those of other
     /// operations have the room of FoundationDB, also after the build was dropped.
-    pub(super) async fn confined<D: Database, A>(&self, db: &D, build: impl Future<Output = A>) -> A {
+    async fn confined<D: Database, A>(&self, db: &D, build: impl Future<Output = A>) -> A {
         struct Confined<'a, D: Database>(&'a D);
         impl<D: Database> Drop for Confined<'_, D> {
             fn drop(&mut self) {
@@ -133,7 +133,7 @@ fn set_room<D: Database>(db: &D, bytes: i32) {
 }
 
 impl Scrubbing {
-    pub(super) fn scrub(&self) -> Scrub {
+    fn scrub(&self) -> Scrub {
         if self.dangling { Scrub::Dangling } else { Scrub::Missing }
     }
 }

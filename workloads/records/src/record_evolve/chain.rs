@@ -292,13 +292,6 @@ impl Link {
         }
         record
     }
-
-    /// The types that have other names in the next version, each with its old and its new one, in the order
-    /// of the old ones.
-    pub fn renamed(&self, next: &Link) -> BTreeMap<&'static str, &'static str> {
-        let both = self.shape.names.iter().copied().zip(next.shape.names.iter().copied());
-        both.filter(|(old, new)| old != new).collect()
-    }
 }
 
 /// The next version, in which the unique index is not unique any more. A builder would say that the index was
@@ -390,6 +383,12 @@ pub(super) fn place_of(chain: &[Link], version: i32) -> Option<usize> {
 mod tests {
     use super::{super::operations::WRONG, *};
 
+    /// The types that have other names in the next version, each with its old and its new one.
+    fn other_names(link: &Link, next: &Link) -> BTreeMap<&'static str, &'static str> {
+        let both = link.shape.names.iter().copied().zip(next.shape.names.iter().copied());
+        both.filter(|(old, new)| old != new).collect()
+    }
+
     #[test]
     fn chains_have_all_changes_and_the_numbers_of_the_meta_data() {
         let (mut removed, mut changed, mut again) = (0, 0, 0);
@@ -413,7 +412,7 @@ mod tests {
                     kinds(before).contains(&Kind::Unique) && !kinds(link).contains(&Kind::Unique);
                 dropped += usize::from(is_same && is_dropped);
                 changed += usize::from(is_same && !is_dropped);
-                let names = before.renamed(link);
+                let names = other_names(before, link);
                 renamed += usize::from(!names.is_empty());
                 exchanged += usize::from(names.values().any(|new| names.contains_key(new)));
                 born += link.born.difference(&before.born).count();

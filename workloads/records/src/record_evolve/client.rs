@@ -5,7 +5,7 @@ use super::{
     chain::{Link, place_of},
     layout::{space, used_key},
     operations::{Act, ActAnswer, Op},
-    planted::{self, Planted},
+    planted,
 };
 use crate::{
     record_build::{Record, plain::Row, save},
@@ -48,11 +48,7 @@ pub(super) struct Version {
 impl RecordEvolve {
     /// How the store is opened with this meta-data.
     pub(super) fn stores<T: Transaction>(&self, meta_data: &Arc<RecordMetaData>) -> RecordStoreBuilder<T> {
-        let policy = match (self.planted, self.policy) {
-            (Some(Planted::InlineLess), Policy::Inline(most)) => Policy::Inline(most.saturating_sub(1)),
-            (_, policy) => policy,
-        };
-        RecordStore::builder(space(), meta_data.clone()).rebuild(policy.into())
+        RecordStore::builder(space(), meta_data.clone()).rebuild(self.policy.into())
     }
 
     /// The place of meta-data that a client has loaded. Fails if no client has saved this version.
@@ -140,8 +136,7 @@ impl RecordEvolve {
             Op::Build(records, polls) => {
                 let names: Vec<&str> =
                     links[own.place].definitions.iter().map(|index| &*index.name).collect();
-                let stores =
-                    self.stores(&planted::changed(self.planted, &links[..=own.place], &own.meta_data));
+                let stores = self.stores(&planted::changed(self.planted, &links[own.place], &own.meta_data));
                 let build = stores.build_indexes(db, &names, *records);
                 let built = match polls {
                     Some(polls) => sessions::polled(*polls, build).await,
@@ -165,7 +160,7 @@ impl RecordEvolve {
         version: &Version,
     ) -> Result<RecordStore<T>, Error> {
         tx.set(&used_key(client), &pack(&(version.place as i64,)));
-        let meta_data = planted::changed(self.planted, &self.chain()[..=version.place], &version.meta_data);
+        let meta_data = planted::changed(self.planted, &self.chain()[version.place], &version.meta_data);
         let store = self.stores(&meta_data).open(&RecordContext::within(tx)).await?;
         if let (Policy::Inline(most), Some(before)) = (self.policy, store.previous_versions())
             && before.meta_data < meta_data.version()

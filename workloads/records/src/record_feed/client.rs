@@ -3,7 +3,7 @@
 use super::{
     Feeds,
     operations::{Act, ActAnswer, Answer, Entry, Op, Page},
-    planted,
+    planted::{self, Planted},
     schema::{ALL, BY_TOPIC, Content, Feed, Row, Version, meta_data, store},
 };
 use crate::shared::{ended, unexpected};
@@ -193,7 +193,7 @@ impl Feeds {
     }
 
     /// The limits of a page: on the entries that are returned, or on those that are read.
-    pub(super) fn limits(&self, number: usize) -> Limits {
+    fn limits(&self, number: usize) -> Limits {
         match number % 2 {
             0 => Limits::rows(self.page),
             _ => Limits { scanned: Some(self.page), ..Limits::default() },
@@ -208,7 +208,12 @@ impl Feeds {
         place: &mut Place,
     ) -> Result<Page, RunError<Error>> {
         let from = &*place;
-        let read = db.run(|tx, _| async move {
+        let read = db.run(|tx, attempt| async move {
+            if let (Some(Planted::KeptVersion), Some(kept), 0) =
+                (self.planted, from.read_version, attempt.number)
+            {
+                tx.set_read_version(kept);
+            }
             let read_version = tx.get_read_version().await?;
             let context = RecordContext::within(tx);
             let store = open(&context, &Registry::standard(), feed.store).await?;
@@ -299,12 +304,12 @@ pub(super) async fn save<T: Transaction>(
 }
 
 /// The index of a feed.
-pub(super) fn index(feed: &Feed) -> &'static str {
+fn index(feed: &Feed) -> &'static str {
     if feed.topic.is_some() { BY_TOPIC } else { ALL }
 }
 
 /// The entries of a feed from a version on.
-pub(super) fn range(feed: &Feed, low: Endpoint) -> TupleRange {
+fn range(feed: &Feed, low: Endpoint) -> TupleRange {
     let topic = feed.topic.as_ref().map_or_else(Tuple::empty, |topic| Tuple::from(topic.clone()));
     TupleRange::between(low, Endpoint::Open).after(&topic)
 }
@@ -328,7 +333,7 @@ fn named(entry: &IndexEntry) -> (Version, i64) {
 }
 
 /// Entries with their records.
-pub(super) async fn all_loaded<T: Transaction>(
+async fn all_loaded<T: Transaction>(
     store: &RecordStore<T>,
     found: &[IndexEntry],
 ) -> Result<Vec<Entry>, Error> {
@@ -341,13 +346,16 @@ pub(super) async fn all_loaded<T: Transaction>(
 
 async fn loaded<T: Transaction>(store: &RecordStore<T>, entry: &IndexEntry) -> Result<Entry, Error> {
     let (version, id) = named(entry);
-    let record = match store.load_record(&entry.primary_key).await? {
-        Some(record) => {
-            let row: Row = record.transcode()?;
-            let version = record.version.map(|version| *version.as_bytes());
-            Some((version, row.value.unwrap_or_default()))
-        }
-        None => None,
-    };
-    Ok(Entry { version, id, record })
+    Ok(Entry { version, id, record: record(store, &entry.primary_key).await? })
+}
+
+/// The version and the value of the record with this primary key.
+pub(super) async fn record<T: Transaction>(
+    store: &RecordStore<T>,
+    primary_key: &Tuple,
+) -> Result<Option<(Option<Version>, i64)>, Error> {
+    let Some(record) = store.load_record(primary_key).await? else { return Ok(None) };
+    let row: Row = record.transcode()?;
+    let version = record.version.map(|version| *version.as_bytes());
+    Ok(Some((version, row.value.unwrap_or_default())))
 }

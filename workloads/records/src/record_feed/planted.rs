@@ -3,22 +3,18 @@
 
 use super::{
     Feeds,
-    client::{self, Client, Place, after, all_loaded, open, range, written_outcome},
+    client::{self, Client, Place, after, open, written_outcome},
     operations::{Act, ActAnswer, Answer, Op, Page},
-    schema::{Feed, STORES, Version, store},
+    schema::{Feed, STORES, Version},
 };
 use crate::record_shared::faulty::{Change, Fault, Right, plant};
 use foundationdb_tuple::VersionstampOffset;
 use parking_lot::Mutex;
-use shaketable::{
-    specimen::Recorded,
-    weakened::{Span, weakened},
-    workload::Outcome,
-};
+use shaketable::{specimen::Recorded, workload::Outcome};
 use shaketable_record::{
-    cursor::{Continuation, CursorExt, Endpoint, Spent},
+    cursor::Endpoint,
     error::Error,
-    index::{IndexAt, IndexEntry, IndexScan, Registry},
+    index::{IndexAt, Registry},
     metadata::index_types,
     store::{Part, RecordContext, RecordExistenceCheck, SaveVersion, StoredRecord},
     value::Tuple,
@@ -31,15 +27,9 @@ shaketable::planted_bugs! {
     Unrecorded = "unrecorded", "a transaction is done again after an unknown result", "R22, R31: a record gets a second version; an insert finds its own record";
     TwoEntries = "two-entries", "a record that is saved twice in one transaction keeps the first entry", "R19: Record Layer #2275";
     DeletedStays = "deleted-stays", "a record that is saved and deleted in one transaction keeps its entry", "R19: Record Layer #2275";
-    OldForgotten = "old-forgotten", "a save adds an entry and leaves that of the last version", "R1: the old record is not read";
-    OldAtSnapshot = "old-at-snapshot", "records are read at snapshot before they are saved", "R1: stale entries after two saves";
-    DeleteForgotten = "delete-forgotten", "a delete leaves the entry", "R33: a maintainer not called on delete";
-    OtherTypeStays = "other-type-stays", "a record that is replaced by one of another type keeps its entries", "R3: the entries of the old type";
     SurvivesRetry = "survives-retry", "entries of an attempt that was done again are written by the next one", "R19, X17: buffered mutations that survive a retry";
     ClearForgotten = "clear-forgotten", "all records are cleared, and their entries stay", "R29: a delete of all records";
     ContextEach = "context-each", "each call of a transaction has a context of its own, which counts its records from zero", "R19: the numbers of one transaction's records";
-    Outlives = "context-outlives", "the context is dropped after the commit, and gives its entries to the transaction then", "R19: mutations buffered beside the transaction";
-    SavedAfterFlush = "saved-after-flush", "a record is saved again or deleted after its entries were given to the transaction", "R20: entries that cannot be taken back";
     FlushesEarly = "flushes-early", "entries are given to the transaction after each call, and cannot be taken back", "R20: entries that their transaction cannot read";
     OwnVersions = "own-versions", "records have the read version of their transaction as their version", "the time of a read for that of the commit";
     SkipsUnchanged = "skips-unchanged", "a save that changes nothing is not made", "an update that readers do not see";
@@ -63,16 +53,7 @@ impl Planted {
             PolledApart => drawn.pause = drawn.pause.max(15),
             _ => {}
         }
-        if matches!(
-            self,
-            TwoEntries
-                | DeletedStays
-                | ContextEach
-                | SavedAfterFlush
-                | FlushesEarly
-                | VersionByKey
-                | TenBytes
-        ) {
+        if matches!(self, TwoEntries | DeletedStays | ContextEach | FlushesEarly | VersionByKey | TenBytes) {
             drawn.together = drawn.together.max(3);
         }
         if matches!(self, TenBytes | AtReadVersion) {
@@ -90,18 +71,6 @@ struct Wrong {
 }
 
 impl<T: Transaction> Fault<T> for Wrong {
-    async fn check<'a>(
-        &'a self,
-        right: &'a Right<T>,
-        at: IndexAt<'a, T>,
-        (old, new): Change<'a>,
-    ) -> Result<(), Error> {
-        match self.planted {
-            Planted::SavedAfterFlush => Ok(()),
-            _ => right.check(at, old, new).await,
-        }
-    }
-
     async fn update<'a>(
         &'a self,
         right: &'a Right<T>,
@@ -109,13 +78,9 @@ impl<T: Transaction> Fault<T> for Wrong {
         (old, new): Change<'a>,
     ) -> Result<(), Error> {
         let is_own = old.and_then(|old| old.version.as_ref()).is_some_and(|version| !version.is_complete());
-        let is_other = old.zip(new).is_some_and(|(old, new)| old.record_type.name != new.record_type.name);
         let forgets = match self.planted {
             Planted::TwoEntries => is_own && new.is_some(),
             Planted::DeletedStays => is_own && new.is_none(),
-            Planted::OldForgotten => new.is_some(),
-            Planted::DeleteForgotten => new.is_none(),
-            Planted::OtherTypeStays => is_other,
             _ => false,
         };
         right.update(at, old.filter(|_| !forgets), new).await?;
@@ -154,40 +119,28 @@ pub(super) async fn apply<D: Database>(
     op: &Op,
 ) -> Option<Outcome<Answer>> {
     let Op::Write(acts) = op else { return None };
-    if planted == Planted::OldAtSnapshot {
-        return Some(at_snapshot(feeds, client, acts).await);
-    }
-    let (kept, rows) = (&Mutex::new(Vec::new()), &Arc::default());
+    let rows = &Arc::default();
     let body = |tx: D::Transaction| async move {
         let mut registry = Registry::standard();
         plant(&mut registry, &[index_types::VERSION], Wrong { planted, rows: Arc::clone(rows) });
         let mut answers = Vec::new();
-        let context = RecordContext::within(tx.clone());
-        match planted {
-            Planted::ContextEach => {
-                for act in acts {
-                    let context = RecordContext::within(tx.clone());
-                    answers.extend(feeds.write(&context, &registry, slice::from_ref(act)).await?);
+        let mut context = RecordContext::within(tx.clone());
+        for act in acts {
+            answers.extend(feeds.write(&context, &registry, slice::from_ref(act)).await?);
+            match planted {
+                Planted::ContextEach => {
                     context.close();
+                    context = RecordContext::within(tx.clone());
                 }
+                Planted::FlushesEarly => context.flush()?,
+                _ => {}
             }
-            Planted::FlushesEarly => {
-                for act in acts {
-                    answers.extend(feeds.write(&context, &registry, slice::from_ref(act)).await?);
-                    context.flush()?;
-                }
-            }
-            _ => answers = feeds.write(&context, &registry, acts).await?,
         }
-        match planted {
-            Planted::Outlives => kept.lock().push(context),
-            _ => context.close(),
-        }
+        context.close();
         Ok::<_, Error>(answers)
     };
     if planted != Planted::Unrecorded {
         let written = client.session.apply(|tx| async move { body(tx).await.map(Recorded) }).await;
-        kept.lock().clear();
         return Some(written_outcome(written));
     }
     let db = client.session.database().clone();
@@ -199,19 +152,6 @@ pub(super) async fn apply<D: Database>(
             None => Outcome::Violated(error.to_string()),
         },
     })
-}
-
-/// Performs the calls of a transaction that reads records at snapshot.
-async fn at_snapshot<D: Database>(feeds: &Feeds, client: &mut Client<D>, acts: &[Act]) -> Outcome<Answer> {
-    let spans = (0..STORES).map(|number| store(number).subspace(&(Part::Records as i64,)).range());
-    let spans = &spans.collect::<Arc<[Span]>>();
-    let written = client.session.apply(|tx| async move {
-        let context = RecordContext::within(weakened(tx, spans.clone()));
-        let answers = feeds.write(&context, &Registry::standard(), acts).await?;
-        context.close();
-        Ok::<_, Error>(Recorded(answers))
-    });
-    written_outcome(written.await)
 }
 
 /// Performs a call that the bug changes; `None` for every other call.
@@ -296,75 +236,29 @@ pub(super) async fn page<D: Database>(
             }
             Some(page)
         }
-        Planted::KeptVersion => Some(stale(feeds, db, feed, place).await),
-        Planted::PolledApart => Some(apart(feeds, db, feed, place).await),
+        Planted::PolledApart => {
+            let page = feeds.page(db, feed, place).await;
+            feeds.pause(db).await;
+            Some(match page {
+                Ok(page) => loaded_again(db, feed, page).await,
+                Err(e) => Err(e),
+            })
+        }
         _ => None,
     }
 }
 
-/// Entries of a page in a transaction, from the version of the last one.
-async fn entries<T: Transaction>(
-    feeds: &Feeds,
-    context: &RecordContext<T>,
-    feed: &Feed,
-    low: Option<Version>,
-) -> Result<(Vec<IndexEntry>, bool), Error> {
-    let store = open(context, &Registry::standard(), feed.store).await?;
-    let (spent, from) = (Spent::new(feeds.limits(0)), Continuation::Start);
-    let range = range(feed, low.map_or(Endpoint::Open, after));
-    let cursor =
-        store.scan_index(client::index(feed), IndexScan::ByValue, range, false, from.clone(), &spent)?;
-    let page = cursor.limited(&spent, from).to_list().await?;
-    Ok((page.rows, page.continuation == Continuation::End))
-}
-
-/// Reads a page at the read version of the last one, if that is not too old.
-async fn stale<D: Database>(
-    feeds: &Feeds,
-    db: &D,
-    feed: &Feed,
-    place: &mut Place,
-) -> Result<Page, RunError<Error>> {
-    let (after, low, kept) = (place.after, place.low, place.read_version);
-    let page = db.run(|tx, attempt| async move {
-        if let (Some(kept), 0) = (kept, attempt.number) {
-            tx.set_read_version(kept);
+/// The page with its records as another transaction loads them.
+async fn loaded_again<D: Database>(db: &D, feed: &Feed, page: Page) -> Result<Page, RunError<Error>> {
+    let found = &page.entries;
+    let entries = db.run(|tx, _| async move {
+        let store = open(&RecordContext::within(tx), &Registry::standard(), feed.store).await?;
+        let mut entries = found.clone();
+        for entry in &mut entries {
+            entry.record = client::record(&store, &Tuple::from(entry.id)).await?;
         }
-        let read_version = tx.get_read_version().await?;
-        let context = RecordContext::within(tx);
-        let (found, ends) = entries(feeds, &context, feed, low).await?;
-        let store = open(&context, &Registry::standard(), feed.store).await?;
-        Ok::<_, Error>(Page { read_version, after, entries: all_loaded(&store, &found).await?, ends })
+        Ok::<_, Error>(entries)
     });
-    let page = page.await?;
-    place.passed(&page);
-    place.begin_after_last();
-    Ok(page)
-}
-
-/// Reads the entries of a page in one transaction, and their records in another one.
-async fn apart<D: Database>(
-    feeds: &Feeds,
-    db: &D,
-    feed: &Feed,
-    place: &mut Place,
-) -> Result<Page, RunError<Error>> {
-    let (after, low) = (place.after, place.low);
-    let found = db.run(|tx, _| async move {
-        let read_version = tx.get_read_version().await?;
-        let context = RecordContext::within(tx);
-        Ok::<_, Error>((read_version, entries(feeds, &context, feed, low).await?))
-    });
-    let (read_version, (found, ends)) = &found.await?;
-    feeds.pause(db).await;
-    let page = db.run(|tx, _| async move {
-        let context = RecordContext::within(tx);
-        let store = open(&context, &Registry::standard(), feed.store).await?;
-        let entries = all_loaded(&store, found).await?;
-        Ok::<_, Error>(Page { read_version: *read_version, after, entries, ends: *ends })
-    });
-    let page = page.await?;
-    place.passed(&page);
-    place.begin_after_last();
-    Ok(page)
+    let entries = entries.await?;
+    Ok(Page { entries, ..page })
 }

@@ -1,7 +1,6 @@
 //! How a query is asked: by its plan, by a scan of all records, and by its plan in pages.
 
 use super::{
-    misplanned,
     model::bytes_of,
     operations::{Answer, End, Found, Page, Pages, Row, Shape, Size, Way},
     planted::{self, Planted},
@@ -151,11 +150,7 @@ impl<T: Transaction> Question<'_, T> {
             Ok(rows.map(|row| row.primary_key().clone()))
         };
         let whole = open()?.to_list().await?.rows;
-        let unwatched = match self.planted {
-            Some(Planted::StateUnwatched) => misplanned::unwatched(store, plan)?,
-            _ => None,
-        };
-        let mut cursor = unwatched.map_or_else(open, Ok)?;
+        let mut cursor = open()?;
         let mut rows = Vec::new();
         // The state changes before the first row or after it.
         let mut left = whole.len() % 2;
@@ -202,10 +197,7 @@ impl<T: Transaction> Question<'_, T> {
             version,
             plan: plan.explain(),
             shape: shape(plan.root()),
-            rows: match self.planted {
-                Some(planted) => planted::whole(planted, &store, &plan, self.required()).await?,
-                None => whole(&store, &plan, self.required()).await?,
-            },
+            rows: planted::cut(self.planted, whole(&store, &plan, self.required()).await?),
             scan,
             pages: Vec::new(),
             end: End::Complete,
@@ -302,7 +294,7 @@ impl<T: Transaction> Question<'_, T> {
 }
 
 /// All rows of a plan.
-pub(super) async fn whole<T: Transaction>(
+async fn whole<T: Transaction>(
     store: &RecordStore<T>,
     plan: &RecordQueryPlan,
     required: &[KeyExpression],
@@ -314,7 +306,7 @@ pub(super) async fn whole<T: Transaction>(
     }
 }
 
-pub(super) fn rows<T: Transaction>(
+fn rows<T: Transaction>(
     store: &RecordStore<T>,
     required: &[KeyExpression],
     rows: &[QueriedRecord],

@@ -14,7 +14,7 @@ mod check;
 mod client;
 pub mod generate;
 mod judge;
-mod misplanned;
+mod lowered;
 pub mod model;
 mod operations;
 mod planted;
@@ -154,7 +154,7 @@ impl Queries {
     }
 
     fn stores<T: Transaction>(&self) -> RecordStoreBuilder<T> {
-        RecordStore::builder(space(), misplanned::meta_data(self.planted, &self.schema().meta_data))
+        RecordStore::builder(space(), lowered::meta_data(self.planted, &self.schema().meta_data))
     }
 
     /// The keys of the rows beside the store. A store refuses to be where the prefix itself has a row.

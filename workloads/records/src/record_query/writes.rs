@@ -1,11 +1,7 @@
 //! How a client saves and deletes records and changes the states of indexes, on a store that is open.
 
-use super::{Answer, Change, Op, Queries, model::Model, planted};
-use shaketable_record::{
-    error::Error,
-    index::{IndexState, build::Batch},
-    store::RecordStore,
-};
+use super::{Answer, Change, Op, Queries, model::Model};
+use shaketable_record::{error::Error, index::build::Batch, store::RecordStore};
 use shaketable_tx::Transaction;
 
 impl Queries {
@@ -38,11 +34,6 @@ impl Queries {
             }
             Op::Index(place, change) => {
                 let name = self.index(*place);
-                if let Some(planted) = self.planted
-                    && planted::unbuilt(planted, store, name, *change).await?
-                {
-                    return Ok(Answer::State(IndexState::Readable.to_string()));
-                }
                 match change {
                     Change::Disable => store.mark_index_disabled(name).await?,
                     Change::Write => store.mark_index_write_only(name).await?,

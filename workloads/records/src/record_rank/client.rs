@@ -79,13 +79,13 @@ pub(super) async fn right<T: Transaction>(
 }
 
 /// The player with this id.
-pub(super) async fn load<T: Transaction>(store: &RecordStore<T>, id: i64) -> Result<Option<Player>, Error> {
+async fn load<T: Transaction>(store: &RecordStore<T>, id: i64) -> Result<Option<Player>, Error> {
     let loaded = store.load_record(&Tuple::from(id)).await?;
     loaded.map(|record| record.transcode()).transpose()
 }
 
 /// Saves a player.
-pub(super) async fn save<T: Transaction>(store: &RecordStore<T>, player: &Player) -> Result<(), Error> {
+async fn save<T: Transaction>(store: &RecordStore<T>, player: &Player) -> Result<(), Error> {
     store.save_message(PLAYER, player, RecordExistenceCheck::None, SaveVersion::Next).await.map(drop)
 }
 

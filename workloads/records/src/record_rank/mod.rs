@@ -11,7 +11,6 @@
 //! are computed here from the records: entries, and every level of every ranked set.
 
 mod client;
-mod faulty;
 mod model;
 mod operations;
 mod planted;
@@ -41,7 +40,6 @@ use shaketable::{
 };
 use shaketable_record::{
     error::Error,
-    index::Registry,
     store::{RecordContext, RecordStore, describe_key, describe_value},
 };
 use shaketable_sim::seed::Stream;
@@ -76,15 +74,11 @@ impl Ranks {
         context: &RecordContext<T>,
         op: Option<&Op>,
     ) -> Result<RecordStore<T>, Error> {
-        let (schema, mut registry) = (self.schema, Registry::standard());
         let schema = match (self.planted, op) {
-            (Some(planted), Some(op)) => planted.schema(schema, op),
-            _ => schema,
+            (Some(planted), Some(op)) => planted.schema(self.schema, op),
+            _ => self.schema,
         };
-        if let Some(planted) = self.planted {
-            faulty::register(planted, schema, &mut registry);
-        }
-        RecordStore::builder(store(), schema.meta_data()).registry(registry).create_or_open(context).await
+        RecordStore::builder(store(), schema.meta_data()).create_or_open(context).await
     }
 }
 
@@ -196,6 +190,10 @@ impl Specimen for Ranks {
         ops: &[Op],
     ) -> Option<Outcome<specimen::Answer<Answer>>> {
         planted::apply(self.planted?, self, session, ops).await
+    }
+
+    fn takes_turns(&self) -> bool {
+        self.planted.is_none()
     }
 
     fn model(&self) -> Model {

@@ -7,7 +7,6 @@ use crate::record_shared::{
 };
 use foundationdb_tuple::{Bytes, Subspace};
 use serde::{Deserialize, Serialize};
-use shaketable_record::index::ranked_set::{Config, Hash};
 use std::{collections::BTreeMap, sync::LazyLock};
 
 /// How the ranked sets of an index are kept.
@@ -22,12 +21,6 @@ pub struct Kept {
 }
 
 impl Kept {
-    /// As the layer takes it.
-    pub(super) fn config(self) -> Config {
-        let hash = if self.crc { Hash::Crc } else { Hash::Jdk };
-        Config { levels: self.levels, hash, count_duplicates: self.counts }
-    }
-
     /// The highest level at which an element has a row: four more bits of its hash are zero at each.
     fn highest(self, element: &[u8]) -> u32 {
         hash(self.crc, element).trailing_zeros() / 4

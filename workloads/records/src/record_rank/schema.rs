@@ -105,11 +105,6 @@ impl Board {
         }
     }
 
-    /// The board of the index with this name.
-    pub(super) fn named(name: &str) -> Option<Board> {
-        Board::ALL.into_iter().find(|board| board.name() == name)
-    }
-
     /// How many columns are the group.
     pub(super) fn groups(self) -> usize {
         usize::from(self != Board::Score)

@@ -20,7 +20,7 @@ fn entries(board: Board) -> Subspace {
 }
 
 /// The ranked set of a group.
-pub(super) fn set(board: Board, group: &[Col]) -> Subspace {
+fn set(board: Board, group: &[Col]) -> Subspace {
     let sets = store().subspace(&(part::SECONDARY, board.number()));
     Subspace::from_bytes([sets.bytes(), &packed(group)].concat())
 }

@@ -20,21 +20,6 @@ pub(crate) type Change<'a> = (Option<&'a StoredRecord>, Option<&'a StoredRecord>
 
 /// What a faulty maintainer does wrongly. What is not defined is done by the right one.
 pub(crate) trait Fault<T: Transaction>: Send + Sync {
-    /// Instead of [`IndexMaintainer::is_idempotent`].
-    fn is_idempotent(&self, right: &Right<T>, index: &Index) -> bool {
-        right.is_idempotent(index)
-    }
-
-    /// Instead of [`IndexMaintainer::check`].
-    fn check<'a>(
-        &'a self,
-        right: &'a Right<T>,
-        at: IndexAt<'a, T>,
-        (old, new): Change<'a>,
-    ) -> impl Future<Output = Result<(), Error>> + Send + 'a {
-        right.check(at, old, new)
-    }
-
     /// Instead of [`IndexMaintainer::update`].
     fn update<'a>(
         &'a self,
@@ -78,7 +63,7 @@ impl<T: Transaction, F: Fault<T>> IndexMaintainer<T> for Faulty<T, F> {
     }
 
     fn is_idempotent(&self, index: &Index) -> bool {
-        self.fault.is_idempotent(&*self.right, index)
+        self.right.is_idempotent(index)
     }
 
     fn has_values(&self) -> bool {
@@ -91,7 +76,7 @@ impl<T: Transaction, F: Fault<T>> IndexMaintainer<T> for Faulty<T, F> {
         old: Option<&'a StoredRecord>,
         new: Option<&'a StoredRecord>,
     ) -> BoxFuture<'a, Result<(), Error>> {
-        self.fault.check(&*self.right, at, (old, new)).boxed()
+        self.right.check(at, old, new)
     }
 
     fn update<'a>(

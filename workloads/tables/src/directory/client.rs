@@ -142,7 +142,7 @@ pub(super) fn path(names: &[String]) -> Vec<&str> {
     names.iter().map(String::as_str).collect()
 }
 
-pub(super) fn opened(directory: &directory::Directory) -> Answer {
+fn opened(directory: &directory::Directory) -> Answer {
     Answer::Opened(directory.tag().to_vec(), Some(directory.prefix().to_vec()))
 }
 

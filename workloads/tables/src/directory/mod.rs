@@ -217,6 +217,10 @@ impl Specimen for Directory {
         })
     }
 
+    fn takes_turns(&self) -> bool {
+        self.planted.is_none()
+    }
+
     fn model(&self) -> Known {
         Known::default()
     }

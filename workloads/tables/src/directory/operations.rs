@@ -76,7 +76,7 @@ pub(super) const PREFIXES: [&[u8]; 8] =
     [b"1", b"1A", b"1A\0", b"2\xff", b"2\xff\0", b"", b"\xfe\x01", b"\xff\xff"];
 
 /// What may follow a candidate's prefix in a manual one.
-pub(super) const BEYOND: &[&[u8]] = &[b"", b"\0", b"x"];
+const BEYOND: &[&[u8]] = &[b"", b"\0", b"x"];
 
 /// The versions of the schema that another program declares.
 const VERSIONS: [[u32; 3]; 4] = [[1, 0, 0], [1, 0, 7], [1, 1, 0], [2, 0, 0]];

@@ -177,7 +177,7 @@ fn scalar(element: &Element<'_>) -> Option<Value> {
 }
 
 /// The documents that consist of these rows, or what is wrong with the rows.
-pub(super) fn assemble(rows: &[KeyValue]) -> Result<Model, String> {
+fn assemble(rows: &[KeyValue]) -> Result<Model, String> {
     let mut documents: BTreeMap<Id, Assembly> = BTreeMap::new();
     let mut texts: BTreeMap<(Id, String), (Tuple, Vec<Bytes>)> = BTreeMap::new();
     for row in rows {

@@ -178,6 +178,10 @@ impl Specimen for Entity {
         }
     }
 
+    fn takes_turns(&self) -> bool {
+        self.planted.is_none()
+    }
+
     fn model(&self) -> Model {
         Model::default()
     }

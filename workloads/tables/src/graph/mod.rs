@@ -207,6 +207,10 @@ impl Specimen for Graph {
         }
     }
 
+    fn takes_turns(&self) -> bool {
+        self.planted.is_none()
+    }
+
     fn model(&self) -> Model {
         self.first()
     }

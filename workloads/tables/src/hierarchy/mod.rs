@@ -206,6 +206,10 @@ impl Specimen for Hierarchy {
         }
     }
 
+    fn takes_turns(&self) -> bool {
+        self.planted.is_none()
+    }
+
     fn model(&self) -> Self::Model {
         None
     }

@@ -270,6 +270,10 @@ impl Specimen for Index {
         })
     }
 
+    fn takes_turns(&self) -> bool {
+        self.planted.is_none()
+    }
+
     fn model(&self) -> Model {
         Timeline::new(self.first_state())
     }

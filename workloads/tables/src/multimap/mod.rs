@@ -140,6 +140,10 @@ impl Specimen for Multimap {
         }
     }
 
+    fn takes_turns(&self) -> bool {
+        self.planted.is_none()
+    }
+
     fn model(&self) -> Model {
         Model::default()
     }

@@ -73,7 +73,7 @@ pub(super) async fn perform<T: Transaction>(
         }
         Op::Orders(orders) => {
             // A read, so that the call has a place in the history.
-            tx.get(b"T", Serializable).await?;
+            tx.reading().await.get(b"T", Serializable).await?;
             let orders = orders.iter().map(|(space, axes)| Order::new(subspace(*space), axes));
             Grid::new(2, orders.collect())?;
             Ok(Answer::Written)

@@ -143,11 +143,15 @@ impl Specimen for Table {
         ops: &[Op],
     ) -> Option<Outcome<specimen::Answer<Answer>>> {
         match (self.planted, ops) {
-            (Some(Planted::OrderOnItsOwn), [Op::Set(cell, value)]) => {
-                planted::order_on_its_own(self.shape, session, cell, *value).await
+            (Some(Planted::OrderOnItsOwn), [op @ Op::Set(..)]) => {
+                planted::order_on_its_own(self.shape, session, op).await
             }
             _ => None,
         }
+    }
+
+    fn takes_turns(&self) -> bool {
+        self.planted.is_none()
     }
 
     fn model(&self) -> Model {

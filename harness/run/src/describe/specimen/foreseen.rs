@@ -1,9 +1,9 @@
 //! The calls of one transaction that would probably be done.
 
 use super::{At, Specimen};
-use crate::describe::beside::{AnyTree, ListTree, Refusals, draw_until_done};
+use crate::describe::beside::{AnyTree, ListTree, Refusals, draw_until_done, happens};
 use proptest::{
-    strategy::{BoxedStrategy, NewTree, Strategy, ValueTree},
+    strategy::{BoxedStrategy, Just, NewTree, Strategy, ValueTree},
     test_runner::TestRunner,
 };
 use std::{
@@ -22,24 +22,35 @@ pub(super) fn place(order: u64) -> At<'static> {
     At { stamp: Some(stamp), read_version: Some(version - 1), called: version - 1, refusal: None }
 }
 
+/// How a client's calls are drawn.
+pub(super) struct Calls<S: Specimen> {
+    pub(super) specimen: S,
+    pub(super) call: BoxedStrategy<S::Op>,
+    /// The number of calls in a transaction, and in one that fills the store.
+    pub(super) count: Range<usize>,
+    pub(super) many: Range<usize>,
+    pub(super) client: usize,
+}
+
+/// The probability that a call is the one before it once more.
+const TWICE: f64 = 0.06;
+
 /// The strategy of the calls of a transaction, each drawn beside those before it.
 #[derive(Clone)]
 pub(super) struct Foreseen<S: Specimen> {
-    pub(super) specimen: S,
-    pub(super) call: BoxedStrategy<S::Op>,
-    pub(super) count: Range<usize>,
+    pub(super) calls: Arc<Calls<S>>,
     pub(super) models: Arc<Vec<S::Model>>,
     pub(super) order: u64,
     pub(super) again: f64,
     pub(super) refusals: Rc<Refusals>,
-    pub(super) client: usize,
+    pub(super) filling: bool,
     /// The number of its first call among those of the client.
     pub(super) first: usize,
 }
 
 impl<S: Specimen> Debug for Foreseen<S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Foreseen").field("specimen", &self.specimen).finish_non_exhaustive()
+        f.debug_struct("Foreseen").field("specimen", &self.calls.specimen).finish_non_exhaustive()
     }
 }
 
@@ -48,32 +59,46 @@ impl<S: Specimen> Strategy for Foreseen<S> {
     type Value = Vec<S::Op>;
 
     fn new_tree(&self, runner: &mut TestRunner) -> NewTree<Self> {
-        let count = self.count.new_tree(runner)?.current();
-        let (at, mut models) = (place(self.order), self.models.to_vec());
+        let Calls { specimen, call, count, many, client } = &*self.calls;
+        let count = if self.filling { many } else { count }.new_tree(runner)?.current();
+        let (at, mut models) = (place(self.order), self.models.clone());
         let mut calls: Vec<AnyTree<S::Op>> = Vec::with_capacity(count);
         for number in self.first..self.first + count {
-            let client = self.client;
-            let numbered = self.call.clone().prop_map(move |mut op| {
+            let client = *client;
+            let numbered = call.clone().prop_map(move |mut op| {
                 S::number(&mut op, client, number);
                 op
             });
             let again = (self.again, &*self.refusals);
-            let call = draw_until_done(&numbered.boxed(), again, runner, |op| {
+            let is_wanted = |op: &S::Op| !(self.filling && S::is_read_only(op));
+            let mut done = |op: &S::Op| {
                 if S::is_read_only(op) {
-                    return models.iter_mut().try_for_each(|model| {
-                        self.specimen.replay(model, op, &at)?;
+                    return Arc::make_mut(&mut models).iter_mut().try_for_each(|model| {
+                        specimen.replay(model, op, &at)?;
                         Ok::<_, S::Error>(())
                     });
                 }
                 let replayed = |model: &S::Model| {
                     let mut after = model.clone();
-                    self.specimen.replay(&mut after, op, &at)?;
+                    specimen.replay(&mut after, op, &at)?;
                     Ok::<_, S::Error>(after)
                 };
-                models = models.iter().map(replayed).collect::<Result<_, _>>()?;
+                models = Arc::new(models.iter().map(replayed).collect::<Result<_, _>>()?);
                 Ok(())
-            })?;
-            calls.push(call);
+            };
+            let mut twice = calls.last().filter(|_| happens(runner.rng(), TWICE)).map(|last| last.current());
+            if let Some(op) = &mut twice {
+                S::number(op, client, number);
+            }
+            let call = match twice.filter(|op| done(op).is_ok()) {
+                Some(op) => (Box::new(Just(op)) as AnyTree<S::Op>, true),
+                None => draw_until_done(&numbered.boxed(), is_wanted, again, runner, done)?,
+            };
+            // What is full is filled.
+            if self.filling && !call.1 && !calls.is_empty() {
+                break;
+            }
+            calls.push(call.0);
         }
         Ok(ListTree::new(calls))
     }

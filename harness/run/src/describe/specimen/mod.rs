@@ -169,6 +169,13 @@ pub trait Specimen: Clone + Debug + Serialize + DeserializeOwned + Send + Sync +
         false
     }
 
+    /// Whether each call of the layer takes a turn before it reads or writes. That is checked in every call
+    /// ([`AnyTransaction::in_turns`](tx::AnyTransaction::in_turns)): joined futures show it only where two of
+    /// them meet.
+    fn takes_turns(&self) -> bool {
+        false
+    }
+
     /// Does one call in a transaction. `isolation` is for calls that [take it](Specimen::takes_isolation).
     /// This is the place of planted bugs that concern a single transaction.
     fn perform<T: Transaction>(

@@ -2,12 +2,12 @@
 
 use super::{
     Answer, At, Specimen,
-    foreseen::{self, Foreseen},
+    foreseen::{self, Calls, Foreseen},
     perform::{Reads, apply_all, ran_all, told, without_session},
     planted::{BugState, Planted, UNRECORDED},
 };
 use crate::{
-    describe::beside::Beside,
+    describe::beside::OneBeside,
     describe::misfit::Misfit,
     describe::sessions::{self, slots},
     describe::weakened::Span,
@@ -21,7 +21,7 @@ use proptest::{
 use serde::{Deserialize, Serialize};
 use shaketable_sim::{proto::Mutation, seed::Stream};
 use shaketable_tx::{self as tx, Database, once::Session};
-use std::{fmt::Debug, ops::Range};
+use std::{fmt::Debug, ops::Range, sync::Arc};
 
 /// The maximum number of calls in a transaction of some runs.
 const MANY: Range<u64> = 7..13;
@@ -124,22 +124,29 @@ impl<S: Specimen> Workload for Mounted<S> {
         drawn.prop_map(numbered).boxed()
     }
 
-    fn operation_beside(
-        &self,
-        beside: &Beside<'_, S::Model, Vec<S::Op>>,
-    ) -> Option<BoxedStrategy<Vec<S::Op>>> {
-        let foreseen = Foreseen {
+    fn operation_beside(&self, client: usize) -> Option<OneBeside<'_, S::Model, Vec<S::Op>>> {
+        let calls = Arc::new(Calls {
             specimen: self.specimen.clone(),
-            call: self.specimen.operation(beside.client),
+            call: self.specimen.operation(client),
             count: self.together.clone(),
-            models: beside.models.clone(),
-            order: beside.order,
-            again: beside.again,
-            refusals: beside.refusals.clone(),
-            client: beside.client,
-            first: beside.earlier.iter().map(Vec::len).sum(),
-        };
-        Some(foreseen.boxed())
+            many: match S::TOGETHER.end > 2 {
+                true => MANY.start as usize..MANY.end as usize,
+                false => 1..2,
+            },
+            client,
+        });
+        Some(Box::new(move |beside| {
+            let foreseen = Foreseen {
+                calls: calls.clone(),
+                models: beside.models.clone(),
+                order: beside.order,
+                again: beside.again,
+                refusals: beside.refusals.clone(),
+                filling: beside.filling,
+                first: beside.earlier.iter().map(Vec::len).sum(),
+            };
+            foreseen.boxed()
+        }))
     }
 
     fn foresee(&self, model: &mut S::Model, ops: &Vec<S::Op>, order: u64) {

@@ -43,6 +43,14 @@ impl<A: Serialize + DeserializeOwned + Send> once::Answer for Recorded<A> {
 /// One in this many read-only calls is done at both isolation levels.
 const READS_PER_DOUBLE_READ: u64 = 4;
 
+/// The transaction of one call.
+fn of_call<S: Specimen>(specimen: &S, tx: impl Transaction) -> AnyTransaction {
+    match specimen.takes_turns() {
+        true => AnyTransaction::in_turns(tx),
+        false => AnyTransaction::new(tx),
+    }
+}
+
 /// Does a read-only call at both isolation levels.
 #[allow(clippy::manual_async_fn, reason = "see perform_all")]
 fn perform_at_both_levels<'a, S: Specimen, T: Transaction>(
@@ -52,7 +60,10 @@ fn perform_at_both_levels<'a, S: Specimen, T: Transaction>(
     op: &'a S::Op,
 ) -> impl Future<Output = Result<S::Answer, S::Error>> + Send + 'a {
     async move {
-        let read = |tx, isolation| async move { Box::pin(specimen.perform(&tx, env, op, isolation)).await };
+        let read = |tx, isolation| async move {
+            let tx = of_call(specimen, tx);
+            Box::pin(specimen.perform(&tx, env, op, isolation)).await
+        };
         isolation::at_both_levels(tx, op, read).await
     }
 }
@@ -78,7 +89,7 @@ fn perform_one<'a, S: Specimen, T: Transaction>(
             return Box::pin(perform_at_both_levels(specimen, tx, env, op)).await;
         }
         let checked = Checked::new(tx.clone());
-        let within = AnyTransaction::new(checked.clone());
+        let within = of_call(specimen, checked.clone());
         let answer = Box::pin(specimen.perform(&within, env, op, Isolation::Serializable)).await;
         if let Err(refusal) = &answer {
             let is_lost = || beside.is_some_and(|lost| lost.load(Relaxed));

@@ -6,7 +6,10 @@ use crate::{
     judge::panics,
 };
 use shaketable_sim::seed::Seed;
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::{
+    ops::Range,
+    panic::{AssertUnwindSafe, catch_unwind},
+};
 
 /// The value trees of a client's operations.
 pub(crate) enum Drawn {
@@ -16,35 +19,50 @@ pub(crate) enum Drawn {
     Beside(Vec<AnyTree<AnyValue>>),
 }
 
-impl Drawn {
-    /// The operations.
-    pub(crate) fn current(&self) -> Vec<AnyValue> {
-        match self {
-            Drawn::List(tree) => tree.current(),
-            Drawn::Beside(trees) => trees.iter().map(|tree| tree.current()).collect(),
-        }
-    }
-}
-
 /// The probabilities with which what would be refused is drawn again. Some runs take what comes.
 const AGAIN: [f64; 8] = [0.0, 0.9, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0];
+/// The probability that a run begins with a store that was filled, and with how many operations.
+const FILLED: f64 = 0.1;
+const FILLING: Range<u64> = 6..24;
 
-/// Draws the value trees of each client's operations: `None` for a client whose strategy has filters and
-/// failed. It has no operations in this seed.
-pub(crate) fn trees(seed: Seed, configuration: &AnyWorkload) -> Vec<Option<Drawn>> {
-    let lists: Vec<_> =
-        (0..configuration.clients()).map(|client| listed(seed, configuration, client)).collect();
+/// Draws the operations of all clients beside the model, and gives their value trees to `kept`. Returns how
+/// many of the first client's fill the store; `None` if this workload, or this run, does not draw them so.
+fn beside(
+    seed: Seed,
+    configuration: &AnyWorkload,
+    mut kept: impl FnMut(usize, AnyTree<AnyValue>),
+) -> Option<usize> {
     let again = *seed.stream("again").pick(&AGAIN);
-    if again > 0.0 {
-        let counts: Vec<usize> =
-            lists.iter().map(|tree| tree.as_ref().map_or(0, |tree| tree.current().len())).collect();
-        // A model that panics is a finding of the run.
-        let drawn = || catch_unwind(AssertUnwindSafe(|| configuration.drawn_beside(&counts, again, seed)));
-        if let Ok(Some(trees)) = panics::recorded(drawn) {
-            return trees.into_iter().map(|trees| Some(Drawn::Beside(trees))).collect();
-        }
+    if again == 0.0 {
+        return None;
     }
-    lists.into_iter().map(|tree| tree.map(Drawn::List)).collect()
+    let length = configuration.length();
+    let count = |client: usize| match &length {
+        Some(length) => {
+            seed.stream(&format!("count-{client}")).range(length.start as u64..length.end as u64) as usize
+        }
+        None => listed(seed, configuration, client).map_or(0, |tree| tree.current().len()),
+    };
+    let mut rng = seed.stream("filling");
+    let filling = if rng.chance(FILLED) { rng.range(FILLING) as usize } else { 0 };
+    // A model that panics is a finding of the run.
+    let drawn = || {
+        let counts = &count;
+        catch_unwind(AssertUnwindSafe(|| configuration.drawn_beside(counts, filling, again, seed, &mut kept)))
+    };
+    panics::recorded(drawn).ok()??;
+    Some(filling)
+}
+
+/// Draws the value trees of each client's operations: `None` for one whose strategy has filters and failed.
+/// It has no operations in this seed.
+pub(crate) fn trees(seed: Seed, configuration: &AnyWorkload) -> Vec<Option<Drawn>> {
+    let clients = 0..configuration.clients();
+    let mut trees: Vec<Vec<AnyTree<AnyValue>>> = clients.clone().map(|_| Vec::new()).collect();
+    match beside(seed, configuration, |client, tree| trees[client].push(tree)) {
+        Some(_) => trees.into_iter().map(|trees| Some(Drawn::Beside(trees))).collect(),
+        None => clients.map(|client| listed(seed, configuration, client).map(Drawn::List)).collect(),
+    }
 }
 
 /// Draws the value tree of a client's list without a model.
@@ -56,8 +74,15 @@ pub(crate) fn listed(
     tree(seed, &format!("operations-{client}"), &configuration.operations(client))
 }
 
-/// Draws each client's operations.
-pub(crate) fn operations(seed: Seed, configuration: &AnyWorkload) -> Vec<Vec<AnyValue>> {
-    let current = |drawn: Option<Drawn>| drawn.map(|drawn| drawn.current()).unwrap_or_default();
-    trees(seed, configuration).into_iter().map(current).collect()
+/// Draws each client's operations, and how many of the first client's fill the store. Value trees are large,
+/// and are not kept.
+pub(crate) fn operations(seed: Seed, configuration: &AnyWorkload) -> (Vec<Vec<AnyValue>>, usize) {
+    let clients = 0..configuration.clients();
+    let mut operations: Vec<Vec<AnyValue>> = clients.clone().map(|_| Vec::new()).collect();
+    if let Some(filling) = beside(seed, configuration, |client, tree| operations[client].push(tree.current()))
+    {
+        return (operations, filling);
+    }
+    let list = |client| listed(seed, configuration, client).map(|tree| tree.current()).unwrap_or_default();
+    (clients.map(list).collect(), 0)
 }

@@ -139,6 +139,14 @@ impl Sketch {
         (clients.len() == count).then_some(clients)
     }
 
+    /// How many operations of the first client still fill the store, if so many of the whole plan do.
+    pub fn filling(&self, whole: usize) -> usize {
+        match self.clients().first() {
+            Some(0) => self.operations[0].iter().filter(|index| **index < whole).count(),
+            _ => 0,
+        }
+    }
+
     /// The faults with the numbers that the remaining clients and operations have in a plan of their own.
     pub fn renumbered(&self) -> FaultPlan {
         let mut faults = self.faults.clone();
@@ -263,6 +271,9 @@ mod tests {
         let operations = vec![vec![1], Vec::new(), vec![4, 7]];
         let whole = Sketch { operations, faults, cluster, pause: 0, schedule: 0, configuration: None };
         assert_eq!(whole.fewer_clients(3), Some(vec![0, 1, 2]));
+        assert_eq!((whole.filling(1), whole.filling(2), whole.filling(9)), (0, 1, 1));
+        let without_first = Some(Reduced { value: Value::Null, clients: vec![2] });
+        assert_eq!(Sketch { configuration: without_first, ..whole.clone() }.filling(9), 0);
         assert_eq!(whole.fewer_clients(1), None, "two have operations");
         assert_eq!(whole.fewer_clients(4), None);
         let clients = whole.fewer_clients(2).expect("one is idle");

@@ -402,6 +402,14 @@ impl<'a> Testbed for Real<'a> {
         Ok(())
     }
 
+    async fn fill(&self, participants: &Participants, duration: Nanos) -> Result<(), RunError> {
+        let begun = self.now();
+        while !participants.are_filled() && self.now() < begun + duration {
+            self.wait(participants, POLL_INTERVAL).await?;
+        }
+        Ok(())
+    }
+
     async fn wait(&self, _: &Participants, duration: Nanos) -> Result<(), RunError> {
         let ends = self.now() + duration;
         let Some(mut work) = self.work.lock().take() else { return Ok(()) };

@@ -35,12 +35,13 @@ pub(crate) async fn perform<T: Testbed>(plan: &Plan, testbed: T) -> Result<RunRe
     testbed.begin(Act::Hurt);
     let participants = Participants::of(plan);
     testbed.start(&participants)?;
+    let bound = testbed.bound() * Nanos::from(u32::from(plan.demands.scale));
+    testbed.fill(&participants, bound).await?;
     testbed.wait(&participants, plan.hurt).await?;
 
     // Heal. Faults stop, and everything that they broke works again. Every client must now finish within a
     // time limit, which grows with its operations; a client that does not is stuck.
     testbed.begin(Act::Heal);
-    let bound = testbed.bound() * Nanos::from(u32::from(plan.demands.scale));
     testbed.wait(&participants, bound).await?;
 
     // Check. No client is running and no commit can take effect any more, so the database is final. The

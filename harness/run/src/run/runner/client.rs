@@ -49,6 +49,10 @@ pub(crate) struct Client {
     planned: Vec<AnyValue>,
     /// The mean pause before an operation, nanoseconds.
     pause: Nanos,
+    /// How many of its operations fill the store: they have no pause before them.
+    filling: usize,
+    /// Who fills the store before this one begins.
+    after: Option<Arc<Client>>,
     pub(crate) progress: Mutex<Progress>,
 }
 
@@ -68,7 +72,7 @@ impl Participants {
     /// The participants of a plan. None of them has started.
     pub(crate) fn of(plan: &Plan) -> Participants {
         let seed = plan.run_seed();
-        let client = |(number, planned): (usize, &Vec<AnyValue>)| {
+        let client = |number: usize, filling: usize, after: Option<Arc<Client>>| {
             let pace = seed.run_stream(&format!("pace-{number}"));
             let progress = Progress {
                 operations: Vec::new(),
@@ -80,14 +84,26 @@ impl Participants {
             Arc::new(Client {
                 workload: plan.configuration.clone(),
                 number,
-                planned: planned.clone(),
+                planned: plan.operations[number].clone(),
                 pause: plan.pause,
+                filling,
+                after,
                 progress: Mutex::new(progress),
             })
         };
-        let clients = plan.operations.iter().enumerate().map(client).collect();
+        let mut clients: Vec<Arc<Client>> = Vec::new();
+        for number in 0..plan.operations.len() {
+            let first = clients.first().filter(|first| first.filling > 0);
+            let filling = if number == 0 { plan.filling } else { 0 };
+            clients.push(client(number, filling, first.cloned()));
+        }
         let (workload, scale) = (plan.configuration.clone(), plan.demands.scale);
         Participants { workload, scale, tasks: plan.tasks, clients, audits: Arc::default() }
+    }
+
+    /// Whether the store is filled, or will not be.
+    pub(crate) fn are_filled(&self) -> bool {
+        self.clients.first().is_none_or(|first| first.has_filled())
     }
 
     /// Whether every client has finished or left.
@@ -122,6 +138,13 @@ impl Participants {
 }
 
 impl Client {
+    /// Whether its operations that fill the store have ended.
+    fn has_filled(&self) -> bool {
+        let progress = self.progress.lock();
+        let ended = progress.operations.iter().filter(|operation| operation.outcome.is_some());
+        progress.done || ended.take(self.filling).count() == self.filling
+    }
+
     /// The client has left for good: the rest of its operations is not done.
     pub(crate) fn leave(&self, now: Nanos) {
         self.end_abandoned_operation(now);
@@ -163,6 +186,9 @@ pub(crate) async fn run_client<H: Host>(host: H, client: Arc<Client>) {
 }
 
 async fn run<H: Host>(host: H, client: Arc<Client>, mut opened: Option<AnySession>) {
+    while client.after.as_ref().is_some_and(|first| !first.has_filled()) {
+        host.sleep(10 * MILLISECOND).await;
+    }
     while !client.progress.lock().done {
         let session = match opened.take() {
             Some(session) => Some(session),
@@ -175,7 +201,7 @@ async fn run<H: Host>(host: H, client: Arc<Client>, mut opened: Option<AnySessio
                 client.progress.lock().done = true;
                 return;
             };
-            if client.pause > 0 {
+            if client.pause > 0 && index >= client.filling {
                 let pause = client.progress.lock().pace.below(2 * client.pause);
                 host.sleep(pause).await;
             }

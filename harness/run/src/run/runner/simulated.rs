@@ -272,6 +272,16 @@ impl Testbed for Simulated<'_> {
             }
         });
         *self.auditor.lock() = Some(auditor);
+        Ok(())
+    }
+
+    async fn fill(&self, participants: &Participants, duration: Nanos) -> Result<(), Infallible> {
+        for _ in 0..duration.div_ceil(POLL_INTERVAL) {
+            if participants.are_filled() {
+                break;
+            }
+            self.world.clock.sleep(POLL_INTERVAL).await;
+        }
         self.world.faults.switch(true);
         faults::begin(&self.world, self.faults);
         *self.hurt_since.lock() = self.world.clock.now();

@@ -60,8 +60,15 @@ pub(crate) trait Testbed {
     /// The version of the last commit so far.
     fn latest_commit(&self) -> Version;
 
-    /// Starts the clients, the auditor, and the faults.
+    /// Starts the clients and the auditor.
     fn start(&self, participants: &Participants) -> Result<(), Self::Lost>;
+
+    /// Waits until the first client has filled the store, but no longer than `duration`. Then faults begin.
+    fn fill(
+        &self,
+        participants: &Participants,
+        duration: Nanos,
+    ) -> impl Future<Output = Result<(), Self::Lost>>;
 
     /// Waits until all clients are done, but no longer than `duration`.
     fn wait(

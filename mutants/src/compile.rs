@@ -229,6 +229,47 @@ pub fn build(sources: &[Source<'_>], target: &Path, of: &Package, program: &str)
     }
 }
 
+/// A program of tests.
+#[derive(Clone, Debug)]
+pub struct Built {
+    /// Its package and its target.
+    pub name: String,
+    /// The program.
+    pub path: PathBuf,
+    /// The folder of its package, in which it runs.
+    pub folder: PathBuf,
+}
+
+/// Builds tests of a package with the changes of the sources: all of them, those of its library (`lib`), or
+/// those of one file of tests.
+pub fn build_tests(
+    sources: &[Source<'_>],
+    target: &Path,
+    of: &Package,
+    named: Option<&str>,
+) -> Result<Vec<Built>, Refusal> {
+    let mut cargo = package::cargo(&copies(sources), target)?;
+    cargo.args(["test", "--no-run", "--quiet", "--message-format=json", "--package", &of.name]);
+    match named {
+        Some("lib") => cargo.arg("--lib"),
+        Some(test) => cargo.args(["--test", test]),
+        None => cargo.arg("--tests"),
+    };
+    let output = cargo.output().map_err(|e| Refusal(format!("cargo cannot be started: {e}")))?;
+    let messages = output.stdout.split(|byte| *byte == b'\n');
+    let built = messages.filter_map(|line| {
+        let artifact: Value = serde_json::from_slice(line).ok()?;
+        let path = artifact["executable"].as_str().filter(|_| artifact["profile"]["test"] == true)?;
+        let name = format!("{}:{}", of.name, artifact["target"]["name"].as_str()?);
+        Some(Built { name, path: path.into(), folder: of.folder.clone() })
+    });
+    let built: Vec<Built> = built.collect();
+    match output.status.success() && !built.is_empty() {
+        true => Ok(built),
+        false => Err(Refusal(format!("the tests of {} do not compile with the changes", of.name))),
+    }
+}
+
 fn mutant(
     package: &Package,
     path: &Path,

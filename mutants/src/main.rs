@@ -5,8 +5,8 @@
 //! runs, does not look at what the changed code is for, or the code is not needed.
 //!
 //! [`points`] finds the places, [`rewrite`] writes them, [`package`] compiles the crate from its changed
-//! copy, [`compile`] leaves out what does not compile, and [`score`] runs the rest; [`kept`] is what the next
-//! call need not find out again.
+//! copy, [`compile`] leaves out what does not compile, [`score`] runs the rest, and [`tests`] what is left
+//! then; [`kept`] is what the next call need not find out again.
 
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a program that prints")]
 #![allow(clippy::disallowed_methods, reason = "it waits for processes by the wall clock")]
@@ -18,6 +18,7 @@ mod points;
 mod report;
 mod rewrite;
 mod score;
+mod tests;
 
 use clap::Parser;
 use compile::{Mutant, Source};
@@ -35,6 +36,7 @@ use std::{
     sync::Mutex,
     time::{Duration, Instant},
 };
+use tests::Tests;
 
 /// Change a crate in hundreds of small ways, in one build, and count which of them its workloads notice
 #[derive(Debug, Parser)]
@@ -53,6 +55,10 @@ struct Arguments {
     /// The workloads that shake it [default: all of the program]
     #[arg(value_name = "WORKLOAD")]
     workloads: Vec<String>,
+    /// Tests that are run with each mutant that no run noticed: all of a package, those of its library (lib),
+    /// or one file of them; may be repeated
+    #[arg(long, value_name = "PACKAGE[:TEST]")]
+    tests: Vec<String>,
     /// The seeds of each workload from 0, and the most runs of a mutant
     #[arg(long, value_name = "N", default_value_t = 300)]
     seeds: u64,
@@ -170,12 +176,17 @@ fn mutants(arguments: &Arguments) -> Result<ExitCode, Refusal> {
     }
     if arguments.list {
         print!("{}", report::operators(&all_of(&BTreeSet::new()), &left_out));
-        let unrun = |mutant| Scored { mutant, reached: false, runs: 0, killed: None };
+        let unrun = |mutant| Scored { mutant, reached: false, runs: 0, killed: None, tested: None };
         let all: Vec<Scored> = all_of(&left_out).into_iter().map(unrun).collect();
         save(arguments.json.as_deref(), &Report::new(&names, arguments, &all, &list, all.len()).json())?;
         return Ok(ExitCode::SUCCESS);
     }
     let built = compile::build(&sources, &target, of, program)?;
+    let mut tests = Vec::new();
+    for named in &arguments.tests {
+        let (package, test) = named.split_once(':').map_or((&**named, None), |(p, test)| (p, Some(test)));
+        tests.extend(compile::build_tests(&sources, &target, workspace.package(package)?, test)?);
+    }
     let compiled = all_of(&left_out);
     let mut all = compiled.clone();
     if let Some((i, n)) = arguments.shard {
@@ -212,8 +223,15 @@ fn mutants(arguments: &Arguments) -> Result<ExitCode, Refusal> {
         }
     };
     let progress = Progress::new("mutants", all.len() as u64);
-    let scored = runs.score(&all, &workloads, &reached, |_| progress.one())?;
+    let mut scored = runs.score(&all, &workloads, &reached, |_| progress.one())?;
     progress.end();
+    if !tests.is_empty() {
+        let tests = Tests::new(tests)?;
+        let left = scored.iter().filter(|scored| scored.killed.is_none()).count();
+        let progress = Progress::new("mutants in tests", left as u64);
+        tests.run(&runs, &mut scored, || progress.one())?;
+        progress.end();
+    }
 
     let wrong = match noticed {
         Some(_) => Vec::new(),

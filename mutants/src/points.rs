@@ -376,7 +376,9 @@ impl Finder {
         };
         for statement in block.stmts.iter().filter(|statement| removable(statement)) {
             let mut alternatives = vec![("statement left out", String::new())];
-            if let Stmt::Expr(Expr::Try(tried), _) = statement {
+            if let Stmt::Expr(Expr::Try(tried), _) = statement
+                && !fails_never(&tried.expr)
+            {
                 alternatives.push(("error ignored", format!("let _ = {};", text(&tried.expr))));
             }
             self.add(statement.span(), Form::Statements, alternatives);
@@ -393,6 +395,11 @@ impl Finder {
             }
         }
     }
+}
+
+/// Whether a call returns an error for what no program writes.
+fn fails_never(call: &Expr) -> bool {
+    matches!(call, Expr::MethodCall(call) if call.method == "set_option")
 }
 
 /// Whether a statement of this expression is there for what it does.
@@ -425,19 +432,19 @@ impl<'ast> Visit<'ast> for Finder {
 
     fn visit_item_fn(&mut self, item: &'ast ItemFn) {
         if !is_test(&item.attrs) {
-            self.function(&item.sig, &item.block, |finder| visit::visit_block(finder, &item.block));
+            self.function(&item.sig, &item.block, |finder| finder.visit_block(&item.block));
         }
     }
 
     fn visit_impl_item_fn(&mut self, item: &'ast ImplItemFn) {
         if !is_test(&item.attrs) {
-            self.function(&item.sig, &item.block, |finder| visit::visit_block(finder, &item.block));
+            self.function(&item.sig, &item.block, |finder| finder.visit_block(&item.block));
         }
     }
 
     fn visit_trait_item_fn(&mut self, item: &'ast TraitItemFn) {
         if let Some(body) = &item.default {
-            self.function(&item.sig, body, |finder| visit::visit_block(finder, body));
+            self.function(&item.sig, body, |finder| finder.visit_block(body));
         }
     }
 
@@ -528,6 +535,8 @@ impl<'ast> Visit<'ast> for Finder {
             _ => {}
         }
         match at {
+            // How much room is made beforehand changes nothing.
+            Expr::Call(call) if last_of(&call.func).is_some_and(|name| name == "with_capacity") => {}
             // What is called is no value.
             Expr::Call(call) => call.args.iter().for_each(|argument| self.visit_expr(argument)),
             // A literal below a minus changes with it.

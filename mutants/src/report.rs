@@ -46,6 +46,7 @@ struct Row {
     unreached: usize,
     soon: usize,
     killed: usize,
+    tested: usize,
     equivalent: usize,
 }
 
@@ -67,7 +68,9 @@ impl<'a> Report<'a> {
 
     /// The mutants that were not noticed and are not in the list.
     pub fn survivors(&self) -> Vec<&Scored> {
-        let survives = |scored: &&Scored| scored.killed.is_none() && !self.is_equivalent(scored);
+        let survives = |scored: &&Scored| {
+            scored.killed.is_none() && scored.tested.is_none() && !self.is_equivalent(scored)
+        };
         self.mutants.iter().filter(survives).collect()
     }
 
@@ -76,7 +79,9 @@ impl<'a> Report<'a> {
         for scored in mutants {
             row.mutants += 1;
             row.unreached += usize::from(!scored.reached);
-            row.equivalent += usize::from(self.is_equivalent(scored));
+            let is_equivalent = self.is_equivalent(scored);
+            row.equivalent += usize::from(is_equivalent);
+            row.tested += usize::from(scored.tested.is_some() && !is_equivalent);
             if let Some(kill) = &scored.killed {
                 row.killed += 1;
                 row.soon += usize::from(kill.runs <= FEW);
@@ -112,15 +117,15 @@ impl<'a> Report<'a> {
         let width = rows.iter().map(|(file, _)| file.len()).max().unwrap_or_default().max(4);
         let _ = writeln!(
             text,
-            "{:width$}  mutants  not run  within {FEW}  within {}   share  equivalent",
+            "{:width$}  mutants  not run  within {FEW}  within {}  by tests   share  equivalent",
             "file", self.seeds
         );
         for (file, row) in &rows {
             let share = share(row);
             let _ = writeln!(
                 text,
-                "{file:width$}  {:7}  {:7}  {:9}  {:10}  {share:>6}  {:10}",
-                row.mutants, row.unreached, row.soon, row.killed, row.equivalent
+                "{file:width$}  {:7}  {:7}  {:9}  {:10}  {:8}  {share:>6}  {:10}",
+                row.mutants, row.unreached, row.soon, row.killed, row.tested, row.equivalent
             );
         }
         let survivors = self.survivors();
@@ -167,12 +172,12 @@ impl<'a> Report<'a> {
                     table {
                         tr {
                             th { "file" } th { "mutants" } th { "not run" } th { "within " (FEW) }
-                            th { "within " (self.seeds) } th { "share" } th { "equivalent" }
+                            th { "within " (self.seeds) } th { "by tests" } th { "share" } th { "equivalent" }
                         }
                         @for (file, row) in self.rows() {
                             tr {
                                 td { (file) } td { (row.mutants) } td { (row.unreached) } td { (row.soon) }
-                                td { (row.killed) } td { (share(&row)) } td { (row.equivalent) }
+                                td { (row.killed) } td { (row.tested) } td { (share(&row)) } td { (row.equivalent) }
                             }
                         }
                     }
@@ -203,7 +208,7 @@ impl<'a> Report<'a> {
 fn share(row: &Row) -> String {
     match row.mutants - row.equivalent {
         0 => "-".into(),
-        left => format!("{:.1} %", 100.0 * row.killed as f64 / left as f64),
+        left => format!("{:.1} %", 100.0 * (row.killed + row.tested) as f64 / left as f64),
     }
 }
 

@@ -180,4 +180,23 @@ mod tests {
             assert_eq!(one.mutants.iter().map(|(n, _)| *n).collect::<Vec<_>>(), [kept]);
         }
     }
+
+    #[test]
+    fn what_changes_nothing_is_left_alone() {
+        let operators = |source: &str| -> Vec<&str> {
+            let points = points::of(source).unwrap();
+            points.iter().flat_map(|point| &point.alternatives).map(|change| change.operator).collect()
+        };
+        for (source, changes) in [
+            ("fn f() { let list = Vec::with_capacity(n + 1); tx.set_option(option)?; }", false),
+            ("fn f() { let list = g(n + 1); tx.check(option)?; }", true),
+        ] {
+            let found = operators(source);
+            assert_eq!(
+                ["arithmetic", "error ignored"].map(|one| found.contains(&one)),
+                [changes; 2],
+                "{found:?}"
+            );
+        }
+    }
 }

@@ -54,10 +54,13 @@ pub struct Scored {
     pub runs: u64,
     /// The run that noticed it.
     pub killed: Option<Kill>,
+    /// The tests that noticed it, if no run did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tested: Option<String>,
 }
 
 /// A process of the program that answers a line for each line.
-struct Runner {
+pub struct Runner {
     child: Child,
     input: ChildStdin,
     answers: Receiver<String>,
@@ -201,7 +204,7 @@ impl Runs<'_> {
     }
 
     /// Calls `job` for the numbers below `count`, on several threads that each have a process.
-    fn each<R: Send>(
+    pub fn each<R: Send>(
         &self,
         count: usize,
         job: impl Fn(&mut Option<Runner>, usize) -> Result<R, Refusal> + Sync,
@@ -326,8 +329,13 @@ impl Runs<'_> {
                     return Ok((*scored).clone());
                 }
                 let runs = reached.get(&mutant.number).map(Vec::as_slice).unwrap_or_default();
-                let mut scored =
-                    Scored { mutant: mutant.clone(), reached: !runs.is_empty(), runs: 0, killed: None };
+                let mut scored = Scored {
+                    mutant: mutant.clone(),
+                    reached: !runs.is_empty(),
+                    runs: 0,
+                    killed: None,
+                    tested: None,
+                };
                 for (workload, seed) in runs {
                     let name = &workloads[*workload];
                     scored.runs += 1;
@@ -430,7 +438,8 @@ mod tests {
             Equivalent { package, file, function, operator, original, change, reason: "a test".into() }
         };
         let kill = Kill { workload: "w".into(), seed: 4, judge: "model".into(), runs: 1 };
-        let scored = |number, killed| Scored { mutant: mutant(number), reached: true, runs: 1, killed };
+        let scored =
+            |number, killed| Scored { mutant: mutant(number), reached: true, runs: 1, killed, tested: None };
         let (all, list) = ([mutant(1), mutant(2), mutant(3)], [entry(1), entry(2), entry(3), entry(4)]);
         // The third one belongs to another shard.
         let run = [scored(1, None), scored(2, Some(kill.clone()))];

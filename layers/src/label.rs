@@ -158,6 +158,16 @@ mod tests {
     }
 
     #[test]
+    fn a_versionstamp_after_a_label_is_found() {
+        use foundationdb_tuple::Versionstamp;
+        for label in some() {
+            let key = Subspace::from("t").pack_with_versionstamp(&(&label, Versionstamp::incomplete(7)));
+            let (key, offset) = key.split_at(key.len() - 4);
+            assert_eq!(offset, (key.len() as u32 - 12).to_le_bytes(), "{label:?}");
+        }
+    }
+
+    #[test]
     fn labels_are_shown_as_what_they_hold() {
         let shown: Vec<String> = some().iter().map(|label| format!("{label:?}")).collect();
         let expected = [

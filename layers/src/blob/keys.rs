@@ -219,7 +219,8 @@ mod tests {
         let no_chunk = pack(&(1u64, 0u64, 1i64, 0i64, TupleBytes::from(&b""[..])));
         assert_eq!(Manifest::decode(b"k", &no_chunk), Err(foreign.clone()));
         assert_eq!(Record::decode(b"k", &pack(&("x",))), Err(foreign.clone()));
-        for (chunk, part) in [(0, 3), (1, 0), (2, 3), (3, 2), (VALUE_SIZE_LIMIT + 1, MAX_PART_BYTES)] {
+        let larger = VALUE_SIZE_LIMIT + 1;
+        for (chunk, part) in [(0, 3), (1, 0), (2, 3), (3, 2), (larger, MAX_PART_BYTES), (larger, larger)] {
             let record = Record { chunk: chunk as u64, part: part as u64, ..record.clone() };
             assert_eq!(Record::decode(b"k", &record.encode()), Err(foreign.clone()), "{chunk} {part}");
         }

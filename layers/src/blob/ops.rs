@@ -401,6 +401,12 @@ mod tests {
     }
 
     #[test]
+    fn the_default_sizes_are_those_of_the_documentation() {
+        let blobs = Blobs::new(Subspace::from("b"));
+        assert_eq!((blobs.chunk, blobs.part), (10_000, 1_000_000));
+    }
+
+    #[test]
     fn what_does_not_fit_is_refused_before_it_is_written() {
         let blobs = Blobs::new(Subspace::from("b"));
         assert_eq!(blobs.fits(b"x", Place::Own, 10_000, 9_900_000), Ok(()));

@@ -67,8 +67,7 @@ impl Job {
             Some(value) => {
                 let progress = Progress::decode(&self.key, &value)?;
                 // A cursor outside of the range would lead the job to rows outside of its range.
-                let is_own = (&self.begin..=&self.end).contains(&&progress.cursor);
-                match is_own || progress.cursor == self.end {
+                match (&self.begin..=&self.end).contains(&&progress.cursor) {
                     true => Ok(progress),
                     false => Err(Error::foreign(&self.key)),
                 }
@@ -212,6 +211,12 @@ mod tests {
         let least = limits.halved(200);
         assert_eq!((least.rows, least.bytes), (1, 1));
         assert_eq!(limits.halved(0), limits);
+    }
+
+    #[test]
+    fn the_default_limits_are_shares_of_those_of_a_transaction() {
+        let shares = Limits { rows: 1_000, bytes: 1_000_000, time: Duration::from_secs(1) };
+        assert_eq!(Limits::default(), shares);
     }
 
     #[test]

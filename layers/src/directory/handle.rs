@@ -166,9 +166,17 @@ mod tests {
         // Of a partition that does not contain it: its names within that partition would not be defined.
         let astray = Directory { path: Path::from(&["q"][..]), ..directory(&[], b"") };
         let astray = Directory { layer: directory(&["p"], PARTITION).below(), ..astray };
-        let mut out = BytesMut::new();
-        assert_eq!(astray.encode(&mut out), Ok(None));
-        assert_eq!(Directory::decode(out.freeze()), None);
+        // Of which one part is among the system's keys.
+        let system = || Bytes::from_static(b"\xff\x02");
+        let prefix = Directory { prefix: system(), ..directory(&["a"], b"") };
+        let of_layer = |layer| Directory { layer, ..directory(&["a"], b"") };
+        let nodes = of_layer(Directories::new(Subspace::from_bytes(system()), Subspace::all()));
+        let content = of_layer(Directories { content: system(), ..Directories::default() });
+        for lost in [astray, prefix, nodes, content] {
+            let mut out = BytesMut::new();
+            assert_eq!(lost.encode(&mut out), Ok(None));
+            assert_eq!(Directory::decode(out.freeze()), None);
+        }
     }
 
     #[test]

@@ -332,6 +332,13 @@ mod tests {
     }
 
     #[test]
+    fn a_long_part_is_shown_by_its_beginning() {
+        let text = |letters: usize| Part::from(&*"ä".repeat(letters));
+        assert_eq!(shown(&text(40)), format!("Text(\"{}\")", "ä".repeat(40)));
+        assert_eq!(shown(&text(41)), format!("Text(\"{}\"…", "ä".repeat(41)));
+    }
+
+    #[test]
     fn what_the_columns_do_not_write_is_foreign() {
         let map = Subspace::from("m");
         let columns = [Column::Unsigned(2), Column::Text];

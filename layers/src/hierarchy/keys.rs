@@ -388,6 +388,9 @@ pub(crate) mod tests {
         assert_eq!(odd(json!([["a", 1], ["b", 1], ["a", 1]])), named(r#"["a",1]"#));
         assert_eq!(odd(json!([["a", 1], ["b"]])), named(r#"["b"]"#));
         assert_eq!(odd(json!([[]])), named("[]"));
+        for nested in [json!([[{}]]), json!([["a", []]])] {
+            assert!(matches!(odd(nested), Error::NotAValue(why) if why.contains("an object or a list")));
+        }
         assert_eq!(from_tuples(&[]), Ok(None));
     }
 

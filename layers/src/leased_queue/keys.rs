@@ -126,6 +126,8 @@ mod tests {
     #[test]
     fn row_kinds_are_distinguished_and_round_trip() {
         let keys = Keys::new(Subspace::from("l"));
+        let parts = [keys.waiting.clone(), keys.claimed.clone(), keys.leases.clone()];
+        assert_eq!(parts, [0, 1, 2].map(|part| keys.all.subspace(&part)));
         let item = Item { position: at(0), value: Bytes::from_static(b"\0x") };
         let lease = Lease { hold: Hold { position: at(9), token: 300 }, revision: i64::MAX };
         for (row, expected) in [

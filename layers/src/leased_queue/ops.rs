@@ -72,8 +72,8 @@ impl LeasedQueue {
         tx.get_read_version().await?;
         let position = Position::unstamped(tx.get_approximate_size().await?, id);
         let key = position.pack(&self.keys.waiting);
-        // Without the offset of the stamp.
-        limits::key(&key[..key.len() - 4])?;
+        // With the offset of the stamp, which FoundationDB counts as well.
+        limits::key(&key)?;
         tx.atomic_op(&key, value, MutationType::SetVersionstampedKey);
         Ok(position)
     }
@@ -316,5 +316,14 @@ mod tests {
             assert_eq!(<Option<Claim>>::decode(out.freeze()), Some(Some(claim)));
         }
         assert_eq!(Claim::decode(Bytes::from_static(b"\x09xyz")), None);
+    }
+
+    #[test]
+    fn the_largest_token_is_not_followed_by_a_smaller_one() {
+        let queue = LeasedQueue::new(Subspace::from("l"));
+        let position = Position::Commit { stamp: [1; 10], rank: 1, id: ItemId([1; 16]) };
+        assert_eq!(queue.after(position, i64::MAX - 1), Ok(i64::MAX));
+        let lease = position.pack(&queue.keys.leases);
+        assert_eq!(queue.after(position, i64::MAX), Err(Error::foreign(&lease)));
     }
 }

@@ -166,6 +166,8 @@ mod tests {
         assert_eq!(told.position(), Some(at));
         assert_eq!(Appended::new(77).position(), None);
         assert_eq!(Appended::decode(unanswered), None);
+        let user_bytes = foundationdb_tuple::pack(&(Versionstamp::complete([1; 10], 5), 77));
+        assert_eq!(Appended::decode(user_bytes.into()), None);
         // A returned answer can be recorded with another operation.
         let mut again = BytesMut::new();
         assert_eq!(told.encode(&mut again), Ok(None));

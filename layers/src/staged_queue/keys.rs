@@ -187,6 +187,8 @@ mod tests {
     #[test]
     fn row_kinds_are_distinguished_and_round_trip() {
         let keys = Keys::new(Subspace::from("s"));
+        let parts = [keys.items.clone(), keys.requests.clone(), keys.parked.clone()];
+        assert_eq!(parts, [0, 1, 2].map(|part| keys.all.subspace(&part)));
         let item = Item { position: at(0), value: Bytes::from_static(b"\0x") };
         let mut parked = BytesMut::new();
         Some(item.clone()).encode(&mut parked).unwrap();

@@ -272,8 +272,8 @@ async fn append<T: Transaction>(
     tx.get_read_version().await?;
     let position = Position::unstamped(tx.get_approximate_size().await?, id);
     let key = position.pack(rows);
-    // Without the offset of the stamp.
-    limits::key(&key[..key.len() - 4])?;
+    // With the offset of the stamp, which FoundationDB counts as well.
+    limits::key(&key)?;
     tx.atomic_op(&key, value, MutationType::SetVersionstampedKey);
     Ok(position)
 }
@@ -397,6 +397,10 @@ mod tests {
         assert_eq!(served(&rows(5, 0), &rows(2, 10)), 5);
         assert_eq!(served(&rows(50, 0), &rows(50, MAX_VALUE_BYTES)), 10);
         assert_eq!(served(&rows(50, 0), &rows(1, 2 * MOST_BYTES)), 1);
+        // Ten values have exactly as many bytes as are moved at once, and a hundred and one have one more.
+        assert_eq!(served(&rows(50, 0), &rows(50, MOST_BYTES / 10)), 10);
+        assert_eq!(served(&rows(101, 0), &rows(101, (MOST_BYTES + 1) / 101)), 100);
+        assert_eq!(served(&rows(50, 0), &rows(10, MOST_BYTES / 10)), 50);
     }
 
     #[test]

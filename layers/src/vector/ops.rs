@@ -124,10 +124,16 @@ impl Vector {
         // Of two refusals, the first one's counts, whichever read ends first.
         let (first, second) = join(read(one), read(other)).await;
         let (first, second) = (first?, second?);
-        if one != other {
-            self.set(tx, one, &second).await?;
-            self.set(tx, other, &first).await?;
+        if one == other {
+            return Ok(());
         }
+        let rows =
+            [(keys::element(&self.subspace, one)?, second), (keys::element(&self.subspace, other)?, first)];
+        // Before any write: the default of a hole may be too long to be stored.
+        for (key, value) in &rows {
+            keys::fits(key, value)?;
+        }
+        rows.iter().for_each(|(key, value)| tx.set(key, value));
         Ok(())
     }
 

@@ -321,6 +321,18 @@ pub fn key_below(space: &Subspace, position: &Position) -> Vec<u8> {
     key.into()
 }
 
+/// A prefix for a queue in commit order whose first part, to which a transaction appends an item with this id
+/// next, then needs a key of the maximum length, or of `beyond` bytes more.
+pub async fn deep<T: Transaction>(tx: &T, id: ItemId, beyond: usize) -> tx::Result<Subspace> {
+    // As the queue ranks the items of a transaction.
+    let rank = tx.get_approximate_size().await?;
+    let below = Subspace::all().subspace(&0);
+    let key = key_below(&below, &Position::Commit { stamp: [1; 10], rank, id });
+    // The offset of the stamp counts as well.
+    let room = key.len() + 4;
+    Ok(Subspace::from_bytes(vec![b'd'; tx::KEY_SIZE_LIMIT - room + beyond]))
+}
+
 /// The versionstamp of the transaction that appended the item at this position; `None` in index order.
 pub fn stamp_in(position: &Position) -> Option<[u8; 10]> {
     match position {

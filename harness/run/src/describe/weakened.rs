@@ -31,6 +31,8 @@ pub fn everything() -> [Span; 1] {
 pub enum Flaw {
     /// Reads, and read conflict ranges that are added, do not conflict with changes.
     AtSnapshot,
+    /// Write conflict ranges are not added.
+    Undeclared,
     /// Reads of ranges return the first batch, as if no rows followed it.
     FirstBatch,
     /// Reads of keys and ranges find nothing. They are not made, and do not conflict.
@@ -126,7 +128,11 @@ impl<T: Transaction> Transaction for Flawed<T> {
     }
 
     fn add_conflict_range(&self, begin: &[u8], end: &[u8], kind: ConflictRangeType) -> Result<()> {
-        match kind == ConflictRangeType::Read && self.has(Flaw::AtSnapshot, begin) {
+        let flaw = match kind {
+            ConflictRangeType::Read => Flaw::AtSnapshot,
+            ConflictRangeType::Write => Flaw::Undeclared,
+        };
+        match self.has(flaw, begin) {
             true => Ok(()),
             false => self.inner.add_conflict_range(begin, end, kind),
         }
@@ -219,6 +225,25 @@ mod tests {
                 let set = db.create_transaction().expect("a transaction");
                 set.set(b"b", b"");
                 set.commit().await.expect("a calm cluster");
+                tx.set(b"a", b"");
+                tx.commit().await
+            })
+        };
+        assert_eq!(commits(&[]), Err(Error::NOT_COMMITTED));
+        assert_eq!(commits(Box::leak(Box::new(everything()))), Ok(()));
+    }
+
+    #[test]
+    fn a_write_conflict_range_that_is_not_declared_does_not_conflict() {
+        let commits = |spans: &'static [Span]| {
+            simulate(move |db| async move {
+                let tx = db.create_transaction().expect("a transaction");
+                tx.get(b"b", Serializable).await.expect("a calm cluster");
+                let declares = db.create_transaction().expect("a transaction");
+                let wrong = flawed(&declares, Flaw::Undeclared, spans);
+                wrong.add_conflict_range(b"b", b"c", ConflictRangeType::Write).expect("a range");
+                declares.set(b"c", b"");
+                declares.commit().await.expect("a calm cluster");
                 tx.set(b"a", b"");
                 tx.commit().await
             })

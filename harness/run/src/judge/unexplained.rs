@@ -1,6 +1,7 @@
 //! Unexplained: an operation that fails, or whose outcome stays unknown, was told why. A call of one of its
 //! transactions ended with the error that it reports, or it gave up a wait, or the run itself ended the
-//! operation: it dropped it, or its client died.
+//! operation: it dropped it, or its client died. An error that says that a call was wrong explains nothing:
+//! no cluster is the cause of it.
 
 use super::{Judgement, witnesses};
 use crate::{
@@ -30,6 +31,9 @@ pub fn judge(
     });
     let mut unexplained: Vec<_> = each
         .filter_map(|(key, operation)| match operation.outcome {
+            Some(Outcome::Failed(error) | Outcome::Unknown(error)) if is_misuse(error) => {
+                Some((operation.returned, key, "ended with", error))
+            }
             Some(Outcome::Failed(error)) if !explains_failure(met(key), error) => {
                 Some((operation.returned, key, "failed with", error))
             }
@@ -44,6 +48,7 @@ pub fn judge(
     let Some(&(_, key, how, error)) = unexplained.first() else { return Ok(()) };
     let attempts: Vec<_> = witnesses::of_operation(history, key).map(|(id, _)| id).collect();
     let met = match (attempts.len(), &met(key).errors[..]) {
+        _ if is_misuse(error) => "a right call never meets that".to_owned(),
         (0, []) => "it made no transaction".to_owned(),
         (1, []) => "its transaction met no error".to_owned(),
         (n, []) => format!("none of its {n} transactions met an error"),
@@ -59,6 +64,12 @@ pub fn judge(
     let message = format!("{} {how} {error}, but {met}{more}", describe(key));
     let witness = Witness { attempts, ..Witness::operation(key.0, key.1) };
     Err(Box::new(Objection { message, said: Said::named(format!("{how} {}", error.code())), witness }))
+}
+
+/// Whether an error says that a call of the transaction was wrong, whatever happens to the cluster and
+/// whatever keys, ranges and sizes it is given: whoever leaves those to FoundationDB lets it refuse.
+fn is_misuse(error: Error) -> bool {
+    [Error::CLIENT_INVALID_OPERATION, Error::INVALID_MUTATION_TYPE].contains(&error)
 }
 
 /// Whoever gave up a wait says so with an error of its own, and not with one that rules a commit out: only
@@ -96,6 +107,9 @@ mod tests {
         assert_eq!(unexplained(&history, [late, late]), Err(vec![(0, 0)]));
         history.told(ClientId(0), [Some(0), None], Ending::Error(late));
         assert_eq!(unexplained(&history, [late, late]), Ok(()));
+        // A call that was wrong is the layer's own mistake.
+        history.told(ClientId(0), [Some(0), None], Ending::Error(Error::CLIENT_INVALID_OPERATION));
+        assert_eq!(unexplained(&history, [Error::CLIENT_INVALID_OPERATION, late]), Err(vec![(0, 0)]));
         // Only the cluster knows of a conflict.
         assert_eq!(unexplained(&history, [late, Error::NOT_COMMITTED]), Err(vec![(0, 1)]));
     }

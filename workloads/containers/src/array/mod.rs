@@ -236,10 +236,14 @@ impl Specimen for Array {
         op: &Op,
         isolation: Isolation,
     ) -> Result<Answer, Error> {
-        match self.planted {
-            Some(planted) => planted::perform(planted, self, tx, op, isolation).await,
-            None => self.right(tx, op, isolation).await,
+        let answer = match self.planted {
+            Some(planted) => planted::perform(planted, self, tx, op, isolation).await?,
+            None => self.right(tx, op, isolation).await?,
+        };
+        if !Self::is_read_only(op) {
+            shared::fits(tx, op).await?;
         }
+        Ok(answer)
     }
 
     fn takes_turns(&self) -> bool {

@@ -9,9 +9,9 @@ use super::{
 };
 use crate::shared::{fits, one_call};
 use bytes::Bytes;
-use foundationdb_tuple::{Bytes as TupleBytes, Subspace, unpack};
+use foundationdb_tuple::{Bytes as TupleBytes, Subspace, pack, unpack};
 use shaketable::specimen::Content;
-use shaketable_layers::blob::{Blobs, Error, Generation};
+use shaketable_layers::blob::{Blobs, Error, Generation, MAX_READ_BYTES, MAX_READ_CHUNKS};
 use shaketable_tx::{
     self as tx,
     Isolation::{self, Serializable, Snapshot},
@@ -96,6 +96,7 @@ impl Blob {
                 let stat = one.stat(tx, self.name(*name), isolation).await?;
                 Answer::Stat(stat.map(|stat| (stat.size, stat.generation)))
             }
+            Op::Foreign(chunk) => Answer::Foreign(foreign(&one_call(tx, false).await, *chunk).await?),
             Op::Sizes(chunk, part) => {
                 // A read, so that the call has a place in the history.
                 one.exists(tx, self.name(0), isolation).await?;
@@ -141,6 +142,48 @@ impl Blob {
         };
         Ok(manifest.and_then(sizes))
     }
+}
+
+/// The name of a blob that no writer writes.
+const FOREIGN: &[u8] = b"foreign";
+
+/// The number of bytes of a foreign blob with chunks of this size that one transaction reads.
+pub(super) fn readable(chunk: u64) -> u64 {
+    let key = places(FOREIGN).1.pack(&(u64::MAX,)).len() as u64;
+    chunk * (MAX_READ_BYTES / (chunk + key)).min(MAX_READ_CHUNKS)
+}
+
+/// Stores a foreign blob with chunks of this size and of the largest possible length, reads it and changes
+/// it, and removes it. Returns how each call was refused.
+async fn foreign<T: Transaction>(tx: &T, chunk: usize) -> Result<Vec<String>, Error> {
+    let (layer, (manifest, content), at) = (blobs(chunk), places(FOREIGN), chunk as u64);
+    let (limit, mut refused) = (readable(at), Vec::new());
+    let slice =
+        async |start, length| layer.read_range(tx, FOREIGN, start, length, Serializable).await.map(drop);
+    let mut add = |called: Result<(), Error>| match called {
+        Err(Error::Fdb(e)) => Err(Error::Fdb(e)),
+        called => {
+            refused.push(called.map_or_else(|e| e.to_string(), |()| String::new()));
+            Ok(())
+        }
+    };
+    tx.set(&manifest, &pack(&(u64::MAX, at, 0, 0, TupleBytes::from(&b""[..]))));
+    add(slice(0, limit + 1).await)?;
+    add(slice(1, limit).await)?;
+    tx.set(&content.pack(&(at,)), &vec![0; chunk]);
+    add(slice(0, at + 1).await)?;
+    tx.set(&content.pack(&(0,)), &vec![0; chunk]);
+    add(slice(0, at + 1).await)?;
+    tx.clear(&content.pack(&(at,)));
+    add(slice(0, at + 1).await)?;
+    tx.set(&content.pack(&(0,)), &vec![0; chunk + 1]);
+    add(slice(0, 1).await)?;
+    add(layer.truncate(tx, FOREIGN, 1).await.map(drop))?;
+    add(layer.write_at(tx, FOREIGN, 1, b"x").await.map(drop))?;
+    add(layer.append(tx, FOREIGN, b"x").await.map(drop))?;
+    tx.clear(&manifest);
+    tx.clear(&content.pack(&(0,)));
+    Ok(refused)
 }
 
 const READ: &[u8] = b"\xff\xff/transaction/read_conflict_range/";

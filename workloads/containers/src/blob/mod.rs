@@ -5,8 +5,9 @@
 //! cover several chunks. Three kinds of writers use chunk sizes of their own. Some blobs are empty and some
 //! do not exist. Some offsets are beyond the end, which the layer refuses, or for which it returns nothing.
 //! Offsets and lengths are at the edges of chunks and next to them. Names are prefixes of each other; a few
-//! are as long as a key allows, or longer. A slice must read no chunk that it does not need, and a look at
-//! snapshot must not conflict.
+//! are as long as a key allows, or longer. Some transactions contain a blob that no writer writes: it is
+//! larger than one transaction reads, and damaged. A slice must read no chunk that it does not need, and a
+//! look at snapshot must not conflict.
 
 #[cfg(test)]
 mod bounds;
@@ -98,14 +99,14 @@ impl Specimen for Blob {
     }
 
     fn rare_kinds() -> &'static [&'static str] {
-        &["Sizes"]
+        &["Sizes", "Foreign"]
     }
 
     fn draw(rng: &mut Stream, bug: Option<&str>) -> Blob {
         // In a few seeds a chunk is as large as a value can be.
         let chunk = match rng.chance(0.04) {
             true => VALUE_SIZE_LIMIT,
-            false => *rng.pick(&[4, 16, 64, 500]),
+            false => *rng.pick(&[1, 4, 4, 16, 16, 64, 64, 500, 500]),
         };
         Blob {
             names: (rng.below(CONFUSED.len() as u64) as usize, *rng.pick(&[1, 2, 2, 3, 5])),

@@ -1,6 +1,10 @@
 //! The sequential model: blobs by name.
 
-use super::{Answer, Blob, Op, client::generation_to_ask, stored::places};
+use super::{
+    Answer, Blob, Op,
+    client::{self, generation_to_ask},
+    stored::places,
+};
 use shaketable::specimen::{At, Content};
 use shaketable_layers::blob::{Error, Expect, Generation};
 use shaketable_tx::{VALUE_SIZE_LIMIT, limits};
@@ -42,7 +46,9 @@ impl Blob {
             Ok::<_, Error>(model.get(self.name(name)).cloned())
         };
         Ok(match op {
-            Op::Write(_, name, data) => change(model, self.name(*name), at, |bytes| {
+            Op::Write(kind, name, data) => change(model, self.name(*name), at, |bytes| {
+                let chunk = self.chunks.get(kind % 3).copied().unwrap_or(10_000);
+                fits(self.name(*name), chunk, data.length)?;
                 *bytes = data.bytes();
                 Ok(())
             })?,
@@ -105,6 +111,24 @@ impl Blob {
                 }
                 _ => Answer::Sized,
             },
+            Op::Foreign(chunk) => {
+                let (chunk, limit) = (*chunk as u64, client::readable(*chunk as u64));
+                let too_long = Error::TooLong { bytes: limit + 1, limit };
+                let beyond = Error::Overflow { start: u64::MAX, length: 1 };
+                let refused = [
+                    Some(too_long),
+                    Some(Error::Damaged(0)),
+                    Some(Error::Damaged(0)),
+                    None,
+                    Some(Error::Damaged(chunk)),
+                    Some(Error::Damaged(0)),
+                    Some(Error::Damaged(0)),
+                    Some(Error::Damaged(0)),
+                    Some(beyond),
+                ];
+                let words = |refused: Option<Error>| refused.map_or_else(String::new, |e| e.to_string());
+                Answer::Foreign(refused.map(words).into())
+            }
         })
     }
 }
@@ -117,6 +141,12 @@ fn end(start: u64, length: u64) -> Result<u64, Error> {
 /// Refuses a name that is too long to be written.
 pub(crate) fn writable(name: &[u8]) -> Result<(), Error> {
     Ok(limits::key(&places(name).1.pack(&(u64::MAX,)))?)
+}
+
+/// Refuses content that is too large for the transaction which writes it as a whole.
+fn fits(name: &[u8], chunk: usize, bytes: usize) -> Result<(), Error> {
+    let key = places(name).1.pack(&(u64::MAX,)).len();
+    Ok(limits::transaction(bytes + 2 * chunk + (bytes / chunk + 2) * (3 * key + 16))?)
 }
 
 /// Refuses a name that is too long to be read.

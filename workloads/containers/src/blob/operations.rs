@@ -35,6 +35,9 @@ pub enum Op {
     Stat(usize),
     /// Configures the layer with chunks and parts of these sizes.
     Sizes(usize, usize),
+    /// Stores a blob with chunks of this size that is longer than one transaction reads, and damaged; reads
+    /// it and changes it, which is refused, and removes it again.
+    Foreign(usize),
 }
 
 /// What a call returns.
@@ -54,6 +57,8 @@ pub enum Answer {
     Stat(Option<(u64, Generation)>),
     /// The sizes are valid.
     Sized,
+    /// How each call on a foreign blob was refused; empty if it was not.
+    Foreign(Vec<String>),
 }
 
 /// What is written: bytes that identify the write and, within it, their position.
@@ -147,7 +152,9 @@ impl Blob {
             (name(), data()).prop_map(move |(name, data)| (name, Data::of(data.length.min(most(name)))))
         };
         let offset = || prop_oneof![1 => 0..=2 * longest as u64, 2 => edge()];
-        let first = self.chunks[0] as u64;
+        let (first, chunks) = (self.chunks[0] as u64, self.chunks);
+        // More chunks with a long name than fit into a transaction, if chunks are not large.
+        let many = move |kind: usize| Data::of(400 * chunks[kind].min(500));
         let odd = select(vec![(0, u64::MAX), (1, u64::MAX), (u64::MAX, 1), (u64::MAX, 0), (first, 0)]);
         let read = || {
             prop_oneof![
@@ -156,6 +163,8 @@ impl Blob {
                 2 => (name(), odd.clone()).prop_map(|(name, (at, n))| Op::ReadRange(name, at, n)),
                 3 => (name(), any::<bool>(), offset(), offset())
                     .prop_map(|(name, same, at, n)| Op::ReadRangeOf(name, same || n % 3 > 0, at, n)),
+                1 => (name(), any::<bool>(), odd.clone())
+                    .prop_map(|(name, same, (at, n))| Op::ReadRangeOf(name, same, at, n)),
                 2 => (kind(), name()).prop_map(|(kind, name)| Op::Size(kind, name)),
                 2 => name().prop_map(Op::Exists),
                 2 => name().prop_map(Op::Stat),
@@ -171,7 +180,9 @@ impl Blob {
             6 => name().prop_map(Op::Delete),
             54 => read(),
             1 => named().prop_map(|(name, data)| Op::WriteAt(name, u64::MAX, data)),
+            1 => (0..2usize).prop_map(move |kind| Op::Write(kind, LONG[0], many(kind))),
             1 => (size(), size()).prop_map(|(chunk, part)| Op::Sizes(chunk, part)),
+            1 => select(vec![2, 84, 500, 10_000]).prop_map(Op::Foreign),
         ]
         .boxed()
     }
@@ -191,13 +202,14 @@ pub(super) fn has_long_name(op: &Op) -> bool {
         | Op::Size(_, name)
         | Op::Exists(name)
         | Op::Stat(name) => *name >= LONG[0],
-        Op::Sizes(..) => false,
+        Op::Sizes(..) | Op::Foreign(_) => false,
     }
 }
 
 /// Whether a call never writes.
 pub(crate) fn is_read_only(op: &Op) -> bool {
-    !matches!(op, Op::Write(..) | Op::Append(..) | Op::WriteAt(..) | Op::Truncate(..) | Op::Delete(_))
+    use Op::*;
+    !matches!(op, Write(..) | Append(..) | WriteAt(..) | Truncate(..) | Delete(_) | Foreign(_))
 }
 
 /// Sets the tag of the data that a call writes: its client and its number.

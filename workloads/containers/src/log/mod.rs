@@ -169,10 +169,14 @@ impl Specimen for Log {
         op: &Op,
         isolation: Isolation,
     ) -> Result<Answer, Error> {
-        match self.planted {
-            Some(planted) => planted::perform(planted, tx, op, isolation).await,
-            None => perform(tx, op, isolation).await,
+        let answer = match self.planted {
+            Some(planted) => planted::perform(planted, tx, op, isolation).await?,
+            None => perform(tx, op, isolation).await?,
+        };
+        if !Self::is_read_only(op) {
+            shared::fits(tx, op).await?;
         }
+        Ok(answer)
     }
 
     async fn apply_planted<D: Database>(

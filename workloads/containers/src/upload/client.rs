@@ -10,14 +10,17 @@ use shaketable::{
     specimen::{Content, Recorded, Specimen},
     workload::Outcome,
 };
-use shaketable_layers::blob::{Error, Expect, Generation, Pages, UploadId};
+use shaketable_layers::blob::{Blobs, Error, Expect, Generation, MAX_PARTS, Pages, UploadId};
 use shaketable_tx::{
     Database, Env,
     Isolation::{Serializable, Snapshot},
     RunError, Transaction, always,
     once::{self, Session, converging},
 };
-use std::time::Duration;
+use std::{
+    sync::atomic::{AtomicBool, Ordering},
+    time::Duration,
+};
 
 /// The state of a client.
 pub struct Client<D: Database> {
@@ -55,7 +58,22 @@ impl Upload {
                     return outcome;
                 }
                 let (env, session) = (db.env(), &mut client.session);
-                let ended = session.apply(|tx| async move { self.end(tx, env, life, upload, expect).await });
+                // The last part is put late once.
+                let (size, late) = (life.data.bytes().len(), &AtomicBool::new(false));
+                let ended = session.apply(|tx| async move {
+                    let [before, behind] = &life.calls;
+                    let before = self.call(&tx, env, before).await?;
+                    let generation = blobs.finish_upload(&tx, upload, expect).await?;
+                    let content = self.content(life);
+                    if content.len() < size && !late.load(Ordering::Relaxed) {
+                        let parts = self.parts(&content);
+                        self.put(db, upload, &parts[parts.len() - 1..]).await.map_err(|e| e.error)?;
+                        late.store(true, Ordering::Relaxed);
+                    }
+                    self.begin_again(&tx, life, upload).await?;
+                    let behind = self.call(&tx, env, behind).await?;
+                    Ok(Recorded(vec![Answer::Uploaded(expect, before, generation, behind)]))
+                });
                 match applied(ended.await, expect, only) {
                     Outcome::Answered(Answer::Collected) if pulse.is_live() => Outcome::Violated(
                         "an upload was collected although it had shown a sign of life".to_owned(),
@@ -77,6 +95,21 @@ impl Upload {
             Op::Collect => {
                 let collected = blobs.collect(db, self.patience()).await;
                 collected.map_or_else(|e| refused(e.error), |_| Outcome::Answered(Answer::Unseen))
+            }
+            Op::TooMany(beyond) => {
+                let (upload, parts) = (UploadId::draw(db.env()), MAX_PARTS + *beyond as u64);
+                let bytes = &vec![0; parts as usize];
+                let put = match Blobs::with_sizes(blob::space(), 1, 1) {
+                    Ok(blobs) => blobs.put_all(db, self.name(0), upload, bytes).await,
+                    Err(e) => return Outcome::Violated(e.to_string()),
+                };
+                let error = Error::PartNumber { number: parts - 1 };
+                match put {
+                    Err(e) if e == RunError { error, maybe_committed: false, attempts: 0 } => {
+                        Outcome::Answered(Answer::Unseen)
+                    }
+                    put => Outcome::Violated(format!("{parts} parts were put: {put:?}")),
+                }
             }
             Op::Calls(calls) => {
                 let env = db.env();
@@ -138,23 +171,6 @@ impl Upload {
         if self.pause > 0 {
             db.env().sleep(Duration::from_millis(self.pause)).await;
         }
-    }
-
-    /// The transaction that ends an upload, with calls before and after the end.
-    async fn end<T: Transaction>(
-        &self,
-        tx: T,
-        env: &Env,
-        life: &Life,
-        upload: UploadId,
-        expect: Expect,
-    ) -> Result<Recorded<Answer>, Error> {
-        let [before, behind] = &life.calls;
-        let before = self.call(&tx, env, before).await?;
-        let generation = self.blobs().finish_upload(&tx, upload, expect).await?;
-        self.begin_again(&tx, life, upload).await?;
-        let behind = self.call(&tx, env, behind).await?;
-        Ok(Recorded(vec![Answer::Uploaded(expect, before, generation, behind)]))
     }
 
     /// Begins an upload again that has ended. That is refused, because its content is the blob's now; without

@@ -21,7 +21,9 @@ impl Upload {
         let stored = |name: usize| model.get(self.name(name));
         let fits = match (step.op, step.answer) {
             (_, None) if !step.committed => return Ok(()),
-            (Op::Leave(..) | Op::Crowd(_) | Op::Collect, Some(Answer::Unseen)) => !step.committed,
+            (Op::Leave(..) | Op::Crowd(_) | Op::Collect | Op::TooMany(_), Some(Answer::Unseen)) => {
+                !step.committed
+            }
             (Op::Leave(..) | Op::Upload(..) | Op::Life(_), Some(Answer::Collected)) => !step.committed,
             (Op::Pages(name, _), Some(Answer::Content(read))) => {
                 let now = |blob: &Stored| (blob.generation, Content::from(&blob.bytes));
@@ -31,7 +33,7 @@ impl Upload {
                 let now = stored(*name).map(|blob| blob.generation);
                 !step.committed && now == *to && now != Some(*from)
             }
-            (Op::Leave(..) | Op::Crowd(_) | Op::Collect | Op::Pages(..), _) => false,
+            (Op::Leave(..) | Op::Crowd(_) | Op::Collect | Op::TooMany(_) | Op::Pages(..), _) => false,
             (op @ (Op::Upload(..) | Op::Life(_) | Op::Calls(_)), answer) => {
                 return self.seen(model, op, answer, &at, step.committed);
             }
@@ -55,10 +57,10 @@ impl Upload {
         };
         let (name, data, before, behind) = match op {
             Op::Calls(calls) => return Ok(Answer::Calls(call(model, calls)?)),
-            Op::Life(Life { name, data, calls: [before, behind], .. }) => {
-                (*name, data, &before[..], &behind[..])
+            Op::Life(life @ Life { name, calls: [before, behind], .. }) => {
+                (*name, self.content(life), &before[..], &behind[..])
             }
-            Op::Upload(name, data, _) => (*name, data, &[][..], &[][..]),
+            Op::Upload(name, data, _) => (*name, data.bytes(), &[][..], &[][..]),
             _ => return Ok(Answer::Unseen),
         };
         let name = self.name(name);
@@ -69,7 +71,7 @@ impl Upload {
             return Err(Error::Changed { expected: expect, found });
         }
         let written = change(model, name, at, |bytes| {
-            *bytes = data.bytes();
+            *bytes = data;
             Ok(())
         })?;
         let blob::Answer::Written(generation) = written else { return Err(Error::Missing) };

@@ -20,6 +20,8 @@ pub enum Op {
     Crowd(usize),
     /// Collects what was abandoned.
     Collect,
+    /// Uploads so many parts more than there may be.
+    TooMany(usize),
     /// Performs calls on blobs in one transaction.
     Calls(Vec<blob::Op>),
     /// Reads a blob page by page, with a pause before each page if true.
@@ -46,6 +48,9 @@ pub struct Life {
     pub(super) name: usize,
     pub(super) data: Data,
     pub(super) wish: Wish,
+    /// Whether another transaction puts the last part again, without its last byte, during the one that ends
+    /// the upload.
+    pub(super) late: bool,
     /// The steps; those in one list are performed in one transaction.
     pub(super) steps: Vec<Vec<Deed>>,
     /// Calls in the transaction that ends the upload, before and after the end.
@@ -129,16 +134,17 @@ impl Upload {
             1 => select(vec![MAX_PARTS - 1, MAX_PARTS, u64::MAX])
                 .prop_map(|number| Deed::PutOther(number, Data::of(1))),
             2 => Just(Deed::Parts),
-            1 => (1..4usize).prop_map(Deed::List),
+            1 => (0..4usize).prop_map(Deed::List),
             4 => Just(Deed::Finish),
             1 => Just(Deed::Abandon),
         ];
         let begin = Just(vec![Deed::Begin]);
         let steps = (begin, vec(vec(deed, 1..4), 0..6))
             .prop_map(|(begin, rest)| std::iter::once(begin).chain(rest).collect::<Vec<_>>());
-        let life = (name(), data(), wish(), steps, vec(blob.calls(), 0..3), vec(blob.calls(), 0..3))
-            .prop_map(|(name, data, wish, steps, before, behind)| {
-                Op::Life(Life { name, data, wish, steps, calls: [before, behind] })
+        let late = proptest::bool::weighted(0.2);
+        let life = (name(), data(), wish(), late, steps, vec(blob.calls(), 0..3), vec(blob.calls(), 0..3))
+            .prop_map(|(name, data, wish, late, steps, before, behind)| {
+                Op::Life(Life { name, data, wish, late, steps, calls: [before, behind] })
             });
         let long = prop_oneof![30 => name(), 1 => 1_000..1_002usize];
         // Uploads that reveal the planted bug are drawn more often.
@@ -155,6 +161,7 @@ impl Upload {
             ]
             .prop_map(Op::Crowd),
             3 => Just(Op::Collect),
+            1 => (1..3usize).prop_map(Op::TooMany),
             8 => vec(blob.calls(), 1..4).prop_map(Op::Calls),
             5 => (name(), any::<bool>()).prop_map(|(name, pauses)| Op::Pages(name, pauses)),
         ];
@@ -177,7 +184,7 @@ impl Upload {
                             }
                         }
                     }
-                    Op::Crowd(_) | Op::Collect | Op::Pages(..) => {}
+                    Op::Crowd(_) | Op::Collect | Op::TooMany(_) | Op::Pages(..) => {}
                 }
             }
             ops

@@ -271,7 +271,7 @@ impl Upload {
                 let length = |(number, part): (&u64, &Vec<u8>)| (*number, part.len() as u64);
                 Done::Parts(draft.parts.iter().map(length).collect())
             }
-            Deed::List(_) => Done::Was(draft.begun),
+            Deed::List(most) => Done::Was(draft.begun && *most > 0),
             Deed::Finish if !draft.begun => refused(Error::NoUpload(upload)),
             Deed::Finish => {
                 let parts = draft.parts.iter().map(|(number, part)| (*number, part.len() as u64));

@@ -1,9 +1,9 @@
 //! `vector`: the rows of a matrix are vectors to which elements are pushed and from which they are popped,
 //! swapped, cut and scanned.
 //!
-//! There are few rows, so that pushes meet. Some indexes leave holes, and the default is not always empty. In
-//! some seeds an element has so high an index that nothing can be pushed after it, and no scan can return
-//! everything.
+//! There are few rows, so that pushes meet. Some indexes leave holes, and the default is not always empty; in
+//! few seeds it is too long to be stored. In some seeds an element has so high an index that nothing can be
+//! pushed after it, and no scan can return everything.
 
 #[cfg(test)]
 mod bounds;
@@ -29,9 +29,10 @@ use shaketable::{
     weakened::Span,
     workload::{Bug, Outcome},
 };
-use shaketable_layers::vector::{self, Error, Matrix};
+use shaketable_layers::vector::{self, Error, MAX_VALUE_BYTES, Matrix};
 use shaketable_sim::seed::Stream;
 use shaketable_tx::{self as tx, Database, Env, Isolation, Transaction, once::Session};
+use std::sync::LazyLock;
 
 /// The subspace of the matrix.
 fn space() -> Subspace {
@@ -64,7 +65,12 @@ impl Vector {
     }
 
     fn default(&self) -> Content {
-        Content::of(b'd', self.default)
+        // The long one is made once, because each call of the model asks for it.
+        static LONG: LazyLock<Content> = LazyLock::new(|| Content::of(b'd', MAX_VALUE_BYTES + 1));
+        match self.default {
+            bytes if bytes > MAX_VALUE_BYTES => LONG.clone(),
+            bytes => Content::of(b'd', bytes),
+        }
     }
 
     /// Performs a call correctly.
@@ -145,7 +151,7 @@ impl Specimen for Vector {
     fn draw(rng: &mut Stream, bug: Option<&str>) -> Vector {
         Vector {
             rows: rng.range(1..4) as i64,
-            default: rng.range(0..3) as usize,
+            default: if rng.chance(0.03) { MAX_VALUE_BYTES + 1 } else { rng.range(0..3) as usize },
             indexes: *rng.pick(&[3, SMALL, SMALL, SMALL + 2, INDEXES.len()]),
             planted: bug.and_then(Planted::named),
         }
@@ -184,10 +190,14 @@ impl Specimen for Vector {
         op: &Op,
         isolation: Isolation,
     ) -> Result<Answer, Error> {
-        match self.planted {
-            Some(planted) => planted::perform(planted, self, tx, op, isolation).await,
-            None => self.right(tx, op, isolation).await,
+        let answer = match self.planted {
+            Some(planted) => planted::perform(planted, self, tx, op, isolation).await?,
+            None => self.right(tx, op, isolation).await?,
+        };
+        if !Self::is_read_only(op) {
+            shared::fits(tx, op).await?;
         }
+        Ok(answer)
     }
 
     async fn apply_planted<D: Database>(

@@ -91,16 +91,26 @@ impl Vector {
             _ => (),
         }
         let row = model.entry(op.row).or_default();
+        // Refuses to store the default where nothing is stored. If it is too long, no element equals it.
+        let fill = |row: &Row, index: i64| match row.elements.contains_key(&index) {
+            true => Ok(()),
+            false => self.fits(op.row, index, b'd', self.default).map(drop),
+        };
         let answer = match &op.call {
             Call::Push(byte, length) => {
                 let index = row.size;
                 row.put(index, self.fits(op.row, index, *byte, *length)?, &default);
                 Answer::Number(index)
             }
-            Call::Pop => Answer::Value((row.size > 0).then(|| {
-                row.size -= 1;
-                row.take(row.size, &default)
-            })),
+            Call::Pop => {
+                if row.size > 1 {
+                    fill(row, row.size - 2)?;
+                }
+                Answer::Value((row.size > 0).then(|| {
+                    row.size -= 1;
+                    row.take(row.size, &default)
+                }))
+            }
             Call::Set(index, byte, length) => {
                 row.put(*index, self.fits(op.row, *index, *byte, *length)?, &default);
                 Answer::Written
@@ -108,17 +118,28 @@ impl Vector {
             Call::Swap(one, other) => {
                 row.inside(*one)?;
                 row.inside(*other)?;
+                for (from, to) in [(*other, *one), (*one, *other)] {
+                    if one != other && !row.elements.contains_key(&from) {
+                        self.fits(op.row, to, b'd', self.default)?;
+                    }
+                }
                 let (first, second) = (row.take(*one, &default), row.elements.get(other).cloned());
                 row.put(*other, first.clone(), &default);
                 row.put(*one, if one == other { first } else { second.unwrap_or(default.clone()) }, &default);
                 Answer::Written
             }
             Call::Resize(size) => {
-                row.resize(counts(*size)?);
+                if counts(*size)? > 0 {
+                    fill(row, size - 1)?;
+                }
+                row.resize(*size);
                 Answer::Written
             }
             Call::Truncate(size) => {
-                row.resize(counts(*size)?.min(row.size));
+                if (1..row.size).contains(&counts(*size)?) {
+                    fill(row, size - 1)?;
+                }
+                row.resize(row.size.min(*size));
                 Answer::Written
             }
             Call::Get(index) => {

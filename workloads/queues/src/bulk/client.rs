@@ -5,7 +5,7 @@ use super::{
     Act, Answer, Bulk, Looks, Op,
     composed::{at_once, beyond, perform},
     layout::{
-        build_id, built, counts, entries, job, put, rest, tag, tag_of, work, workspace, workspace_space,
+        build_id, built, counts, entries, job, jobs, put, rest, tag, tag_of, work, workspace, workspace_space,
     },
     operations::{DISPUTED, SHARED},
     planted::{self, Planted},
@@ -18,10 +18,13 @@ use shaketable_layers::bulk::{BuildId, Error, Progress};
 use shaketable_tx::{
     self as tx, Database,
     Isolation::{Serializable, Snapshot},
-    KeyValue, RunError, Transaction,
+    KeyValue, RetryError, RunError, Transaction, TransactionOption,
     once::{self, Session, converging},
 };
-use std::time::Duration;
+use std::{
+    sync::atomic::{AtomicUsize, Ordering},
+    time::Duration,
+};
 
 /// The state of a client.
 pub struct Client<D: Database> {
@@ -60,6 +63,7 @@ impl Bulk {
                 Ok(progress) => Outcome::Violated(format!("the job has ended at {progress:?}")),
                 Err(e) => worked(e),
             },
+            Op::Fail(too_large) => self.fail(db, *too_large).await,
             Op::Again => {
                 let again = session.apply(|tx| async move {
                     let finished = job.progress(&turned(&tx), Serializable).await?.finished;
@@ -96,7 +100,7 @@ impl Bulk {
                 alive(left, &mut timer)
             }
             Op::Sweep => match workspace.discard_unchanged(db, self.silence(), self.page).await {
-                Ok(_) => done(workspace.clear_all_retired(db, self.build.1).await),
+                Ok(_) => done(workspace.clear_all_retired(db, self.cleared).await),
                 Err(e) => refused(e.error),
             },
             Op::Together(acts) => {
@@ -134,11 +138,15 @@ impl Bulk {
             Op::Stale => self.stale(db).await.unwrap_or_else(|e| refused(e.error)),
             Op::ClearLate => self.clear_late(db).await.unwrap_or_else(|e| refused(e.error)),
             Op::Clear => {
-                let most = self.build.1;
-                done(
-                    converging(db, |tx| async move { workspace.clear_retired(&turned(&tx), most).await })
-                        .await,
-                )
+                let most = self.cleared;
+                let cleared =
+                    converging(db, |tx| async move { workspace.clear_retired(&turned(&tx), most).await });
+                match cleared.await {
+                    Ok(cleared) if cleared.rows > most.max(1) => {
+                        Outcome::Violated(format!("{cleared:?}, of up to {most} rows"))
+                    }
+                    cleared => done(cleared),
+                }
             }
             Op::Read => {
                 let read = db
@@ -162,6 +170,42 @@ impl Bulk {
                 }
             }
             Op::Pages => self.pages(db).await.unwrap_or_else(|e| refused(e.error)),
+        }
+    }
+
+    /// Performs a batch whose work fails. One that is too large is tried again at half its size, down to one
+    /// row; after another error it is not.
+    async fn fail<D: Database>(&self, db: &D, too_large: bool) -> Outcome<Answer> {
+        let (batches, other) = (&AtomicUsize::new(0), Error::NoBuild(build_id(DISPUTED)));
+        let own = &other;
+        let fail = |tx: D::Transaction, row: KeyValue| async move {
+            // No transaction commits with the mark, so that each one counts once.
+            let mark = jobs().pack(&("mark",));
+            if tx.get(&mark, Snapshot).await?.is_none() {
+                tx.set(&mark, b"");
+                batches.fetch_add(1, Ordering::Relaxed);
+            }
+            if !too_large {
+                return Err(own.clone());
+            }
+            tx.set_option(TransactionOption::SizeLimit(32))?;
+            work(tx, row).await
+        };
+        let ended = job().advance(db, &self.limits(), fail).await;
+        let batches = batches.load(Ordering::Relaxed);
+        let is_right = match &ended {
+            // Others may have processed the rows meanwhile.
+            Ok(progress) => progress.finished && (too_large || batches == 0),
+            Err(e) if e.error == other => !too_large && batches == 1,
+            Err(e) if e.error.fdb() == Some(tx::Error::TRANSACTION_TOO_LARGE) => {
+                too_large && batches > self.batch.ilog2() as usize
+            }
+            Err(_) => true,
+        };
+        match ended {
+            _ if !is_right => Outcome::Violated(format!("after {batches} batches that failed: {ended:?}")),
+            Err(e) if e.error.fdb().is_some_and(|e| e != tx::Error::TRANSACTION_TOO_LARGE) => worked(e),
+            _ => Outcome::Answered(Answer::Done),
         }
     }
 
@@ -290,7 +334,7 @@ impl Bulk {
         db.run(|tx, _| async move { workspace.discard(&turned(&tx), build).await }).await?;
         let failed = |error: tx::Error| RunError { error: error.into(), maybe_committed: false, attempts: 1 };
         let late = db.create_transaction().map_err(failed)?;
-        if workspace.clear_retired(&late, self.build.1).await.is_err() {
+        if workspace.clear_retired(&late, self.cleared).await.is_err() {
             return Ok(Outcome::Answered(Answer::Done));
         }
         workspace.clear_all_retired(db, usize::MAX).await?;

@@ -8,7 +8,7 @@ use crate::shared::{one_call, turned};
 use foundationdb_tuple::{Bytes as TupleBytes, Subspace};
 use shaketable::isolation;
 use shaketable_layers::bulk::{self, BuildId, Error, Job, Limits, Observed, Progress};
-use shaketable_tx::{self as tx, Env, Isolation::Serializable, Transaction};
+use shaketable_tx::{self as tx, Env, Isolation::Serializable, Transaction, always};
 use std::time::Duration;
 
 /// Performs a call about the job.
@@ -27,8 +27,13 @@ pub(super) async fn perform<T: Transaction>(
             // The cursor of a job that has finished is not a key of its range.
             ActAnswer::Passed(progress.finished || job.has_passed(&turned(tx), &progress.cursor).await?)
         }
-        Act::Step(most) => {
-            let limits = Limits { rows: most, bytes: i64::MAX, time: Duration::MAX };
+        Act::Step(_) | Act::StepOnce(_) => {
+            let all = Limits { rows: usize::MAX, bytes: i64::MAX, time: Duration::MAX };
+            let limits = match act {
+                Act::Step(most) => Limits { rows: most, ..all },
+                Act::StepOnce(true) => Limits { time: Duration::ZERO, ..all },
+                _ => Limits { bytes: 1, ..all },
+            };
             progress(job.step(&turned(tx), env, &limits, work).await?)
         }
         Act::Progress => {
@@ -67,9 +72,10 @@ pub(super) async fn at_once<T: Transaction>(
     let observed = async || -> Result<Option<Observed>, Error> {
         let mut last = None;
         loop {
-            let page = workspace.observe(&turned(tx), last, bulk.page).await?;
+            let (page, most) = (workspace.observe(&turned(tx), last, bulk.page).await?, bulk.page.max(1));
+            always!(page.len() <= most, "{} builds are observed, of up to {most}", page.len());
             let found = page.iter().find(|observed| observed.build == build);
-            if found.is_some() || page.len() < bulk.page {
+            if found.is_some() || page.len() < most {
                 return Ok(found.copied());
             }
             last = page.last().map(|observed| observed.build);
@@ -99,7 +105,7 @@ pub(super) async fn at_once<T: Transaction>(
     let gone = observed().await?;
     let pinned = [pinned_before, pinned().await?];
     // Only sometimes, so that other clients find something to clear, too.
-    let cleared = tag % 2 > 0 || clear(tx, bulk.build.1).await?;
+    let cleared = tag % 2 > 0 || clear(tx, bulk.cleared).await?;
     Ok(Looks {
         tags: [before, base, current().await?],
         under_way: [unbegun, begun, claimed, gone].map(|observed| observed.is_some()),
@@ -131,7 +137,7 @@ async fn clear<T: Transaction>(tx: &T, most: usize) -> Result<bool, Error> {
     for _ in 0..=builds + rows {
         let batch = workspace().clear_retired(tx, most).await?;
         cleared += batch.rows;
-        if batch.rows > most || !batch.more {
+        if batch.rows > most.max(1) || !batch.more {
             break;
         }
     }

@@ -62,11 +62,13 @@ pub struct Bulk {
     batch: usize,
     /// The approximate number of bytes that a batch may send.
     bytes: i64,
-    /// The number of rows in a build, and how many of them are written, read or cleared in one transaction.
+    /// The number of rows in a build, and how many of them are written or read in one transaction.
     build: (i64, usize),
+    /// The number of rows that are cleared in one transaction; none means one.
+    cleared: usize,
     /// The silence of a builder after which its build is given up, in milliseconds.
     silence: u64,
-    /// The number of builds that are observed in one transaction.
+    /// The number of builds that are observed in one transaction; none means one.
     page: usize,
     /// The pause of builders, and of readers that need several transactions, between two transactions, in
     /// milliseconds.
@@ -81,11 +83,6 @@ pub struct Bulk {
 impl Bulk {
     fn limits(&self) -> Limits {
         Limits { rows: self.batch, bytes: self.bytes, time: Duration::from_secs(1) }
-    }
-
-    /// The number of rows in a build, and how many a transaction handles.
-    fn build(&self) -> (i64, usize) {
-        self.build
     }
 
     /// The rows of a build, in batches.
@@ -159,7 +156,8 @@ impl Workload for Bulk {
             bytes: *rng.pick(&[300, 1_000, 100_000]),
             build,
             silence,
-            page: rng.range(1..4) as usize,
+            cleared: rng.range(0..4) as usize,
+            page: rng.range(0..4) as usize,
             pause: *rng.pick(&[0, 3, 15, 60, long, long]),
             mix: *rng.pick(&[[1, 1], [3, 1], [1, 3]]),
             timeout: sessions::draw_timeout(rng),
@@ -257,7 +255,7 @@ impl Workload for Bulk {
         let cleared = async {
             job().run(db, &self.limits(), work).await?;
             workspace.discard_unchanged(db, Duration::ZERO, 1).await?;
-            workspace.clear_all_retired(db, self.build.1).await
+            workspace.clear_all_retired(db, self.cleared).await
         };
         if let Err(e) = cleared.await {
             return check_ended(&e.error);

@@ -57,8 +57,8 @@ impl Model {
                 ActAnswer::Passed(finished || rows().pack(&(row,)) < cursor)
             }
             Act::AtCursor => ActAnswer::Passed(self.progress().1),
-            Act::Step(most) => {
-                self.go_on(most.max(1));
+            Act::Step(_) | Act::StepOnce(_) => {
+                self.go_on(if let Act::Step(most) = *act { most.max(1) } else { 1 });
                 self.progress_answer()
             }
             Act::Progress => self.progress_answer(),
@@ -74,7 +74,7 @@ impl Model {
 impl Bulk {
     /// Performs one operation on the model, at its place in the history, and checks what it returned.
     pub(super) fn follow(&self, model: &mut Model, step: &Step<'_, Self>) -> Result<(), Misfit> {
-        if matches!(step.op, Op::Work(_) | Op::Finish) {
+        if matches!(step.op, Op::Work(_) | Op::Finish | Op::Fail(_)) {
             return if step.committed { self.went_on(model, step.mutations) } else { Ok(()) };
         }
         if !step.committed {
@@ -133,6 +133,9 @@ impl Bulk {
         let (rows, finished, cursor): (u64, bool, TupleBytes<'_>) =
             unpack(stored).map_err(|_| "a progress that cannot be read".to_owned())?;
         let mut expected = model.clone();
+        if expected.progress().1 {
+            return Err("went on with a job that has finished".into());
+        }
         let batch = rows.saturating_sub(expected.progress().0);
         let most = if finished { usize::MAX } else { batch as usize };
         expected.go_on(most);

@@ -21,6 +21,9 @@ pub enum Op {
     Work(usize),
     /// Runs the job to its end.
     Finish,
+    /// Performs a batch whose work fails: because no row fits into a transaction if true, otherwise with an
+    /// error of its own.
+    Fail(bool),
     /// If the job has finished, drops the index and starts the job again.
     Again,
     /// Makes a build with this tag, and publishes it.
@@ -56,6 +59,8 @@ pub enum Act {
     Put(i64, Option<i64>),
     /// Performs a batch of up to this many rows.
     Step(usize),
+    /// Performs a batch that ends after its first row, because no time is left if true, otherwise no bytes.
+    StepOnce(bool),
     /// Reads whether the job has passed a row.
     Passed(i64),
     /// Reads whether the job has passed the key at its cursor.
@@ -132,6 +137,7 @@ impl Bulk {
         let act = prop_oneof![
             3 => (row(), proptest::option::of(0..self.values)).prop_map(|(row, new)| Act::Put(row, new)),
             2 => (0..6usize).prop_map(Act::Step),
+            1 => any::<bool>().prop_map(Act::StepOnce),
             3 => row().prop_map(Act::Passed),
             1 => Just(Act::AtCursor),
             2 => Just(Act::Progress),
@@ -141,6 +147,7 @@ impl Bulk {
             3 * jobs => row().prop_map(Op::Remove),
             5 * jobs => (1..5usize).prop_map(Op::Work),
             jobs => Just(Op::Finish),
+            jobs => any::<bool>().prop_map(Op::Fail),
             2 * jobs => Just(Op::Again),
             5 * builds => Just(Op::Build(0)),
             builds => (0..4usize).prop_map(|most| Op::Leave(0, most)),

@@ -55,7 +55,7 @@ pub async fn apply<D: Database>(
             build(planted, bulk, client, *tag).await.unwrap_or_else(|e| Some(refused(e.error)))
         }
         (SilenceInVersions, Op::Sweep) => Some(match give_up(bulk, db).await {
-            Ok(()) => done(workspace().clear_all_retired(db, bulk.build().1).await),
+            Ok(()) => done(workspace().clear_all_retired(db, bulk.cleared).await),
             Err(e) => refused(e.error),
         }),
         _ => None,

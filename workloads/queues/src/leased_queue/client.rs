@@ -7,8 +7,7 @@ use super::{
     operations::name,
     planted::{self, Planted},
 };
-use crate::shared::{self, Timer, ended, in_turns, turned, unexpected};
-use foundationdb_tuple::Subspace;
+use crate::shared::{self, Timer, ended, in_turns, one_call, turned, unexpected};
 use futures::{FutureExt, future};
 use shaketable::{
     sessions::{self, known},
@@ -64,10 +63,16 @@ impl Leased {
                 });
                 ended(together.await, |Recorded(answers)| Answer::Together(answers), refused)
             }
-            Op::Deep => {
-                let prefix = vec![b'd'; tx::KEY_SIZE_LIMIT - 20];
-                let queue = LeasedQueue::new(Subspace::from_bytes(prefix));
-                enqueued(queue.enqueue_once(session, b"").await)
+            Op::Deep(beyond) => {
+                let id = ItemId::draw(db.env());
+                let deep = session.apply(|tx| async move {
+                    let tx = one_call(&tx, false).await;
+                    let queue = LeasedQueue::new(shared::deep(&tx, id, *beyond).await?);
+                    let position = queue.enqueue(&tx, id, b"").await?;
+                    shared::fits(&tx, op).await?;
+                    Ok::<_, Error>(position)
+                });
+                enqueued(deep.await)
             }
             Op::Count(most) => {
                 let counted = db

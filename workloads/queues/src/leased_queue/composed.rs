@@ -9,7 +9,7 @@ use shaketable_layers::{
 };
 use shaketable_tx::{
     Isolation::{self, Serializable},
-    Transaction,
+    Transaction, always,
 };
 
 /// Performs a call; `id` is the id of the item that it enqueues.
@@ -65,6 +65,7 @@ async fn leases<T: Transaction>(tx: &T, most: usize, isolation: Isolation) -> Re
     let (mut held, mut after) = (Vec::new(), None);
     loop {
         let page = leased().leases(&turned(tx), after, most, isolation).await?;
+        always!(page.held.len() <= most.max(1), "a page of {most} leases has {}", page.held.len());
         held.extend(page.held.iter().map(|l| (l.hold.position, l.hold.token, l.revision)));
         after = page.next;
         if after.is_none() {
@@ -90,10 +91,11 @@ async fn take<T: Transaction>(tx: &T, hand: Hand) -> Result<ActAnswer, Error> {
         return Ok(ActAnswer::Nothing);
     };
     let name = name(&value).map_err(|_| Error::Foreign(value))?;
-    let mut revision = 0;
+    let (mut revision, mut lost) = (0, true);
     match hand {
         Hand::Acknowledge => queue.acknowledge(&turned(tx), hold).await?,
         Hand::Release => queue.release(&turned(tx), hold).await?,
+        Hand::Expire => lost = queue.expire(&turned(tx), Lease { hold, revision }).await?,
         Hand::Renew(times) => {
             for _ in 0..times {
                 revision = queue.renew(&turned(tx), hold).await?;
@@ -102,7 +104,6 @@ async fn take<T: Transaction>(tx: &T, hand: Hand) -> Result<ActAnswer, Error> {
         }
     }
     // An item that is not held any more must be refused by every call.
-    let mut lost = true;
     for again in [
         queue.renew(&turned(tx), hold).await.map(drop),
         queue.acknowledge(&turned(tx), hold).await,

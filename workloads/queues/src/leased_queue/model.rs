@@ -48,7 +48,7 @@ impl Model {
         let lease = |stage: &Stage, p: &Position| stage.leases.get(p).copied();
         let mine = |p: &Position| self.holders.get(p) == Some(&call);
         match (step.op, &put[..], &left[..], &claimed[..], &ended[..], &changed[..]) {
-            (Op::Work(_) | Op::Expire, [], [], [], [], []) => Ok(()),
+            (Op::Work(_) | Op::Expire | Op::Deep(0), [], [], [], [], []) => Ok(()),
             (Op::Enqueue(batch), [(position, name)], [], [], [], []) => {
                 match *name == (batch.client, batch.number) && stamp_in(position) == step.stamp {
                     true => Ok(()),
@@ -199,7 +199,9 @@ impl Leased {
             (Op::Together(acts), Some(Answer::Refused(why))) => {
                 *why == Error::OwnUnreadable.to_string() && model.stage.clone().together(acts).is_none()
             }
-            (Op::Oversized(_) | Op::Deep, Some(Answer::Refused(why))) => why.contains("exceeds the limit"),
+            (Op::Oversized(_) | Op::Deep(1..), Some(Answer::Refused(why))) => {
+                why.contains("exceeds the limit")
+            }
             _ => return Err(format!("returned {:?}, but nothing was committed", step.answer).into()),
         };
         match fits {

@@ -20,8 +20,9 @@ pub enum Op {
     Count(usize),
     /// Performs several calls in one transaction.
     Together(Vec<Act>),
-    /// Tries to enqueue into a queue whose prefix leaves no room for its keys.
-    Deep,
+    /// Enqueues into a queue whose prefix is so long that a key has the maximum length, or this many bytes
+    /// more.
+    Deep(usize),
     /// Tries to enqueue a value that exceeds the limit by this many bytes.
     Oversized(u16),
 }
@@ -49,6 +50,8 @@ pub enum Hand {
     Acknowledge,
     /// It is given back.
     Release,
+    /// Its lease is ended as it was observed.
+    Expire,
     /// The lease is renewed this many times, and held.
     Renew(u8),
 }
@@ -164,6 +167,7 @@ impl Leased {
         let hand = prop_oneof![
             2 => Just(Hand::Acknowledge),
             2 => Just(Hand::Release),
+            1 => Just(Hand::Expire),
             1 => (0u8..3).prop_map(Hand::Renew),
         ];
         let act = prop_oneof![
@@ -193,7 +197,7 @@ impl Leased {
             2 * read => prop_oneof![0..4usize, Just(1_000)].prop_map(Op::Count),
             4 * read => vec(act, 1..6).prop_map(Op::Together),
             1 => prop_oneof![Just(1u16), 1u16..500].prop_map(Op::Oversized),
-            1 => Just(Op::Deep),
+            1 => (0..2usize).prop_map(Op::Deep),
         ];
         let named = move |mut ops: Vec<Op>| {
             for (number, op) in (0u16..).zip(&mut ops) {

@@ -66,7 +66,7 @@ impl Stage {
                                 self.leases.remove(&at);
                                 (0, true)
                             }
-                            Hand::Release => {
+                            Hand::Release | Hand::Expire => {
                                 self.leases.insert(at, (token, 0, false));
                                 self.waiting.insert(at, name);
                                 (0, true)

@@ -5,16 +5,23 @@ use super::{
     operations::{digest, told},
     queue,
 };
-use crate::shared::{came_back, isolation, item_id, item_name, one_call, paged};
-use shaketable_layers::priority_queue::{self as layer, End, Error, Place};
-use shaketable_tx::{Isolation::Snapshot, Transaction};
+use crate::shared::{came_back, isolation, item_id, item_name, one_call, paged, turned};
+use foundationdb_tuple::Subspace;
+use shaketable_layers::{
+    priority_queue::{self as layer, End, Error, Place, PriorityQueue},
+    queue::ItemId,
+};
+use shaketable_tx::{self as tx, Isolation::Snapshot, Transaction};
+
+/// The length of the key of an item with priority 0, count 0 and an id without zeros, below the prefix.
+pub(super) const DEEP_BYTES: usize = 20;
 
 /// Performs one call correctly.
 pub(super) async fn perform<T: Transaction>(tx: &T, op: &Op) -> Result<Answer, Error> {
     let queue = queue();
     let tx = &match op {
         Op::Push(batch) if batch.names().nth(1).is_some() => one_call(tx, false).await,
-        Op::Change { .. } => one_call(tx, false).await,
+        Op::Change { .. } | Op::Deep(_) => one_call(tx, false).await,
         Op::Pages(..) => one_call(tx, true).await,
         _ => tx.clone(),
     };
@@ -48,20 +55,35 @@ pub(super) async fn perform<T: Transaction>(tx: &T, op: &Op) -> Result<Answer, E
             let items = queue.items(tx, Snapshot).await?;
             let Some(nth) = nth.checked_rem(items.len()) else { return Ok(Answer::Changed(None)) };
             let place = items[nth].place;
-            queue.change(tx, place, *to).await?;
+            queue.change(&turned(tx), place, *to).await?;
             if *stale {
-                queue.change(tx, place, *to).await?;
+                queue.change(&turned(tx), place, *to).await?;
             }
             Answer::Changed(Some((item_name(place.id), place.priority)))
         }
         Op::Items(snapshot) => digest(queue.items(tx, isolation(*snapshot)).await?.iter().map(told)),
         Op::Pages(snapshot, most) => {
+            let tx = &turned(tx);
             let page = |last: Option<&layer::Item>| {
                 queue.items_page(tx, last.map(|item| item.place), *most, isolation(*snapshot))
             };
             digest(paged(*most, page).await?.iter().map(told))
         }
+        Op::Deep(beyond) => {
+            let deep = PriorityQueue::new(Subspace::from_bytes(deep(*beyond)));
+            let count = deep.push(tx, DEEP, 0, b"").await?.count;
+            deep.pop_min(tx).await?;
+            Answer::Pushed(vec![count])
+        }
     })
+}
+
+/// The id of the item that is pushed to a queue with a long prefix.
+const DEEP: ItemId = ItemId([1; 16]);
+
+/// The longest prefix of a queue that takes an item of priority 0, and this many bytes more.
+pub(super) fn deep(beyond: usize) -> Vec<u8> {
+    vec![b'd'; tx::KEY_SIZE_LIMIT - DEEP_BYTES + beyond]
 }
 
 pub(super) fn pushed(place: Place) -> Answer {

@@ -1,12 +1,12 @@
 //! The recipe for priority queues: its keys, and its order within a priority.
 
-use crate::shared::cluster::{applied, keys, on_cluster, session};
+use crate::shared::cluster::{applied, begin, keys, on_cluster, session};
 use foundationdb_tuple::{Bytes as TupleBytes, Subspace};
 use shaketable_layers::{
     priority_queue::{End, Error, PriorityQueue},
     queue::ItemId,
 };
-use shaketable_tx::{Database, Isolation::Serializable};
+use shaketable_tx::{Database, Isolation::Serializable, Transaction, TransactionOption};
 
 #[test]
 fn count_preserves_insertion_order_within_a_priority_at_both_ends() {
@@ -35,5 +35,25 @@ fn count_preserves_insertion_order_within_a_priority_at_both_ends() {
         let (min, max) = last.await.expect("a look");
         assert_eq!(min, max);
         assert_eq!(min.expect("an item").value, "e");
+    });
+}
+
+#[test]
+fn whose_snapshots_ignore_its_own_writes_pops_one_item_after_the_other() {
+    on_cluster(|db| async move {
+        let queue = &PriorityQueue::new(Subspace::from("P"));
+        let pushed = db.run(|tx, _| async move {
+            for (n, priority) in [(1, 7), (2, 7), (3, -1)] {
+                queue.push(&tx, ItemId([n; 16]), priority, &[n]).await?;
+            }
+            Ok::<_, Error>(())
+        });
+        pushed.await.expect("three items");
+        let tx = begin(&db);
+        tx.set_option(TransactionOption::SnapshotRywDisable).expect("an option");
+        for expected in [Some(1), Some(2), Some(3), None] {
+            let popped = queue.pop_max(&tx).await.expect("a look");
+            assert_eq!(popped.map(|item| item.value[0]), expected);
+        }
     });
 }

@@ -19,7 +19,7 @@ pub use operations::{Answer, Batch, Item, Name, Op};
 
 use crate::shared::{self, item_id, item_name};
 use bytes::Bytes;
-use client::{perform, popped, pushed};
+use client::{deep, perform, popped, pushed};
 use foundationdb_tuple::{Bytes as TupleBytes, Subspace};
 use planted::{BUGS, Planted};
 use proptest::prelude::*;
@@ -99,6 +99,10 @@ impl Specimen for Queue {
         ]
     }
 
+    fn rare_kinds() -> &'static [&'static str] {
+        &["Deep"]
+    }
+
     fn draw(rng: &mut Stream, bug: Option<&str>) -> Queue {
         let planted = bug.and_then(Planted::named);
         let start = *rng.pick(&[None, None, Some(0), Some(255), Some(i64::MAX - 1), Some(i64::MAX - 10)]);
@@ -117,7 +121,7 @@ impl Specimen for Queue {
     }
 
     fn subspaces(&self) -> Vec<Span> {
-        vec![queue().subspace().range()]
+        vec![queue().subspace().range(), Subspace::from_bytes(deep(0)).range()]
     }
 
     fn operation(&self, _: usize) -> BoxedStrategy<Op> {

@@ -35,6 +35,9 @@ pub enum Op {
     Items(bool),
     /// Lists the items page by page, at snapshot if true.
     Pages(bool, usize),
+    /// Pushes to a queue whose prefix is so long that a key has the maximum length, or this many bytes more,
+    /// and pops what it has pushed.
+    Deep(usize),
 }
 
 /// The items that one call pushes.
@@ -120,6 +123,7 @@ impl Queue {
             8 * read => any::<bool>().prop_map(Op::Len),
             8 * read => any::<bool>().prop_map(Op::Items),
             4 * read => (any::<bool>(), page_sizes()).prop_map(|(snapshot, most)| Op::Pages(snapshot, most)),
+            2 => (0..2usize).prop_map(Op::Deep),
         ]
         .boxed()
     }

@@ -5,7 +5,7 @@ use super::{
     model::MOST_KEY_BYTES,
     operations::{digest, spot, told},
 };
-use crate::shared::{came_back, isolation, item_id, one_call, paged};
+use crate::shared::{came_back, isolation, item_id, one_call, paged, turned};
 use foundationdb_tuple::Subspace;
 use shaketable_layers::queue::{self as layer, Error, ItemId, Order, Position};
 use shaketable_tx::{self as tx, Env, Transaction};
@@ -35,7 +35,7 @@ impl Queue {
                     Look::Len => Answer::Len(queue.len(tx, isolation).await?),
                     Look::Items => digest(queue.items(tx, isolation).await?.iter().map(told)),
                     Look::Pages(most) => {
-                        let tx = &one_call(tx, true).await;
+                        let tx = &turned(&one_call(tx, true).await);
                         let page = |last: Option<&layer::Item>| {
                             queue.items_page(tx, last.map(|item| item.position), *most, isolation)
                         };
@@ -43,9 +43,10 @@ impl Queue {
                     }
                 }
             }
-            Op::Deep => {
-                let deep = layer::Queue::new(Subspace::from_bytes(deep()), self.order);
-                Answer::Enqueued(vec![spot(&deep.enqueue(tx, ItemId([0; 16]), b"").await?)])
+            Op::Deep(beyond) => {
+                let deep = layer::Queue::new(Subspace::from_bytes(deep(*beyond)), self.order);
+                deep.enqueue(tx, ItemId([0; 16]), b"").await?;
+                Answer::Enqueued(Vec::new())
             }
         })
     }
@@ -60,9 +61,9 @@ impl Queue {
     }
 }
 
-/// A prefix that is one byte too long for the keys of a queue.
-pub(super) fn deep() -> Vec<u8> {
-    vec![b'q'; tx::KEY_SIZE_LIMIT - MOST_KEY_BYTES + 1]
+/// The longest prefix that leaves room for the keys of a queue, and this many bytes more.
+pub(super) fn deep(beyond: usize) -> Vec<u8> {
+    vec![b'q'; tx::KEY_SIZE_LIMIT - MOST_KEY_BYTES + beyond]
 }
 
 pub(super) fn enqueued_at(position: Position) -> Answer {

@@ -98,8 +98,8 @@ impl Queue {
                     }
                 }
             }
-            Op::Deep => {
-                limits::key_below(&deep(), MOST_KEY_BYTES)?;
+            Op::Deep(beyond) => {
+                limits::key_below(&deep(*beyond), MOST_KEY_BYTES)?;
                 Answer::Enqueued(Vec::new())
             }
         })

@@ -17,8 +17,9 @@ pub enum Op {
     Dequeue,
     /// Performs a look, at snapshot if true.
     Look(Look, bool),
-    /// Tries to enqueue into a queue whose prefix leaves no room for its keys.
-    Deep,
+    /// Enqueues into a queue whose prefix leaves exactly the room that its keys may need, or this many bytes
+    /// less.
+    Deep(usize),
 }
 
 impl Op {
@@ -156,7 +157,7 @@ impl Queue {
             1 => batch(30..90, (0..=self.usual).boxed()),
             24 * take => Just(Op::Dequeue),
             12 * see => (look, any::<bool>()).prop_map(|(look, snapshot)| Op::Look(look, snapshot)),
-            1 => Just(Op::Deep),
+            1 => (0..2usize).prop_map(Op::Deep),
         ]
         .boxed()
     }
@@ -185,7 +186,7 @@ mod tests {
                 });
             }
         }
-        assert_eq!(seen.len(), 4 + 10 + 2, "{seen:?}");
+        assert_eq!(seen.len(), 4 + 10 + 3, "{seen:?}");
     }
 
     #[test]

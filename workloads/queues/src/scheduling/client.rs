@@ -1,7 +1,7 @@
 //! How one call is performed in a transaction.
 
 use super::{Answer, Op, Signups, operations::student};
-use crate::shared::one_call;
+use crate::shared::{came_back, one_call};
 use foundationdb_tuple::{Subspace, pack};
 use shaketable::specimen::Content;
 use shaketable_layers::scheduling::{self, Error, Scheduling};
@@ -25,17 +25,17 @@ impl Signups {
         let scheduling = scheduling();
         Ok(match op {
             Op::AddClass(class, seats) => {
-                Answer::Change(scheduling.add_class(tx, &self.class(*class), *seats).await?)
+                Answer::Change(came_back(scheduling.add_class(tx, &self.class(*class), *seats).await?))
             }
             Op::InitMany(0) => Answer::Added(scheduling.init_catalogue(tx).await?),
             Op::Init | Op::InitSome(_) | Op::InitMany(_) => {
                 Answer::Added(scheduling.init(tx, &self.initialised(op), self.seats).await?)
             }
             Op::Signup(s, class) => {
-                Answer::Change(scheduling.signup(tx, &student(*s), &self.class(*class)).await?)
+                Answer::Change(came_back(scheduling.signup(tx, &student(*s), &self.class(*class)).await?))
             }
             Op::Drop(s, class) => {
-                Answer::Change(scheduling.drop(tx, &student(*s), &self.class(*class)).await?)
+                Answer::Change(came_back(scheduling.drop(tx, &student(*s), &self.class(*class)).await?))
             }
             Op::Switch(s, old, new) => {
                 scheduling.switch(tx, &student(*s), &self.class(*old), &self.class(*new)).await?;

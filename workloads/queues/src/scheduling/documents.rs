@@ -2,9 +2,11 @@
 
 use crate::shared::cluster::{begin, on_cluster, session};
 use foundationdb_tuple::Subspace;
-use shaketable_layers::scheduling::{Change, Error, MAX_INIT, Refusal, Scheduling, catalogue};
+use shaketable_layers::scheduling::{
+    Change, Error, MAX_INIT, Refusal, Scheduling, catalogue, keys::pack_seats,
+};
 use shaketable_tx::{
-    Database,
+    Database, Transaction,
     once::{Fate, OpId, Outcome},
 };
 use std::collections::BTreeSet;
@@ -112,5 +114,18 @@ fn as_many_classes_are_added_at_once_as_is_said_and_no_more() {
         assert_eq!(scheduling().init(&tx, names(MAX_INIT), 1).await, Ok(MAX_INIT));
         let more = scheduling().init(&tx, names(MAX_INIT + 1), 1).await;
         assert_eq!(more, Err(Error::Refused(Refusal::TooManyAtOnce)));
+    });
+}
+
+#[test]
+fn a_seat_is_not_given_back_to_a_class_that_has_all_it_can_have() {
+    on_cluster(|db| async move {
+        let (tx, scheduling) = (begin(&db), scheduling());
+        let class = scheduling.keys().course("algebra");
+        // No sign-up leads to this state.
+        tx.set(&class, &pack_seats(u32::MAX));
+        tx.set(&scheduling.keys().attendance("s", "algebra"), b"");
+        let dropped = scheduling.drop(&tx, "s", "algebra").await;
+        assert_eq!(dropped, Err(Error::Corrupt { key: class.into() }));
     });
 }

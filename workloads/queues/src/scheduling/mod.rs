@@ -23,7 +23,7 @@ pub use operations::{Answer, Op};
 
 use bytes::Bytes;
 use client::{contents, page, scheduling};
-use operations::student;
+use operations::{SEATS, student};
 use planted::{BUGS, Planted};
 use proptest::prelude::*;
 use serde::{Deserialize, Serialize};
@@ -32,7 +32,7 @@ use shaketable::{
     specimen::{self, At, Content, Specimen},
     workload::{Bug, Outcome},
 };
-use shaketable_layers::scheduling::{Error, MAX_CLASSES, catalogue, keys::unpack_seats};
+use shaketable_layers::scheduling::{Error, MAX_CLASSES, keys::unpack_seats};
 use shaketable_sim::seed::Stream;
 use shaketable_tx::{
     self as tx, Database, Env,
@@ -45,7 +45,7 @@ use std::collections::BTreeMap;
 /// The drawn configuration of a run.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Signups {
-    /// Whether the tutorial's 1,620 classes exist, or only those that operations name.
+    /// Whether most of the tutorial's 1,620 classes exist, or only those that operations name.
     whole_catalogue: bool,
     /// How many of the classes that exist from the beginning are named by operations.
     popular: u16,
@@ -97,7 +97,7 @@ impl Specimen for Signups {
             whole_catalogue,
             popular: rng.range(1..13) as u16,
             planned: rng.range(1..4) as u16,
-            seats: if whole_catalogue { catalogue::SEATS } else { rng.range(1..5) as u32 },
+            seats: if whole_catalogue { SEATS } else { rng.range(1..5) as u32 },
             // Mostly fewer students than clients.
             students: rng.range(1..6) as u8,
             drops: *rng.pick(&[1, 4, 10]),

@@ -37,6 +37,10 @@ pub enum Op {
     Anyway(Box<Op>),
 }
 
+/// The classes of the tutorial's catalogue.
+const CLASSES: usize = 1_620;
+/// The seats of each of them.
+pub(super) const SEATS: u32 = 100;
 /// The class whose name is too long.
 const LONG_CLASS: u16 = u16::MAX;
 /// The student whose name is too long.
@@ -122,7 +126,7 @@ impl Signups {
         match place {
             _ if n == LONG_CLASS => "c".repeat(MAX_NAME + 1),
             _ if place >= popular => format!("a{}", "\0planned".repeat(place - popular + 1)),
-            _ if self.whole_catalogue => catalogue::class_name(place * (catalogue::CLASSES / popular.max(1))),
+            _ if self.whole_catalogue => catalogue::class_name(place * (CLASSES / popular.max(1))),
             _ if place < CONFUSED_TEXT.len() => CONFUSED_TEXT[place].into(),
             9 => "\0".repeat(MAX_NAME),
             _ => "x".repeat(MAX_NAME + 10 - place),
@@ -132,7 +136,8 @@ impl Signups {
     /// The classes that exist from the beginning.
     pub(super) fn initial(&self) -> Vec<String> {
         match self.whole_catalogue {
-            true => catalogue::class_names().collect(),
+            // The last ones are added by operations.
+            true => (0..CLASSES - 20).map(catalogue::class_name).collect(),
             false => (0..self.popular).map(|n| self.class(n)).collect(),
         }
     }
@@ -141,14 +146,14 @@ impl Signups {
     pub(super) fn initialised(&self, op: &Op) -> Vec<String> {
         match op {
             Op::InitSome(classes) => classes.iter().map(|class| self.class(*class)).collect(),
-            Op::InitMany(0) => catalogue::class_names().collect(),
+            Op::InitMany(0) => (0..CLASSES).map(catalogue::class_name).collect(),
             Op::InitMany(most) => (0..*most).map(catalogue::class_name).collect(),
             _ => self.initial(),
         }
     }
 
     pub(super) fn seats_of(&self, op: &Op) -> u32 {
-        if matches!(op, Op::InitMany(0)) { catalogue::SEATS } else { self.seats }
+        if matches!(op, Op::InitMany(0)) { SEATS } else { self.seats }
     }
 }
 

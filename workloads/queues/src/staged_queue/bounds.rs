@@ -46,3 +46,25 @@ fn many_large_items_are_handed_out_and_taken_back_a_few_at_a_time() {
         assert_eq!(shared::ended!(db, |tx| staged.parked(&tx, Serializable)), Ok(Vec::new()));
     });
 }
+
+#[test]
+fn no_request_is_told_that_there_is_nothing_where_only_a_read_ended() {
+    on_cluster(|db| async move {
+        let (staged, db) = (&StagedQueue::new(space()), &db);
+        for part in [0..125, 125..250] {
+            let enqueued = shared::ended!(db, |tx| async {
+                for n in part.clone() {
+                    let id = ItemId(u128::to_be_bytes(n));
+                    staged.enqueue(&tx, id, &[7; 5_000]).await?;
+                    staged.register(&tx, id).await?;
+                }
+                Ok::<_, Error>(())
+            });
+            assert_eq!(enqueued, Ok(()));
+        }
+        let served = shared::ended!(db, |tx| staged.fulfil(&tx, MOST)).expect("some are served");
+        assert!(served < 200, "{served} were served");
+        // Each of them has an item.
+        assert_eq!(shared::ended!(db, |tx| staged.len(&tx, Serializable)), Ok(250 - served));
+    });
+}

@@ -8,7 +8,7 @@ use super::{
     stage::stored,
     staged,
 };
-use crate::shared::{self, ended, in_turns, turned, unexpected};
+use crate::shared::{self, ended, in_turns, one_call, turned, unexpected};
 use bytes::Bytes;
 use futures::FutureExt;
 use shaketable::{
@@ -19,7 +19,7 @@ use shaketable::{
 };
 use shaketable_layers::{
     queue::{Item, ItemId},
-    staged_queue::{Error, MAX_VALUE_BYTES, Request, RequestState, Served},
+    staged_queue::{Error, MAX_VALUE_BYTES, Request, RequestState, Served, StagedQueue},
 };
 use shaketable_tx::{
     self as tx, Database,
@@ -138,6 +138,17 @@ impl Staged {
             Op::Oversized(beyond) => {
                 let value = vec![0; MAX_VALUE_BYTES + usize::from(*beyond)].into();
                 self.enqueue(session, &[value]).await
+            }
+            Op::Deep(beyond) => {
+                let id = ItemId::draw(db.env());
+                let deep = session.apply(|tx| async move {
+                    let tx = one_call(&tx, false).await;
+                    let queue = StagedQueue::new(shared::deep(&tx, id, *beyond).await?);
+                    queue.enqueue(&tx, id, b"").await?;
+                    shared::fits(&tx, op).await?;
+                    Ok::<(), Error>(())
+                });
+                ended(deep.await, |()| Answer::Enqueued, refused)
             }
         };
         client.ends(op, outcome)

@@ -1,7 +1,7 @@
 //! Several calls of the queue in one transaction.
 
 use super::{Deal, Dealt, Name, Part, PartAnswer, operations::name, staged};
-use crate::shared::{one_call, turned};
+use crate::shared::{came_back, one_call, turned};
 use bytes::Bytes;
 use shaketable::isolation;
 use shaketable_layers::{
@@ -54,8 +54,8 @@ impl Deal {
                     |tx, isolation| async move { staged().state(&turned(&tx), request, isolation).await };
                 Dealt::of(isolation::at_both_levels(tx, self, read).await?)
             }
-            Deal::Collect => Dealt::of(queue.collect(&turned(tx), request).await?),
-            Deal::Leave => Dealt::of(queue.leave(&turned(tx), request).await?),
+            Deal::Collect => Dealt::of(came_back(queue.collect(&turned(tx), request).await?)),
+            Deal::Leave => Dealt::of(came_back(queue.leave(&turned(tx), request).await?)),
             Deal::Serve(most) => Ok(Dealt::Served(queue.fulfil(&turned(tx), *most).await?)),
             Deal::TakeBack => Ok(Dealt::Back(queue.reclaim(&turned(tx), request.ticket()).await?)),
             Deal::Put(_) => put(tx, values).await.map(|()| Dealt::Put),
@@ -84,7 +84,7 @@ impl Part {
                 put(tx, values).await?;
                 PartAnswer::Put
             }
-            Part::Take => match staged().take(&turned(tx), ticket).await? {
+            Part::Take => match came_back(staged().take(&turned(tx), ticket).await?) {
                 Taken::Now(item) => PartAnswer::Took(named(item)?),
                 Taken::Waiting(_) => PartAnswer::Registered,
             },

@@ -50,6 +50,28 @@ async fn crowded(db: &AnyDatabase, queue: &StagedQueue) {
 }
 
 #[test]
+fn a_fulfilment_depends_on_nothing_after_what_it_serves() {
+    on_cluster(|db| async move {
+        let queue = &StagedQueue::new(Subspace::from("S"));
+        let append = async |n: u8| {
+            let appended = db.run(|tx, _| async move {
+                queue.enqueue(&tx, ItemId([n; 16]), &[n]).await?;
+                queue.register(&tx, ItemId([n; 16])).await
+            });
+            appended.await.expect("an item and a request");
+        };
+        append(1).await;
+        let tx = begin(&db);
+        // What the transaction itself appends has no place yet, and there is enough without it.
+        queue.enqueue(&tx, ItemId([2; 16]), b"own").await.expect("an item");
+        assert_eq!(queue.fulfil(&tx, 9).await, Ok(1));
+        append(3).await;
+        tx.commit().await.expect("no conflict");
+        assert_eq!(queue.fulfil_all(&db).await, Ok(1));
+    });
+}
+
+#[test]
 fn a_request_is_given_up_only_so_often() {
     on_cluster(|db| async move {
         let (queue, mut session) = (StagedQueue::new(Subspace::from("S")), session(&db).await);

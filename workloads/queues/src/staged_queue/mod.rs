@@ -89,7 +89,7 @@ impl Workload for Staged {
     /// A dequeue registers, serves others, and collects what it was given.
     fn effects(&self, op: &Op) -> RangeInclusive<usize> {
         match op {
-            Op::Enqueue(_) | Op::Together(_) | Op::Oversized(_) => 0..=1,
+            Op::Enqueue(_) | Op::Together(_) | Op::Oversized(_) | Op::Deep(_) => 0..=1,
             _ => 0..=usize::MAX,
         }
     }
@@ -116,7 +116,7 @@ impl Workload for Staged {
     }
 
     fn rare_kinds() -> &'static [&'static str] {
-        &["Oversized"]
+        &["Deep", "Oversized"]
     }
 
     fn draw(rng: &mut Stream, bug: Option<&str>) -> Staged {

@@ -83,7 +83,7 @@ impl Model {
                 }
                 stamped(step, put.iter().map(|(p, _)| stamp_in(p)))
             }
-            (Op::Reclaim, [0, 0, 0, 0, 0, 0]) => Ok(()),
+            (Op::Reclaim | Op::Deep(0), [0, 0, 0, 0, 0, 0]) => Ok(()),
             (Op::Reclaim, [_, 0, 0, 0, 0, _]) => {
                 let back: Vec<_> = fetched.into_iter().flatten().collect();
                 match put == back {
@@ -284,7 +284,9 @@ impl Staged {
             }
             (Op::Peek, Some(Answer::First(name))) => *name == first(),
             (Op::Count, Some(Answer::Count(n))) => *n == model.stage.items.len(),
-            (Op::Oversized(_), Some(Answer::Refused(why))) => why.contains("exceeds the limit"),
+            (Op::Oversized(_) | Op::Deep(1..), Some(Answer::Refused(why))) => {
+                why.contains("exceeds the limit")
+            }
             _ => return Err(format!("returned {:?}, but nothing was committed", step.answer).into()),
         };
         match fits {

@@ -45,6 +45,9 @@ pub enum Op {
     Together(Vec<Part>),
     /// Tries to enqueue a value that exceeds the limit by this many bytes.
     Oversized(u16),
+    /// Enqueues into a queue whose prefix is so long that a key has the maximum length, or this many bytes
+    /// more.
+    Deep(usize),
 }
 
 impl Op {
@@ -80,7 +83,7 @@ pub enum Deal {
     Collect,
     /// Ends it.
     Leave,
-    /// Serves up to this many requests.
+    /// Serves up to this many requests, at least one.
     Serve(usize),
     /// Brings back what was parked for it.
     TakeBack,
@@ -212,7 +215,7 @@ impl Staged {
             (items, padding).prop_map(|(items, padding)| Batch { client: 0, number: 0, items, padding })
         };
         let [put, take, walk, back, read, both] = self.mix;
-        let largest = if self.crowded { 15u16 } else { 3 };
+        let (largest, full) = if self.crowded { (15u16, 6) } else { (3, 1) };
         let part = prop_oneof![
             3 => batch(1..3).prop_map(Part::Put),
             2 => Just(Part::Take),
@@ -224,14 +227,14 @@ impl Staged {
             4 => Just(Deal::Turn),
             2 => Just(Deal::Collect),
             1 => Just(Deal::Leave),
-            3 => (1..4usize).prop_map(Deal::Serve),
+            3 => (0..4usize).prop_map(Deal::Serve),
             1 => Just(Deal::TakeBack),
             1 => batch(1..3).prop_map(Deal::Put),
         ];
         let op = prop_oneof![
             4 * put => batch(1..2).prop_map(Op::Enqueue),
             put => batch(2..5).prop_map(Op::Enqueue),
-            1 => (1..largest).prop_map(|items| Op::Enqueue(Batch { client: 0, number: 0, items, padding: FULL })),
+            full => (1..largest).prop_map(|items| Op::Enqueue(Batch { client: 0, number: 0, items, padding: FULL })),
             4 * take => Just(Op::Dequeue),
             2 * take => select(&[0, 1, 10, 50, 100, 300, 1_000, 5_000][..]).prop_map(Op::Within),
             take => (1u8..60).prop_map(Op::Cut),
@@ -245,10 +248,11 @@ impl Staged {
             2 * both => vec(part, 1..6).prop_map(Op::Together),
             both => vec(deal, 1..7).prop_map(Op::Deal),
             1 => prop_oneof![Just(1u16), 1..500u16].prop_map(Op::Oversized),
+            1 => (0..2usize).prop_map(Op::Deep),
         ];
         let op = match self.crowded {
             true => prop_oneof![
-                40 => op,
+                20 => op,
                 1 => strategies::mostly(1..CROWD, select(&[99, 100, 101][..]))
                     .prop_map(|requests| Op::Together(vec![Part::Crowd(requests)])),
             ]

@@ -7,7 +7,13 @@ use super::{
     staged,
 };
 use crate::shared;
-use shaketable::{isolation, sessions::known, specimen::INTERLEAVED, workload::Outcome};
+use shaketable::{
+    isolation,
+    sessions::known,
+    specimen::INTERLEAVED,
+    weakened::{Flaw, flawed},
+    workload::Outcome,
+};
 use shaketable_layers::{
     queue::ItemId,
     staged_queue::{Error, Request, RequestState, Row, Taken},
@@ -25,6 +31,7 @@ shaketable::planted_bugs! {
     RemovesBlindly = "removes-blindly", "a collection is retried without a record, and a missing row counts as an empty one", "the high-contention example's removal of a result";
     ParkedForEver = "parked-for-ever", "what is parked for dead clients is never brought back", "the high-contention example, where a client dies";
     ComesBackLast = "comes-back-last", "items that are brought back are enqueued anew", "a retry at the end of the line";
+    PageForEnd = "page-for-end", "the point where a read of items stopped is taken for the end of the queue", "a bound on bytes, ignored later";
     CountAtSnapshot = "count-at-snapshot", "a count is read at snapshot, whatever isolation was requested", "a dropped conflict range";
     TurnBeside = "turn-beside", "the state of a request is read in another transaction than the one that ends it", "a look-up that is given the database";
     ForgetsDropped = "forgets-dropped", "a dequeue starts from scratch although a dropped one had taken an item", "a request time-out around a dequeue";
@@ -54,7 +61,7 @@ pub async fn apply<D: Database>(
             workload.patiently(&db, begin_anew(session)).await
         }
         (Planted::AsksAgain, Op::Dequeue) => workload.patiently(&db, ask_again(session)).await,
-        (Planted::SleepsInLine | Planted::RemovesBlindly, Op::Dequeue) => {
+        (Planted::SleepsInLine | Planted::RemovesBlindly | Planted::PageForEnd, Op::Dequeue) => {
             workload.patiently(&db, stand_in_line(planted, session)).await
         }
         _ => return None,
@@ -148,6 +155,14 @@ async fn stand_in_line<D: Database>(planted: Planted, session: &mut Session<D>) 
             }
             db.env().sleep(Duration::from_millis(5)).await;
         },
+        Planted::PageForEnd => {
+            let items = &staged().subspace().subspace(&0).range();
+            let fulfilled = db.run(|tx, _| async move {
+                staged().fulfil(&flawed(&tx, Flaw::FirstBatch, [items.clone()]), 20).await
+            });
+            // Requests that this does not serve are served while they wait.
+            drop(fulfilled.await);
+        }
         Planted::SleepsInLine => db.env().sleep(Duration::from_secs(20)).await,
         _ => {}
     }

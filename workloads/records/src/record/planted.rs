@@ -4,7 +4,7 @@
 use super::{
     Ending, Records, client, layout,
     operations::{Answer, Check, Op, Paging, listed},
-    schema::Mistake,
+    schema::{Mistake, tuple},
     together,
 };
 use crate::record_shared::layout::{below, part};
@@ -36,6 +36,7 @@ shaketable::planted_bugs! {
     Resaved = "resaved", "a transaction without an insert is retried without an operation record", "R22, R30: an unknown result, and a record with a second version, counted twice";
     Reinserted = "reinserted", "a transaction with an insert is retried without an operation record", "R31: an unknown result, and a record that exists already";
     HeaderDeleted = "header-deleted", "deleting all records deletes the header and the states of indexes", "R29: more deleted than the records";
+    RefusedCleared = "refused-cleared", "a deletion by more columns than the indexes have is refused after it has removed the records", "a refusal that changes something";
     GroupsRemain = "groups-remain", "deleting all records leaves what the indexes of aggregates have", "R29: less deleted than the records' indexes";
     ZeroKept = "zero-kept", "the row of a group without records remains, where it should be cleared", "R30: the option clearWhenZero is forgotten";
     CountForUpdates = "count-for-updates", "an index of updates counts records", "R30: a count that is not idempotent, taken for one that is";
@@ -80,6 +81,7 @@ impl Records {
                 (self.shares, self.reopens, self.opens_first) = (true, true, true);
             }
             Planted::Interleaved => (self.schema.versions, self.shares) = (false, false),
+            Planted::RefusedCleared => self.schema.prefix = 0,
             Planted::Reinserted => (self.inserts, self.shelves, self.ids) = (30, 4, 4),
             _ => {}
         }
@@ -111,6 +113,16 @@ pub(super) async fn perform<T: Transaction>(
         (Planted::HeaderDeleted, Op::DeleteAll) => {
             let (begin, end) = layout::store().range();
             context.clear_range(&begin, &end)?;
+            Some(Answer::Done)
+        }
+        (Planted::RefusedCleared, Op::DeleteWhere(target, columns)) => {
+            match store.delete_where(&tuple(&config.prefix(target, *columns))).await {
+                Err(Error::IndexState { .. }) => {
+                    let (begin, end) = layout::part_of(part::RECORDS).range();
+                    context.clear_range(&begin, &end)?;
+                }
+                done => done?,
+            }
             Some(Answer::Done)
         }
         (Planted::GroupsRemain, Op::DeleteAll) => {

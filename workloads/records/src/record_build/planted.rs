@@ -19,7 +19,7 @@ use shaketable_record::{
     store::{RecordContext, RecordStore},
     value::Tuple,
 };
-use shaketable_tx::{Database, RunError, Transaction, once::Session};
+use shaketable_tx::{ConflictRangeType, Database, Isolation::Snapshot, RunError, Transaction, once::Session};
 
 shaketable::planted_bugs! {
     RecordsAtSnapshot = "records-at-snapshot", "R26: a builder reads the records of its batch at snapshot", "an index built from a snapshot";
@@ -29,6 +29,7 @@ shaketable::planted_bugs! {
     StatesDeleted = "states-deleted", "R29: deleting all records deletes the states of the indexes", "indexes that become readable because their states are lost";
     RanksLeft = "ranks-left", "R29: deleting all records leaves what ranked sets have", "a space that a clear forgets";
     UnbuiltKept = "unbuilt-kept", "R26, R29: a deletion by the first columns of primary keys leaves the entries of an index that is being built", "maintenance beside use";
+    GapsUnwatched = "gaps-unwatched", "R26: a builder reads the records of its batch, and does not conflict with saves between them", "a batch without a conflict up to its end";
     ScrubbedApart = "scrubbed-apart", "R28: a scrub reads an entry, reads its record, and removes the entry in three transactions", "Record Layer pull request 1293";
 }
 
@@ -49,9 +50,10 @@ pub async fn apply<D: Database>(
             let stores = stores();
             told(stores.run(session, |store| async move { clearing(planted, &store, acts).await }).await)
         }
-        (Planted::RecordsAtSnapshot | Planted::ViolationsForgotten, Op::Build(places, records, polls)) => {
-            built(limited(*polls, by_batches(planted, db, &names(places), *records)).await)
-        }
+        (
+            Planted::RecordsAtSnapshot | Planted::ViolationsForgotten | Planted::GapsUnwatched,
+            Op::Build(places, records, polls),
+        ) => built(limited(*polls, by_batches(planted, db, &names(places), *records)).await),
         (Planted::ProgressApart, Op::Build(places, records, polls)) => {
             built(limited(*polls, apart(workload, db, &names(places), *records)).await)
         }
@@ -83,16 +85,18 @@ async fn clearing<T: Transaction>(
     Ok(Recorded(told))
 }
 
-/// Builds indexes in the batches of the layer, in transactions that read the records at snapshot, or with
-/// maintainers that forget violations. The layer itself makes the indexes readable.
+/// Builds indexes in the batches of the layer, in transactions that read the records at snapshot, which may
+/// conflict with changes of what they have read, or with maintainers that forget violations. The layer itself
+/// makes the indexes readable.
 async fn by_batches<D: Database>(
     planted: Planted,
     db: &D,
     names: &[&str],
     records: usize,
 ) -> Result<BuildReport, RunError<Error>> {
+    let rows = &space().subspace(&(part::RECORDS,)).range();
     let spans = match planted {
-        Planted::RecordsAtSnapshot => vec![space().subspace(&(part::RECORDS,)).range()],
+        Planted::RecordsAtSnapshot | Planted::GapsUnwatched => vec![rows.clone()],
         _ => Vec::new(),
     };
     let (wrong, spans) = (&stores_with(faulty::registry(planted)), &spans);
@@ -102,7 +106,12 @@ async fn by_batches<D: Database>(
         let batch = Batch { records, choice: db.env().random_u64() };
         let progress = db
             .run(|tx, _| async move {
-                let context = within(tx);
+                let context = within(tx.clone());
+                if planted == Planted::GapsUnwatched {
+                    for row in tx.get_range_all(rows.clone().into(), Snapshot).await? {
+                        tx.add_conflict_key(&row.key, ConflictRangeType::Read)?;
+                    }
+                }
                 let progress = wrong.open(&context).await?.build_indexes(names, batch).await?;
                 context.close();
                 Ok::<_, Error>(progress)

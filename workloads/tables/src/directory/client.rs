@@ -63,10 +63,10 @@ impl Directory {
             }
             Op::RemoveIfExists(names) => Answer::Is(all.remove_if_exists(tx, &path(names)).await?),
             Op::List(names) => Answer::Names(all.list(tx, &path(names), isolation).await?),
-            Op::Pages(names, most) => {
+            Op::Pages(names, first, most) => {
                 let (all, path) = (&all, &path(names));
                 let page = |last: Option<&String>| {
-                    let after = last.cloned();
+                    let after = last.or(first.as_ref()).cloned();
                     async move { all.list_page(tx, path, after.as_deref(), *most, isolation).await }
                 };
                 Answer::Names(paged(*most, page).await?)
@@ -117,6 +117,14 @@ impl Directory {
                 let read = |tx, isolation| async move { directory.exists(&tx, isolation).await };
                 Answer::Is(isolation::at_both_levels(tx, op, read).await?)
             }
+            Op::Create(_, tag, _, chance) => {
+                directory.remove(tx).await?;
+                let new = came_back(self.directories().create(tx, &path(names), tag, *chance).await?);
+                let stale = directory.siblings().check(tx, &directory).await;
+                let expected = Err(Error::Stale(directory.path().clone()));
+                always!(stale == expected, "the handle of a removed directory is checked: {stale:?}");
+                opened(&new)
+            }
             _ => opened(
                 &self.directories().create_or_open(tx, &path(names), b"", CandidateSeed::draw(env)).await?,
             ),
@@ -131,6 +139,7 @@ impl Directory {
             | Op::RemoveIfExists(names)
             | Op::List(names)
             | Op::Exists(names)
+            | Op::Create(names, ..)
             | Op::CreateOrOpen(names, ..) => names,
             op => unreachable!("{op:?} is not drawn with a handle"),
         }

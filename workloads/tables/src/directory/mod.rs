@@ -3,10 +3,12 @@
 //! There are few names, and paths of two or three levels, so that clients meet on every path. Directories
 //! have layer tags, some are partitions, and some have manual prefixes, which nest with each other and with
 //! allocated prefixes. In some seeds a later version of the schema appears and disappears. The candidates of
-//! the allocator follow from a few random numbers, so that allocators meet, too. Two creates may run
-//! concurrently in one transaction, and a row may be written through a handle that was opened earlier. What
-//! is stored is read from the raw rows: every prefix belongs to one path, no prefix begins with another, and
-//! every key belongs to a directory.
+//! the allocator follow from a few random numbers, so that allocators meet, too. In some seeds they have
+//! given hundreds of prefixes before, so that prefixes are longer and windows are larger. A few names and
+//! layer tags are as long as a key or a value may be, or longer. Two creates may run concurrently in one
+//! transaction, and a row may be written through a handle that was opened earlier. What is stored is read
+//! from the raw rows: every prefix belongs to one path, no prefix begins with another, and every key belongs
+//! to a directory.
 
 #[cfg(test)]
 mod bounds;
@@ -17,6 +19,7 @@ mod model;
 mod operations;
 mod planted;
 mod prefixes;
+mod store;
 
 pub use model::Known;
 pub use operations::{Answer, Names, Op};
@@ -44,6 +47,7 @@ use shaketable_tx::{
     RangeOption, Transaction,
     once::{self, Session},
 };
+use store::Store;
 
 /// The drawn configuration of a run.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -60,6 +64,8 @@ pub struct Directory {
     own_subspaces: bool,
     /// The number of different chances. If there are few, allocators meet.
     chances: u64,
+    /// What the allocator of the root has given before the run.
+    store: Store,
     /// Whether another program declares versions of the schema.
     versions: bool,
     /// The maximum length of values, in bytes.
@@ -82,7 +88,10 @@ impl Directory {
     /// The directories of the run.
     fn directories(&self) -> Directories {
         let (nodes, content) = self.subspaces();
-        let directories = Directories::new(nodes, content);
+        let directories = match self.own_subspaces {
+            true => Directories::new(nodes, content),
+            false => Directories::default(),
+        };
         if self.manual { directories.with_manual_prefixes() } else { directories }
     }
 }
@@ -132,6 +141,7 @@ impl Specimen for Directory {
             chances: *rng.pick(&[1, 2, 5, u64::MAX]),
             versions: rng.chance(0.25),
             longest: *rng.pick(&[4, 40, 2_000]),
+            store: Store::draw(rng),
             planted: bug.and_then(Planted::named),
         }
     }
@@ -139,10 +149,10 @@ impl Specimen for Directory {
     fn keys(&self) -> Vec<Bytes> {
         let all = self.directories();
         let nodes = all.nodes();
-        let mut keys = vec![nodes.version(), nodes.allocator().mark(0)];
+        let mut keys = vec![nodes.version(), nodes.allocator().mark(self.store.start)];
         keys.extend(NAMES[..self.names].iter().map(|name| nodes.root().child(name)));
         for candidate in [0i64, 9, 20, 40, 63] {
-            let prefix = self.subspaces().1.pack(&candidate);
+            let prefix = self.subspaces().1.pack(&(self.store.start + candidate));
             keys.extend([nodes.of(&prefix).tag(), prefix]);
         }
         keys.into_iter().map(Bytes::from).collect()
@@ -154,7 +164,8 @@ impl Specimen for Directory {
 
     fn refuses_cleanly(op: &Op, refusal: &Error) -> bool {
         // A prefix that cannot be used is never allocated again.
-        let has_allocated = matches!(refusal, Error::PrefixClash { .. } | Error::PrefixNotEmpty { .. });
+        let has_allocated =
+            matches!(refusal, Error::PrefixClash { .. } | Error::PrefixNotEmpty { .. } | Error::TooLarge(_));
         !has_allocated && !matches!(op, Op::Both(..))
     }
 
@@ -163,6 +174,15 @@ impl Specimen for Directory {
             Op::ByHandle(op) => Self::is_read_only(op),
             op => matches!(op, Op::Open(..) | Op::List(_) | Op::Pages(..) | Op::Exists(_) | Op::Read(_)),
         }
+    }
+
+    async fn setup<D: Database>(&self, db: &D) -> tx::Result<()> {
+        let (store, allocator) = (&self.store, &self.directories().nodes().allocator());
+        let stored = db.run(|tx, _| async move {
+            store.rows(allocator).iter().for_each(|(key, value)| tx.set(key, value));
+            Ok::<_, tx::Error>(())
+        });
+        stored.await.map_err(|e| e.error)
     }
 
     fn takes_isolation(&self, op: &Op) -> bool {
@@ -231,14 +251,19 @@ impl Specimen for Directory {
             Op::ByHandle(op) => {
                 let handled = Self::handled(op);
                 model.open(handled, b"")?;
-                (&**op, model.partition_of(handled))
+                let start = model.partition_of(handled);
+                if let Op::Create(..) = **op {
+                    model.remove(start, handled)?;
+                }
+                (&**op, start)
             }
             op => (op, 0),
         };
         let (nodes, content) = self.subspaces();
-        let place = Place { nodes: nodes.bytes(), content: content.bytes() };
+        let place =
+            Place { nodes: nodes.bytes(), content: content.bytes(), candidates: self.store.candidates() };
         let (manual, refusal) = (self.manual, at.refusal);
-        let wish = |tag, prefix, opens| Wish { tag, prefix, opens, manual, place, refusal };
+        let wish = |tag, prefix, opens| Wish { tag, prefix, opens, manual, place: place.clone(), refusal };
         Ok(match op {
             Op::Create(names, tag, prefix, _) => {
                 known(model.create(names, wish(tag, prefix.as_deref(), false))?)
@@ -252,7 +277,7 @@ impl Specimen for Directory {
             }
             Op::Open(names, tag) => known(model.open(names, tag)?),
             Op::Rename(from, to) => {
-                model.rename(start, from, to)?;
+                model.rename(start, from, to, &place)?;
                 Answer::Done
             }
             Op::Remove(names) => match model.remove(start, names)? {
@@ -260,7 +285,12 @@ impl Specimen for Directory {
                 false => return Err(Error::NotFound(Path::from(&names[..]))),
             },
             Op::RemoveIfExists(names) => Answer::Is(model.remove(start, names)?),
-            Op::List(names) | Op::Pages(names, _) => Answer::Names(model.list(names)?),
+            Op::List(names) => Answer::Names(model.list(names)?),
+            Op::Pages(names, after, _) => {
+                let mut found = model.list(names)?;
+                found.retain(|name| after.as_ref().is_none_or(|after| name > after));
+                Answer::Names(found)
+            }
             Op::Exists(names) => Answer::Is(model.exists(names)?),
             Op::Put(names, key, byte, length) | Op::PutLater(names, key, byte, length) => {
                 model.keeper(names)?.content.insert(*key, Content::of(*byte, *length));

@@ -1,6 +1,6 @@
 //! The sequential model: the directories as a tree.
 
-use super::{Wish, prefixes::Given};
+use super::{Place, Wish, prefixes::Given};
 use foundationdb_tuple::unpack;
 use shaketable::specimen::Content;
 use shaketable_fidelity::survey::{Layer, Surveyed};
@@ -174,13 +174,13 @@ impl Known {
         }
         self.stamp(path, &layers[layers.len() - 1..]);
         for end in depth + 1..=path.len() {
-            self.make(&path[..end], end == path.len(), wish)?;
+            self.make(&path[..end], end == path.len(), &wish)?;
         }
         Ok(self.at(path))
     }
 
     /// Creates the directory that is missing at the end of a path.
-    fn make(&mut self, path: &[String], last: bool, wish: Wish<'_>) -> Result<(), Error> {
+    fn make(&mut self, path: &[String], last: bool, wish: &Wish<'_>) -> Result<(), Error> {
         let by_hand = wish.prefix.filter(|_| last);
         let prefix = match by_hand {
             Some(prefix) => {
@@ -200,6 +200,7 @@ impl Known {
                 None
             }
         };
+        wish.fits(path, prefix.as_deref())?;
         let made = self.at(path);
         made.prefix = prefix;
         if last {
@@ -209,7 +210,13 @@ impl Known {
     }
 
     /// Moves a directory, through the layer that begins at depth `start` of its path.
-    pub fn rename(&mut self, mut start: usize, from: &[String], to: &[String]) -> Result<(), Error> {
+    pub fn rename(
+        &mut self,
+        mut start: usize,
+        from: &[String],
+        to: &[String],
+        place: &Place<'_>,
+    ) -> Result<(), Error> {
         let (source, destination) = (Path::from(from), Path::from(to));
         if !to.starts_with(&from[..start]) {
             return Err(Error::BetweenPartitions { from: source, to: destination });
@@ -237,6 +244,7 @@ impl Known {
         if new + 1 < to.len() {
             return Err(Error::NoParent(destination));
         }
+        place.holds(to)?;
         self.stamp(from, &layers);
         if let Some(moved) = self.at(&from[..old - 1]).below.remove(&from[old - 1]) {
             self.at(&to[..new]).below.insert(to[new].clone(), moved);
@@ -341,24 +349,30 @@ fn all(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::directory::Place;
 
     #[test]
     fn a_directory_does_not_move_below_itself_nor_out_of_its_partition() {
         let names = |path: &[&str]| path.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
-        let place = Place { nodes: b"\xfe", content: b"" };
-        let wish = |tag| Wish { tag, prefix: None, opens: false, manual: false, place, refusal: None };
+        let place = Place { nodes: b"\xfe", content: b"", candidates: 0..1 };
+        let wish = |tag| Wish {
+            tag,
+            prefix: None,
+            opens: false,
+            manual: false,
+            place: place.clone(),
+            refusal: None,
+        };
         let mut root = Known::default();
         root.create(&names(&["p"]), wish(PARTITION)).unwrap();
         root.create(&names(&["p", "d"]), wish(b"")).unwrap();
         root.create(&names(&["a", "b"]), wish(b"")).unwrap();
         let before = root.clone();
-        let below = root.rename(0, &names(&["a"]), &names(&["a", "b", "c"])).unwrap_err();
+        let below = root.rename(0, &names(&["a"]), &names(&["a", "b", "c"]), &place).unwrap_err();
         assert!(matches!(below, Error::BelowItself { .. }));
-        let across = root.rename(0, &names(&["p", "d"]), &names(&["d"])).unwrap_err();
+        let across = root.rename(0, &names(&["p", "d"]), &names(&["d"]), &place).unwrap_err();
         assert!(matches!(across, Error::BetweenPartitions { .. }));
         assert_eq!(root, before);
-        root.rename(0, &names(&["p"]), &names(&["a", "p"])).unwrap();
+        root.rename(0, &names(&["p"]), &names(&["a", "p"]), &place).unwrap();
         assert_eq!(root.list(&names(&["a", "p"])), Ok(vec!["d".to_owned()]));
     }
 }

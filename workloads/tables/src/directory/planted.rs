@@ -1,9 +1,10 @@
 //! Planted bugs: directories implemented or used wrongly.
 
 use super::{Answer, Directory, Op, client::path};
+use foundationdb_tuple::Bytes as TupleBytes;
 use shaketable::{
     specimen::{INTERLEAVED, UNRECORDED},
-    weakened::weakened,
+    weakened::{Flaw, flawed, only, weakened},
 };
 use shaketable_layers::directory::{CandidateSeed, Directories, Error};
 use shaketable_tx::{
@@ -15,6 +16,8 @@ use shaketable_tx::{
 shaketable::planted_bugs! {
     Interleaved = INTERLEAVED, "a move and a removal that run side by side in one transaction find the same directory", "two futures in one transaction";
     Unrecorded = UNRECORDED, "a create is retried after an unknown result, and finds its own directory", "a create that fails because it succeeded";
+    CandidateAtSnapshot = "candidate-at-snapshot", "the allocator reads a candidate's mark at snapshot", "an allocator without isolation";
+    SilentCandidate = "silent-candidate", "the allocator marks a candidate without a write conflict", "an allocator that does not declare its choice";
     ParallelCreate = "parallel-create", "two calls of one transaction both find the path free", "a known issue of the node.js and Python bindings";
     PathAtSnapshot = "path-at-snapshot", "whether the path is free is read at snapshot", "a check without isolation";
     IntoItself = "into-itself", "a directory is moved below itself", "a tree that becomes a ring";
@@ -41,6 +44,21 @@ pub async fn perform<T: Transaction>(
         (Planted::PathAtSnapshot, Op::Create(..) | Op::CreateOrOpen(..)) => {
             let names = [all.nodes().root().children().range()];
             workload.perform_right(&weakened(tx.clone(), names), env, op, Serializable).await?
+        }
+        (
+            Planted::CandidateAtSnapshot | Planted::SilentCandidate,
+            Op::Create(_, _, None, _) | Op::CreateOrOpen(..),
+        ) => {
+            let (nodes, content) = workload.subspaces();
+            let node = |candidate: i64| only(nodes.pack(&TupleBytes::from(content.pack(&candidate))));
+            // What is checked about nodes would conflict with another allocation of the candidate as well.
+            let tx = weakened(tx.clone(), (0..64).map(node).collect::<Vec<_>>());
+            let marks = [(all.nodes().allocator().mark(0), all.nodes().allocator().mark(i64::MAX))];
+            let tx = match planted {
+                Planted::CandidateAtSnapshot => weakened(tx, marks),
+                _ => flawed(&tx, Flaw::Undeclared, marks),
+            };
+            workload.perform_right(&tx, env, op, Serializable).await?
         }
         (Planted::ParentsFirst, Op::Create(names, _, Some(_), chance)) => {
             if let [above @ .., _] = &path(names)[..]

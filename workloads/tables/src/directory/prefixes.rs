@@ -5,11 +5,12 @@
 
 use super::{Known, operations::CONTENT};
 use bytes::Bytes;
-use foundationdb_tuple::pack;
+use foundationdb_tuple::{Subspace, pack};
 use shaketable_fidelity::survey::{Rows, node};
-use shaketable_layers::directory::{Error, Path};
+use shaketable_layers::directory::{Error, Nodes, Path};
 use shaketable_sim::proto::Mutation;
-use std::collections::BTreeSet;
+use shaketable_tx::limits;
+use std::{collections::BTreeSet, ops::Range};
 
 /// The prefixes that an allocator has given, including those of directories that were removed, because it
 /// must not give a prefix twice. The rows do not contain this, so it is not compared.
@@ -22,11 +23,8 @@ impl PartialEq for Given {
     }
 }
 
-/// A bound for the candidates that an allocator draws in a run, which are those of its first windows.
-const CANDIDATES: i64 = 1_400;
-
 /// The parameters of a create.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Wish<'a> {
     /// The layer tag.
     pub tag: &'a [u8],
@@ -43,12 +41,14 @@ pub struct Wish<'a> {
 }
 
 /// Where the directories of the root's layer are stored.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Place<'a> {
     /// The key of the nodes.
     pub nodes: &'a [u8],
     /// The beginning of allocated prefixes.
     pub content: &'a [u8],
+    /// The candidates that its allocator may draw in a run.
+    pub candidates: Range<i64>,
 }
 
 impl Wish<'_> {
@@ -56,6 +56,29 @@ impl Wish<'_> {
         match self.refusal == Some(&error.to_string()[..]) {
             true => Err(error),
             false => Ok(()),
+        }
+    }
+
+    /// Refuses a name or a tag that is too long. Long names are drawn at the root only, long tags only with a
+    /// manual prefix.
+    pub(super) fn fits(&self, path: &[String], manual: Option<&[u8]>) -> Result<(), Error> {
+        if let Some(prefix) = manual {
+            limits::row(&self.place.root().of(prefix).tag(), self.tag)?;
+        }
+        self.place.holds(path)
+    }
+}
+
+impl Place<'_> {
+    fn root(&self) -> Nodes {
+        Nodes::new(Subspace::from_bytes(self.nodes))
+    }
+
+    /// Refuses a name of the root that fits into no key.
+    pub(super) fn holds(&self, path: &[String]) -> Result<(), Error> {
+        match path {
+            [name] => Ok(limits::key(&self.root().root().child(name))?),
+            _ => Ok(()),
         }
     }
 }
@@ -131,11 +154,12 @@ impl Known {
     }
 
     /// Refuses as the layer did, if the allocator may have chosen a prefix that clashes with a manual one.
-    pub(super) fn may_clash(&self, path: &[String], wish: Wish<'_>) -> Result<(), Error> {
+    pub(super) fn may_clash(&self, path: &[String], wish: &Wish<'_>) -> Result<(), Error> {
         if !wish.refusal.is_some_and(|words| words.contains("allocated for")) {
             return Ok(());
         }
-        let chosen = (0..CANDIDATES).map(|candidate| [wish.place.content, &pack(&candidate)].concat());
+        let chosen =
+            wish.place.candidates.clone().map(|candidate| [wish.place.content, &pack(&candidate)].concat());
         for prefix in chosen.filter(|prefix| self.has(prefix)) {
             let (at, shown) = (|| Path::from(path), Bytes::from(prefix.clone()));
             let holds = self.keeps(&prefix);

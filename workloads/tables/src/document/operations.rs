@@ -1,11 +1,11 @@
 //! The calls of the workload and their answers as plain data, and how they are drawn.
 
-use super::{Document, indexed_path};
+use super::{Document, indexed_path, root};
 use crate::models::json::{self, Item, Json, Shown};
 use proptest::{prelude::*, sample::select};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use shaketable::strategies;
+use shaketable::{real::key_room, strategies};
 use shaketable_layers::{
     document::{DOC_ID, Id, MAX_ID_BYTES},
     hierarchy::{self, Step},
@@ -91,6 +91,12 @@ impl Document {
         ];
         let long_id = Id::Text("x".repeat(MAX_ID_BYTES + 1));
         let far = vec![Step::from("x".repeat(tx::KEY_SIZE_LIMIT).as_str())];
+        // The keys of a text, or of its pieces, have up to so many bytes more than the path.
+        let room = tx::KEY_SIZE_LIMIT - key_room() - json::key(&root(&1.into()), &["".into()]).len();
+        let edge = (0..6usize, select(vec![1, piece + 1, 2 * piece])).prop_map(move |(less, bytes)| {
+            let path = vec![Step::from("x".repeat(room - less).as_str())];
+            Op::Patch(1.into(), path, Item::Text(bytes))
+        });
         let step = select(vec![Step::from("a"), Step::Index(0)]);
         let mut kinds = vec![
             (60, (id(), item.clone()).prop_map(|(id, item)| Op::Insert(id, item)).boxed()),
@@ -122,6 +128,7 @@ impl Document {
                     .boxed(),
             ),
             (1, Just(Op::Insert(long_id, Item::Text(1))).boxed()),
+            (2, edge.boxed()),
             (1, id().prop_map(move |id| Op::Patch(id, far.clone(), Item::Text(1))).boxed()),
             (2, json::leaf().prop_map(|leaf| Op::Find(vec!["b".into()], Json(leaf))).boxed()),
         ];

@@ -2,7 +2,7 @@
 
 use crate::shared::{
     self,
-    bounds::{refused, space},
+    bounds::{refused, space, store},
     cluster::on_cluster,
 };
 use serde_json::json;
@@ -14,6 +14,24 @@ shared::refused_calls! {
     "get": |tx| Hierarchy::new(space()).get(&tx, &[], Serializable),
     "tuples": |tx| Hierarchy::new(space()).tuples(&tx, &[], Serializable),
     "remove": |tx| Hierarchy::new(space()).remove(&tx, &[0.into()]),
+}
+
+#[test]
+fn elements_move_up_by_thousands_and_more_are_refused() {
+    on_cluster(|db| async move {
+        db.set_option(DatabaseOption::TransactionRetryLimit(0)).expect("an option");
+        let hierarchy = &Hierarchy::new(space());
+        // Of each element's key, thrice as many bytes are written as read.
+        let text = "x".repeat(130);
+        for (elements, fits) in [(15_000u64, true), (20_000, false)] {
+            store(&db, (0..elements).map(|n| (space().pack(&(n, &text)), Vec::new()))).await;
+            let removed = shared::ended!(db, |tx| hierarchy.remove(&tx, &[0.into()]));
+            match fits {
+                true => assert_eq!(removed, Ok(true)),
+                false => assert!(matches!(removed, Err((why, 1)) if why.contains("in one transaction"))),
+            }
+        }
+    });
 }
 
 #[test]

@@ -169,7 +169,12 @@ impl Specimen for Hierarchy {
             select(vec![3_000, 9_900 - key_room(), 10_000]).prop_map(Item::Text),
             (hierarchy::MAX_DEPTH - 2..hierarchy::MAX_DEPTH + 2).prop_map(Item::Nested),
         ];
-        let far = vec![Step::from("x".repeat(tx::KEY_SIZE_LIMIT).as_str())];
+        // A path too long for a key, and some whose leaf is just as long as a key may be, or too long by a
+        // byte.
+        let room = tx::KEY_SIZE_LIMIT - space().pack(&"").len();
+        let far = select(vec![room + 2, room - key_room(), room - key_room() - 1, room - key_room() - 2]);
+        let far = far.prop_map(|length| vec![Step::from("x".repeat(length).as_str())]).boxed();
+        let null = || Item::Value(Json(Value::Null));
         prop_oneof![
             // Whole objects, merged at the root.
             60 => item().prop_map(|item| Op::Insert(Vec::new(), item)),
@@ -179,8 +184,10 @@ impl Specimen for Hierarchy {
             60 => path().prop_map(Op::Get),
             20 => path().prop_map(Op::Tuples),
             4 => (path(), large).prop_map(|(path, item)| Op::Replace(path, item)),
-            1 => Just(Op::Remove(far.clone())),
-            1 => Just(Op::Insert(far, Item::Value(Json(Value::Null)))),
+            1 => far.clone().prop_map(Op::Remove),
+            1 => far.clone().prop_map(Op::Get),
+            1 => far.clone().prop_map(move |far| Op::Insert(far, null())),
+            1 => far.prop_map(move |far| Op::Replace(far, null())),
         ]
         .boxed()
     }

@@ -73,7 +73,7 @@ pub(super) async fn perform<T: Transaction>(tx: &T, op: &Op) -> Option<Result<An
             Err(e) => Err(e),
         },
         Op::GetUser(id) => get(tx, id).await.map(old_user),
-        Op::InRegion(zip) => in_region(tx, zip).await,
+        Op::InRegion(zip, covered) => in_region(tx, zip, *covered).await,
         _ => return None,
     })
 }
@@ -86,7 +86,7 @@ async fn swap<T: Transaction>(tx: &T, one: &str, other: &str) -> Result<bool, Er
     Ok(true)
 }
 
-async fn in_region<T: Transaction>(tx: &T, zip: &str) -> Result<Answer, Error> {
+async fn in_region<T: Transaction>(tx: &T, zip: &str, covered: bool) -> Result<Answer, Error> {
     let index = printed_index(zip);
     let rows = shared::rows(tx, &index).await?;
     let mut named = Vec::new();
@@ -96,7 +96,7 @@ async fn in_region<T: Transaction>(tx: &T, zip: &str) -> Result<Answer, Error> {
         named.push((id, user.map(|user| user.name).unwrap_or_default()));
     }
     let ids: Vec<_> = named.iter().map(|(id, _)| id.clone()).collect();
-    Ok(region(&ids, &named))
+    Ok(region(&ids, covered.then_some(&named[..])))
 }
 
 /// All users as the recipe stores them. The inner error is a user that is stored twice, or an index that does

@@ -23,7 +23,7 @@ pub(super) async fn right<T: Transaction>(tx: &T, op: &Op) -> Result<Answer, Err
     let (users, things) = (users(), things());
     let tx = &match op {
         Op::Swap(..) => one_call(tx, false).await,
-        Op::InRegion(_) | Op::Find(..) | Op::Pages(..) | Op::Things(_) => one_call(tx, true).await,
+        Op::InRegion(_, true) | Op::Find(..) | Op::Pages(..) | Op::Things(_) => one_call(tx, true).await,
         _ => tx.clone(),
     };
     Ok(match op {
@@ -38,9 +38,12 @@ pub(super) async fn right<T: Transaction>(tx: &T, op: &Op) -> Result<Answer, Err
             Answer::Swapped(true)
         }
         Op::GetUser(id) => old_user(users.get_user(tx, id).await?),
-        Op::InRegion(zip) => {
+        Op::InRegion(zip, covered) => {
             let ids = users.get_user_ids_in_region(tx, zip).await?;
-            region(&ids, &users.get_users_in_region(tx, zip).await?)
+            match covered {
+                true => region(&ids, Some(&users.get_users_in_region(tx, zip).await?)),
+                false => region(&ids, None),
+            }
         }
         Op::InRegions(from, to) => {
             Answer::Found(vec![listed(users.get_user_ids_in_regions(tx, from, to).await?)])

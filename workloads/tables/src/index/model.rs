@@ -90,11 +90,11 @@ impl Index {
                 Answer::Swapped(true)
             }
             Op::GetUser(id) => old_user(now.users.get(id).cloned()),
-            Op::InRegion(zip) => {
+            Op::InRegion(zip, covered) => {
                 let found = now.users(|user| user.zipcode.as_ref() == Some(zip)).cloned();
                 let (ids, named): (Vec<_>, Vec<_>) =
                     found.map(|user| (user.id.clone(), (user.id, user.name))).unzip();
-                region(&ids, &named)
+                region(&ids, covered.then_some(&named[..]))
             }
             Op::InRegions(from, to) => {
                 let mut found: Vec<_> =
@@ -198,7 +198,7 @@ fn user_fits(user: &User) -> Result<(), Error> {
 }
 
 fn thing_fits(thing: &Thing) -> Result<(), Error> {
-    let tagged = thing.tag.is_some().then_some((0, 2 * thing.body.len()));
+    let tagged = thing.tag.is_some().then(|| (0, covered(thing).len()));
     fits(0, thing.size(), [("tag_rank", tagged)])
 }
 

@@ -24,8 +24,8 @@ pub enum Op {
     Swap(String, String),
     /// Reads a user.
     GetUser(String),
-    /// Finds the users with a zip code, in the index and in the covering index.
-    InRegion(String),
+    /// Finds the users with a zip code, in the index and, if true, in the covering index.
+    InRegion(String, bool),
     /// Finds the users with a zip code from the first one on, before the second one.
     InRegions(String, String),
     /// Finds the users with a name.
@@ -144,9 +144,10 @@ pub(super) fn old_thing(old: Option<Thing>) -> Answer {
     Answer::Thing(old.as_ref().map(told_thing))
 }
 
-/// The answer for what the index and the covering index contain about a zip code.
-pub(super) fn region(ids: &[String], named: &[(String, String)]) -> Answer {
-    Answer::Found(vec![listed(ids), listed(named.iter().map(|(id, name)| (id, Content::from(name))))])
+/// The answer for what the index, and the covering index if it was read, contain about a zip code.
+pub(super) fn region(ids: &[String], named: Option<&[(String, String)]>) -> Answer {
+    let named = named.map(|named| listed(named.iter().map(|(id, name)| (id, Content::from(name)))));
+    Answer::Found(std::iter::once(listed(ids)).chain(named).collect())
 }
 
 /// The ids and tags that are drawn: equal as text, prefixes of each other, empty, extreme.
@@ -190,11 +191,13 @@ impl Index {
         let user = strategies::mostly(select(self.user_ids()), beyond.clone());
         let zip = strategies::mostly(select(self.zipcodes()), beyond.clone());
         let name = strategies::mostly(select(self.names()), beyond);
-        // A long name that fits, and one that does not.
-        let long = select(vec![9_800 - key_room(), 10_000]).prop_map(|length| "x".repeat(length));
+        // Long names that fit, one of them just so for the user with the empty id, and others.
+        let long = select(vec![9_800 - key_room(), 9_976 - key_room(), 9_977, 10_000])
+            .prop_map(|length| "x".repeat(length));
         let any_name = prop_oneof![60 => name.clone(), 1 => long];
-        let any_zip =
-            prop_oneof![60 => option::weighted(0.8, zip.clone()), 1 => Just(Some("9".repeat(10_000)))];
+        // Zip codes that fit into no key, or into no key of the second one of the two indexes.
+        let long = select(vec![9_969, 9_973, 10_000]).prop_map(|length| Some("9".repeat(length)));
+        let any_zip = prop_oneof![60 => option::weighted(0.8, zip.clone()), 1 => long];
         let set_user = (user.clone(), any_name, any_zip);
         let id = select(self.id_window()).boxed();
         let tag = id.clone();
@@ -229,7 +232,7 @@ impl Index {
             3 * write => user.clone().prop_map(Op::DeleteUser),
             2 * write => (user.clone(), user.clone()).prop_map(|(a, b)| Op::Swap(a, b)),
             3 * read => user.prop_map(Op::GetUser),
-            3 * read => zip.clone().prop_map(Op::InRegion),
+            3 * read => (zip.clone(), any::<bool>()).prop_map(|(zip, covered)| Op::InRegion(zip, covered)),
             2 * read => (zip.clone(), zip).prop_map(|(from, to)| Op::InRegions(from, to)),
             2 * read => name.prop_map(Op::ByName),
             read => snapshot().prop_map(Op::Users),

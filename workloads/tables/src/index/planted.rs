@@ -2,10 +2,10 @@
 //! by mistake.
 
 use super::{
-    Answer, Key, Op, as_printed,
+    Answer, Key, Op, Thing, as_printed,
     client::right,
     operations::{listed, old_user, region, told_user},
-    records::{entries, record_key, record_value, table, users},
+    records::{entries, record_key, record_value, table, thing_key, users},
 };
 use crate::shared::{in_order, isolation, seen_before};
 use foundationdb_tuple::{Subspace, pack};
@@ -17,7 +17,7 @@ use shaketable::{
 };
 use shaketable_layers::{
     id::Id,
-    index::{Error, users::User},
+    index::{Error, Record, users::User},
 };
 use shaketable_tx::{self as tx, Database, Isolation::Serializable, RangeOption, Transaction, once::Session};
 
@@ -38,6 +38,7 @@ shaketable::planted_bugs! {
     PrefixLookup = "prefix-lookup", "a lookup by name finds all names with this prefix", "prefix confusion";
     StartsAlike = "starts-alike", "a zip code with the same prefix as the new one is taken for the same, and its entries remain", "a stale entry on one path";
     TypeLost = "type-lost", "a tag of bytes is looked up as text", "equal under one encoding, different under another";
+    CoveredUnchecked = "covered-unchecked", "what an index covers is truncated to the limit", "a limit that is ignored";
     DeletedFirst = "deleted-first", "a record is removed before its successor is found to be too large", "a refusal that comes too late";
     NamesEnd = "names-end", "a lookup by name begins and ends with the text, and leaves out what follows U+FFFF", "a range that ends at a constant";
     LastListed = "last-listed", "a listing of more than six records leaves out the last one", "a loop that ends one too early";
@@ -51,10 +52,10 @@ fn index_of(name: &str) -> Subspace {
 pub async fn perform<T: Transaction>(planted: Planted, tx: &T, op: &Op) -> Result<Option<Answer>, Error> {
     Ok(Some(match (planted, op) {
         (Planted::AsPrinted, op) => return as_printed::perform(tx, op).await.transpose(),
-        (Planted::FindAtSnapshot, Op::InRegion(_) | Op::Find(..) | Op::Between(..)) => {
+        (Planted::FindAtSnapshot, Op::InRegion(..) | Op::Find(..) | Op::Between(..)) => {
             right(&weakened(tx.clone(), everything()), op).await?
         }
-        (Planted::FirstBatch, Op::InRegion(_) | Op::ByName(_)) => {
+        (Planted::FirstBatch, Op::InRegion(..) | Op::ByName(_)) => {
             let indexes = ["zipcode", "name"].map(|name| index_of(name).range());
             right(&flawed(tx, Flaw::FirstBatch, indexes), op).await?
         }
@@ -92,6 +93,16 @@ pub async fn perform<T: Transaction>(planted: Planted, tx: &T, op: &Op) -> Resul
             let text = Id::Text(String::from_utf8_lossy(bytes).into_owned());
             right(tx, &Op::Find(Key::Tag(text), *snapshot)).await?
         }
+        (Planted::CoveredUnchecked, Op::Set(thing)) => match right(tx, op).await {
+            Err(Error::CoveredTooLarge { limit, .. }) => {
+                // Twice the body is covered.
+                let cut = Thing { body: thing.body.slice(..limit / 2), ..thing.clone() };
+                let old = right(tx, &Op::Set(cut)).await?;
+                tx.set(&thing_key(&thing.id), &thing.encode());
+                old
+            }
+            set => set?,
+        },
         (Planted::DeletedFirst, Op::Set(thing)) => {
             let set = right(tx, op).await;
             if let Err(Error::RecordTooLarge { .. } | Error::CoveredTooLarge { .. }) = set {
@@ -140,7 +151,7 @@ pub async fn apply_planted<D: Database>(
                 known => known,
             }
         }
-        (Planted::LookupThenGet, [Op::InRegion(zip)]) => {
+        (Planted::LookupThenGet, [Op::InRegion(zip, true)]) => {
             let db = session.database().clone();
             let ids = db.run(|tx, _| async move { users().get_user_ids_in_region(&tx, zip).await }).await;
             let ids = &match ids {
@@ -153,7 +164,7 @@ pub async fn apply_planted<D: Database>(
                     let user = users().get_user(&tx, id).await?;
                     named.push((id.clone(), user.map(|user| user.name).unwrap_or_default()));
                 }
-                Ok::<_, Error>(vec![region(ids, &named)])
+                Ok::<_, Error>(vec![region(ids, Some(&named))])
             });
             ran(named.await)
         }

@@ -48,9 +48,12 @@ fn tag_rank(thing: &Thing) -> Option<Vec<u8>> {
     thing.tag.as_ref().map(|tag| pack(&(tag, thing.rank)))
 }
 
-/// Twice the body, so that there are records that fit although what is covered of them does not.
+/// Twice the body, so that there are records that fit although what is covered of them does not; one byte
+/// less if the rank is odd, so that it has any length.
 pub(super) fn covered(thing: &Thing) -> Vec<u8> {
-    thing.body.repeat(2)
+    let mut twice = thing.body.repeat(2);
+    twice.truncate(twice.len().saturating_sub((thing.rank & 1) as usize));
+    twice
 }
 
 impl Thing {

@@ -232,7 +232,14 @@ pub fn fits(root: &[u8], leaves: Leaves, path: &[Step], item: &Value) -> Result<
             let mut tuple = tuple(path);
             match (leaves, leaf) {
                 (Leaves::Value(longest), Value::String(text)) if text.len() > longest => {
-                    tuple.extend([Value::from(-3), Value::from(0)]);
+                    // From these pieces on, their numbers take one byte more.
+                    let pieces = text.len().div_ceil(longest);
+                    return [0, 1, 256].into_iter().filter(|number| *number < pieces).try_for_each(
+                        |number| {
+                            let piece = [Value::from(-3), Value::from(number)];
+                            Ok(limits::key(&key(root, &[&tuple[..], &piece].concat()))?)
+                        },
+                    );
                 }
                 (_, Value::Object(_)) => tuple.push(EMPTY_OBJECT.into()),
                 (_, Value::Array(_)) => tuple.push(EMPTY_ARRAY.into()),

@@ -11,7 +11,7 @@ use proptest::{
     sample::select,
 };
 use serde::{Deserialize, Serialize};
-use shaketable::specimen::Content;
+use shaketable::{specimen::Content, strategies};
 use shaketable_layers::label::Label;
 use shaketable_tx::VALUE_SIZE_LIMIT;
 
@@ -83,13 +83,17 @@ pub(super) fn fixed(fixed: &[(usize, Which)]) -> (Vec<usize>, Vec<Label>) {
     fixed.iter().map(|(axis, which)| (*axis, label(*which))).unzip()
 }
 
-/// A subspace of [`Op::Orders`]: some are equal, and some contain others.
+/// The number of subspaces of [`Op::Orders`].
+const SUBSPACES: u8 = 8;
+
+/// A subspace of [`Op::Orders`]: some contain others.
 pub(super) fn subspace(number: u8) -> Subspace {
     match number {
         0 => Subspace::from("T"),
         1 => Subspace::from(("T", "R")),
         2 => Subspace::from("Ta"),
         3 => Subspace::from(("T", "RR")),
+        5.. => Subspace::from(("U", i64::from(number))),
         _ => Subspace::from(("T", "R", 1)),
     }
 }
@@ -140,15 +144,23 @@ impl Table {
         .boxed();
         let odd = move || odd.clone();
         let page = {
-            let (fixed, some) = (fixed.clone(), cell());
+            // Now and then the cell has fewer dimensions than the table, or more.
+            let some = strategies::mostly(
+                cell(),
+                prop_oneof![vec(families[0].one(), 0..=1), vec(families[0].one(), 4)],
+            );
+            let fixed = fixed.clone();
             let after = move || proptest::option::weighted(0.7, some.clone());
             move || {
                 (fixed(), after(), prop_oneof![1 => Just(0), 6 => page_sizes()])
                     .prop_map(|(fixed, after, most)| Op::Page(fixed, after, most))
             }
         };
-        let orders =
-            vec((0..5u8, select(vec![vec![0, 1], vec![1, 0], vec![0], vec![0, 2], vec![1, 0, 1]])), 0..4);
+        let axes = prop_oneof![
+            8 => select(vec![vec![0, 1], vec![1, 0]]),
+            1 => select(vec![vec![0], vec![0, 2], vec![1, 0, 1]]),
+        ];
+        let orders = vec((0..SUBSPACES, axes), 0..6);
         let edge = || {
             let lengths = select(vec![VALUE_SIZE_LIMIT, VALUE_SIZE_LIMIT, VALUE_SIZE_LIMIT + 1]);
             (any::<u8>(), lengths)
@@ -176,7 +188,7 @@ impl Table {
             1 => (odd(), value()).prop_map(|(fixed, _)| Op::Replace(fixed, Vec::new())),
             1 => odd().prop_map(|fixed| Op::Page(fixed, None, 2)),
             5 => page(),
-            1 => orders.prop_map(Op::Orders),
+            2 => orders.prop_map(Op::Orders),
         ]
         .boxed()
     }

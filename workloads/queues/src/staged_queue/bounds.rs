@@ -51,10 +51,10 @@ fn many_large_items_are_handed_out_and_taken_back_a_few_at_a_time() {
 fn no_request_is_told_that_there_is_nothing_where_only_a_read_ended() {
     on_cluster(|db| async move {
         let (staged, db) = (&StagedQueue::new(space()), &db);
-        for part in [0..125, 125..250] {
+        for part in (0..250).collect::<Vec<u128>>().chunks(125) {
             let enqueued = shared::ended!(db, |tx| async {
-                for n in part.clone() {
-                    let id = ItemId(u128::to_be_bytes(n));
+                for n in part {
+                    let id = ItemId(n.to_be_bytes());
                     staged.enqueue(&tx, id, &[7; 5_000]).await?;
                     staged.register(&tx, id).await?;
                 }

@@ -169,6 +169,7 @@ const CROWD: u16 = 160;
 
 /// The padding that gives a value the maximum size.
 const FULL: u16 = u16::MAX;
+const FULL_BATCH: Batch = Batch { client: 0, number: 0, items: 1, padding: FULL };
 
 impl Batch {
     pub(super) fn values(&self) -> Vec<Bytes> {
@@ -234,7 +235,7 @@ impl Staged {
         let op = prop_oneof![
             4 * put => batch(1..2).prop_map(Op::Enqueue),
             put => batch(2..5).prop_map(Op::Enqueue),
-            full => (1..largest).prop_map(|items| Op::Enqueue(Batch { client: 0, number: 0, items, padding: FULL })),
+            full => (1..largest).prop_map(|items| Op::Enqueue(Batch { items, ..FULL_BATCH })),
             4 * take => Just(Op::Dequeue),
             2 * take => select(&[0, 1, 10, 50, 100, 300, 1_000, 5_000][..]).prop_map(Op::Within),
             take => (1u8..60).prop_map(Op::Cut),

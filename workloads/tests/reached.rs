@@ -29,10 +29,7 @@ const EXCEPTIONS: &[(&str, &str)] = &[
 /// Public functions that operations reach through another one, each with a function that calls it, directly
 /// or through private ones, and that an operation calls.
 const INNER: &[(&str, &str)] = &[
-    ("blob::Blobs::put_all", "blob::Blobs::upload_once"),
-    ("directory::Allocator::counter", "directory::Directories::create"),
     ("directory::Node::children", "directory::Directories::list"),
-    ("directory::Nodes::key", "directory::Directories::open"),
     ("directory::Path::join", "directory::Directories::rename"),
     ("document::Id::draw", "document::Documents::identify"),
     ("document::Id::of", "document::Documents::identify"),
@@ -45,6 +42,7 @@ const INNER: &[(&str, &str)] = &[
     ("priority_queue::PriorityQueue::peek", "priority_queue::PriorityQueue::pop"),
     ("scheduling::Keys::attendances_of", "scheduling::Scheduling::classes_of"),
     ("scheduling::check_name", "scheduling::Scheduling::add_class"),
+    ("scheduling::class_names", "scheduling::Scheduling::init_catalogue"),
     ("scheduling::pack_seats", "scheduling::Scheduling::add_class"),
     ("staged_queue::Registered::request", "staged_queue::StagedQueue::start_dequeue"),
     ("staged_queue::StagedQueue::fulfil_all", "staged_queue::StagedQueue::wait"),

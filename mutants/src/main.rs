@@ -233,6 +233,9 @@ fn mutants(arguments: &Arguments) -> Result<ExitCode, Refusal> {
         progress.end();
     }
 
+    if noticed.is_some() {
+        score::without_others(&mut scored);
+    }
     let wrong = match noticed {
         Some(_) => Vec::new(),
         None => score::wrong(&list, &compiled, &scored, is_wanted_in),

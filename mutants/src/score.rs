@@ -363,6 +363,17 @@ impl Runs<'_> {
     }
 }
 
+/// Leaves out the mutants with the same words, in the same function, as one that a run noticed: a report that
+/// is read again cannot tell which of them it was.
+pub fn without_others(scored: &mut Vec<Scored>) {
+    let noticed = |mutant: &Mutant| {
+        scored.iter().any(|scored| scored.killed.is_some() && scored.mutant.change() == mutant.change())
+    };
+    let kept: Vec<Scored> =
+        scored.iter().filter(|scored| scored.killed.is_some() || !noticed(&scored.mutant)).cloned().collect();
+    *scored = kept;
+}
+
 /// The mutants that are known not to differ from the source, with the reasons.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -446,6 +457,16 @@ mod tests {
         let found = wrong(&list, &all, &run, |_, _, _| true);
         assert_eq!(found, [(&list[1], Some(kill)), (&list[3], None)]);
         assert_eq!(wrong(&list, &all, &run, |_, file, _| file != "src/layer.rs"), []);
+    }
+
+    #[test]
+    fn one_of_the_places_with_the_same_words_is_enough() {
+        let kill = Kill { workload: "w".into(), seed: 4, judge: "model".into(), runs: 1 };
+        let scored =
+            |number, killed| Scored { mutant: mutant(number), reached: true, runs: 1, killed, tested: None };
+        let mut all = vec![scored(1, None), scored(1, Some(kill.clone())), scored(2, None)];
+        without_others(&mut all);
+        assert_eq!(all, [scored(1, Some(kill)), scored(2, None)]);
     }
 
     #[test]

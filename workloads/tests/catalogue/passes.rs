@@ -165,6 +165,29 @@ fn clients_pause_as_long_as_the_plan_says_and_audits_are_counted() {
 }
 
 #[test]
+fn nobody_begins_before_the_store_is_filled() {
+    let (filling, demands) = (4, Demands::default());
+    let run = |filling| {
+        let mut plan = Plan::around(Cycle::sized(20, 3, 10), Seed(1), &demands);
+        (plan.filling, plan.pause) = (filling, 0);
+        let result = runner::run(&plan, true);
+        assert_eq!(result.verdict(), Verdict::Passed);
+        let history = result.history.expect("it was kept");
+        let of_first = |own: bool| history.operations.iter().filter(move |op| (op.client == 0) == own);
+        let filled = of_first(true).nth(3).and_then(|op| op.returned).expect("it returned");
+        let first = of_first(true).map(|op| op.called).min().expect("an operation");
+        // The cluster's own recovery is over by then.
+        let events = history.events.iter().map(|event| event.at).filter(|at| *at >= first);
+        let begun = of_first(false).map(|op| op.called).chain(events);
+        (filled, begun.min().expect("another client"))
+    };
+    let (filled, begun) = run(filling);
+    assert!(filled <= begun, "filled at {filled}, begun at {begun}");
+    let (filled, begun) = run(0);
+    assert!(begun < filled, "without filling they begin together: {filled} {begun}");
+}
+
+#[test]
 fn a_cluster_for_which_no_time_passes_ends_with_a_finding() {
     let demands = Demands { profile: Profile::Calm, ..Demands::default() };
     let mut plan = Plan::around(Cycle::sized(20, 2, 3), Seed(3), &demands);

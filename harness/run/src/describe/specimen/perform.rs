@@ -297,3 +297,34 @@ pub(super) async fn without_session<S: Specimen, D: Database>(
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::run::calm::simulate;
+    use shaketable_tx::points;
+
+    /// How many claims are broken by reading and writing a key in a turn of the caller's: in no turn of their
+    /// own, in one that is shared, and in one alone.
+    #[test]
+    fn a_call_without_a_turn_of_its_own_is_a_broken_claim() {
+        let broken = simulate(|db| async move {
+            let tx = db.create_transaction().expect("a transaction").writing().await;
+            let call = AnyTransaction::in_turns(tx);
+            let mut broken = Vec::new();
+            for taken in 0..3 {
+                let within = match taken {
+                    0 => call.clone(),
+                    1 => call.reading().await,
+                    _ => call.writing().await,
+                };
+                points::install();
+                within.get(b"k", Isolation::Serializable).await.expect("a calm cluster");
+                within.set(b"k", b"");
+                broken.push(points::take().broken.len());
+            }
+            broken
+        });
+        assert_eq!(broken, [2, 1, 0]);
+    }
+}

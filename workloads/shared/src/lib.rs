@@ -11,6 +11,7 @@ use proptest::{prelude::*, sample::select};
 use shaketable::{
     Misfit,
     judge::Keyspace,
+    real::key_room,
     sessions::slots,
     specimen::{self, At, Content, Recorded},
     strategies,
@@ -329,8 +330,14 @@ pub async fn deep<T: Transaction>(tx: &T, id: ItemId, beyond: usize) -> tx::Resu
     let below = Subspace::all().subspace(&0);
     let key = key_below(&below, &Position::Commit { stamp: [1; 10], rank, id });
     // The offset of the stamp counts as well.
-    let room = key.len() + 4;
-    Ok(Subspace::from_bytes(vec![b'd'; tx::KEY_SIZE_LIMIT - room + beyond]))
+    Ok(Subspace::from_bytes(prefix_before(key.len() + 4, beyond)))
+}
+
+/// A prefix before which keys of so many more bytes have the maximum length, or are `beyond` bytes longer.
+/// Those that FoundationDB is to accept are shorter on a real cluster ([`key_room`]).
+pub fn prefix_before(bytes: usize, beyond: usize) -> Vec<u8> {
+    let room = if beyond == 0 { key_room() } else { 0 };
+    vec![b'd'; tx::KEY_SIZE_LIMIT - bytes - room + beyond]
 }
 
 /// The versionstamp of the transaction that appended the item at this position; `None` in index order.

@@ -5,13 +5,13 @@ use super::{
     operations::{digest, told},
     queue,
 };
-use crate::shared::{came_back, isolation, item_id, item_name, one_call, paged, turned};
+use crate::shared::{came_back, isolation, item_id, item_name, one_call, paged, prefix_before, turned};
 use foundationdb_tuple::Subspace;
 use shaketable_layers::{
     priority_queue::{self as layer, End, Error, Place, PriorityQueue},
     queue::ItemId,
 };
-use shaketable_tx::{self as tx, Isolation::Snapshot, Transaction};
+use shaketable_tx::{Isolation::Snapshot, Transaction};
 
 /// The length of the key of an item with priority 0, count 0 and an id without zeros, below the prefix.
 pub(super) const DEEP_BYTES: usize = 20;
@@ -83,7 +83,7 @@ const DEEP: ItemId = ItemId([1; 16]);
 
 /// The longest prefix of a queue that takes an item of priority 0, and this many bytes more.
 pub(super) fn deep(beyond: usize) -> Vec<u8> {
-    vec![b'd'; tx::KEY_SIZE_LIMIT - DEEP_BYTES + beyond]
+    prefix_before(DEEP_BYTES, beyond)
 }
 
 pub(super) fn pushed(place: Place) -> Answer {

@@ -5,10 +5,10 @@ use super::{
     model::MOST_KEY_BYTES,
     operations::{digest, spot, told},
 };
-use crate::shared::{came_back, isolation, item_id, one_call, paged, turned};
+use crate::shared::{came_back, isolation, item_id, one_call, paged, prefix_before, turned};
 use foundationdb_tuple::Subspace;
 use shaketable_layers::queue::{self as layer, Error, ItemId, Order, Position};
-use shaketable_tx::{self as tx, Env, Transaction};
+use shaketable_tx::{Env, Transaction};
 
 impl Queue {
     /// Performs one call correctly.
@@ -44,7 +44,10 @@ impl Queue {
                 }
             }
             Op::Deep(beyond) => {
-                let deep = layer::Queue::new(Subspace::from_bytes(deep(*beyond)), self.order);
+                let deep = layer::Queue::new(
+                    Subspace::from_bytes(prefix_before(MOST_KEY_BYTES, *beyond)),
+                    self.order,
+                );
                 deep.enqueue(tx, ItemId([0; 16]), b"").await?;
                 Answer::Enqueued(Vec::new())
             }
@@ -59,11 +62,6 @@ impl Queue {
             Order::Commit => ItemId::draw(env),
         }
     }
-}
-
-/// The longest prefix that leaves room for the keys of a queue, and this many bytes more.
-pub(super) fn deep(beyond: usize) -> Vec<u8> {
-    vec![b'q'; tx::KEY_SIZE_LIMIT - MOST_KEY_BYTES + beyond]
 }
 
 pub(super) fn enqueued_at(position: Position) -> Answer {

@@ -2,13 +2,12 @@
 
 use super::{
     Answer, Item, Look, Name, Op, Queue, Spot,
-    client::deep,
     operations::{LONGEST, digest, name},
     planted,
 };
 use crate::{
     beside,
-    shared::{self, item_id},
+    shared::{self, item_id, prefix_before},
 };
 use foundationdb_tuple::{Bytes as TupleBytes, Versionstamp};
 use shaketable::{
@@ -99,7 +98,7 @@ impl Queue {
                 }
             }
             Op::Deep(beyond) => {
-                limits::key_below(&deep(*beyond), MOST_KEY_BYTES)?;
+                limits::key_below(&prefix_before(MOST_KEY_BYTES, *beyond), MOST_KEY_BYTES)?;
                 Answer::Enqueued(Vec::new())
             }
         })

@@ -15,8 +15,9 @@
 //!   applications can conflict.
 //! * Mapped ranges are refused with 2108, because a mapper creates keys without the prefix.
 //!
-//! The prefix, and what the run itself writes, count neither in the approximate size of a transaction nor
-//! against a limit of its size that the application sets.
+//! The prefix, and what the run itself writes, do not count against a limit of its size that the application
+//! sets, nor in its approximate size, except in the conflict ranges of reads that are under way, or that meet
+//! the transaction's own writes.
 
 use crate::describe::pass_on::pass_on;
 use bytes::{BufMut, Bytes, BytesMut};
@@ -26,11 +27,11 @@ use futures::{
 };
 use parking_lot::Mutex;
 use shaketable_tx::{
-    ConflictRangeType, Database, DatabaseOption, Env, Error, Isolation, KeySelector, KeyValue, MutationType,
-    RangeBatch, RangeOption, Result, Transaction, TransactionOption, Turns, key_after,
-    limits::TRANSACTION_SIZE_LIMIT, strinc,
+    ConflictRangeType, Database, DatabaseOption, Env, Error, Isolation, KEY_SIZE_LIMIT, KeySelector,
+    KeyValue, MutationType, RangeBatch, RangeOption, Result, Transaction, TransactionOption, Turns,
+    key_after, limits::TRANSACTION_SIZE_LIMIT, strinc,
 };
-use std::{collections::BTreeMap, future::Future, ops::Bound, sync::Arc, time::Duration};
+use std::{collections::BTreeMap, future::Future, mem, ops::Bound, sync::Arc, time::Duration};
 
 /// The end of the user keys and the begin of the system keys.
 const END: &[u8] = b"\xff";
@@ -59,6 +60,13 @@ pub(super) struct Prefixed<D> {
 struct Foreign {
     /// How often the size has the prefix, at most: in a mutation, and at both ends of conflict ranges.
     prefixes: usize,
+    /// How often it has the prefix at least. An estimate of the size leaves out so many, so that it grows with
+    /// each mutation, as layers rely on.
+    sure: usize,
+    /// The number of attempts before this one. A read that ends in a later one has no conflict range there.
+    attempts: usize,
+    /// Whether the next write has no conflict range.
+    unconflicted: bool,
     /// What the application has written, as the ends of ranges by their begins: a read over it conflicts
     /// with what is between, so that it has several conflict ranges.
     own: BTreeMap<Bytes, Bytes>,
@@ -180,39 +188,68 @@ impl<T: Transaction> PrefixedTransaction<T> {
         self.inner.atomic_op(key, operand, MutationType::SetVersionstampedKey);
     }
 
-    /// The size of the transaction from now on has the prefix so many times more.
-    fn prefixes(&self, times: usize) {
-        self.foreign.lock().prefixes += times;
-    }
-
-    /// The same for the conflict ranges of a read of these keys.
-    fn read_range(&self, isolation: Isolation, begin: &[u8], end: &[u8]) {
+    /// The size of the transaction from now on has the prefixes of the conflict ranges of a read of these
+    /// keys. It surely has two once it has ended, if it conflicts with all that is between the bounds.
+    fn read_range(&self, isolation: Isolation, begin: &[u8], end: &[u8]) -> Read {
+        let mut foreign = self.foreign.lock();
+        let mut read = Read { foreign: self.foreign.clone(), attempt: foreign.attempts, prefixes: 0 };
         if isolation == Isolation::Serializable {
-            let mut foreign = self.foreign.lock();
             let before = (Bound::Unbounded, Bound::Excluded(end));
             let within = foreign.own.range::<[u8], _>(before).filter(|(_, to)| to[..] > *begin).count();
             foreign.prefixes += 2 * (1 + within + foreign.stamped);
+            if begin < end && within + foreign.stamped == 0 {
+                read.prefixes = 2;
+            }
         }
+        read
     }
 
-    /// The same for a write of these keys, which has the prefix so many times itself.
+    /// The same for a write of these keys, whose mutation has the prefix so many times itself.
     fn writes(&self, begin: &[u8], end: Bytes, times: usize) {
         let mut foreign = self.foreign.lock();
-        foreign.prefixes += times;
+        let longest = begin.len().max(end.len()) + self.space.prefix.len();
+        foreign.mutates(times, begin < &end[..] && longest <= KEY_SIZE_LIMIT);
         let until = foreign.own.entry(Bytes::copy_from_slice(begin)).or_default();
         *until = end.max(until.clone());
     }
+}
 
-    /// The bytes of the transaction's size that are not the application's.
-    fn foreign_bytes(&self) -> usize {
-        let foreign = self.foreign.lock();
-        foreign.prefixes * self.space.prefix.len() + foreign.written
+impl Foreign {
+    /// A mutation has the prefix so many times, and its conflict range twice. One of no keys, or of keys that
+    /// are too long, may have no effect.
+    fn mutates(&mut self, times: usize, is_sure: bool) {
+        self.prefixes += times + 2;
+        let times = if mem::take(&mut self.unconflicted) { times } else { times + 2 };
+        self.sure += if is_sure { times } else { 0 };
+    }
+
+    /// The bytes of the transaction's size that are not the application's, if it has this prefix so often.
+    fn bytes(&self, prefix: &[u8], times: usize) -> usize {
+        times * prefix.len() + self.written
+    }
+
+    /// The next attempt begins, with this limit.
+    fn begin_anew(&mut self, limit: Option<i32>) {
+        *self = Foreign { limit, attempts: self.attempts + 1, ..Foreign::default() };
     }
 }
 
-/// The next attempt begins, with this limit.
-fn begin_anew(foreign: &Mutex<Foreign>, limit: Option<i32>) {
-    *foreign.lock() = Foreign { limit, ..Foreign::default() };
+/// A read that is under way.
+struct Read {
+    foreign: Arc<Mutex<Foreign>>,
+    attempt: usize,
+    /// How often the size surely has the prefix more when it has ended.
+    prefixes: usize,
+}
+
+impl Read {
+    /// It has returned.
+    fn ended(self) {
+        let mut foreign = self.foreign.lock();
+        if foreign.attempts == self.attempt {
+            foreign.sure += self.prefixes;
+        }
+    }
 }
 
 impl<D: Database> Database for Prefixed<D> {
@@ -259,8 +296,9 @@ impl<T: Transaction> Transaction for PrefixedTransaction<T> {
         key: &[u8],
         isolation: Isolation,
     ) -> impl Future<Output = Result<Option<Bytes>>> + Send + use<T> {
-        self.prefixes(if isolation == Isolation::Serializable { 2 } else { 0 });
-        self.inner.get(&self.space.key(key), isolation)
+        let this = self.read_range(isolation, key, &key_after(key));
+        let read = self.inner.get(&self.space.key(key), isolation);
+        async move { read.await.inspect(|_| this.ended()) }
     }
 
     fn get_key(
@@ -270,7 +308,7 @@ impl<T: Transaction> Transaction for PrefixedTransaction<T> {
     ) -> impl Future<Output = Result<Bytes>> + Send + use<T> {
         let is_system = &selector.key[..] > END;
         // It may resolve to any key.
-        self.read_range(isolation, b"", END);
+        drop(self.read_range(isolation, b"", END));
         let read = self.inner.get_key(&self.space.selector(selector), isolation);
         let space = self.space.clone();
         async move { read.await.map(|key| if is_system { key } else { space.seen(key) }) }
@@ -293,7 +331,12 @@ impl<T: Transaction> Transaction for PrefixedTransaction<T> {
         };
         let leaves = (may_leave(&range.begin, false), may_leave(&range.end, true));
         let begin = if leaves.0 { b"" } else { &range.begin.key[..] };
-        self.read_range(isolation, begin, if leaves.1 { END } else { &range.end.key });
+        let mut this = self.read_range(isolation, begin, if leaves.1 { END } else { &range.end.key });
+        // Others may resolve to an empty range.
+        let is_between = |selector: &KeySelector| !selector.or_equal && selector.offset == 1;
+        if !is_between(&range.begin) || !is_between(&range.end) {
+            this.prefixes = 0;
+        }
         let read = if !is_system && (leaves.0 || leaves.1) {
             let (this, range) = (self.clone(), range.clone());
             let in_two_steps = async move {
@@ -315,6 +358,7 @@ impl<T: Transaction> Transaction for PrefixedTransaction<T> {
         let space = self.space.clone();
         async move {
             let batch = read.await?;
+            this.ended();
             if is_system {
                 return Ok(batch);
             }
@@ -324,17 +368,17 @@ impl<T: Transaction> Transaction for PrefixedTransaction<T> {
     }
 
     fn set(&self, key: &[u8], value: &[u8]) {
-        self.writes(key, key_after(key), 3);
+        self.writes(key, key_after(key), 1);
         self.inner.set(&self.space.key(key), value);
     }
 
     fn clear(&self, key: &[u8]) {
-        self.writes(key, key_after(key), 4);
+        self.writes(key, key_after(key), 2);
         self.inner.clear(&self.space.key(key));
     }
 
     fn clear_range(&self, begin: &[u8], end: &[u8]) {
-        self.writes(begin, Bytes::copy_from_slice(end), 4);
+        self.writes(begin, Bytes::copy_from_slice(end), 2);
         let (begin, end) = self.space.part(begin, end);
         self.inner.clear_range(&begin, &end);
     }
@@ -342,12 +386,13 @@ impl<T: Transaction> Transaction for PrefixedTransaction<T> {
     fn atomic_op(&self, key: &[u8], operand: &[u8], op: MutationType) {
         let stored = match op {
             MutationType::SetVersionstampedKey => {
-                self.foreign.lock().stamped += 1;
-                self.prefixes(3);
+                let mut foreign = self.foreign.lock();
+                foreign.stamped += 1;
+                foreign.mutates(1, key.len() + self.space.prefix.len() <= KEY_SIZE_LIMIT);
                 self.space.stamped(key)
             }
             _ => {
-                self.writes(key, key_after(key), 3);
+                self.writes(key, key_after(key), 1);
                 self.space.key(key)
             }
         };
@@ -356,8 +401,8 @@ impl<T: Transaction> Transaction for PrefixedTransaction<T> {
 
     fn add_conflict_range(&self, begin: &[u8], end: &[u8], kind: ConflictRangeType) -> Result<()> {
         match kind {
-            ConflictRangeType::Read => self.read_range(Isolation::Serializable, begin, end),
-            ConflictRangeType::Write => self.prefixes(2),
+            ConflictRangeType::Read => self.read_range(Isolation::Serializable, begin, end).ended(),
+            ConflictRangeType::Write => self.foreign.lock().prefixes += 2,
         }
         let (begin, end) = self.space.part(begin, end);
         self.inner.add_conflict_range(&begin, &end, kind)
@@ -398,8 +443,12 @@ impl<T: Transaction> Transaction for PrefixedTransaction<T> {
             TransactionOption::AccessSystemKeys | TransactionOption::RawAccess => Err(Error::INVALID_OPTION),
             option => {
                 self.inner.set_option(option.clone())?;
-                if let TransactionOption::SizeLimit(bytes) = option {
-                    self.foreign.lock().limit = Some(bytes);
+                match option {
+                    TransactionOption::SizeLimit(bytes) => self.foreign.lock().limit = Some(bytes),
+                    TransactionOption::NextWriteNoWriteConflictRange => {
+                        self.foreign.lock().unconflicted = true
+                    }
+                    _ => {}
                 }
                 Ok(())
             }
@@ -407,15 +456,17 @@ impl<T: Transaction> Transaction for PrefixedTransaction<T> {
     }
 
     fn get_approximate_size(&self) -> impl Future<Output = Result<i64>> + Send + use<T> {
-        let (size, foreign) = (self.inner.get_approximate_size(), self.foreign_bytes());
+        let (size, foreign) = (self.inner.get_approximate_size(), self.foreign.lock());
+        let foreign = foreign.bytes(&self.space.prefix, foreign.sure);
         async move { Ok((size.await? - foreign as i64).max(0)) }
     }
 
     /// Commits with the limit that the application has set for what is its own.
     fn commit(&self) -> impl Future<Output = Result<()>> + Send + use<T> {
-        let limit = self.foreign.lock().limit;
-        if let Some(limit) = limit {
-            let most = (limit as usize + self.foreign_bytes()).min(TRANSACTION_SIZE_LIMIT);
+        let foreign = self.foreign.lock();
+        let bytes = foreign.bytes(&self.space.prefix, foreign.prefixes);
+        if let Some(limit) = foreign.limit {
+            let most = (limit as usize + bytes).min(TRANSACTION_SIZE_LIMIT);
             // Refused while an earlier commit goes on: this one then ends with the same error.
             let _ = self.inner.set_option(TransactionOption::SizeLimit(most as i32));
         }
@@ -426,15 +477,16 @@ impl<T: Transaction> Transaction for PrefixedTransaction<T> {
         let (retried, foreign) = (self.inner.on_error(error), self.foreign.clone());
         async move {
             retried.await?;
-            let limit = foreign.lock().limit;
-            begin_anew(&foreign, limit);
+            let mut foreign = foreign.lock();
+            let limit = foreign.limit;
+            foreign.begin_anew(limit);
             Ok(())
         }
     }
 
     fn reset(&self) {
         self.inner.reset();
-        begin_anew(&self.foreign, *self.default_limit.lock());
+        self.foreign.lock().begin_anew(*self.default_limit.lock());
     }
 
     pass_on! {
@@ -545,5 +597,38 @@ mod tests {
         let outcomes: Vec<_> = plain.iter().map(|(_, committed)| *committed).collect();
         assert_eq!(outcomes, [too_large, Ok(()), too_large, Ok(())]);
         assert_eq!(prefixed, plain);
+    }
+
+    /// The size of a transaction after each of several steps that have the prefix fewer times than the limit
+    /// of its size makes room for.
+    async fn grown<D: Database>(db: &D) -> Vec<i64> {
+        let tx = db.create_transaction().expect("a transaction");
+        let mut sizes = Vec::new();
+        for n in 0..6 {
+            let key = format!("key {n}");
+            let key = key.as_bytes();
+            tx.set_option(TransactionOption::NextWriteNoWriteConflictRange).expect("an option");
+            tx.set(key, b"value");
+            sizes.push(tx.get_approximate_size().await.expect("a size"));
+            tx.get(key, Isolation::Serializable).await.expect("a calm cluster answers");
+            tx.clear_range(key, key);
+            let all = RangeOption::new(&b""[..], &b"z"[..]);
+            tx.get_range(&all, 1, Isolation::Serializable).await.expect("a calm cluster answers");
+            tx.get_range(&all, 2, Isolation::Serializable).await.expect("a calm cluster answers");
+        }
+        sizes
+    }
+
+    #[test]
+    fn an_estimate_of_the_size_grows_with_each_mutation() {
+        let (plain, prefixed) = calm::simulate(|db| async move {
+            let long = Space::new("p".repeat(500)).expect("a prefix with an end");
+            (grown(&db).await, grown(&Prefixed::new(db, long)).await)
+        });
+        assert!(prefixed.is_sorted_by(|a, b| a < b), "{prefixed:?}");
+        assert!(
+            plain.iter().zip(&prefixed).all(|(plain, prefixed)| plain <= prefixed),
+            "{plain:?} {prefixed:?}"
+        );
     }
 }

@@ -18,13 +18,7 @@ use surface::{Function, functions};
 const WORKLOADS_OF: [(&str, &str); 2] = [("once", "session"), ("blob", "upload")];
 
 /// Public functions that no operation can call, each with the reason. Paths are as in [`Function::path`].
-const EXCEPTIONS: &[(&str, &str)] = &[
-    ("queue::Queue::subspace", "returns the location of the layer"),
-    (
-        "directory::Allocator::allocate",
-        "a create uses the same candidates, and keeps the remaining ones for its next attempt",
-    ),
-];
+const EXCEPTIONS: &[(&str, &str)] = &[("queue::Queue::subspace", "returns the location of the layer")];
 
 /// Public functions that operations reach through another one, each with a function that calls it, directly
 /// or through private ones, and that an operation calls.

@@ -2,12 +2,10 @@
 //! need.
 
 use super::{
-    Answer, Blob, Op,
-    operations::is_read_only,
-    planted,
+    Answer, Blob, Op, planted,
     stored::{places, space},
 };
-use crate::shared::{fits, one_call};
+use crate::shared::one_call;
 use bytes::Bytes;
 use foundationdb_tuple::{Bytes as TupleBytes, Subspace, pack, unpack};
 use shaketable::specimen::Content;
@@ -44,14 +42,10 @@ impl Blob {
         op: &Op,
         isolation: Isolation,
     ) -> Result<Answer, Error> {
-        let answer = match self.planted {
-            Some(planted) => planted::perform(planted, self, tx, op, isolation).await?,
-            None => self.right(tx, op, isolation).await?,
-        };
-        if !is_read_only(op) {
-            fits(tx, op).await?;
+        match self.planted {
+            Some(planted) => planted::perform(planted, self, tx, op, isolation).await,
+            None => self.right(tx, op, isolation).await,
         }
-        Ok(answer)
     }
 
     /// Performs a call correctly.

@@ -89,6 +89,7 @@ impl Specimen for Blob {
 
     const NAME: &'static str = "blob";
     const ABOUT: &'static str = "byte strings in chunks: written, appended to, cut off, read in part";
+    const CHECKS_LIMITS: bool = true;
 
     fn bugs() -> &'static [Bug] {
         BUGS

@@ -147,6 +147,7 @@ impl Specimen for Counter {
 
     const NAME: &'static str = "counter";
     const ABOUT: &'static str = "single and split counters, blind additions and bounded ones";
+    const CHECKS_LIMITS: bool = true;
 
     fn bugs() -> &'static [Bug] {
         BUGS

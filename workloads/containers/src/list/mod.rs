@@ -131,6 +131,7 @@ impl Specimen for List {
 
     const NAME: &'static str = "list";
     const ABOUT: &'static str = "nodes of a linked list come and go between their neighbours";
+    const CHECKS_LIMITS: bool = true;
 
     // A refusal undoes the other calls of its transaction, too.
     const TOGETHER: Range<u64> = 1..4;
@@ -210,14 +211,10 @@ impl Specimen for List {
         op: &Op,
         isolation: Isolation,
     ) -> Result<Answer, Error> {
-        let answer = match self.planted {
-            Some(planted) => planted::perform(planted, self, tx, op, isolation).await?,
-            None => self.right(tx, op, isolation).await?,
-        };
-        if !Self::is_read_only(op) {
-            shared::fits(tx, op).await?;
+        match self.planted {
+            Some(planted) => planted::perform(planted, self, tx, op, isolation).await,
+            None => self.right(tx, op, isolation).await,
         }
-        Ok(answer)
     }
 
     fn takes_turns(&self) -> bool {

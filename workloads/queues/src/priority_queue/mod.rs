@@ -86,6 +86,7 @@ impl Specimen for Queue {
 
     const NAME: &'static str = "priority_queue";
     const ABOUT: &'static str = "pushes, pops at both ends and changes of priority, in the order promised";
+    const CHECKS_LIMITS: bool = true;
 
     fn bugs() -> &'static [Bug] {
         BUGS

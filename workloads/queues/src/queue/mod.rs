@@ -94,6 +94,7 @@ impl Specimen for Queue {
 
     const NAME: &'static str = "queue";
     const ABOUT: &'static str = "concurrent enqueues and dequeues, exactly once and in the order promised";
+    const CHECKS_LIMITS: bool = true;
 
     fn bugs() -> &'static [Bug] {
         BUGS

@@ -72,6 +72,7 @@ impl Specimen for Signups {
 
     const NAME: &'static str = "scheduling";
     const ABOUT: &'static str = "class scheduling: seats and sign-ups always add up, five classes a student";
+    const CHECKS_LIMITS: bool = true;
 
     fn bugs() -> &'static [Bug] {
         BUGS

@@ -96,6 +96,7 @@ impl Specimen for Ranks {
 
     const NAME: &'static str = "record_rank";
     const ABOUT: &'static str = "ranks of records, in groups and with ties, against sorted scores";
+    const CHECKS_LIMITS: bool = true;
     const CLIENTS: Range<u64> = 2..7;
     const TRANSACTIONS: Range<u64> = 6..18;
 

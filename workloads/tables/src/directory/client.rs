@@ -83,6 +83,9 @@ impl Directory {
                 Answer::Content(rows.iter().filter_map(row).collect())
             }
             Op::ByHandle(op) => return self.by_handle(tx, env, op).await,
+            Op::Allocate(chance) => {
+                Answer::Allocated(Some(all.nodes().allocator().allocate(tx, *chance).await?.to_vec()))
+            }
             Op::Declare(version) => {
                 let value: Vec<u8> = version.iter().flat_map(|n| n.to_le_bytes()).collect();
                 tx.set(&all.nodes().version(), &value);

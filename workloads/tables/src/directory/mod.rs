@@ -111,6 +111,7 @@ impl Specimen for Directory {
     const NAME: &'static str = "directory";
     const ABOUT: &'static str =
         "directories created, moved and removed, with tags, partitions and prefixes by hand";
+    const CHECKS_LIMITS: bool = true;
     const TRANSACTIONS: std::ops::Range<u64> = 6..28;
     const TOGETHER: std::ops::Range<u64> = 1..4;
 
@@ -298,6 +299,7 @@ impl Specimen for Directory {
             }
             Op::Read(names) => Answer::Content(model.keeper(names)?.content.clone().into_iter().collect()),
             Op::ByHandle(_) => Answer::Done,
+            Op::Allocate(_) => Answer::Allocated(None),
             Op::Declare(version) => {
                 model.version = Some(*version);
                 Answer::Done
@@ -313,10 +315,16 @@ impl Specimen for Directory {
         mutations: &[Mutation],
     ) {
         for (expected, answer) in expected.iter_mut().zip(answers.unwrap_or(&[])) {
-            if let (Answer::Opened(_, open @ None), Answer::Opened(_, Some(prefix))) = (expected, answer)
-                && !model.gave(prefix)
-            {
-                *open = Some(prefix.clone());
+            match (expected, answer) {
+                (Answer::Opened(_, open @ None), Answer::Opened(_, Some(prefix))) if !model.gave(prefix) => {
+                    *open = Some(prefix.clone());
+                }
+                (Answer::Allocated(open), Answer::Allocated(Some(prefix)))
+                    if model.gives([self.subspaces().1.bytes(), prefix].concat()) =>
+                {
+                    *open = Some(prefix.clone());
+                }
+                _ => {}
             }
         }
         model.choose(self.subspaces().0.bytes(), mutations);

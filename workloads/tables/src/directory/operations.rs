@@ -42,6 +42,8 @@ pub enum Op {
     ByHandle(Box<Op>),
     /// Declares the version of the schema, as another program would.
     Declare([u32; 3]),
+    /// Allocates a prefix of the root for something else than a directory.
+    Allocate(CandidateSeed),
 }
 
 /// What a call returns.
@@ -57,6 +59,8 @@ pub enum Answer {
     Names(Names),
     /// The rows.
     Content(Vec<(u8, Content)>),
+    /// The prefix, which the allocator has not given before.
+    Allocated(Option<Vec<u8>>),
 }
 
 /// Names.
@@ -164,6 +168,7 @@ impl Directory {
                 path().prop_map(|p| Op::CreateOrOpen(p, Vec::new(), CandidateSeed(0))),
             ]
             .prop_map(|op| Op::ByHandle(Box::new(op))),
+            2 => chance().prop_map(Op::Allocate),
         ];
         match versions {
             0 => any.boxed(),

@@ -132,6 +132,12 @@ impl Known {
         self.prefix.as_deref() == Some(prefix) || self.below.values().any(|directory| directory.gave(prefix))
     }
 
+    /// The allocator of this layer gives a prefix to something else than a directory, whatever prefixes are
+    /// there by hand. Returns whether it has not given it before.
+    pub(super) fn gives(&mut self, prefix: Vec<u8>) -> bool {
+        self.given.0.insert(prefix)
+    }
+
     /// Whether the prefix of this directory, or of one below it, begins with this one, or is the beginning of
     /// it.
     pub(super) fn has(&self, prefix: &[u8]) -> bool {

@@ -100,6 +100,7 @@ impl Specimen for Document {
 
     const NAME: &'static str = "document";
     const ABOUT: &'static str = "JSON documents, written, changed and read by path, and found by an index";
+    const CHECKS_LIMITS: bool = true;
 
     fn bugs() -> &'static [Bug] {
         BUGS

@@ -117,6 +117,7 @@ impl Specimen for Entity {
 
     const NAME: &'static str = "entity";
     const ABOUT: &'static str = "entities, their attributes, and relationships of each cardinality";
+    const CHECKS_LIMITS: bool = true;
 
     fn bugs() -> &'static [Bug] {
         BUGS

@@ -120,6 +120,7 @@ impl Specimen for Graph {
 
     const NAME: &'static str = "graph";
     const ABOUT: &'static str = "friends and followers, and the friends of friends";
+    const CHECKS_LIMITS: bool = true;
 
     fn bugs() -> &'static [Bug] {
         BUGS

@@ -130,6 +130,7 @@ impl Specimen for Hierarchy {
 
     const NAME: &'static str = "hierarchy";
     const ABOUT: &'static str = "parts of one nested value, written and read by path";
+    const CHECKS_LIMITS: bool = true;
 
     fn bugs() -> &'static [Bug] {
         BUGS

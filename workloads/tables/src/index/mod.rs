@@ -118,6 +118,7 @@ impl Specimen for Index {
     const NAME: &'static str = "index";
     const ABOUT: &'static str =
         "records found by key and by range: every index is the projection of the records";
+    const CHECKS_LIMITS: bool = true;
 
     fn bugs() -> &'static [Bug] {
         BUGS

@@ -64,6 +64,7 @@ impl Specimen for Multimap {
 
     const NAME: &'static str = "multimap";
     const ABOUT: &'static str = "values under indexes, as sets and counted";
+    const CHECKS_LIMITS: bool = true;
 
     fn bugs() -> &'static [Bug] {
         BUGS

@@ -86,6 +86,9 @@ pub trait Specimen: Clone + Debug + Serialize + DeserializeOwned + Send + Sync +
     /// answers must be those of calls one after the other, in the order in which their futures were first
     /// polled. A layer whose calls take turns ([`Transaction::writing`]) promises this.
     const JOINS: bool = true;
+    /// Whether the layer itself refuses keys, values and ranges that FoundationDB does not accept, and a call
+    /// that is too large for a transaction of its own. It is a finding then if FoundationDB refuses one.
+    const CHECKS_LIMITS: bool = false;
 
     /// Its planted bugs. [`Mounted`] implements those named [`UNRECORDED`], [`UNWRITTEN`], [`DEFERRED`],
     /// [`REMEMBERED`], [`KEPT_VERSION`], [`RISKY_READ`], [`NOT_AWAITED`] and [`INTERLEAVED`].

@@ -63,6 +63,24 @@ impl<S: Specimen> Mounted<S> {
     }
 }
 
+/// A layer that checks limits leaves none to FoundationDB: what happened to the calls of a transaction.
+fn within_limits<S: Specimen, A>(calls: usize, outcome: Outcome<A>) -> Outcome<A> {
+    let Outcome::Failed(error) = outcome else { return outcome };
+    let is_limit = match error {
+        tx::Error::KEY_TOO_LARGE
+        | tx::Error::VALUE_TOO_LARGE
+        | tx::Error::KEY_OUTSIDE_LEGAL_RANGE
+        | tx::Error::INVERTED_RANGE => true,
+        // Several calls together may be.
+        tx::Error::TRANSACTION_TOO_LARGE => calls == 1,
+        _ => false,
+    };
+    match S::CHECKS_LIMITS && is_limit {
+        true => Outcome::Violated(format!("failed with {error}, which the layer did not refuse itself")),
+        false => outcome,
+    }
+}
+
 impl<S: Specimen> Workload for Mounted<S> {
     type Op = Vec<S::Op>;
     type Answer = Answer<S::Answer>;
@@ -196,7 +214,7 @@ impl<S: Specimen> Workload for Mounted<S> {
         ops: &Vec<S::Op>,
     ) -> Option<Outcome<Self::Answer>> {
         match self.specimen.apply_planted(&mut client.session, ops).await {
-            Some(outcome) => Some(outcome),
+            Some(outcome) => Some(within_limits::<S, _>(ops.len(), outcome)),
             None => self.perform_planted(self.planted?, client, ops).await,
         }
     }
@@ -208,12 +226,16 @@ impl<S: Specimen> Workload for Mounted<S> {
     ) -> Outcome<Self::Answer> {
         let specimen = &self.specimen;
         if ops.iter().all(S::is_read_only) {
-            return ran_all(specimen, session.database(), ops, Reads::Fresh).await;
+            let read = ran_all(specimen, session.database(), ops, Reads::Fresh).await;
+            return within_limits::<S, _>(ops.len(), read);
         }
         if self.bare {
-            return without_session(specimen, session.database(), ops).await;
+            return within_limits::<S, _>(
+                ops.len(),
+                without_session(specimen, session.database(), ops).await,
+            );
         }
-        told(apply_all(specimen, session, ops).await)
+        within_limits::<S, _>(ops.len(), told(apply_all(specimen, session, ops).await))
     }
 
     async fn resolve<D: Database>(

@@ -60,8 +60,8 @@ pub(super) struct Prefixed<D> {
 struct Foreign {
     /// How often the size has the prefix, at most: in a mutation, and at both ends of conflict ranges.
     prefixes: usize,
-    /// How often it has the prefix at least. An estimate of the size leaves out so many, so that it grows with
-    /// each mutation, as layers rely on.
+    /// How often it has the prefix at least. An estimate of the size leaves out so many, so that it grows
+    /// with each mutation, as layers rely on.
     sure: usize,
     /// The number of attempts before this one. A read that ends in a later one has no conflict range there.
     attempts: usize,

@@ -303,6 +303,10 @@ fn named_by(
     written: &BTreeMap<PathBuf, Rewritten>,
     left_out: &BTreeSet<u32>,
 ) -> BTreeSet<u32> {
+    let lost = ends_left_out(message, written);
+    if !lost.is_empty() {
+        return lost;
+    }
     let mut spans = Vec::new();
     collect_spans(message, true, &mut spans);
     let at = |primary: bool| {
@@ -341,6 +345,30 @@ fn named_by(
     BTreeSet::new()
 }
 
+/// The changes between a move and the use of what was moved without which the use is not reached: they leave
+/// out a `return`, a `break` or a `continue`. No place of the error is theirs.
+fn ends_left_out(message: &Value, written: &BTreeMap<PathBuf, Rewritten>) -> BTreeSet<u32> {
+    if message["code"]["code"] != "E0382" {
+        return BTreeSet::new();
+    }
+    let ends = |text: &str| ["return", "break", "continue"].iter().any(|word| text.contains(word));
+    let spans = || message["spans"].as_array().into_iter().flatten();
+    let number = |span: &Value, key: &str| span[key].as_u64().unwrap_or_default() as usize;
+    let is_move = |span: &&Value| span["label"].as_str().is_some_and(|label| label.contains("moved"));
+    let moved = spans().filter(is_move).map(|span| number(span, "byte_start")).min();
+    let used = spans().find(|span| span["is_primary"] == true);
+    let (Some(moved), Some(used)) = (moved, used) else { return BTreeSet::new() };
+    let path = PathBuf::from(used["file_name"].as_str().unwrap_or_default());
+    let Some(file) = written.get(&path.canonicalize().unwrap_or(path)) else { return BTreeSet::new() };
+    let between = moved..number(used, "byte_start");
+    let places = file.places.iter().filter(|(_, own)| {
+        between.start <= own.start && own.end <= between.end && ends(&file.text[own.clone()])
+    });
+    let numbers: BTreeSet<u32> = places.flat_map(|(numbers, _)| numbers.iter().copied()).collect();
+    let left = |(n, own): &&(u32, Range<usize>)| numbers.contains(n) && !ends(&file.text[own.clone()]);
+    file.mutants.iter().filter(left).map(|(n, _)| *n).collect()
+}
+
 /// The places of a message, with whether the compiler calls them primary: those of its notes are not.
 fn collect_spans(message: &Value, is_own: bool, spans: &mut Vec<(bool, PathBuf, Range<usize>)>) {
     for span in message["spans"].as_array().into_iter().flatten() {
@@ -360,5 +388,45 @@ fn collect_spans(message: &Value, is_own: bool, spans: &mut Vec<(bool, PathBuf, 
     }
     for child in message["children"].as_array().into_iter().flatten() {
         collect_spans(child, false, spans);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_use_after_a_move_is_the_fault_of_the_return_that_was_left_out() {
+        let text = "take(op); if on(1) { } else { return; } if on(2) { op.len() > 1 } else { op.len() > 0 }";
+        let place = |of: &str| {
+            let start = text.find(of).expect("a part");
+            start..start + of.len()
+        };
+        let alternative = |from: &str, length: usize| {
+            let start = place(from).end;
+            start..start + length
+        };
+        let file = Rewritten {
+            text: text.to_owned(),
+            mutants: vec![(1, alternative("on(1) {", 1)), (2, alternative("on(2) { ", 12))],
+            places: vec![
+                (vec![1], place("if on(1) { } else { return; }")),
+                (vec![2], place("if on(2) { op.len() > 1 } else { op.len() > 0 }")),
+            ],
+        };
+        let written = BTreeMap::from([(PathBuf::from("layer.rs"), file)]);
+        let span = |of: &str, label: &str| {
+            let place = place(of);
+            json!({
+                "file_name": "layer.rs", "label": label, "is_primary": label.contains("borrowed"),
+                "byte_start": place.start, "byte_end": place.end, "expansion": null,
+            })
+        };
+        let error = json!({
+            "level": "error", "code": { "code": "E0382" }, "children": [],
+            "spans": [span("op", "value moved here"), span("op.len() > 1", "value borrowed here after move")],
+        });
+        assert_eq!(named_by(&error, &written, &BTreeSet::new()), BTreeSet::from([1]));
     }
 }

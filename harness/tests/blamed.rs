@@ -395,6 +395,45 @@ fn a_read_that_does_not_ask_for_an_isolation_level_is_done_at_its_own() {
     Shake::<shaketable::specimen::Mounted<levels::Two>>::new().seeds(0..10).assert();
 }
 
+mod long {
+    use shaketable::prelude::*;
+
+    shaketable_tx::refusals! {
+        /// Nothing is refused.
+        pub enum Refusal {}
+    }
+
+    shaketable::modelled! {
+        /// A number. Two answers fit into what a session can record of a transaction, and three do not.
+        pub Told as "told": Refusal;
+
+        model u8 = 0;
+
+        fn put(tx, value: u8 = 0..100u8) -> String {
+            tx.writing().await.set(b"n", &[value]);
+            Ok(words(value))
+        }
+        model(number) {
+            *number = value;
+            Ok(words(value))
+        }
+
+        stored(tx) {
+            let value = tx.reading().await.get(b"n", Serializable).await?;
+            Ok(value.and_then(|value| value.first().copied()).unwrap_or(0))
+        }
+    }
+
+    fn words(value: u8) -> String {
+        value.to_string().repeat(20_000)
+    }
+}
+
+#[test]
+fn answers_that_a_session_cannot_record_accuse_no_layer() {
+    Shake::<shaketable::specimen::Mounted<long::Told>>::new().seeds(0..20).assert();
+}
+
 #[test]
 fn a_workload_draws_its_operations_beside_its_model() {
     let first = |seed| {

@@ -3,7 +3,7 @@
 use super::{
     Answer, At, Specimen,
     foreseen::{self, Calls, Foreseen},
-    perform::{Reads, apply_all, ran_all, told, without_session},
+    perform::{Reads, apply_all, are_too_large, ran_all, told, without_session},
     planted::{BugState, Planted, UNRECORDED},
 };
 use crate::{
@@ -276,6 +276,11 @@ impl<S: Specimen> Workload for Mounted<S> {
                 _ => None,
             };
             self.specimen.choose(&mut after, expected, answers, step.mutations);
+        }
+        if let (Some(Answer::Refused(why)), Answer::Done(answers)) = (step.answer, &expected)
+            && are_too_large(answers, why)
+        {
+            (after, expected) = (model.clone(), Answer::Refused(why.clone()));
         }
         if let Some(answer) = step.answer
             && *answer != expected

@@ -25,12 +25,26 @@ use std::{
 /// The answers of one transaction, in the format in which the session records them.
 pub struct Recorded<A>(pub Vec<A>);
 
+/// Writes the answers of a transaction as its session records them.
+fn write_answers<A: Serialize>(answers: &[A], out: &mut BytesMut) -> Result<(), once::Error> {
+    // Through the forms that a repro file's values take as well: nothing is compiled for answers alone.
+    let answers: Vec<&dyn erased_serde::Serialize> = answers.iter().map(|answer| answer as _).collect();
+    // Plain data with text keys only: serializing it cannot fail.
+    serde_json::to_writer(out.writer(), &answers).map_err(|_| once::Error::Unreadable)
+}
+
+/// Whether a transaction was refused because its session cannot record these answers: the layer is not to
+/// blame.
+pub(super) fn are_too_large<A: Serialize>(answers: &[A], refusal: &str) -> bool {
+    let mut recorded = BytesMut::new();
+    let written = write_answers(answers, &mut recorded);
+    let too_large = once::Error::AnswerTooLarge { bytes: recorded.len(), limit: once::MAX_ANSWER_BYTES };
+    written.is_ok() && recorded.len() > once::MAX_ANSWER_BYTES && refusal == too_large.to_string()
+}
+
 impl<A: Serialize + DeserializeOwned + Send> once::Answer for Recorded<A> {
     fn encode(&self, out: &mut BytesMut) -> Result<Option<usize>, once::Error> {
-        // Through the forms that a repro file's values take as well: nothing is compiled for answers alone.
-        let answers: Vec<&dyn erased_serde::Serialize> = self.0.iter().map(|answer| answer as _).collect();
-        // Plain data with text keys only: serializing it cannot fail.
-        serde_json::to_writer(out.writer(), &answers).map_err(|_| once::Error::Unreadable)?;
+        write_answers(&self.0, out)?;
         Ok(None)
     }
 

@@ -164,37 +164,41 @@ impl Staged {
         done.unwrap_or_else(|e| Outcome::Violated(format!("a timeout was refused: {e}")))
     }
 
-    /// Requests an item, until the outcome is certain.
-    async fn ask<D: Database>(&self, session: &mut Session<D>) -> Result<RequestState, Outcome<Answer>> {
+    /// Repeats a call until its outcome is certain: each attempt begins with the result of the one before.
+    async fn certain<D: Database, T>(
+        &self,
+        session: &mut Session<D>,
+        call: impl AsyncFn(&mut Session<D>) -> once::Outcome<T, Error>,
+    ) -> Result<T, Outcome<Answer>> {
         let db = session.database().clone();
-        loop {
-            match staged().start_dequeue(session).await {
-                once::Outcome::Applied(turn) => return Ok(turn),
-                once::Outcome::Refused(e) => return Err(failed(e)),
-                // The next attempt begins with the result of this one.
-                once::Outcome::Unknown(_) => db.env().sleep(Duration::from_millis(5)).await,
+        let repeated = async |session: &mut Session<D>| {
+            for _ in 0..20 {
+                match call(session).await {
+                    once::Outcome::Applied(done) => return Ok(done),
+                    once::Outcome::Refused(e) => return Err(failed(e)),
+                    once::Outcome::Unknown(_) => db.env().sleep(Duration::from_millis(5)).await,
+                }
             }
+            Err(Outcome::Unknown(tx::Error::COMMIT_UNKNOWN_RESULT))
+        };
+        match repeated(session).await {
+            // With a timeout within which no commit succeeds, it would be repeated for ever.
+            Err(Outcome::Unknown(_)) => {
+                let done = sessions::patiently(&db, self.timeout, repeated(session)).await;
+                done.unwrap_or_else(|e| Err(Outcome::Violated(format!("a timeout was refused: {e}"))))
+            }
+            ended => ended,
         }
     }
 
+    /// Requests an item.
+    async fn ask<D: Database>(&self, session: &mut Session<D>) -> Result<RequestState, Outcome<Answer>> {
+        self.certain(session, async |session| staged().start_dequeue(session).await).await
+    }
+
     async fn dequeue<D: Database>(&self, session: &mut Session<D>) -> Outcome<Answer> {
-        let db = session.database().clone();
-        for _ in 0..20 {
-            match staged().dequeue(session).await {
-                once::Outcome::Applied(item) => return taken(item),
-                once::Outcome::Refused(e) => return failed(e),
-                once::Outcome::Unknown(_) => db.env().sleep(Duration::from_millis(5)).await,
-            }
-        }
-        // With a timeout within which no commit succeeds, it would be repeated for ever.
-        let asked = async {
-            match staged().dequeue(session).await {
-                once::Outcome::Applied(item) => taken(item),
-                once::Outcome::Refused(e) => failed(e),
-                once::Outcome::Unknown(_) => Outcome::Unknown(tx::Error::COMMIT_UNKNOWN_RESULT),
-            }
-        };
-        self.patiently(&db, asked).await
+        let dequeued = self.certain(session, async |session| staged().dequeue(session).await);
+        dequeued.await.map_or_else(|outcome| outcome, taken)
     }
 
     pub(super) async fn within<D: Database>(

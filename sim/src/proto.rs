@@ -219,6 +219,8 @@ pub enum Role {
     Sequencer {
         /// The end of the last generation.
         recovery_version: Version,
+        /// How many generations followed that version before, and were abandoned.
+        abandoned: Version,
     },
     /// A resolver.
     Resolver {

@@ -67,8 +67,8 @@ fn start(
     }
     reply.send(inbox.endpoint());
     match role {
-        Role::Sequencer { recovery_version } => {
-            rt::spawn_task(sequencer::serve(world, inbox, recovery_version))
+        Role::Sequencer { recovery_version, abandoned } => {
+            rt::spawn_task(sequencer::serve(world, inbox, recovery_version, abandoned))
         }
         Role::Resolver { share, recovery_version } => {
             rt::spawn_task(resolver::serve(world, inbox, share, recovery_version))

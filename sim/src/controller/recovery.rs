@@ -54,7 +54,8 @@ impl Controller {
         let log_roles = logs.iter().map(|home| (*home, Role::Log(seed.clone())));
         let log_endpoints = self.recruit(generation, log_roles).await?;
 
-        let mut core = vec![Role::Sequencer { recovery_version }];
+        let abandoned = record.abandoned(recovery_version);
+        let mut core = vec![Role::Sequencer { recovery_version, abandoned }];
         core.extend(resolvers(&config.resolver_boundaries, recovery_version));
         let taken = core.len();
         let core = self.recruit(generation, assign(&workers, generation, 0, taken).zip(core)).await?;

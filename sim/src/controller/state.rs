@@ -28,6 +28,15 @@ pub struct Record {
     pub initialized: bool,
 }
 
+impl Record {
+    /// How many generations followed this version and committed nothing after it. A storage server that hears
+    /// of no later generation may be given what one log of them holds, so that their versions are not used
+    /// again.
+    pub fn abandoned(&self, recovery_version: Version) -> Version {
+        self.ends.values().rev().take_while(|end| **end == recovery_version).count() as Version
+    }
+}
+
 impl ControllerDisk {
     /// Reads the content of the disk.
     pub fn read(&self) -> Record {
@@ -113,6 +122,15 @@ mod tests {
         assert_eq!(seed.recovery_version, 3);
         assert_eq!(seed.entries.iter().map(|e| e.version).collect::<Vec<_>>(), [2, 3]);
         assert!(end_of_generation(&[]).is_none());
+    }
+
+    #[test]
+    fn generations_that_committed_nothing_are_counted() {
+        let record =
+            Record { ends: BTreeMap::from([(1, 50), (2, 70), (4, 70), (5, 70)]), ..Record::default() };
+        // Those after generation 2, and the last one, if it ends where they do.
+        assert_eq!((record.abandoned(70), record.abandoned(90)), (3, 0));
+        assert_eq!(Record::default().abandoned(0), 0);
     }
 
     #[test]

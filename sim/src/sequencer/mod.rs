@@ -11,12 +11,13 @@ use crate::{
 };
 use std::sync::Arc;
 
-/// Serves as the sequencer of the generation that follows `recovery_version`.
-pub async fn serve(world: Arc<World>, inbox: Inbox, recovery_version: Version) {
+/// Serves as the sequencer of the generation that follows `recovery_version`, after so many others that
+/// followed it and were abandoned. Its versions are above theirs.
+pub async fn serve(world: Arc<World>, inbox: Inbox, recovery_version: Version, abandoned: Version) {
     let config = &world.config;
     let jump = match recovery_version {
         0 => config.first_version,
-        _ => config.recovery_jump,
+        _ => config.recovery_jump * (abandoned + 1),
     };
     let mut versions = Versions::new(recovery_version, jump, config.versions_per_second);
     let mut failure = Vec::new();

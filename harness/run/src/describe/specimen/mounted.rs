@@ -63,19 +63,20 @@ impl<S: Specimen> Mounted<S> {
     }
 }
 
-/// A layer that checks limits leaves none to FoundationDB: what happened to the calls of a transaction.
-fn within_limits<S: Specimen, A>(calls: usize, outcome: Outcome<A>) -> Outcome<A> {
+/// The outcome of a transaction with so many calls: a violation if FoundationDB has refused what the layer
+/// itself should have. `checks` is whether the layer [promises](Specimen::CHECKS_LIMITS) that.
+fn within_limits<A>(checks: bool, calls: usize, outcome: Outcome<A>) -> Outcome<A> {
     let Outcome::Failed(error) = outcome else { return outcome };
     let is_limit = match error {
         tx::Error::KEY_TOO_LARGE
         | tx::Error::VALUE_TOO_LARGE
         | tx::Error::KEY_OUTSIDE_LEGAL_RANGE
         | tx::Error::INVERTED_RANGE => true,
-        // Several calls together may be.
+        // Several calls together may be too large where each alone is not.
         tx::Error::TRANSACTION_TOO_LARGE => calls == 1,
         _ => false,
     };
-    match S::CHECKS_LIMITS && is_limit {
+    match checks && is_limit {
         true => Outcome::Violated(format!("failed with {error}, which the layer did not refuse itself")),
         false => outcome,
     }
@@ -214,7 +215,7 @@ impl<S: Specimen> Workload for Mounted<S> {
         ops: &Vec<S::Op>,
     ) -> Option<Outcome<Self::Answer>> {
         match self.specimen.apply_planted(&mut client.session, ops).await {
-            Some(outcome) => Some(within_limits::<S, _>(ops.len(), outcome)),
+            Some(outcome) => Some(within_limits(S::CHECKS_LIMITS, ops.len(), outcome)),
             None => self.perform_planted(self.planted?, client, ops).await,
         }
     }
@@ -227,15 +228,16 @@ impl<S: Specimen> Workload for Mounted<S> {
         let specimen = &self.specimen;
         if ops.iter().all(S::is_read_only) {
             let read = ran_all(specimen, session.database(), ops, Reads::Fresh).await;
-            return within_limits::<S, _>(ops.len(), read);
+            return within_limits(S::CHECKS_LIMITS, ops.len(), read);
         }
         if self.bare {
-            return within_limits::<S, _>(
+            return within_limits(
+                S::CHECKS_LIMITS,
                 ops.len(),
                 without_session(specimen, session.database(), ops).await,
             );
         }
-        within_limits::<S, _>(ops.len(), told(apply_all(specimen, session, ops).await))
+        within_limits(S::CHECKS_LIMITS, ops.len(), told(apply_all(specimen, session, ops).await))
     }
 
     async fn resolve<D: Database>(
@@ -343,4 +345,23 @@ fn is_stored<M: Debug + PartialEq>(stored: Result<M, Misfit>, model: &M) -> Resu
     let (found, expected) = (format!("{stored:?}"), format!("{model:?}"));
     let message = format!("the database holds {found}, should hold {expected}");
     Err(Misfit::new(message, expected, found))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_foundationdb_refuses_in_the_place_of_the_layer_is_a_violation() {
+        let is_violation = |checks, calls, error| {
+            matches!(within_limits::<()>(checks, calls, Outcome::Failed(error)), Outcome::Violated(_))
+        };
+        for error in [tx::Error::KEY_TOO_LARGE, tx::Error::VALUE_TOO_LARGE, tx::Error::INVERTED_RANGE] {
+            assert!(is_violation(true, 3, error));
+            assert!(!is_violation(false, 3, error));
+        }
+        let large = tx::Error::TRANSACTION_TOO_LARGE;
+        assert!(is_violation(true, 1, large) && !is_violation(true, 2, large));
+        assert!(!is_violation(true, 1, tx::Error::TRANSACTION_TIMED_OUT));
+    }
 }

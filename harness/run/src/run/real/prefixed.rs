@@ -308,7 +308,7 @@ impl<T: Transaction> Transaction for PrefixedTransaction<T> {
     ) -> impl Future<Output = Result<Bytes>> + Send + use<T> {
         let is_system = &selector.key[..] > END;
         // It may resolve to any key.
-        drop(self.read_range(isolation, b"", END));
+        self.read_range(isolation, b"", END);
         let read = self.inner.get_key(&self.space.selector(selector), isolation);
         let space = self.space.clone();
         async move { read.await.map(|key| if is_system { key } else { space.seen(key) }) }

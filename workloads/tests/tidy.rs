@@ -215,6 +215,33 @@ fn examples_have_the_workspaces_versions() {
     }
 }
 
+/// Files that no crate has: neither a root nor declared by the file that their folder belongs to.
+fn undeclared(folder: &Path) -> Vec<PathBuf> {
+    let is_root = |path: &Path| {
+        let inside = |name: &str| path.components().any(|part| part.as_os_str() == name);
+        ["lib", "main", "build"].iter().any(|name| path.file_stem().is_some_and(|stem| stem == *name))
+            || inside("bin")
+            || inside("tests")
+            || !inside("src")
+    };
+    let is_declared = |path: &PathBuf| {
+        let is_folder = path.file_name().is_some_and(|name| name == "mod.rs");
+        let module = if is_folder { path.parent().expect("its folder") } else { path };
+        let name = module.file_stem().and_then(|name| name.to_str()).expect("a name");
+        let folder = module.parent().expect("a folder");
+        let parents = ["mod.rs", "lib.rs", "main.rs"].map(|name| folder.join(name));
+        let texts = parents.into_iter().chain([folder.with_extension("rs")]).map(fs::read_to_string);
+        texts.flatten().any(|text| text.contains(&format!("mod {name};")))
+    };
+    rust_files(folder).into_iter().filter(|path| !is_root(path) && !is_declared(path)).collect()
+}
+
+#[test]
+fn every_file_is_part_of_a_crate() {
+    let dead: Vec<_> = CRATES.iter().flat_map(|of| undeclared(&root().join(of))).collect();
+    assert!(dead.is_empty(), "nobody compiles {dead:?}: declare them as modules, or delete them");
+}
+
 #[test]
 fn every_module_says_first_what_it_is_for() {
     for name in CRATES {

@@ -8,7 +8,7 @@ pub use record_type::RecordTypeBuilder;
 use super::{Extensions, FormerIndex, Index, MetaDataError, RecordMetaData, RecordType, index_types};
 use crate::expression::{Function, KeyExpression};
 use prost_reflect::MessageDescriptor;
-use std::{collections::BTreeMap, sync::Arc};
+use std::{collections::BTreeMap, fmt, sync::Arc};
 
 /// Builds [`RecordMetaData`]. Each index that is added, changed or removed, and each change of an option, is
 /// a new version of the meta-data.
@@ -37,7 +37,7 @@ use std::{collections::BTreeMap, sync::Arc};
 /// assert!(meta_data.index("Restaurant$name").is_some());
 /// # Ok::<(), shaketable_record::metadata::MetaDataError>(())
 /// ```
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct RecordMetaDataBuilder {
     pub(super) union: Option<MessageDescriptor>,
     pub(super) types: BTreeMap<String, RecordTypeBuilder>,
@@ -49,6 +49,18 @@ pub struct RecordMetaDataBuilder {
     pub(super) version: i32,
     pub(super) subspace_counter: i64,
     pub(super) extensions: Extensions,
+}
+
+impl fmt::Debug for RecordMetaDataBuilder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RecordMetaDataBuilder")
+            .field("version", &self.version)
+            .field("union", &self.union.as_ref().map(|union| union.full_name()))
+            .field("types", &self.types)
+            .field("indexes", &self.indexes)
+            .field("former", &self.former)
+            .finish_non_exhaustive()
+    }
 }
 
 impl Default for RecordMetaDataBuilder {

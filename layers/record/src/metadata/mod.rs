@@ -31,6 +31,7 @@ use crate::{
 use prost_reflect::{FieldDescriptor, Kind, MessageDescriptor};
 use std::{
     collections::{BTreeMap, BTreeSet},
+    fmt,
     sync::Arc,
 };
 
@@ -129,7 +130,7 @@ pub struct FormerIndex {
 }
 
 /// A type of records.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, PartialEq)]
 pub struct RecordType {
     /// The name of its message.
     pub name: String,
@@ -145,8 +146,23 @@ pub struct RecordType {
     pub since_version: i32,
 }
 
+// The descriptor of a message that contains itself, and a message with one, have no end when they are shown.
+impl fmt::Debug for RecordType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { name, message, union_field, primary_key, key, since_version } = self;
+        f.debug_struct("RecordType")
+            .field("name", name)
+            .field("message", &message.full_name())
+            .field("union_field", &union_field.number())
+            .field("primary_key", primary_key)
+            .field("key", key)
+            .field("since_version", since_version)
+            .finish()
+    }
+}
+
 /// The types of a store's records and its indexes. It does not change; share it in an [`Arc`].
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct RecordMetaData {
     pub(crate) version: i32,
     pub(crate) union: MessageDescriptor,
@@ -160,6 +176,23 @@ pub struct RecordMetaData {
     /// The last number that was given to an index.
     pub(crate) subspace_counter: i64,
     pub(crate) extensions: Arc<Extensions>,
+}
+
+impl fmt::Debug for RecordMetaData {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RecordMetaData")
+            .field("version", &self.version)
+            .field("union", &self.union.full_name())
+            .field("types", &self.types)
+            .field("indexes", &self.indexes)
+            .field("index_types", &self.index_types)
+            .field("former", &self.former)
+            .field("split_long_records", &self.split_long_records)
+            .field("store_record_versions", &self.store_record_versions)
+            .field("subspace_counter", &self.subspace_counter)
+            .field("extensions", &self.extensions)
+            .finish()
+    }
 }
 
 impl RecordMetaData {

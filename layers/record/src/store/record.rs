@@ -9,10 +9,10 @@ use crate::{
 };
 use prost::Message;
 use prost_reflect::{DynamicMessage, ReflectMessage};
-use std::sync::Arc;
+use std::{fmt, sync::Arc};
 
 /// A record that was saved or loaded.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, PartialEq)]
 pub struct StoredRecord {
     /// Where it is stored.
     pub primary_key: Tuple,
@@ -28,6 +28,20 @@ pub struct StoredRecord {
     pub key_bytes: usize,
     /// The bytes of their values.
     pub value_bytes: usize,
+}
+
+impl fmt::Debug for StoredRecord {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("StoredRecord")
+            .field("primary_key", &self.primary_key)
+            .field("record_type", &self.record_type.name)
+            .field("message", &format_args!("{{{}}}", self.message))
+            .field("version", &self.version)
+            .field("rows", &self.rows)
+            .field("key_bytes", &self.key_bytes)
+            .field("value_bytes", &self.value_bytes)
+            .finish()
+    }
 }
 
 impl StoredRecord {

@@ -132,7 +132,8 @@ impl Schema {
             builder.remove_index(index.name).expect("the index was added");
         }
         all.iter().filter(|index| index.is_later).for_each(|index| self.add(&mut builder, index));
-        [first.into(), builder.build().expect("the meta-data is valid").into()]
+        let later = builder.build().expect("the meta-data is valid");
+        [first, later].map(|built| meta_data::stored(&built))
     }
 
     fn primary_key_columns(&self) -> Vec<KeyExpression> {

@@ -1,7 +1,7 @@
 //! Where the workload stores what, the indexes, and how the store is opened.
 
 use super::plain::{Column, Definition, FIELDS, Kind, Record, Shape, TYPES};
-use crate::shared;
+use crate::{record_shared::meta_data, shared};
 use foundationdb_tuple::{Bytes as TupleBytes, Subspace};
 use shaketable_record::{
     index::Registry,
@@ -93,7 +93,7 @@ pub(super) fn meta_data() -> &'static [Arc<RecordMetaData>; 2] {
         let mut builder = Shape::first(2, FIELDS.len()).meta_data(&[]);
         let first = builder.build().expect("the meta-data is valid");
         definitions().iter().for_each(|definition| definition.add(&mut builder, &TYPES));
-        [first, builder.build().expect("the meta-data is valid")].map(Arc::new)
+        [first, builder.build().expect("the meta-data is valid")].map(|built| meta_data::stored(&built))
     });
     &META_DATA
 }

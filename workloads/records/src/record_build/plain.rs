@@ -254,6 +254,9 @@ pub(crate) fn primary_key(id: i64) -> Vec<u8> {
     pack(&(id,))
 }
 
+/// How often the message that is in all records can be changed: see [`Shape::widened`].
+pub(crate) const WIDEST: usize = 4;
+
 /// What the messages of records are like.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Shape {
@@ -263,41 +266,68 @@ pub(crate) struct Shape {
     pub fields: usize,
     /// The numbers of the types whose field [`INLINE`] says that it has an index.
     pub indexed: BTreeSet<u32>,
+    /// How often the message that is in all of them was changed as it may be; at most [`WIDEST`].
+    pub widened: usize,
 }
 
 impl Shape {
     /// The first types, with their first fields.
     pub(crate) fn first(types: usize, fields: usize) -> Shape {
-        Shape { names: TYPES[..types].to_vec(), fields, indexed: BTreeSet::new() }
+        Shape { names: TYPES[..types].to_vec(), fields, indexed: BTreeSet::new(), widened: 0 }
     }
 
     /// The file that describes the records.
     pub(crate) fn file(&self) -> FileDescriptor {
         static FILES: Mutex<BTreeMap<Shape, FileDescriptor>> = Mutex::new(BTreeMap::new());
-        FILES.lock().entry(self.clone()).or_insert_with(|| self.compiled("int64")).clone()
+        FILES.lock().entry(self.clone()).or_insert_with(|| meta_data::file(&self.text("int64"))).clone()
     }
 
     /// The same file, with a last field of fewer bits.
     pub(crate) fn narrowed_file(&self) -> FileDescriptor {
-        self.compiled("int32")
+        meta_data::file(&self.text("int32"))
     }
 
-    /// The file with a last field of this type.
-    fn compiled(&self, last: &str) -> FileDescriptor {
+    /// The same file, in whose text one thing takes the place of another, where that is first.
+    pub(crate) fn edited_file(&self, from: &str, to: &str) -> FileDescriptor {
+        let text = self.text("int64");
+        let at = text.find(from).expect("the text has it");
+        meta_data::file(&[&text[..at], to, &text[at + from.len()..]].concat())
+    }
+
+    /// The text of the file, with a last field of this type. No record has anything in `extra`: how it
+    /// changes is what matters.
+    fn text(&self, last: &str) -> String {
         let key = "optional int64 id = 1 [(com.apple.foundationdb.record.field).primary_key = true];";
         let messages = (1..).zip(&self.names).map(|(of, name)| {
             let field = |place| self.field(of, place, last);
             let list = (self.fields == FIELDS.len()).then(|| format!("repeated int64 {LIST} = 6;"));
             let fields: String = (0..self.fields).map(field).chain(list).collect();
-            format!("message {name} {{ {key} {fields} }}")
+            format!("message {name} {{ {key} {fields} optional Extra extra = 7; }}")
         });
         let member = |(of, name): (usize, &&str)| format!("optional {name} _{name} = {of};");
         let members: String = (1..).zip(&self.names).map(member).collect();
         let messages: String = messages.collect();
-        meta_data::file(&format!(
+        let (count, more, last, past) = match self.widened {
+            0 => ("int32", "", "", ""),
+            1 => ("int64", "", "", ""),
+            2 => ("int64", "optional bytes more = 6;", "", ""),
+            3 => ("int64", "optional bytes more = 6;", "HUGE = 2;", ""),
+            _ => ("int64", "optional bytes more = 6;", "HUGE = 2;", ", deprecated = true"),
+        };
+        format!(
             "syntax = \"proto2\"; import \"record_metadata_options.proto\"; {messages}
+            option (com.apple.foundationdb.record.schema).store_record_versions = true;
+            enum Size {{ SMALL = 0; LARGE = 1; {last} }}
+            message Extra {{
+                optional Size size = 1;
+                optional Extra inner = 2;
+                optional int64 old = 4 [deprecated = true];
+                optional {count} count = 3 [default = 4{past}];
+                repeated string notes = 5;
+                {more}
+            }}
             message RecordTypeUnion {{ {members} }}"
-        ))
+        )
     }
 
     /// The field with this place, of the type with this number.
@@ -313,7 +343,6 @@ impl Shape {
     /// Meta-data of these records, and of these indexes.
     pub(crate) fn meta_data(&self, definitions: &[Definition]) -> RecordMetaDataBuilder {
         let mut builder = meta_data::builder(&self.file());
-        builder.set_store_record_versions(true).expect("a version");
         definitions.iter().for_each(|definition| definition.add(&mut builder, &self.names));
         builder
     }

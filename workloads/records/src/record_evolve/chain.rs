@@ -1,12 +1,8 @@
 //! Versions of the meta-data, each of which follows the one before.
 
-use super::operations::Wrong;
-use crate::record_build::plain::{Column, Definition, FIELDS, INLINE, Kind, Record, Shape, TYPES};
+use crate::record_build::plain::{Column, Definition, FIELDS, INLINE, Kind, Record, Shape, TYPES, WIDEST};
 use parking_lot::Mutex;
-use shaketable_record::{
-    expression::{KeyExpression, concat},
-    metadata::{EvolutionError, Index, RecordMetaData, RecordMetaDataBuilder},
-};
+use shaketable_record::metadata::{EvolutionError, Index, RecordMetaData, RecordMetaDataBuilder};
 use shaketable_sim::seed::{Seed, Stream};
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -42,6 +38,8 @@ enum Change {
     /// All types have these names.
     Rename(Vec<&'static str>),
     AddField,
+    /// The message that is in all types is changed as it may be.
+    Widen,
     AddIndex(Definition),
     AlterIndex(Definition),
     /// An index is no longer unique.
@@ -104,7 +102,7 @@ impl Link {
     /// A change that this version allows.
     fn draw(&self, rng: &mut Stream, numbers: &mut i64) -> Change {
         loop {
-            let change = match rng.below(16) {
+            let change = match rng.below(18) {
                 0..=3 if self.shape.names.len() < TYPES.len() => Some(self.draw_type(rng, numbers)),
                 4 | 5 if self.shape.fields < FIELDS.len() => Some(Change::AddField),
                 6 if self.definitions.len() > 1 => {
@@ -112,6 +110,7 @@ impl Link {
                 }
                 7 => self.draw_altered(rng),
                 8..=10 => Some(Change::Rename(self.draw_names(rng))),
+                16 | 17 if self.shape.widened < WIDEST => Some(Change::Widen),
                 11 | 12 => self.unique().map(|index| Change::DropUnique(index.name.clone())),
                 _ => self.draw_index(rng, numbers),
             };
@@ -227,7 +226,7 @@ impl Link {
             builder.update_records(&next.shape.file()).expect("the records are valid");
         }
         match change {
-            Change::AddField | Change::AddType(_, None) | Change::Rename(_) => {}
+            Change::AddField | Change::Widen | Change::AddType(_, None) | Change::Rename(_) => {}
             Change::AddIndexedType(_, index) => {
                 next.born.insert(index.name.clone());
                 next.definitions.push(index);
@@ -268,6 +267,7 @@ impl Link {
             }
             Change::Rename(names) => self.shape.names.clone_from(names),
             Change::AddField => self.shape.fields += 1,
+            Change::Widen => self.shape.widened += 1,
             _ => {}
         }
     }
@@ -335,43 +335,6 @@ impl Link {
         builder.set_version(self.meta_data.version());
         builder
     }
-
-    /// Meta-data that cannot follow this version.
-    pub fn wrong(&self, wrong: Wrong) -> RecordMetaData {
-        if wrong == Wrong::Narrowed {
-            let mut builder = self.meta_data.to_builder();
-            builder.update_records(&self.shape.narrowed_file()).expect("the records are valid");
-            return builder.build().expect("valid meta-data");
-        }
-        let is_universal = |index: &Arc<Index>| self.meta_data.types_of(index).is_none();
-        let is_taken = wrong == Wrong::TypeTaken
-            && self.shape.names.len() > 1
-            && self.meta_data.indexes().next().is_some_and(is_universal);
-        let edit = |at, (mut index, types): Placed| match wrong {
-            _ if at > 0 => Some((index, types)),
-            _ if is_taken => Some((index, Some(vec![self.shape.names[0].to_owned()]))),
-            Wrong::Altered => {
-                index.expression = preceded(index.expression);
-                Some((index, types))
-            }
-            _ => None,
-        };
-        let mut builder = self.rebuilt(edit);
-        if wrong != Wrong::Unraised {
-            builder.set_version(self.meta_data.version() + 1);
-        }
-        builder.build().expect("valid meta-data")
-    }
-}
-
-/// The expression, with the number of the record before it.
-fn preceded(expression: KeyExpression) -> KeyExpression {
-    match expression {
-        KeyExpression::Group { whole, grouped } => {
-            concat([KeyExpression::from("id"), *whole]).group_last(grouped)
-        }
-        expression => concat([KeyExpression::from("id"), expression]),
-    }
 }
 
 /// The place of the version of the meta-data with this number.
@@ -381,7 +344,7 @@ pub(super) fn place_of(chain: &[Link], version: i32) -> Option<usize> {
 
 #[cfg(test)]
 mod tests {
-    use super::{super::operations::WRONG, *};
+    use super::*;
 
     /// The types that have other names in the next version, each with its old and its new one.
     fn other_names(link: &Link, next: &Link) -> BTreeMap<&'static str, &'static str> {
@@ -417,12 +380,6 @@ mod tests {
                 exchanged += usize::from(names.values().any(|new| names.contains_key(new)));
                 born += link.born.difference(&before.born).count();
                 inline += link.shape.indexed.len() - before.shape.indexed.len();
-            }
-        }
-        for link in (0..CHAINS).flat_map(|number| chain(number).to_vec()) {
-            for wrong in WRONG {
-                let after = link.wrong(wrong);
-                assert!(after.validate_evolution(&link.meta_data).is_err(), "{wrong:?} {link:?}");
             }
         }
         assert!(removed > 10 && changed > 5 && again > 5, "{removed} {changed} {again}");

@@ -14,11 +14,13 @@ mod layout;
 mod model;
 mod operations;
 mod planted;
+mod wrong;
 
 pub use super::record_build::Record;
 pub use client::Client;
 pub use model::Model;
 pub use operations::{Act, ActAnswer, Answer, Op};
+pub use wrong::Wrong;
 
 use crate::{
     record_build::{

@@ -1,6 +1,6 @@
 //! The operations of the workload and their answers as plain data, and how they are drawn.
 
-use super::{Record, RecordEvolve};
+use super::{Record, RecordEvolve, wrong::Wrong};
 use crate::record_build::plain::parts;
 use proptest::{collection::vec, prelude::*, sample::select};
 use serde::{Deserialize, Serialize};
@@ -23,21 +23,6 @@ pub enum Op {
     /// Builds the indexes of the client's meta-data in batches of this many records. The builder dies when it
     /// was polled this many times.
     Build(usize, Option<u64>),
-}
-
-/// Why meta-data cannot follow other meta-data.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Wrong {
-    /// A field has fewer bits.
-    Narrowed,
-    /// An index lost a record type, and does not say that it was changed.
-    TypeTaken,
-    /// An index is gone, and is no former index.
-    Shorter,
-    /// An index has another expression, and does not say that it was changed.
-    Altered,
-    /// A former index is gone, or an index is, under the version that is saved.
-    Unraised,
 }
 
 /// One of several calls in a transaction.
@@ -89,10 +74,6 @@ pub enum Answer {
     Died,
 }
 
-/// All of them.
-pub(super) const WRONG: [Wrong; 5] =
-    [Wrong::Narrowed, Wrong::TypeTaken, Wrong::Shorter, Wrong::Altered, Wrong::Unraised];
-
 impl RecordEvolve {
     /// Draws the operations of a client.
     pub(super) fn drawn(&self) -> BoxedStrategy<Vec<Op>> {
@@ -114,7 +95,7 @@ impl RecordEvolve {
             2 * uses => acts.prop_map(Op::UseLatest),
             3 * changes => Just(Op::Evolve),
             changes => Just(Op::SaveOwn),
-            changes => select(WRONG.to_vec()).prop_map(Op::SaveWrong),
+            changes => select(Wrong::ALL.to_vec()).prop_map(Op::SaveWrong),
             changes => Just(Op::Refresh),
             3 * builds => (1..=self.batch, polls).prop_map(|(batch, polls)| Op::Build(batch, polls)),
         ];

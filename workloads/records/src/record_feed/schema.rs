@@ -155,7 +155,7 @@ impl Feed {
 
 /// The meta-data.
 pub(super) fn meta_data() -> Arc<RecordMetaData> {
-    static BUILT: LazyLock<Arc<RecordMetaData>> = LazyLock::new(|| build().into());
+    static BUILT: LazyLock<Arc<RecordMetaData>> = LazyLock::new(|| meta_data::stored(&build()));
     BUILT.clone()
 }
 

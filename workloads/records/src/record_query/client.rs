@@ -1,6 +1,7 @@
 //! How a query is asked: by its plan, by a scan of all records, and by its plan in pages.
 
 use super::{
+    generate,
     model::bytes_of,
     operations::{Answer, End, Found, Page, Pages, Row, Shape, Size, Way},
     planted::{self, Planted},
@@ -8,9 +9,10 @@ use super::{
 use foundationdb_tuple::Element;
 use prost_reflect::DynamicMessage;
 use shaketable_record::{
-    cursor::{BoxCursor, Continuation, Cursor, CursorExt, Limits, Next, Stop},
+    cursor::{BoxCursor, Continuation, Cursor, CursorExt, Limits, Next, Spent, Stop, TupleRange},
     error::Error,
-    expression::{KeyExpression, NullStandin},
+    expression::{KeyExpression, NullStandin, field},
+    index::IndexScan,
     metadata::{Index, RecordMetaData, index_types},
     query::{
         Operand, Plan, QueriedRecord, QueryComponent, QueryError, RecordQuery, RecordQueryPlan, plan_query,
@@ -20,7 +22,7 @@ use shaketable_record::{
     version::RecordVersion,
 };
 use shaketable_sim::trace::hash_bytes;
-use shaketable_tx::{Database, RunError, Transaction, always, points};
+use shaketable_tx::{Database, RunError, Transaction, always, points, sometimes};
 use std::{collections::BTreeSet, time::Duration};
 
 /// After this number of pages the rest is read as one page.
@@ -46,6 +48,10 @@ pub struct Question<'a, T: Transaction> {
     pub planted: Option<Planted>,
     /// What a transaction has written in which the query is asked too.
     pub changes: &'a [Written],
+    /// Other queries: none of them goes on from a continuation of this one, unless it has the same plan.
+    pub others: &'a [RecordQuery],
+    /// Queries that do not fit the meta-data.
+    pub misfits: &'a [RecordQuery],
 }
 
 /// A change that is never committed.
@@ -179,9 +185,16 @@ impl<T: Transaction> Question<'_, T> {
     async fn first(&self, tx: &T) -> Result<Result<First, (i64, String)>, Error> {
         let store = self.stores.open(&RecordContext::within(tx.clone())).await?;
         let version = tx.get_read_version().await?;
+        for misfit in self.misfits {
+            let planned = store.plan_query(misfit);
+            always!(
+                matches!(&planned, Err(Error::InvalidQuery(why)) if !is_without_index(why)),
+                "a query that does not fit the meta-data was planned: {misfit:?}: {planned:?}"
+            );
+        }
         let plan = match (self.plan)(&store) {
             Ok(plan) => plan,
-            Err(Error::InvalidQuery(why @ (QueryError::NoOrder(_) | QueryError::NoRankIndex(_)))) => {
+            Err(Error::InvalidQuery(why)) if is_without_index(&why) => {
                 return Ok(Err((version, why.to_string())));
             }
             Err(error) => return Err(error),
@@ -192,6 +205,7 @@ impl<T: Transaction> Question<'_, T> {
             Err(QueryError::NoRankIndex(_)) => None,
             Err(error) => return Err(error.into()),
         };
+        self.is_narrow(&store, &plan).await?;
         steps(plan.root()).into_iter().for_each(|step| points::record(name_of(step), true));
         let mut found = Found {
             version,
@@ -283,14 +297,92 @@ impl<T: Transaction> Question<'_, T> {
         }
         // As a client would keep it.
         let after = page.continuation.to_bytes().map_or(Continuation::End, Continuation::from_bytes);
+        if number == 0 && after != Continuation::End {
+            self.belongs(store, plan, &after)?;
+        }
         let rows = rows(store, self.required(), &page.rows)?;
         let full = page.stop == Stop::Rows && matches!(self.pages.size, Size::Rows(_));
         Ok((Page { version: 0, rows, full }, after))
     }
 
+    /// Claims that a plan reads no more than the entries of the values that the condition allows, and their
+    /// records, if each of these values has an index of its own.
+    async fn is_narrow(&self, store: &RecordStore<T>, plan: &RecordQueryPlan) -> Result<(), Error> {
+        let RecordQuery { filter: Some(filter), sort: None, record_types, .. } = self.query else {
+            return Ok(());
+        };
+        let Some(values) = generate::bounded(filter).filter(|_| *record_types == ["Item"]) else {
+            return Ok(());
+        };
+        let mut entries = 0;
+        for (index, value) in values {
+            if !store.is_readable(index)? {
+                return Ok(());
+            }
+            let (range, spent) = (TupleRange::all_of(Tuple::from(value)), Spent::new(Limits::default()));
+            let scan = store.scan_index(
+                index,
+                IndexScan::ByValue,
+                range.clone(),
+                false,
+                Continuation::Start,
+                &spent,
+            )?;
+            entries += scan.to_list().await?.rows.len();
+            let item = store.meta_data().record_type("Item");
+            let columns = item.map(|item| item.primary_key.column_expressions()).unwrap_or_default();
+            if columns.first() == Some(&field(index).into()) {
+                // A scan of these records may take the place of one of the index.
+                let records = store.scan_records(range, false, Continuation::Start, &spent)?;
+                entries += records.to_list().await?.rows.len();
+            }
+        }
+        let limits = Limits { scanned: Some(2 * entries + 1), ..Limits::default() };
+        let page = plan.execute(store, Continuation::Start, limits)?.to_list().await?;
+        always!(
+            page.stop == Stop::Exhausted,
+            "where indexes have {entries} entries of the values that are asked for, more is read by {}",
+            plan.explain()
+        );
+        sometimes!(true, "record_query: a plan reads no more than it has to");
+        Ok(())
+    }
+
+    /// Claims that no other plan goes on from a continuation of this one.
+    fn belongs(
+        &self,
+        store: &RecordStore<T>,
+        plan: &RecordQueryPlan,
+        at: &Continuation,
+    ) -> Result<(), Error> {
+        for query in self.others {
+            let other = match store.plan_query(query) {
+                Ok(other) => other,
+                Err(Error::InvalidQuery(why)) if is_without_index(&why) => continue,
+                Err(error) => return Err(error),
+            };
+            let opened = other.execute(store, at.clone(), Limits::default()).map(drop);
+            // By their texts: a NaN is not equal to itself.
+            let is_same = format!("{:?}", other.root()) == format!("{:?}", plan.root());
+            always!(
+                matches!(opened, Ok(()) if is_same)
+                    || matches!(opened, Err(Error::Continuation(_)) if !is_same),
+                "{} goes on from a continuation of {}: {opened:?}",
+                other.explain(),
+                plan.explain()
+            );
+        }
+        Ok(())
+    }
+
     fn required(&self) -> &[KeyExpression] {
         self.query.required_results.as_deref().unwrap_or_default()
     }
+}
+
+/// Whether a query was refused because no index has its order or its ranks.
+fn is_without_index(why: &QueryError) -> bool {
+    matches!(why, QueryError::NoOrder(_) | QueryError::NoRankIndex(_))
 }
 
 /// All rows of a plan.

@@ -4,14 +4,16 @@ use super::{
     records::value,
     schema::{COMMON, FieldOf, ITEM, Kind, PART, TYPES},
 };
+use foundationdb_tuple::Element;
 use shaketable_record::{
     expression::{FanType, KeyExpression, NullStandin, concat, field, function},
     metadata::{Index, RecordMetaData},
-    query::{Comparison, EmptyList, Operand, Query, QueryComponent, RecordQuery},
+    query::{Comparison, EmptyList, Operand, Query, QueryComponent, QueryElements, RecordQuery},
     value::{IntoValue, Value},
     version::RecordVersion,
 };
 use shaketable_sim::seed::Stream;
+use shaketable_tx::nesting::MAX_DEPTH;
 use std::sync::Arc;
 
 /// Fields that have an index of their own.
@@ -90,7 +92,10 @@ impl Maker<'_> {
         if kind < 21 {
             let begins = |rng: &mut Stream| Comparison::StartsWith((*rng.pick(&["", "a", "b"])).into_value());
             let (operand, comparison) = match rng.below(3) {
-                0 => (Operand::Key(function("lower", "name")), comparison(Kind::Text, rng)),
+                0 => {
+                    let name = *rng.pick(&["lower", "words"]);
+                    (Operand::Key(function(name, "name")), comparison(Kind::Text, rng))
+                }
                 _ => (Operand::Field(field("name")), begins(rng)),
             };
             return query.filter(QueryComponent::Compare { operand, comparison });
@@ -394,5 +399,176 @@ fn comparison(kind: Kind, rng: &mut Stream) -> Comparison {
         11 => Comparison::NotNull,
         12 if matches!(kind, Kind::Text | Kind::WrappedText | Kind::Bytes) => Comparison::StartsWith(first),
         _ => Comparison::In(vec![first, second, value(kind, rng)]),
+    }
+}
+
+/// The values that a condition allows, each with the index of its field, of which one is enough to find what
+/// the condition finds; `None` if they are not known or some have no such index.
+pub(super) fn bounded(condition: &QueryComponent) -> Option<Vec<(&str, Value)>> {
+    match condition {
+        QueryComponent::And(parts) => {
+            let alone = |part: &QueryComponent| matches!(part, QueryComponent::Compare { operand, .. } if alone(operand).is_some());
+            if !parts.iter().all(alone) {
+                return None;
+            }
+            let values: Vec<_> = parts.iter().filter_map(bounded).flatten().collect();
+            (!values.is_empty()).then_some(values)
+        }
+        QueryComponent::Or(parts) => {
+            let values: Option<Vec<_>> = parts.iter().map(bounded).collect();
+            values.map(|values| values.concat())
+        }
+        QueryComponent::Compare { operand, comparison } => {
+            let index = alone(operand)?;
+            let values = match comparison {
+                Comparison::Equals(value) => vec![value.clone()],
+                Comparison::In(values) => values.clone(),
+                Comparison::IsNull if matches!(operand, Operand::Field(_)) => vec![Element::Nil],
+                _ => return None,
+            };
+            Some(values.into_iter().map(|value| (index, value)).collect())
+        }
+        _ => None,
+    }
+}
+
+/// The name of a field that has an index of its own.
+fn alone(operand: &Operand) -> Option<&str> {
+    match operand {
+        Operand::Field(field) | Operand::OneOf { field, .. }
+            if field.null == NullStandin::Null && ALONE.contains(&&*field.name) =>
+        {
+            Some(&field.name)
+        }
+        _ => None,
+    }
+}
+
+/// The query with one thing changed.
+pub fn other(query: &RecordQuery, rng: &mut Stream) -> RecordQuery {
+    let mut other = query.clone();
+    match (rng.below(8), &mut other.filter) {
+        (0, _) => other.reverse = !other.reverse,
+        (1, _) => other.remove_duplicates = !other.remove_duplicates,
+        (2, _) => other.sort = None,
+        (3, _) => other.required_results = None,
+        (4, _) if query.record_types.len() != 1 => other.record_types = vec!["Other".into()],
+        (5, filter @ Some(_)) => *filter = None,
+        (6, Some(filter)) => *filter = Query::not(filter.clone()),
+        (_, Some(filter)) => {
+            let count = comparisons(filter).len();
+            if count > 0 {
+                let place = rng.index(count);
+                change(comparisons(filter).swap_remove(place), rng);
+            }
+        }
+        (_, None) => other.filter = Some(Query::field("num").equals(1)),
+    }
+    other
+}
+
+/// The comparisons of a condition.
+fn comparisons(condition: &mut QueryComponent) -> Vec<&mut Comparison> {
+    match condition {
+        QueryComponent::And(parts) | QueryComponent::Or(parts) => {
+            parts.iter_mut().flat_map(comparisons).collect()
+        }
+        QueryComponent::Not(inner)
+        | QueryComponent::Matches { component: inner, .. }
+        | QueryComponent::OneMatches { component: inner, .. } => comparisons(inner),
+        QueryComponent::Compare { comparison, .. } => vec![comparison],
+    }
+}
+
+/// Compares in another way, or with one value more or less.
+fn change(comparison: &mut Comparison, rng: &mut Stream) {
+    *comparison = match std::mem::replace(comparison, Comparison::IsNull) {
+        Comparison::Less(value) => Comparison::LessOrEqual(value),
+        Comparison::LessOrEqual(value) => Comparison::Less(value),
+        Comparison::Greater(value) => Comparison::GreaterOrEqual(value),
+        Comparison::GreaterOrEqual(value) => Comparison::Greater(value),
+        Comparison::Equals(value) if rng.chance(0.5) => Comparison::In(vec![value, None::<i64>.into_value()]),
+        Comparison::Equals(value) => Comparison::NotEquals(value),
+        Comparison::NotEquals(value) | Comparison::StartsWith(value) => Comparison::Equals(value),
+        Comparison::In(mut values) if values.len() > 1 => {
+            values.pop();
+            Comparison::In(values)
+        }
+        Comparison::In(_) | Comparison::NotNull => Comparison::IsNull,
+        Comparison::IsNull => Comparison::NotNull,
+    };
+}
+
+/// The query with one thing that does not fit the meta-data: in its condition, its order, its types or what
+/// it asks for. Indexes do not matter to it.
+pub fn misfit(query: &RecordQuery, rng: &mut Stream) -> RecordQuery {
+    let mut query = RecordQuery { sort: None, ..query.clone() };
+    match rng.below(12) {
+        0 => query.record_types.push("Nothing".into()),
+        1 => query.sort = Some(concat([field("num"), field("nothing")])),
+        2 => query.required_results = Some(vec![field("num").into(), field("name").nest("a")]),
+        3 => {
+            let deep = (0..MAX_DEPTH).fold(Query::field("num").is_null(), |inner, _| Query::not(inner));
+            query.filter = Some(deep);
+        }
+        _ => {
+            let of_items = query.record_types == ["Item"];
+            let wrong = match of_items && rng.chance(0.6) {
+                true => misfit_of_items(rng),
+                false => misfit_of_all(rng),
+            };
+            let right = query.filter.take().unwrap_or_else(|| Query::field("num").equals(1));
+            query.filter = Some(match rng.below(3) {
+                0 => Query::and([right, wrong]),
+                1 => Query::or([right, Query::not(wrong)]),
+                _ => wrong,
+            });
+        }
+    }
+    query
+}
+
+/// A condition that fits no type of records.
+fn misfit_of_all(rng: &mut Stream) -> QueryComponent {
+    let (num, name) = (|| Query::field("num"), || Query::field("name"));
+    let (any, version) = (|| Query::field("nothing").is_null(), RecordVersion::incomplete(1));
+    match rng.below(14) {
+        0 => num().equals("1"),
+        1 => name().is_in([Element::String("a".into()), Element::Int(1)]),
+        2 => num().less_than(1.5),
+        3 => name().greater_than(vec![97u8]),
+        4 => num().starts_with("1"),
+        5 => any(),
+        6 => num().one_of_them().equals(1),
+        7 => num().matches(any()),
+        8 => Query::record_type().equals("Nothing"),
+        9 => Query::record_type().less_than("Other"),
+        10 => Query::record_type().is_in(["Other", "Nothing"]),
+        11 => Query::version().equals(version.into_value()),
+        12 => Query::key(concat(["num", "name"])).equals(1),
+        _ => Query::key(field("name")).equals(1),
+    }
+}
+
+/// A condition that does not fit items.
+fn misfit_of_items(rng: &mut Stream) -> QueryComponent {
+    let in_part = |condition| Query::field("inner").matches(condition);
+    let any = || Query::field("num").is_null();
+    let is_one = |of: QueryElements| of.equals(1);
+    match rng.below(14) {
+        0 => Query::field("tags").equals("a"),
+        1 => Query::field("inner").is_null(),
+        2 => is_one(Query::field("parts").one_of_them()),
+        3 => Query::field("parts").matches(Query::field("a").equals(1)),
+        4 => Query::field("inner").one_of_them().matches(Query::field("a").equals(1)),
+        5 => Query::field("token").matches(any()),
+        6 => in_part(Query::field("s").equals(1)),
+        7 => in_part(any()),
+        8 => in_part(Query::rank(field("big").ungrouped()).equals(1)),
+        9 => in_part(Query::record_type().equals("Item")),
+        10 => Query::field("score").equals(1),
+        11 => Query::field("ratio").less_or_equal(1.5),
+        12 => is_one(Query::field("tags").one_of_them()),
+        _ => in_part(Query::and([Query::field("a").equals(1), Query::version().not_null()])),
     }
 }

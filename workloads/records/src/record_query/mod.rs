@@ -135,6 +135,19 @@ impl Queries {
         maker.query(&mut Seed(drawn).stream("query"))
     }
 
+    /// Queries that differ from one in one thing.
+    fn others(&self, drawn: u64, query: &RecordQuery) -> Vec<RecordQuery> {
+        let mut rng = Seed(drawn).stream("others");
+        (0..2).map(|_| generate::other(query, &mut rng)).collect()
+    }
+
+    /// Queries that do not fit the meta-data; none for most of them.
+    fn misfits(&self, drawn: u64, query: &RecordQuery) -> Vec<RecordQuery> {
+        let mut rng = Seed(drawn).stream("misfits");
+        let count = if rng.chance(0.3) { 3 } else { 0 };
+        (0..count).map(|_| generate::misfit(query, &mut rng)).collect()
+    }
+
     /// What a transaction changes in which the query that is drawn from this number is asked too; nothing for
     /// most of them.
     fn changes(&self, drawn: u64) -> Vec<Written> {
@@ -173,7 +186,10 @@ impl Queries {
         let stores = self.stores();
         let changes = &self.changes(drawn);
         let planted = self.planted;
-        let question = Question { stores: &stores, query: &query, plan: &plan, pages, planted, changes };
+        let (others, misfits) = (&self.others(drawn, &query), &self.misfits(drawn, &query));
+        let stores = &stores;
+        let question =
+            Question { stores, query: &query, plan: &plan, pages, planted, changes, others, misfits };
         match question.ask(db).await {
             Ok(answer) => Outcome::Answered(answer),
             Err(failed) => unexpected(&failed.error, Outcome::Failed),
@@ -219,6 +235,7 @@ impl Workload for Queries {
             "record query: records are made of entries",
             "record query: records of some types",
             "record query: a filter",
+            "record_query: a plan reads no more than it has to",
         ]
     }
 
@@ -345,8 +362,11 @@ impl Workload for Queries {
     }
 
     async fn check<D: Database>(&self, db: &D, model: &History) -> tx::Result<Result<(), Misfit>> {
-        let stored = db.run(|tx, _| async move { self.stored(&tx).await }).await;
-        match stored {
+        let stored = db.run(|tx, _| async move {
+            let described = self.described(&tx).await?;
+            Ok::<_, tx::Error>(self.stored(&tx).await?.and_then(|stored| described.map(|()| stored)))
+        });
+        match stored.await {
             Ok(stored) => Ok(stored.map_err(Misfit::from).and_then(|stored| compare(&stored, model.now()))),
             Err(failed) => check_ended(&failed.error),
         }

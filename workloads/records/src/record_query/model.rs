@@ -229,12 +229,14 @@ impl Model<'_> {
                 keys.iter().flat_map(|key| rest.iter().map(|more| [&key[..], more].concat())).collect()
             }),
             KeyExpression::Function { name, arguments } => {
-                assert_eq!(name, "lower");
-                let lower = |value: &Value| match value {
-                    Element::String(text) => text.to_lowercase().into_value(),
-                    other => other.clone(),
+                let of_text = |key: &Vec<Value>| match (&**name, &key[0]) {
+                    ("lower", Element::String(text)) => vec![vec![text.to_lowercase().into_value()]],
+                    ("lower", other) => vec![vec![other.clone()]],
+                    ("words", Element::String(text)) => words(text),
+                    ("words", _) => Vec::new(),
+                    _ => panic!("there is no function {name}"),
                 };
-                self.keys(arguments, fields, record).iter().map(|key| vec![lower(&key[0])]).collect()
+                self.keys(arguments, fields, record).iter().flat_map(of_text).collect()
             }
             KeyExpression::Nest { parent, child } => {
                 match (fields.and_then(|all| all.get(&*parent.name)), parent.fan) {
@@ -339,4 +341,19 @@ fn proto_value(value: &Value, kind: Kind, field: &FieldDescriptor) -> ProtoValue
         (Element::Double(number), _) => ProtoValue::F64(*number),
         (other, _) => panic!("{other:?} is in no record"),
     }
+}
+
+/// The words of a text, each once: what is between characters that are neither letters nor digits.
+fn words(text: &str) -> Vec<Vec<Value>> {
+    let (mut words, mut word) = (Vec::new(), String::new());
+    for c in text.chars().chain([' ']) {
+        if c.is_alphanumeric() {
+            word.extend(c.to_lowercase());
+        } else if !word.is_empty() {
+            words.push(std::mem::take(&mut word));
+        }
+    }
+    words.sort();
+    words.dedup();
+    words.into_iter().map(|word| vec![word.into_value()]).collect()
 }

@@ -9,8 +9,21 @@ use shaketable_sim::seed::Stream;
 use std::collections::BTreeMap;
 use uuid::Uuid;
 
-const TEXTS: [&str; 12] =
-    ["", "a", "A", "ab", "aB", "a\u{10ffff}", "b", "ba", "b\u{10000}", "\u{10ffff}b", "\u{c4}a", "\u{e4}a"];
+const TEXTS: [&str; 13] = [
+    "",
+    "b a.B-b",
+    "a",
+    "A",
+    "ab",
+    "aB",
+    "a\u{10ffff}",
+    "b",
+    "ba",
+    "b\u{10000}",
+    "\u{10ffff}b",
+    "\u{c4}a",
+    "\u{e4}a",
+];
 const BYTES: [&[u8]; 6] = [&[], &[0], &[1], &[1, 255], &[255], &[255, 255]];
 const UUIDS: [(u64, u64); 4] = [(0, 0), (0, u64::MAX), (1 << 63, 0), (u64::MAX, 1)];
 const INTS: [i64; 7] = [-300, -1, 0, 1, 2, 3, 255];

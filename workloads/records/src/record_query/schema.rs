@@ -213,7 +213,8 @@ fn schema(syntax: &str, keyed_by: KeyedBy) -> Schema {
         };
         added.expect("an index");
     }
-    Schema { meta_data: Arc::new(builder.build().expect("the meta-data")), presence, keyed_by }
+    let meta_data = meta_data::stored(&builder.build().expect("the meta-data"));
+    Schema { meta_data, presence, keyed_by }
 }
 
 /// Every kind of index, with the types of its records.
@@ -257,6 +258,7 @@ fn indexes() -> Vec<(Option<&'static [&'static str]>, Index)> {
         (ITEM, Index::new("literal_num", concat([literal("n"), one("num")]))),
         (ITEM, Index::new("num_literal_name", concat([one("num"), literal(7), one("name")]))),
         (ITEM, Index::new("lower_name", function("lower", "name"))),
+        (ITEM, Index::new("words_of_name", function("words", "name"))),
         (BOTH, Index::new("name_num", concat(["name", "num"]))),
         (None, Index::new("num_of_all", one("num"))),
         (None, versioned("version", vec![KeyExpression::Version])),

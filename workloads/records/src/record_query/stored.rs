@@ -13,10 +13,11 @@ use crate::{
     record_shared::layout::{part, state, suffix},
     shared,
 };
-use foundationdb_tuple::{Element, Subspace};
+use foundationdb_tuple::{Element, Subspace, pack};
 use prost_reflect::{DynamicMessage, MapKey, ReflectMessage, Value as ProtoValue};
 use shaketable_record::{
     index::IndexState,
+    store::{describe_key, describe_value},
     value::{IntoValue, Tuple, Value},
     version::RecordVersion,
 };
@@ -32,6 +33,23 @@ impl Queries {
         }
         let rows = shared::rows(tx, &space()).await?;
         Ok(self.decoded(&rows))
+    }
+
+    /// Whether each row of the store can be told by what it is.
+    pub(super) async fn described<T: Transaction>(&self, tx: &T) -> tx::Result<Result<(), String>> {
+        let meta_data = &self.schema().meta_data;
+        let is_told = |text: Option<String>| text.is_some_and(|text| !text.is_empty());
+        let (records, whole) = (space().subspace(&(part::RECORDS,)), pack(&suffix::WHOLE));
+        let untold = |row: &&KeyValue| {
+            let value = describe_value(&space(), meta_data, &row.key, &row.value);
+            !is_told(describe_key(&space(), meta_data, &row.key))
+                || records.is_start_of(&row.key) && row.key.ends_with(&whole) && !is_told(value)
+        };
+        let rows = shared::rows(tx, &space()).await?;
+        Ok(match rows.iter().find(untold) {
+            Some(row) => Err(format!("nothing is told of the row {:?}", row.key)),
+            None => Ok(()),
+        })
     }
 
     fn decoded(&self, rows: &[KeyValue]) -> Result<State, String> {

@@ -148,7 +148,7 @@ impl Schema {
     /// The meta-data.
     pub(super) fn meta_data(&self) -> Arc<RecordMetaData> {
         static BUILT: Mutex<BTreeMap<Schema, Arc<RecordMetaData>>> = Mutex::new(BTreeMap::new());
-        BUILT.lock().entry(*self).or_insert_with(|| self.build().into()).clone()
+        BUILT.lock().entry(*self).or_insert_with(|| meta_data::stored(&self.build())).clone()
     }
 
     fn build(&self) -> RecordMetaData {

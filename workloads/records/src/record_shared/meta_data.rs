@@ -5,6 +5,7 @@ use shaketable_record::{
     metadata::{RecordMetaData, RecordMetaDataBuilder, compile},
     prost_reflect::FileDescriptor,
 };
+use std::sync::Arc;
 
 /// The file of records with this text.
 pub(crate) fn file(text: &str) -> FileDescriptor {
@@ -28,4 +29,12 @@ pub(crate) fn set_primary_key(
     for name in types {
         builder.record_type(name).expect("a type").set_primary_key(primary_key.clone());
     }
+}
+
+/// The meta-data as it comes back from a store of meta-data.
+pub(crate) fn stored(built: &RecordMetaData) -> Arc<RecordMetaData> {
+    let bytes = built.to_bytes().expect("it can be stored");
+    let read = RecordMetaData::from_bytes(&bytes, built.extensions()).expect("it can be read");
+    assert_eq!(read.to_bytes().expect("it can be stored"), bytes, "what was read is what was stored");
+    Arc::new(read)
 }

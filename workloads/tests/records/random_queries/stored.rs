@@ -80,8 +80,16 @@ fn queries_find_what_a_scan_and_the_model_find() {
                     Ok(plan_query(query, store.meta_data(), &|index| indexes.contains(&index.name))?)
                 };
                 let pages = pages(&mut rng);
-                let question =
-                    Question { stores: &stores, query, plan: &plan, pages, planted: None, changes: &[] };
+                let question = Question {
+                    stores: &stores,
+                    query,
+                    plan: &plan,
+                    pages,
+                    planted: None,
+                    changes: &[],
+                    others: &[],
+                    misfits: &[],
+                };
                 match question.ask(&db).await.expect("nothing fails") {
                     Answer::NoIndex(..) => tally.refused += 1,
                     Answer::Found(found) => {

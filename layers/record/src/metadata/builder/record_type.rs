@@ -6,10 +6,10 @@ use crate::{
     value::{IntoValue, Value},
 };
 use prost_reflect::{FieldDescriptor, MessageDescriptor};
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, fmt};
 
 /// A record type in a [`RecordMetaDataBuilder`](super::RecordMetaDataBuilder).
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct RecordTypeBuilder {
     pub(in crate::metadata) message: MessageDescriptor,
     pub(in crate::metadata) union_field: FieldDescriptor,
@@ -18,6 +18,18 @@ pub struct RecordTypeBuilder {
     pub(in crate::metadata) primary_key: Option<KeyExpression>,
     pub(in crate::metadata) key: Option<Value>,
     pub(in crate::metadata) since_version: i32,
+}
+
+impl fmt::Debug for RecordTypeBuilder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RecordTypeBuilder")
+            .field("message", &self.message.full_name())
+            .field("union_fields", &self.numbers)
+            .field("primary_key", &self.primary_key)
+            .field("key", &self.key)
+            .field("since_version", &self.since_version)
+            .finish()
+    }
 }
 
 impl RecordTypeBuilder {

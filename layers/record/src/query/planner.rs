@@ -7,7 +7,8 @@
 //!    transaction may get entries before the plan is executed, if the query is not about versions; if it has
 //!    entries already, the index is used only for a query that compares with versions or is sorted by them,
 //!    even if no other has the order;
-//! 1. more first columns that are bound to one value each;
+//! 1. more first columns that are bound to one value each, without that of the record type, which bounds a
+//!    scan to all records that are queried;
 //! 2. none of them bound to each value of a list;
 //! 3. a range on the next column;
 //! 4. no records to load: the records themselves are scanned, or the entries have all that is required;
@@ -170,17 +171,37 @@ impl Planner<'_> {
             [true, false].into_iter().filter_map(matched)
         });
         let mut found: Vec<_> = found.map(|found| (self.access_of(&found, &conjuncts), found)).collect();
-        found.sort_by_cached_key(|(access, found)| Reverse(cost(access, found)));
+        found.sort_by_cached_key(|(access, found)| Reverse(self.cost(access, found, &conjuncts)));
         let mut found = found.into_iter();
         let (best, chosen) = found.next()?;
         let others: Vec<_> = found.map(|(_, found)| found).collect();
         Some(self.intersected(chosen, &others, &conjuncts).unwrap_or(best))
     }
 
+    /// Whether the type of the records is one of the columns that are bound.
+    fn binds_type(&self, found: &Match<'_>, conjuncts: &[Conjunct]) -> bool {
+        self.one_type.is_some() && found.exact.contains(&(conjuncts.len() - 1))
+    }
+
+    /// The greater, the better: the rules of this module's description.
+    fn cost(&self, access: &Access, found: &Match<'_>, conjuncts: &[Conjunct]) -> Cost {
+        let name = found.candidate.index.as_ref().map(|index| index.name.clone()).unwrap_or_default();
+        (
+            !found.candidate.blind,
+            found.equal() - usize::from(self.binds_type(found, conjuncts)),
+            found.each.is_empty(),
+            found.bounds.range.is_some(),
+            access.loaded || access.covering.is_some(),
+            is_unique(found),
+            Reverse(access.residual.len() + usize::from(access.other_types)),
+            Reverse((name, found.candidate.by_rank)),
+        )
+    }
+
     /// The way to find records by one index.
     fn access_of(&self, found: &Match<'_>, conjuncts: &[Conjunct]) -> Access {
         let residual = self.residual(conjuncts, |i| found.exact.contains(&i));
-        let of_type = self.one_type.is_some() && found.exact.contains(&(conjuncts.len() - 1));
+        let of_type = self.binds_type(found, conjuncts);
         let required = self.query.required_results.as_ref().filter(|_| {
             found.candidate.index.is_some() && !found.candidate.other_types && self.one_type.is_some()
         });
@@ -281,21 +302,6 @@ pub(super) fn is_unique(found: &Match<'_>) -> bool {
 }
 
 type Cost = (bool, usize, bool, bool, bool, bool, Reverse<usize>, Reverse<(String, bool)>);
-
-/// The greater, the better: the rules of this module's description.
-fn cost(access: &Access, found: &Match<'_>) -> Cost {
-    let name = found.candidate.index.as_ref().map(|index| index.name.clone()).unwrap_or_default();
-    (
-        !found.candidate.blind,
-        found.equal(),
-        found.each.is_empty(),
-        found.bounds.range.is_some(),
-        access.loaded || access.covering.is_some(),
-        is_unique(found),
-        Reverse(access.residual.len() + usize::from(access.other_types)),
-        Reverse((name, found.candidate.by_rank)),
-    )
-}
 
 /// The columns by which rows are ordered.
 pub(super) fn names(order: &[Column]) -> String {

@@ -18,7 +18,7 @@ use shaketable_record::{
         Operand, Plan, QueriedRecord, QueryComponent, QueryError, RecordQuery, RecordQueryPlan, plan_query,
     },
     store::{RecordContext, RecordStore, RecordStoreBuilder},
-    value::Tuple,
+    value::{Tuple, Value},
     version::RecordVersion,
 };
 use shaketable_sim::trace::hash_bytes;
@@ -306,37 +306,20 @@ impl<T: Transaction> Question<'_, T> {
     }
 
     /// Claims that a plan reads no more than the entries of the values that the condition allows, and their
-    /// records, if each of these values has an index of its own.
+    /// records, if these values have an index.
     async fn is_narrow(&self, store: &RecordStore<T>, plan: &RecordQueryPlan) -> Result<(), Error> {
         let RecordQuery { filter: Some(filter), sort: None, record_types, .. } = self.query else {
             return Ok(());
         };
-        let Some(values) = generate::bounded(filter).filter(|_| *record_types == ["Item"]) else {
-            return Ok(());
+        let entries = match generate::pinned(filter).filter(|_| *record_types == ["Item"]) {
+            Some(values) => entries_of_all(store, &values).await?,
+            None => None,
         };
-        let mut entries = 0;
-        for (index, value) in values {
-            if !store.is_readable(index)? {
-                return Ok(());
-            }
-            let (range, spent) = (TupleRange::all_of(Tuple::from(value)), Spent::new(Limits::default()));
-            let scan = store.scan_index(
-                index,
-                IndexScan::ByValue,
-                range.clone(),
-                false,
-                Continuation::Start,
-                &spent,
-            )?;
-            entries += scan.to_list().await?.rows.len();
-            let item = store.meta_data().record_type("Item");
-            let columns = item.map(|item| item.primary_key.column_expressions()).unwrap_or_default();
-            if columns.first() == Some(&field(index).into()) {
-                // A scan of these records may take the place of one of the index.
-                let records = store.scan_records(range, false, Continuation::Start, &spent)?;
-                entries += records.to_list().await?.rows.len();
-            }
-        }
+        let entries = match generate::bounded(filter).filter(|_| *record_types == ["Item"]) {
+            Some(values) if entries.is_none() => entries_of_each(store, values).await?,
+            _ => entries,
+        };
+        let Some(entries) = entries else { return Ok(()) };
         let limits = Limits { scanned: Some(2 * entries + 1), ..Limits::default() };
         let page = plan.execute(store, Continuation::Start, limits)?.to_list().await?;
         always!(
@@ -378,6 +361,74 @@ impl<T: Transaction> Question<'_, T> {
     fn required(&self) -> &[KeyExpression] {
         self.query.required_results.as_deref().unwrap_or_default()
     }
+}
+
+/// The entries of an index with keys that begin so.
+async fn entries<T: Transaction>(store: &RecordStore<T>, index: &str, key: Tuple) -> Result<usize, Error> {
+    let (range, spent) = (TupleRange::all_of(key), Spent::new(Limits::default()));
+    let scan = store.scan_index(index, IndexScan::ByValue, range, false, Continuation::Start, &spent)?;
+    Ok(scan.to_list().await?.rows.len())
+}
+
+/// The records that have this value in a field with which the primary key begins: a scan of them may take the
+/// place of one of an index.
+async fn begun<T: Transaction>(store: &RecordStore<T>, name: &str, value: &Value) -> Result<usize, Error> {
+    let item = store.meta_data().record_type("Item");
+    let columns = item.map(|item| item.primary_key.column_expressions()).unwrap_or_default();
+    if columns.first() != Some(&field(name).into()) {
+        return Ok(0);
+    }
+    let (range, spent) = (TupleRange::all_of(Tuple::from(value.clone())), Spent::new(Limits::default()));
+    let records = store.scan_records(range, false, Continuation::Start, &spent)?;
+    Ok(records.to_list().await?.rows.len())
+}
+
+/// The entries of an index whose first columns are fields that all have these values: the most, if there are
+/// several such indexes; `None` if there is none.
+async fn entries_of_all<T: Transaction>(
+    store: &RecordStore<T>,
+    values: &[(&str, Value)],
+) -> Result<Option<usize>, Error> {
+    let mut most: Option<usize> = None;
+    for index in store.meta_data().indexes() {
+        // A record without elements has no entry by them.
+        let has_all = store.meta_data().is_index_of(index, "Item")
+            && index.kind == index_types::VALUE
+            && !index.expression.creates_duplicates();
+        if !has_all || !store.is_readable(&index.name)? {
+            continue;
+        }
+        let columns = index.expression.column_expressions();
+        let value = |column: &KeyExpression| {
+            let found = values.iter().find(|(name, _)| KeyExpression::from(field(*name)) == *column);
+            found.map(|(_, value)| value.clone())
+        };
+        let key: Vec<Value> = columns.iter().map_while(value).collect();
+        if key.len() == values.len() {
+            let mut found = entries(store, &index.name, key.into_iter().collect()).await?;
+            for (name, value) in values {
+                found += begun(store, name, value).await?;
+            }
+            most = most.max(Some(found));
+        }
+    }
+    Ok(most)
+}
+
+/// The entries of all these values, each in the index with the name of its field; `None` if one is not readable.
+async fn entries_of_each<T: Transaction>(
+    store: &RecordStore<T>,
+    values: Vec<(&str, Value)>,
+) -> Result<Option<usize>, Error> {
+    let mut found = 0;
+    for (index, value) in values {
+        if !store.is_readable(index)? {
+            return Ok(None);
+        }
+        found += begun(store, index, &value).await?;
+        found += entries(store, index, Tuple::from(value)).await?;
+    }
+    Ok(Some(found))
 }
 
 /// Whether a query was refused because no index has its order or its ranks.

@@ -14,7 +14,7 @@ use shaketable_record::{
 };
 use shaketable_sim::seed::Stream;
 use shaketable_tx::nesting::MAX_DEPTH;
-use std::sync::Arc;
+use std::{collections::BTreeSet, sync::Arc};
 
 /// Fields that have an index of their own.
 const ALONE: [&str; 8] = ["num", "big", "name", "score", "ratio", "tags", "nums", "token"];
@@ -402,6 +402,27 @@ fn comparison(kind: Kind, rng: &mut Stream) -> Comparison {
     }
 }
 
+/// The only values that a condition allows in some fields, if that is all that it says.
+pub(super) fn pinned(condition: &QueryComponent) -> Option<Vec<(&str, Value)>> {
+    fn one(part: &QueryComponent) -> Option<(&str, Value)> {
+        match part {
+            QueryComponent::Compare {
+                operand: Operand::Field(field),
+                comparison: Comparison::Equals(value),
+            } if field.null == NullStandin::Null && *value != Element::Nil => {
+                Some((&field.name, value.clone()))
+            }
+            _ => None,
+        }
+    }
+    let values: Vec<_> = match condition {
+        QueryComponent::And(parts) => parts.iter().map(one).collect::<Option<_>>()?,
+        condition => vec![one(condition)?],
+    };
+    let names: BTreeSet<&str> = values.iter().map(|(name, _)| *name).collect();
+    (!values.is_empty() && names.len() == values.len()).then_some(values)
+}
+
 /// The values that a condition allows, each with the index of its field, of which one is enough to find what
 /// the condition finds; `None` if they are not known or some have no such index.
 pub(super) fn bounded(condition: &QueryComponent) -> Option<Vec<(&str, Value)>> {
@@ -532,7 +553,7 @@ pub fn misfit(query: &RecordQuery, rng: &mut Stream) -> RecordQuery {
 fn misfit_of_all(rng: &mut Stream) -> QueryComponent {
     let (num, name) = (|| Query::field("num"), || Query::field("name"));
     let (any, version) = (|| Query::field("nothing").is_null(), RecordVersion::incomplete(1));
-    match rng.below(14) {
+    match rng.below(15) {
         0 => num().equals("1"),
         1 => name().is_in([Element::String("a".into()), Element::Int(1)]),
         2 => num().less_than(1.5),
@@ -546,6 +567,7 @@ fn misfit_of_all(rng: &mut Stream) -> QueryComponent {
         10 => Query::record_type().is_in(["Other", "Nothing"]),
         11 => Query::version().equals(version.into_value()),
         12 => Query::key(concat(["num", "name"])).equals(1),
+        13 => Query::rank(field("nothing").ungrouped()).equals(1),
         _ => Query::key(field("name")).equals(1),
     }
 }

@@ -39,10 +39,17 @@ impl Queries {
     pub(super) async fn described<T: Transaction>(&self, tx: &T) -> tx::Result<Result<(), String>> {
         let meta_data = &self.schema().meta_data;
         let is_told = |text: Option<String>| text.is_some_and(|text| !text.is_empty());
+        // With its primary key, or with the columns of its entry.
+        let indexes = space().subspace(&(part::INDEXES,));
+        let has_key = |key: &[u8]| {
+            let text = describe_key(&space(), meta_data, key).unwrap_or_default();
+            text.contains(": ") || !indexes.is_start_of(key)
+        };
         let (records, whole) = (space().subspace(&(part::RECORDS,)), pack(&suffix::WHOLE));
         let untold = |row: &&KeyValue| {
             let value = describe_value(&space(), meta_data, &row.key, &row.value);
             !is_told(describe_key(&space(), meta_data, &row.key))
+                || !has_key(&row.key)
                 || records.is_start_of(&row.key) && row.key.ends_with(&whole) && !is_told(value)
         };
         let rows = shared::rows(tx, &space()).await?;

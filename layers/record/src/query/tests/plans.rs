@@ -202,8 +202,18 @@ fn a_primary_key_that_begins_with_the_record_type() {
         builder.record_type(name).unwrap().set_primary_key(typed);
     }
     builder.add_index(None, Index::new("name_of_all", "name")).unwrap();
+    builder.add_index(Some("Order"), Index::new("paid_price", concat(["paid", "price"]))).unwrap();
     let meta_data = builder.build().unwrap();
     let plan = |query| explain_in(&meta_data, &query);
+    // The type alone is no reason to scan all records of the type.
+    assert_eq!(
+        plan(orders(Query::field("paid").equals(true))),
+        "Load records\n  Scan index paid_price: paid = true"
+    );
+    assert_eq!(
+        plan(orders(Query::field("name").less_than("b"))),
+        "Records of Order\n  Load records\n    Scan index name_of_all: name < \"b\""
+    );
     assert_eq!(plan(RecordQuery::of("Customer")), "Scan records: record type = 2");
     assert_eq!(plan(RecordQuery::of("Order").sort("order_id")), "Scan records: record type = 1");
     assert_eq!(

@@ -150,7 +150,9 @@ fn reads(attempt: &Attempt, key: &[u8]) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use super::{super::story::Story, *};
+    use shaketable_sim::history::Call;
+    use shaketable_tx::Isolation;
 
     fn owned(spans: &[(&[u8], &[u8])]) -> Owned {
         let spans = spans.iter().map(|(begin, end)| (begin.to_vec(), end.to_vec()));
@@ -179,6 +181,22 @@ mod tests {
         assert_eq!(beyond(b"a", b"a0").as_deref(), Some(&b"a"[..]));
         assert_eq!(beyond(b"b", b"c").as_deref(), Some(&b"b"[..]));
         assert_eq!(beyond(b"b\0", b"c\0").as_deref(), Some(&b"c"[..]));
+    }
+
+    #[test]
+    fn one_read_of_a_neighbour_is_enough() {
+        let [key, ..] = NEIGHBOURS;
+        let get = |key: &'static [u8]| Call::Get {
+            key: key.into(),
+            isolation: Isolation::Snapshot,
+            answer: Some(None),
+        };
+        let mut story = Story::default();
+        story.attempt(1, vec![get(b"mine")]);
+        let range = KeyRange::new(key, [key, b"\0"].concat());
+        assert_eq!(unread(&range, &story.history).as_deref(), Some(key));
+        story.attempt(2, vec![get(key)]);
+        assert_eq!(unread(&range, &story.history), None);
     }
 
     #[test]

@@ -166,6 +166,9 @@ fn what_is_written_where_nothing_was_seen_overwrites_nothing() {
                     there, at snapshot, and operation 0 of client 1 (\"theirs\") had written it at version 20 in the \
                     meantime, which is lost";
     assert_eq!(overwrites("mine", get(Snapshot, None), false, theirs()).as_deref(), Some(expected));
+    // Also where it was not the first that they wrote.
+    let later = vec![set("l", "0"), set("k", "2")];
+    assert_eq!(overwrites("mine", get(Snapshot, None), false, later).as_deref(), Some(expected));
     for read in
         [range(&[], false, false), range(&["j"], true, true), range(&["j", "l"], false, true), last("j")]
     {
@@ -196,7 +199,8 @@ fn an_operation_is_slow_while_others_are_served() {
     // Another one succeeds every 400 ms until this time.
     let judge = |op: &str, took: Nanos, until: Nanos, client: ClientId| {
         let mut story = Story::default();
-        for at in (0..until).step_by(400_000_000) {
+        // The attempt that ended last began first.
+        for at in (0..until).step_by(400_000_000).collect::<Vec<_>>().into_iter().rev() {
             let read = Call::Get { key: "k".into(), isolation: Isolation::Snapshot, answer: Some(None) };
             let (_, attempt) = story.attempt(at as Version, vec![read]);
             (attempt.client, attempt.ended) = (client, at);
@@ -204,13 +208,17 @@ fn an_operation_is_slow_while_others_are_served() {
                 attempt.reported = Reported::ReadOnly;
             }
         }
-        let plan = [vec![AnyValue::new(op.to_owned())]];
-        let outcome = Some(Outcome::Answered(AnyValue::new(())));
-        let operations = [vec![Operation { called: 0, returned: took, outcome }]];
+        // One that is quick, and one that is perhaps slow.
+        let plan = [["quick", op].map(|op| AnyValue::new(op.to_owned())).to_vec()];
+        let ended = |returned| {
+            let outcome = Some(Outcome::Answered(AnyValue::new(())));
+            Operation { called: 0, returned, outcome }
+        };
+        let operations = [vec![ended(0), ended(took)]];
         said(slow::judge(&AnyWorkload::new(Strict), &plan, &operations, &story.history))
     };
     let (other, long) = (ClientId(1), 20 * SECOND);
-    let expected = "operation 0 of client 0 (\"it\") took 9.000 s, of which the cluster served others for at least \
+    let expected = "operation 1 of client 0 (\"it\") took 9.000 s, of which the cluster served others for at least \
                     8.800 s; its limit is 5.000 s";
     assert_eq!(judge("it", 9 * SECOND, long, other).as_deref(), Some(expected));
     assert!(judge("it", 9 * SECOND, long, AUDITOR).is_some());

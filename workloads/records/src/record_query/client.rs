@@ -415,8 +415,8 @@ async fn entries_of_all<T: Transaction>(
     Ok(most)
 }
 
-/// The entries of all these values, each in the index with the name of its field; `None` if one of them is not
-/// readable.
+/// The entries of all these values, each in the index with the name of its field; `None` if one of these is
+/// not readable.
 async fn entries_of_each<T: Transaction>(
     store: &RecordStore<T>,
     values: Vec<(&str, Value)>,

@@ -279,27 +279,21 @@ impl Shape {
     /// The file that describes the records.
     pub(crate) fn file(&self) -> FileDescriptor {
         static FILES: Mutex<BTreeMap<Shape, FileDescriptor>> = Mutex::new(BTreeMap::new());
-        FILES.lock().entry(self.clone()).or_insert_with(|| meta_data::file(&self.text("int64"))).clone()
-    }
-
-    /// The same file, with a last field of fewer bits.
-    pub(crate) fn narrowed_file(&self) -> FileDescriptor {
-        meta_data::file(&self.text("int32"))
+        FILES.lock().entry(self.clone()).or_insert_with(|| meta_data::file(&self.text())).clone()
     }
 
     /// The same file, in whose text one thing takes the place of another, where that is first.
     pub(crate) fn edited_file(&self, from: &str, to: &str) -> FileDescriptor {
-        let text = self.text("int64");
+        let text = self.text();
         let at = text.find(from).expect("the text has it");
         meta_data::file(&[&text[..at], to, &text[at + from.len()..]].concat())
     }
 
-    /// The text of the file, with a last field of this type. No record has anything in `extra`: how it
-    /// changes is what matters.
-    fn text(&self, last: &str) -> String {
+    /// The text of the file. No record has anything in `extra`: how it changes is what matters.
+    fn text(&self) -> String {
         let key = "optional int64 id = 1 [(com.apple.foundationdb.record.field).primary_key = true];";
         let messages = (1..).zip(&self.names).map(|(of, name)| {
-            let field = |place| self.field(of, place, last);
+            let field = |place| self.field(of, place);
             let list = (self.fields == FIELDS.len()).then(|| format!("repeated int64 {LIST} = 6;"));
             let fields: String = (0..self.fields).map(field).chain(list).collect();
             format!("message {name} {{ {key} {fields} optional Extra extra = 7; }}")
@@ -307,7 +301,7 @@ impl Shape {
         let member = |(of, name): (usize, &&str)| format!("optional {name} _{name} = {of};");
         let members: String = (1..).zip(&self.names).map(member).collect();
         let messages: String = messages.collect();
-        let (count, more, last, past) = match self.widened {
+        let (count, more, values, past) = match self.widened {
             0 => ("int32", "", "", ""),
             1 => ("int64", "", "", ""),
             2 => ("int64", "optional bytes more = 6;", "", ""),
@@ -317,7 +311,7 @@ impl Shape {
         format!(
             "syntax = \"proto2\"; import \"record_metadata_options.proto\"; {messages}
             option (com.apple.foundationdb.record.schema).store_record_versions = true;
-            enum Size {{ SMALL = 0; LARGE = 1; {last} }}
+            enum Size {{ SMALL = 0; LARGE = 1; {values} }}
             message Extra {{
                 optional Size size = 1;
                 optional Extra inner = 2;
@@ -331,13 +325,12 @@ impl Shape {
     }
 
     /// The field with this place, of the type with this number.
-    fn field(&self, of: u32, place: usize, last: &str) -> String {
-        let kind = if place + 1 == self.fields { last } else { "int64" };
+    fn field(&self, of: u32, place: usize) -> String {
         let option = match place == INLINE && self.indexed.contains(&of) {
             true => " [(com.apple.foundationdb.record.field).index = {}]",
             false => "",
         };
-        format!("optional {kind} {} = {}{option};", FIELDS[place], place + 2)
+        format!("optional int64 {} = {}{option};", FIELDS[place], place + 2)
     }
 
     /// Meta-data of these records, and of these indexes.

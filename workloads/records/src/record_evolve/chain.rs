@@ -1,7 +1,9 @@
 //! Versions of the meta-data, each of which follows the one before.
 
+use super::wrong::MetaDataRow;
 use crate::record_build::plain::{Column, Definition, FIELDS, INLINE, Kind, Record, Shape, TYPES, WIDEST};
 use parking_lot::Mutex;
+use prost::Message;
 use shaketable_record::metadata::{EvolutionError, Index, RecordMetaData, RecordMetaDataBuilder};
 use shaketable_sim::seed::{Seed, Stream};
 use std::{
@@ -294,16 +296,12 @@ impl Link {
     }
 }
 
-/// The next version, in which the unique index is not unique any more. A builder would say that the index was
-/// changed, and stores would build it again: the option is overwritten in the encoded meta-data.
+/// The next version, in which the unique index is not unique any more. Stores do not build it again.
 fn without_uniqueness(meta_data: &RecordMetaData) -> RecordMetaDataBuilder {
-    let mut bytes = meta_data.to_bytes().expect("valid meta-data");
-    // The fields 1 and 2 of the option, each with its length.
-    let option = b"\x0a\x06unique\x12\x04true";
-    let at = bytes.windows(option.len()).position(|found| found == option).expect("an index is unique");
-    bytes[at + option.len() - 4..][..4].copy_from_slice(b"none");
-    let patched = RecordMetaData::from_bytes(&bytes, meta_data.extensions()).expect("valid meta-data");
-    let mut builder = patched.to_builder();
+    let mut row = MetaDataRow::of(meta_data);
+    row.drop_uniqueness();
+    let changed = RecordMetaData::from_bytes(&row.encode_to_vec(), meta_data.extensions());
+    let mut builder = changed.expect("valid meta-data").to_builder();
     builder.set_version(meta_data.version() + 1);
     builder
 }

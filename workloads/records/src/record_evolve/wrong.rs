@@ -12,9 +12,23 @@ use shaketable_record::{
 };
 use std::{mem, sync::Arc};
 
-/// Why meta-data cannot follow other meta-data.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Wrong {
+/// Declares [`Wrong`], and the list of all of it.
+macro_rules! wrongs {
+    ($($(#[$about:meta])* $name:ident,)*) => {
+        /// Why meta-data cannot follow other meta-data.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+        pub enum Wrong {
+            $($(#[$about])* $name,)*
+        }
+
+        impl Wrong {
+            /// All of them.
+            pub const ALL: &[Wrong] = &[$(Wrong::$name,)*];
+        }
+    };
+}
+
+wrongs! {
     /// A field has fewer bits.
     Narrowed,
     /// An index lost a record type, and does not say that it was changed.
@@ -82,45 +96,10 @@ pub enum Wrong {
 }
 
 impl Wrong {
-    /// All of them.
-    pub const ALL: [Wrong; 32] = [
-        Wrong::Narrowed,
-        Wrong::TypeTaken,
-        Wrong::Shorter,
-        Wrong::Altered,
-        Wrong::Unraised,
-        Wrong::FieldRenamed,
-        Wrong::FieldDropped,
-        Wrong::FieldType,
-        Wrong::FieldSingle,
-        Wrong::FieldRepeated,
-        Wrong::FieldRequired,
-        Wrong::EnumValueDropped,
-        Wrong::Undeprecated,
-        Wrong::OtherDefault,
-        Wrong::PrimaryKey,
-        Wrong::TypeKey,
-        Wrong::SinceVersion,
-        Wrong::NewTypeOlder,
-        Wrong::VersionsDropped,
-        Wrong::IndexRenamed,
-        Wrong::AddedLater,
-        Wrong::ModifiedBefore,
-        Wrong::IndexKind,
-        Wrong::IndexUnique,
-        Wrong::IndexOptions,
-        Wrong::TypeGiven,
-        Wrong::NewIndexOlder,
-        Wrong::FormerDropped,
-        Wrong::FormerChanged,
-        Wrong::FormerOfOther,
-        Wrong::RemovedBefore,
-        Wrong::FormerUnknown,
-    ];
-
     /// What takes the place of what in the text of the file of records.
     fn in_text(self) -> Option<(&'static str, &'static str)> {
         Some(match self {
+            Wrong::Narrowed => ("optional int64 shelf", "optional int32 shelf"),
             Wrong::FieldRenamed => ("notes = 5", "remarks = 5"),
             Wrong::FieldDropped => ("repeated string notes = 5;", ""),
             Wrong::FieldType => ("repeated string notes", "repeated bytes notes"),
@@ -150,7 +129,6 @@ impl Link {
     /// way, it is wrong in another one.
     pub fn wrong(&self, wrong: Wrong) -> RecordMetaData {
         let changed = match wrong {
-            Wrong::Narrowed => Some(self.narrowed()),
             Wrong::TypeTaken | Wrong::Shorter | Wrong::Altered | Wrong::Unraised => None,
             _ => match wrong.in_text() {
                 Some((from, to)) => Some(self.with_text(from, to)),
@@ -158,12 +136,6 @@ impl Link {
             },
         };
         changed.unwrap_or_else(|| self.with_another_index(wrong))
-    }
-
-    fn narrowed(&self) -> RecordMetaData {
-        let mut builder = self.meta_data.to_builder();
-        builder.update_records(&self.shape.narrowed_file()).expect("the records are valid");
-        builder.build().expect("valid meta-data")
     }
 
     /// With another file of records.
@@ -306,6 +278,13 @@ impl MetaDataRow {
         MetaDataRow::decode(&bytes[..]).expect("the message of the meta-data")
     }
 
+    /// Makes the unique index one that is not. A builder would say that it was changed.
+    pub(super) fn drop_uniqueness(&mut self) {
+        let options = self.indexes.iter_mut().flat_map(|index| &mut index.options);
+        let is_unique = |option: &&mut OptionRow| option.key.as_deref() == Some("unique");
+        options.filter(is_unique).for_each(|option| option.value = Some("none".into()));
+    }
+
     /// Breaks a rule, in meta-data that says that it is of the next version.
     fn spoil(&mut self, wrong: Wrong) -> Option<()> {
         let version = self.version?;
@@ -425,7 +404,7 @@ mod tests {
                 MetaDataRow::of(&link.meta_data).encode_to_vec(),
                 link.meta_data.to_bytes().expect("valid meta-data")
             );
-            for wrong in Wrong::ALL {
+            for wrong in Wrong::ALL.iter().copied() {
                 let refused = link.wrong(wrong).validate_evolution(&link.meta_data);
                 let Err(refused) = refused else { panic!("{wrong:?} {:?}", link.shape) };
                 let refused = format!("{refused:?}");
@@ -434,6 +413,7 @@ mod tests {
             }
         }
         for rule in [
+            "Narrowed FieldType",
             "FieldRenamed FieldRenamed",
             "FieldDropped FieldDropped",
             "FieldType FieldType",

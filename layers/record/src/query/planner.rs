@@ -7,8 +7,8 @@
 //!    transaction may get entries before the plan is executed, if the query is not about versions; if it has
 //!    entries already, the index is used only for a query that compares with versions or is sorted by them,
 //!    even if no other has the order;
-//! 1. more first columns that are bound to one value each, without that of the record type, which bounds a
-//!    scan to all records that are queried;
+//! 1. more first columns that are bound to one value each. The record type is not counted: it bounds a scan
+//!    to no less than all records of the type;
 //! 2. none of them bound to each value of a list;
 //! 3. a range on the next column;
 //! 4. no records to load: the records themselves are scanned, or the entries have all that is required;

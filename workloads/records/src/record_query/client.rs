@@ -311,14 +311,16 @@ impl<T: Transaction> Question<'_, T> {
         let RecordQuery { filter: Some(filter), sort: None, record_types, .. } = self.query else {
             return Ok(());
         };
-        let entries = match generate::pinned(filter).filter(|_| *record_types == ["Item"]) {
-            Some(values) => entries_of_all(store, &values).await?,
-            None => None,
-        };
-        let entries = match generate::bounded(filter).filter(|_| *record_types == ["Item"]) {
-            Some(values) if entries.is_none() => entries_of_each(store, values).await?,
-            _ => entries,
-        };
+        if *record_types != ["Item"] {
+            return Ok(());
+        }
+        let mut entries = None;
+        if let Some(values) = generate::pinned(filter) {
+            entries = entries_of_all(store, &values).await?;
+        }
+        if let (None, Some(values)) = (entries, generate::bounded(filter)) {
+            entries = entries_of_each(store, values).await?;
+        }
         let Some(entries) = entries else { return Ok(()) };
         let limits = Limits { scanned: Some(2 * entries + 1), ..Limits::default() };
         let page = plan.execute(store, Continuation::Start, limits)?.to_list().await?;

@@ -428,8 +428,11 @@ pub(super) fn pinned(condition: &QueryComponent) -> Option<Vec<(&str, Value)>> {
 pub(super) fn bounded(condition: &QueryComponent) -> Option<Vec<(&str, Value)>> {
     match condition {
         QueryComponent::And(parts) => {
-            let alone = |part: &QueryComponent| matches!(part, QueryComponent::Compare { operand, .. } if alone(operand).is_some());
-            if !parts.iter().all(alone) {
+            let is_alone = |part: &QueryComponent| match part {
+                QueryComponent::Compare { operand, .. } => alone(operand).is_some(),
+                _ => false,
+            };
+            if !parts.iter().all(is_alone) {
                 return None;
             }
             let values: Vec<_> = parts.iter().filter_map(bounded).flatten().collect();

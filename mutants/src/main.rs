@@ -233,6 +233,8 @@ fn mutants(arguments: &Arguments) -> Result<ExitCode, Refusal> {
         progress.end();
     }
 
+    // Those that the budget left out, but not those that the report does not have.
+    let unbegun = all.len() - scored.len();
     if noticed.is_some() {
         score::without_others(&mut scored);
     }
@@ -241,7 +243,7 @@ fn mutants(arguments: &Arguments) -> Result<ExitCode, Refusal> {
         None => score::wrong(&list, &compiled, &scored, is_wanted_in),
     };
     let gone = noticed.as_ref().map(|noticed| noticed.gone(&compiled)).unwrap_or_default();
-    let report = Report::new(&names, arguments, &scored, &list, all.len());
+    let report = Report::new(&names, arguments, &scored, &list, scored.len() + unbegun);
     print!("{}", report.text());
     for mutant in &gone {
         println!(

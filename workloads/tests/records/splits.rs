@@ -98,6 +98,21 @@ fn a_record_may_be_as_large_as_a_transaction() {
 }
 
 #[test]
+fn a_record_must_fit_into_a_transaction_with_its_keys() {
+    on_cluster(|db| async move {
+        let meta_data = meta_data();
+        let stores = stores("s", meta_data.clone());
+        let store = open(&stores, &db).await;
+        // Its bytes would fit, but not with the keys of its hundred rows.
+        let refused = store.save_record(&of_size(&meta_data, 1, 9_995_000)).await.unwrap_err();
+        assert!(matches!(refused, Error::TooLarge(TooLarge::Transaction { .. })), "{refused}");
+        store.save_record(&simple(&meta_data, 2, [])).await.unwrap();
+        assert_eq!(store.load_record(&Tuple::from(1)).await, Ok(None));
+        commit(store).await;
+    });
+}
+
+#[test]
 fn two_large_records_in_one_transaction_are_one_too_many() {
     on_cluster(|db| async move {
         let meta_data = meta_data();

@@ -1,8 +1,8 @@
 //! Storing and retrieving records: the overview's examples, and what is refused.
 
 use crate::{
-    begin, on_cluster,
-    schema::{meta_data, simple, text},
+    begin, fixture, on_cluster,
+    schema::{message, meta_data, simple, text},
 };
 use foundationdb_tuple::Subspace;
 use prost_reflect::Value;
@@ -13,6 +13,15 @@ use shaketable_record::{
     store::{RecordContext, RecordStore},
     value::Tuple,
 };
+use shaketable_tx::Isolation::Serializable;
+use std::sync::Arc;
+
+const NAMED: &str = r#"
+    syntax = "proto2";
+    import "record_metadata_options.proto";
+    message Named { required string name = 1 [(com.apple.foundationdb.record.field).primary_key = true]; }
+    message RecordTypeUnion { optional Named _Named = 1; }
+"#;
 
 #[test]
 fn a_record_is_stored_and_retrieved_by_its_primary_key() {
@@ -56,6 +65,24 @@ fn a_record_is_stored_and_retrieved_by_its_primary_key() {
         assert_eq!(store.delete_record(&Tuple::from(1)).await, Ok(true));
         assert_eq!(store.delete_record(&Tuple::from(1)).await, Ok(false));
         context.commit().await.unwrap();
+    });
+}
+
+#[test]
+fn what_is_no_primary_key_has_no_record() {
+    on_cluster(|db| async move {
+        let meta_data = Arc::new(fixture::meta_data(NAMED, |_| ()));
+        let stores = fixture::stores("s", meta_data.clone());
+        let store = fixture::open(&stores, &db).await;
+        let named = message(&meta_data, "Named", [("name", text("a"))]);
+        let saved = store.save_record(&named).await.unwrap();
+        for key in [Tuple::empty(), Tuple::from(1), Tuple::from(("a", 0)), Tuple::from("b")] {
+            assert_eq!(store.load_record(&key).await, Ok(None), "{key:?}");
+            assert_eq!(store.load_record_version(&key).await, Ok(None), "{key:?}");
+            assert_eq!(store.record_exists(&key, Serializable).await, Ok(false), "{key:?}");
+        }
+        assert_eq!(store.load_record(&Tuple::from("a")).await, Ok(Some(saved)));
+        fixture::commit(store).await;
     });
 }
 

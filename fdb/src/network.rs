@@ -3,7 +3,7 @@
 use super::{ClusterFile, FdbDatabase, NetworkOption, raw};
 use foundationdb::api::{self, FdbApiBuilder, NetworkAutoStop};
 use shaketable_tx::{
-    AnyDatabase,
+    Db,
     real::{self, Buggify, StartError},
 };
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -19,8 +19,8 @@ impl real::Client for Client {
 }
 
 impl real::Network for Network {
-    fn open(&self, cluster: &ClusterFile) -> shaketable_tx::Result<AnyDatabase> {
-        FdbDatabase::open(self, cluster).map(AnyDatabase::new)
+    fn open(&self, cluster: &ClusterFile) -> shaketable_tx::Result<Db> {
+        FdbDatabase::open(self, cluster).map(Db::new)
     }
     fn is_simulated(&self) -> bool {
         is_simulated()

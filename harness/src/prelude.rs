@@ -30,9 +30,9 @@ pub use shaketable_sim::{
     seed::Stream,
 };
 pub use shaketable_tx::{
-    self as tx, Database, Env,
+    self as tx, Database, Db, Env,
     Isolation::{self, Serializable, Snapshot},
-    MutationType, RangeOption, RetryError, Transaction,
+    MutationType, RangeOption, RetryError, Transaction, Tx,
     once::{self, Session, Slots},
     reachable, sometimes,
 };

@@ -12,7 +12,7 @@ use shaketable_sim::{
     proto::Mutation,
     seed::{Seed, Stream},
 };
-use shaketable_tx::{Database, Error, Isolation, Transaction, TransactionOption};
+use shaketable_tx::{Database, Db, Error, Isolation, Transaction, TransactionOption, Tx};
 use std::time::Duration;
 
 /// A register. Its configuration is what its clients do in an unusual way.
@@ -54,9 +54,9 @@ enum Op {
 const KEY: &[u8] = b"register";
 
 /// A client, and the transaction that its gets share.
-struct Client<D: Database> {
-    db: D,
-    reader: D::Transaction,
+struct Client {
+    db: Db,
+    reader: Tx,
     is_inside: bool,
 }
 
@@ -65,7 +65,7 @@ fn number(value: Option<Bytes>) -> Option<u32> {
 }
 
 impl Register {
-    fn begin<D: Database>(&self, db: &D) -> Result<D::Transaction, Error> {
+    fn begin(&self, db: &Db) -> Result<Tx, Error> {
         let tx = db.create_transaction()?;
         if self.manner == Manner::Batch {
             tx.set_option(TransactionOption::PriorityBatch)?;
@@ -73,7 +73,7 @@ impl Register {
         Ok(tx)
     }
 
-    async fn set<D: Database>(&self, db: &D, value: u32) -> Outcome<Option<u32>> {
+    async fn set(&self, db: &Db, value: u32) -> Outcome<Option<u32>> {
         let tx = match self.begin(db) {
             Ok(tx) => tx,
             Err(error) => return Outcome::Failed(error),
@@ -86,7 +86,7 @@ impl Register {
         }
     }
 
-    async fn get<D: Database>(&self, client: &Client<D>) -> Result<Option<u32>, Error> {
+    async fn get(&self, client: &Client) -> Result<Option<u32>, Error> {
         let tx = match self.manner {
             Manner::Pooled => {
                 client.reader.reset();
@@ -108,7 +108,7 @@ impl Register {
 impl Workload for Register {
     type Op = Op;
     type Answer = Option<u32>;
-    type Session<D: Database> = Client<D>;
+    type Session = Client;
     type Model = Option<u32>;
 
     const NAME: &'static str = "register";
@@ -161,11 +161,11 @@ impl Workload for Register {
         }
     }
 
-    async fn open<D: Database>(&self, db: &D, _: usize) -> Result<Client<D>, Error> {
+    async fn open(&self, db: &Db, _: usize) -> Result<Client, Error> {
         Ok(Client { db: db.clone(), reader: db.create_transaction()?, is_inside: false })
     }
 
-    async fn resolve_dropped<D: Database>(&self, client: &mut Client<D>) {
+    async fn resolve_dropped(&self, client: &mut Client) {
         if std::mem::take(&mut client.is_inside) && self.manner == Manner::Pooled {
             let looked = client.db.run(|tx, _| async move { tx.get(b"fate", Isolation::Serializable).await });
             // What it finds does not matter here.
@@ -173,7 +173,7 @@ impl Workload for Register {
         }
     }
 
-    async fn apply<D: Database>(&self, client: &mut Client<D>, op: &Op) -> Outcome<Option<u32>> {
+    async fn apply(&self, client: &mut Client, op: &Op) -> Outcome<Option<u32>> {
         client.is_inside = true;
         let outcome = match op {
             Op::Set(value) => self.set(&client.db, *value).await,
@@ -203,11 +203,11 @@ impl Workload for Register {
         Ok(())
     }
 
-    async fn audit<D: Database>(&self, _: &D::Transaction) -> Result<Result<(), Misfit>, Error> {
+    async fn audit(&self, _: &Tx) -> Result<Result<(), Misfit>, Error> {
         Ok(Ok(()))
     }
 
-    async fn check<D: Database>(&self, db: &D, model: &Option<u32>) -> Result<Result<(), Misfit>, Error> {
+    async fn check(&self, db: &Db, model: &Option<u32>) -> Result<Result<(), Misfit>, Error> {
         let read = db.run(|tx, _| async move { tx.get(KEY, Isolation::Serializable).await }).await;
         let read = number(read.map_err(|e| e.error)?);
         Ok(if read == *model { Ok(()) } else { Err(format!("contains {read:?}, not {model:?}").into()) })
@@ -253,6 +253,7 @@ fn an_error_in_place_of_the_one_that_was_given_is_a_finding() {
 }
 
 mod wrong {
+    use shaketable_tx::Transaction;
     use std::sync::atomic::{AtomicU64, Ordering};
 
     shaketable_tx::refusals! {
@@ -348,6 +349,7 @@ fn a_static_that_makes_runs_differ_is_told_by_what_it_changes_first() {
 
 mod levels {
     use shaketable::prelude::*;
+    use shaketable_tx::Tx;
 
     shaketable_tx::refusals! {
         /// Nothing is refused.
@@ -379,7 +381,7 @@ mod levels {
         stored(tx) { numbers(tx).await }
     }
 
-    async fn numbers<T: Transaction>(tx: &T) -> Result<[u8; 2], Refusal> {
+    async fn numbers(tx: &Tx) -> Result<[u8; 2], Refusal> {
         let tx = tx.reading().await;
         let mut numbers = [0; 2];
         for (at, number) in numbers.iter_mut().enumerate() {

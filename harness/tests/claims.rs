@@ -9,20 +9,21 @@ use shaketable_sim::seed::Seed;
 
 mod layers {
     use shaketable::prelude::*;
+    use shaketable_tx::Tx;
 
     shaketable_tx::refusals! {
         /// Why an operation is refused.
         pub enum Refusal { Never = "it is never done" }
     }
 
-    async fn number<T: Transaction>(tx: &T, key: &[u8]) -> tx::Result<u64> {
+    async fn number(tx: &Tx, key: &[u8]) -> tx::Result<u64> {
         let value = tx.get(key, Serializable).await?;
         Ok(value.and_then(|value| value.as_ref().try_into().ok()).map_or(0, u64::from_le_bytes))
     }
 
     use shaketable_tx as tx;
 
-    async fn ticks<T: Transaction>(tx: &T) -> tx::Result<u64> {
+    async fn ticks(tx: &Tx) -> tx::Result<u64> {
         let ticks = number(tx, b"ticks").await?;
         tx.set(b"ticks", &(ticks + 1).to_le_bytes());
         Ok(ticks)
@@ -55,19 +56,19 @@ mod layers {
     ticks!(ClaimThatIsLater, |ticks| { shaketable_tx::always!(ticks < 25, "many") }, |_audited| {});
 
     /// The counts of a key, of which a race loses one: what is left, and what was counted.
-    async fn counts<T: Transaction>(tx: &T, key: u8) -> tx::Result<(u64, u64)> {
+    async fn counts(tx: &Tx, key: u8) -> tx::Result<(u64, u64)> {
         let left = tx.get(&[b'r', key], Serializable).await?.map_or(0, |v| u64::from(v[0]));
         Ok((left, number(tx, &[b's', key]).await?))
     }
 
-    async fn count<T: Transaction>(tx: &T, key: u8) -> tx::Result<()> {
+    async fn count(tx: &Tx, key: u8) -> tx::Result<()> {
         let n = tx.get(&[b'r', key], Snapshot).await?.map_or(0, |v| v[0]);
         tx.set(&[b'r', key], &[n + 1]);
         tx.atomic_op(&[b's', key], &1u64.to_le_bytes(), MutationType::Add);
         Ok(())
     }
 
-    async fn common<T: Transaction>(tx: &T) -> tx::Result<()> {
+    async fn common(tx: &Tx) -> tx::Result<()> {
         let n = number(tx, b"easy").await?;
         tx.set(b"easy", &(n + 1).to_le_bytes());
         Ok(())

@@ -14,7 +14,7 @@ use shaketable_sim::{
     proto::Mutation,
     seed::Stream,
 };
-use shaketable_tx::{Database, Env, Error, Isolation, Transaction, TransactionOption};
+use shaketable_tx::{Database, Db, Env, Error, Isolation, Transaction, TransactionOption, Tx};
 use std::{cell::Cell, future::Future, time::Duration};
 
 #[path = "deceived/told.rs"]
@@ -111,8 +111,8 @@ enum Op {
 }
 
 /// The state of a client.
-struct Client<D: Database> {
-    db: D,
+struct Client {
+    db: Db,
     is_first: bool,
     remembered: Option<Option<u32>>,
     kept: Option<(i64, Duration)>,
@@ -129,10 +129,7 @@ fn number(value: Option<Bytes>) -> Option<u32> {
 }
 
 /// Retries `body` as long as it is certain that no attempt has committed.
-async fn attempt<D: Database, A, F: Future<Output = Result<A, Error>>>(
-    db: &D,
-    body: impl Fn(D::Transaction) -> F,
-) -> Outcome<A> {
+async fn attempt<A, F: Future<Output = Result<A, Error>>>(db: &Db, body: impl Fn(Tx) -> F) -> Outcome<A> {
     let tx = match db.create_transaction() {
         Ok(tx) => tx,
         Err(e) => return Outcome::Failed(e),
@@ -157,7 +154,7 @@ fn now(env: &Env) -> Duration {
 }
 
 impl Register {
-    async fn set<D: Database>(&self, client: &Client<D>, value: u32) -> Outcome<Option<u32>> {
+    async fn set(&self, client: &Client, value: u32) -> Outcome<Option<u32>> {
         let (behavior, is_first) = (self.behavior, client.is_first);
         match behavior {
             Behavior::NeverCommitted => return Outcome::Answered(None),
@@ -209,7 +206,7 @@ impl Register {
         .await
     }
 
-    async fn get<D: Database>(&self, client: &mut Client<D>) -> Outcome<Option<u32>> {
+    async fn get(&self, client: &mut Client) -> Outcome<Option<u32>> {
         let (behavior, is_first) = (self.behavior, client.is_first);
         if let (Behavior::FromMemory, Some(remembered)) = (behavior, client.remembered) {
             return Outcome::Answered(remembered);
@@ -256,7 +253,7 @@ impl Register {
 impl Workload for Register {
     type Op = Op;
     type Answer = Option<u32>;
-    type Session<D: Database> = Client<D>;
+    type Session = Client;
     type Model = Option<u32>;
 
     const NAME: &'static str = "register";
@@ -298,7 +295,7 @@ impl Workload for Register {
             .boxed()
     }
 
-    async fn open<D: Database>(&self, db: &D, client: usize) -> Result<Client<D>, Error> {
+    async fn open(&self, db: &Db, client: usize) -> Result<Client, Error> {
         if self.behavior == Behavior::OpensLate && !db.env().random_u64().is_multiple_of(100) {
             return Err(Error::TRANSACTION_TIMED_OUT);
         }
@@ -311,7 +308,7 @@ impl Workload for Register {
         })
     }
 
-    async fn apply<D: Database>(&self, client: &mut Client<D>, op: &Op) -> Outcome<Option<u32>> {
+    async fn apply(&self, client: &mut Client, op: &Op) -> Outcome<Option<u32>> {
         match op {
             Op::Set(value) => self.set(client, *value).await,
             Op::Get => self.get(client).await,
@@ -335,12 +332,12 @@ impl Workload for Register {
         Ok(())
     }
 
-    async fn audit<D: Database>(&self, tx: &D::Transaction) -> Result<Result<(), Misfit>, Error> {
+    async fn audit(&self, tx: &Tx) -> Result<Result<(), Misfit>, Error> {
         let mark = tx.get(MARK, Isolation::Serializable).await?;
         Ok(mark.map_or(Ok(()), |_| Err("a set is in progress".into())))
     }
 
-    async fn check<D: Database>(&self, db: &D, model: &Option<u32>) -> Result<Result<(), Misfit>, Error> {
+    async fn check(&self, db: &Db, model: &Option<u32>) -> Result<Result<(), Misfit>, Error> {
         let read = db.run(|tx, _| async move { tx.get(KEY, Isolation::Serializable).await }).await;
         let read = number(read.map_err(|e| e.error)?);
         Ok(if read == *model { Ok(()) } else { Err(format!("contains {read:?}, not {model:?}").into()) })

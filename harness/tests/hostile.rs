@@ -8,7 +8,7 @@ use shaketable::{
     prelude::*,
 };
 use shaketable_sim::faults::Profile as Faults;
-use shaketable_tx::Error;
+use shaketable_tx::{Db, Error, Tx};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 shaketable_tx::refusals! {
@@ -84,7 +84,7 @@ enum Op {
     Read,
 }
 
-async fn perform<T: Transaction>(tx: &T, op: &Op, hostility: Hostility) -> Result<u64, Refusal> {
+async fn perform(tx: &Tx, op: &Op, hostility: Hostility) -> Result<u64, Refusal> {
     match (hostility, op) {
         (Hostility::Refuses, _) => return Err(Refusal::Closed),
         (Hostility::Fails, Op::Add(n)) if n % 10 < 3 => return Err(Error::TRANSACTION_TIMED_OUT.into()),
@@ -105,7 +105,7 @@ async fn perform<T: Transaction>(tx: &T, op: &Op, hostility: Hostility) -> Resul
     }
 }
 
-async fn add_with_mark<T: Transaction>(tx: &T, n: u64) -> Result<u64, Refusal> {
+async fn add_with_mark(tx: &Tx, n: u64) -> Result<u64, Refusal> {
     if tx.get(MARK, Serializable).await?.is_some() {
         tx.clear(MARK);
         return Err(Refusal::Closed);
@@ -149,12 +149,12 @@ impl Specimen for Sum {
     fn is_read_only(op: &Op) -> bool {
         matches!(op, Op::Read)
     }
-    async fn perform<T: Transaction>(&self, tx: &T, _: &Env, op: &Op, _: Isolation) -> Result<u64, Refusal> {
+    async fn perform(&self, tx: &Tx, _: &Env, op: &Op, _: Isolation) -> Result<u64, Refusal> {
         perform(tx, op, self.0).await
     }
-    async fn apply_planted<D: Database>(
+    async fn apply_planted(
         &self,
-        session: &mut Session<D>,
+        session: &mut Session<Db>,
         ops: &[Op],
     ) -> Option<Outcome<shaketable::specimen::Answer<u64>>> {
         let [Op::Add(n)] = ops else { return None };
@@ -175,7 +175,7 @@ impl Specimen for Sum {
         }
         Ok(*sum)
     }
-    async fn read_model<T: Transaction>(&self, tx: &T) -> tx::Result<Result<u64, Misfit>> {
+    async fn read_model(&self, tx: &Tx) -> tx::Result<Result<u64, Misfit>> {
         Ok(Ok(number(tx.get(KEY, Serializable).await?)))
     }
 }
@@ -196,7 +196,7 @@ enum Answer {
 impl Workload for Plain {
     type Op = Op;
     type Answer = Answer;
-    type Session<D: Database> = D;
+    type Session = Db;
     type Model = u64;
 
     const NAME: &'static str = "plain";
@@ -220,10 +220,10 @@ impl Workload for Plain {
             _ => vec(operation(), 10..20).boxed(),
         }
     }
-    async fn open<D: Database>(&self, db: &D, _: usize) -> tx::Result<D> {
+    async fn open(&self, db: &Db, _: usize) -> tx::Result<Db> {
         Ok(db.clone())
     }
-    async fn apply<D: Database>(&self, db: &mut D, op: &Op) -> Outcome<Answer> {
+    async fn apply(&self, db: &mut Db, op: &Op) -> Outcome<Answer> {
         match self.0 {
             Hostility::Vanishes if !SEEN.swap(true, Ordering::Relaxed) => {
                 return Outcome::Violated("it is odd".to_owned());
@@ -264,10 +264,10 @@ impl Workload for Plain {
             _ => Ok(()),
         }
     }
-    async fn audit<D: Database>(&self, _: &D::Transaction) -> tx::Result<Result<(), Misfit>> {
+    async fn audit(&self, _: &Tx) -> tx::Result<Result<(), Misfit>> {
         Ok(Ok(()))
     }
-    async fn check<D: Database>(&self, db: &D, sum: &u64) -> tx::Result<Result<(), Misfit>> {
+    async fn check(&self, db: &Db, sum: &u64) -> tx::Result<Result<(), Misfit>> {
         let stored = db.run(|tx, _| async move { tx.get(KEY, Serializable).await }).await;
         let stored = number(stored.map_err(|e: tx::RunError<Error>| e.error)?);
         Ok(if stored == *sum { Ok(()) } else { Err(format!("{stored} in place of {sum}").into()) })

@@ -12,35 +12,35 @@ use std::{any::Any, fmt, sync::Arc, time::Duration};
 
 /// A [`Database`] of any type.
 #[derive(Clone)]
-pub struct AnyDatabase(Arc<dyn ErasedDatabase>);
+pub struct Db(Arc<dyn ErasedDatabase>);
 
 /// A [`Transaction`] of any type.
 #[derive(Clone)]
-pub struct AnyTransaction {
+pub struct Tx {
     inner: Arc<dyn ErasedTransaction>,
     turns: Turns,
     /// The turns below which reads and writes are claimed to have one of their own.
     outer: Option<Turns>,
 }
 
-impl AnyDatabase {
+impl Db {
     /// A database without its type.
-    pub fn new(db: impl Database) -> AnyDatabase {
-        AnyDatabase(Arc::new(db))
+    pub fn new(db: impl Database) -> Db {
+        Db(Arc::new(db))
     }
 }
 
-impl AnyTransaction {
+impl Tx {
     /// A transaction without its type. It takes the same turns.
-    pub fn new(tx: impl Transaction) -> AnyTransaction {
-        AnyTransaction { turns: tx.turns().clone(), inner: Arc::new(tx), outer: None }
+    pub fn new(tx: impl Transaction) -> Tx {
+        Tx { turns: tx.turns().clone(), inner: Arc::new(tx), outer: None }
     }
 
     /// The same for one call of a layer that takes a [turn](Transaction::writing) in each of its calls. That
     /// the call takes one, whatever turn its caller has, before it reads, and one alone before it writes, is
     /// a claim ([`always!`](crate::always)).
-    pub fn in_turns(tx: impl Transaction) -> AnyTransaction {
-        AnyTransaction { outer: Some(tx.turns().clone()), ..AnyTransaction::new(tx) }
+    pub fn in_turns(tx: impl Transaction) -> Tx {
+        Tx { outer: Some(tx.turns().clone()), ..Tx::new(tx) }
     }
 
     fn has_turn(&self, alone: bool) -> bool {
@@ -56,23 +56,23 @@ impl AnyTransaction {
     }
 }
 
-/// A database as what it is, if its type is `T` or if it is an [`AnyDatabase`] of that type.
+/// A database as what it is, if its type is `T` or if it is an [`Db`] of that type.
 pub fn downcast<T: Database>(db: &impl Database) -> Option<&T> {
     let db: &dyn Any = db;
-    let any = || db.downcast_ref::<AnyDatabase>().and_then(|db| db.0.as_any().downcast_ref());
+    let any = || db.downcast_ref::<Db>().and_then(|db| db.0.as_any().downcast_ref());
     db.downcast_ref().or_else(any)
 }
 
-impl fmt::Debug for AnyTransaction {
+impl fmt::Debug for Tx {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("AnyTransaction")
+        f.write_str("Tx")
     }
 }
 
 /// The methods of [`Database`] that a type implements.
 trait ErasedDatabase: Send + Sync {
     fn as_any(&self) -> &dyn Any;
-    fn create_transaction(&self) -> Result<AnyTransaction>;
+    fn create_transaction(&self) -> Result<Tx>;
     fn set_option(&self, option: DatabaseOption) -> Result<()>;
     fn set_option_raw(&self, code: i32, value: Option<&[u8]>) -> Result<()>;
     fn env(&self) -> &Env;
@@ -82,8 +82,8 @@ impl<D: Database> ErasedDatabase for D {
     fn as_any(&self) -> &dyn Any {
         self
     }
-    fn create_transaction(&self) -> Result<AnyTransaction> {
-        Database::create_transaction(self).map(AnyTransaction::new)
+    fn create_transaction(&self) -> Result<Tx> {
+        Database::create_transaction(self).map(Tx::new)
     }
     fn set_option(&self, option: DatabaseOption) -> Result<()> {
         Database::set_option(self, option)
@@ -96,10 +96,10 @@ impl<D: Database> ErasedDatabase for D {
     }
 }
 
-impl Database for AnyDatabase {
-    type Transaction = AnyTransaction;
+impl Database for Db {
+    type Transaction = Tx;
 
-    fn create_transaction(&self) -> Result<AnyTransaction> {
+    fn create_transaction(&self) -> Result<Tx> {
         self.0.create_transaction()
     }
     fn set_option(&self, option: DatabaseOption) -> Result<()> {
@@ -144,12 +144,12 @@ macro_rules! erased {
             })*
         }
 
-        impl Transaction for AnyTransaction {
+        impl Transaction for Tx {
             fn turns(&self) -> &Turns {
                 &self.turns
             }
             fn with_turns(&self, turns: Turns) -> Self {
-                AnyTransaction { turns, ..self.clone() }
+                Tx { turns, ..self.clone() }
             }
             $(fn $write(&self $(, $wa: $wt)*) $(-> $wrote)? {
                 self.writes();

@@ -16,7 +16,7 @@ use shaketable_record::{
     query::{Query, RecordQuery},
     store::{RecordContext, RecordStore, RecordStoreBuilder},
 };
-use shaketable_tx::{AnyDatabase, AnyTransaction as Tx, Database, Isolation, Transaction};
+use shaketable_tx::{Database, Db, Isolation, Transaction, Tx};
 use shaketable_workloads_shared::cluster::on_cluster;
 use std::time::Duration;
 
@@ -51,11 +51,11 @@ fn stores() -> RecordStoreBuilder<Tx> {
     RecordStore::builder(Subspace::from("shop"), builder.build().unwrap())
 }
 
-async fn open(stores: &RecordStoreBuilder<Tx>, db: &AnyDatabase) -> RecordStore<Tx> {
+async fn open(stores: &RecordStoreBuilder<Tx>, db: &Db) -> RecordStore<Tx> {
     stores.create_or_open(&RecordContext::open(db).unwrap()).await.unwrap()
 }
 
-async fn fill(stores: &RecordStoreBuilder<Tx>, db: &AnyDatabase) {
+async fn fill(stores: &RecordStoreBuilder<Tx>, db: &Db) {
     let store = open(stores, db).await;
     let message = store.meta_data().record_type("Order").unwrap().message.clone();
     for n in 0..RECORDS {
@@ -90,7 +90,7 @@ fn milliseconds(time: Duration) -> f64 {
     time.as_secs_f64() * 1_000.0
 }
 
-async fn one_read(db: &AnyDatabase) -> f64 {
+async fn one_read(db: &Db) -> f64 {
     let mut waited = Duration::ZERO;
     for n in 0..TIMES {
         let tx = db.create_transaction().unwrap();

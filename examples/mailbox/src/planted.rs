@@ -11,11 +11,7 @@ use shaketable_tx::once::Packed;
 use std::time::Duration;
 
 /// Does an operation with the bug in it; `None` for what the bug leaves alone.
-pub async fn apply_planted<D: Database>(
-    planted: Planted,
-    worker: &mut Worker<D>,
-    op: &Op,
-) -> Option<Outcome<Answer>> {
+pub async fn apply_planted(planted: Planted, worker: &mut Worker, op: &Op) -> Option<Outcome<Answer>> {
     match (planted, op) {
         (Planted::BlindRetry, Op::Post { mailbox, job }) => {
             let (mailbox, job) = (*mailbox, *job);
@@ -37,9 +33,9 @@ pub async fn apply_planted<D: Database>(
     }
 }
 
-async fn take_within<D: Database>(
+async fn take_within(
     planted: Planted,
-    Worker { session, mailbox, number }: &mut Worker<D>,
+    Worker { session, mailbox, number }: &mut Worker,
     patience: Duration,
 ) -> once::Outcome<Option<Packed<u64>>, Refusal> {
     let (db, mailbox, worker) = (session.database().clone(), *mailbox, *number);
@@ -81,12 +77,7 @@ async fn take_within<D: Database>(
     }
 }
 
-async fn claim<T: Transaction>(
-    planted: Planted,
-    tx: &T,
-    mailbox: u32,
-    worker: u32,
-) -> Result<Option<Packed<u64>>, Refusal> {
+async fn claim(planted: Planted, tx: &Tx, mailbox: u32, worker: u32) -> Result<Option<Packed<u64>>, Refusal> {
     let isolation = match planted {
         Planted::ClaimAtSnapshot => Snapshot,
         Planted::DeskForgotten => Serializable,

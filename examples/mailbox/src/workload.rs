@@ -59,8 +59,8 @@ pub enum Answer {
 }
 
 /// What one client holds: it works at one mailbox, under its own number.
-pub struct Worker<D: Database> {
-    pub session: Session<D>,
+pub struct Worker {
+    pub session: Session<Db>,
     pub mailbox: u32,
     pub number: u32,
 }
@@ -85,7 +85,7 @@ impl Mail {
     }
 
     /// Reads all that is stored.
-    async fn read<T: Transaction>(&self, tx: &T) -> Result<Stored, Refusal> {
+    async fn read(&self, tx: &Tx) -> Result<Stored, Refusal> {
         let mut stored = Stored { mailboxes: Vec::new(), desks: Vec::new() };
         for mailbox in 0..self.mailboxes {
             let jobs = layer::jobs(mailbox);
@@ -129,7 +129,7 @@ pub fn took(job: Option<Packed<u64>>) -> Answer {
 impl Workload for Mail {
     type Op = Op;
     type Answer = Answer;
-    type Session<D: Database> = Worker<D>;
+    type Session = Worker;
     type Model = Model;
 
     const NAME: &'static str = "mail";
@@ -207,22 +207,22 @@ impl Workload for Mail {
         mutations.chunks(1).any(|mutation| sessions::is_below(&[layer::space()], mutation))
     }
 
-    async fn open<D: Database>(&self, db: &D, client: usize) -> tx::Result<Worker<D>> {
+    async fn open(&self, db: &Db, client: usize) -> tx::Result<Worker> {
         let session = sessions::open(db, client, None).await?;
         Ok(Worker { session, mailbox: self.mailbox(client) as u32, number: client as u32 })
     }
 
     /// After an operation whose future was dropped the session begins no other one before it was asked what
     /// became of that one.
-    async fn resolve_dropped<D: Database>(&self, worker: &mut Worker<D>) {
+    async fn resolve_dropped(&self, worker: &mut Worker) {
         sessions::resolve_dropped(&mut worker.session, None).await;
     }
 
-    async fn apply_planted<D: Database>(&self, worker: &mut Worker<D>, op: &Op) -> Option<Outcome<Answer>> {
+    async fn apply_planted(&self, worker: &mut Worker, op: &Op) -> Option<Outcome<Answer>> {
         planted::apply_planted(self.planted?, worker, op).await
     }
 
-    async fn apply<D: Database>(&self, worker: &mut Worker<D>, op: &Op) -> Outcome<Answer> {
+    async fn apply(&self, worker: &mut Worker, op: &Op) -> Outcome<Answer> {
         let Worker { session, mailbox, number } = worker;
         let (at, number) = (*mailbox, *number);
         match *op {
@@ -244,12 +244,7 @@ impl Workload for Mail {
         }
     }
 
-    async fn resolve<D: Database>(
-        &self,
-        worker: &mut Worker<D>,
-        op: &Op,
-        error: tx::Error,
-    ) -> Outcome<Answer> {
+    async fn resolve(&self, worker: &mut Worker, op: &Op, error: tx::Error) -> Outcome<Answer> {
         sessions::resolve_unknown(&mut worker.session, None, error, async |session, pending| {
             Ok(match op {
                 Op::Post { .. } => session.resolve(pending).await?.map(|()| Answer::Posted),
@@ -319,7 +314,7 @@ impl Workload for Mail {
     }
 
     /// No job is in two places.
-    async fn audit<D: Database>(&self, tx: &D::Transaction) -> tx::Result<Result<(), Misfit>> {
+    async fn audit(&self, tx: &Tx) -> tx::Result<Result<(), Misfit>> {
         let stored = match self.read(tx).await {
             Ok(stored) => stored,
             Err(error) => return read_failed(error),
@@ -333,7 +328,7 @@ impl Workload for Mail {
         })
     }
 
-    async fn check<D: Database>(&self, db: &D, model: &Model) -> tx::Result<Result<(), Misfit>> {
+    async fn check(&self, db: &Db, model: &Model) -> tx::Result<Result<(), Misfit>> {
         let stored = match db.run(|tx, _| async move { self.read(&tx).await }).await {
             Ok(stored) => stored,
             Err(failed) => return read_failed(failed.error),

@@ -168,7 +168,7 @@ fn error(error: FdbBindingError) -> tx::Error {
 impl Workload for Election {
     type Op = Op;
     type Answer = Answer;
-    type Session<D: Database> = Process;
+    type Session = Process;
     type Model = Model;
 
     const NAME: &'static str = "election";
@@ -210,7 +210,7 @@ impl Workload for Election {
         }
     }
 
-    async fn setup<D: Database>(&self, db: &D) -> tx::Result<()> {
+    async fn setup(&self, db: &Db) -> tx::Result<()> {
         let (db, config) = (database(db), self.config());
         let initialized = db.run(|tx, _| {
             let config = config.clone();
@@ -219,7 +219,7 @@ impl Workload for Election {
         initialized.await.map_err(error)
     }
 
-    async fn open<D: Database>(&self, db: &D, client: usize) -> tx::Result<Process> {
+    async fn open(&self, db: &Db, client: usize) -> tx::Result<Process> {
         let (db, env, priority) = (database(db), db.env().clone(), client as i32 % 3);
         let process = Process { db, name: name(client), priority, env };
         let (name, env) = (&process.name, &process.env);
@@ -231,7 +231,7 @@ impl Workload for Election {
         Ok(process)
     }
 
-    async fn apply<D: Database>(&self, process: &mut Process, op: &Op) -> Outcome<Answer> {
+    async fn apply(&self, process: &mut Process, op: &Op) -> Outcome<Answer> {
         let answer = match op {
             Op::Cycle => cycle(process).await,
             Op::Resign => resign(process).await,
@@ -279,13 +279,13 @@ impl Workload for Election {
     }
 
     /// The stored leader can be read.
-    async fn audit<D: Database>(&self, tx: &D::Transaction) -> tx::Result<Result<(), Misfit>> {
+    async fn audit(&self, tx: &Tx) -> tx::Result<Result<(), Misfit>> {
         let stored = tx.get(&leader_key(), Serializable).await?;
         let row = stored.map(|stored| unpack::<Row>(&stored)).transpose();
         Ok(row.map(|_| ()).map_err(|error| format!("the leader: {error:?}").into()))
     }
 
-    async fn check<D: Database>(&self, db: &D, model: &Model) -> tx::Result<Result<(), Misfit>> {
+    async fn check(&self, db: &Db, model: &Model) -> tx::Result<Result<(), Misfit>> {
         let read = db.run(|tx, _| async move { tx.get(&leader_key(), Serializable).await }).await;
         let stored = read.map_err(|failed: tx::RunError<tx::Error>| failed.error)?;
         let stored = stored.and_then(|stored| unpack::<Row>(&stored).ok());

@@ -93,7 +93,7 @@ async fn cycle(process: &Process, writes: bool) -> Result<Answer, FdbBindingErro
 impl Workload for Fenced {
     type Op = Op;
     type Answer = Answer;
-    type Session<D: Database> = Session;
+    type Session = Session;
     type Model = Model;
 
     const NAME: &'static str = "fenced";
@@ -130,15 +130,15 @@ impl Workload for Fenced {
         }
     }
 
-    async fn setup<D: Database>(&self, db: &D) -> tx::Result<()> {
+    async fn setup(&self, db: &Db) -> tx::Result<()> {
         self.election.setup(db).await
     }
 
-    async fn open<D: Database>(&self, db: &D, client: usize) -> tx::Result<Session> {
+    async fn open(&self, db: &Db, client: usize) -> tx::Result<Session> {
         Ok(Session { process: self.election.open(db, client).await?, ballot: 0 })
     }
 
-    async fn apply<D: Database>(&self, session: &mut Session, op: &Op) -> Outcome<Answer> {
+    async fn apply(&self, session: &mut Session, op: &Op) -> Outcome<Answer> {
         let Session { process, ballot } = session;
         let answer = match *op {
             Op::Cycle { writes } => cycle(process, writes).await,
@@ -228,7 +228,7 @@ impl Workload for Fenced {
     }
 
     /// Who writes has read before, with the same ballot.
-    async fn audit<D: Database>(&self, tx: &D::Transaction) -> tx::Result<Result<(), Misfit>> {
+    async fn audit(&self, tx: &Tx) -> tx::Result<Result<(), Misfit>> {
         Ok(register::stored(tx).await?.map_err(Misfit::from).and_then(|stored| {
             match stored.write <= stored.read {
                 true => Ok(()),
@@ -237,7 +237,7 @@ impl Workload for Fenced {
         }))
     }
 
-    async fn check<D: Database>(&self, db: &D, model: &Model) -> tx::Result<Result<(), Misfit>> {
+    async fn check(&self, db: &Db, model: &Model) -> tx::Result<Result<(), Misfit>> {
         let stored = db.run(|tx, _| async move { register::stored(&tx).await }).await;
         let stored = stored.map_err(|failed: tx::RunError<tx::Error>| failed.error)?;
         Ok(match (model.wrong.values().next(), stored) {

@@ -82,7 +82,7 @@ pub(crate) fn written(mutations: &[Mutation]) -> Result<Option<Model>, String> {
     row.map(|row| decoded(row)).transpose()
 }
 
-pub(crate) async fn stored<T: Transaction>(tx: &T) -> tx::Result<Result<Model, String>> {
+pub(crate) async fn stored(tx: &Tx) -> tx::Result<Result<Model, String>> {
     let row = tx.get(&state_key(), Serializable).await?;
     Ok(row.map_or(Ok(Model::default()), |row| decoded(&row)))
 }
@@ -149,7 +149,7 @@ async fn look(
 impl Workload for Register {
     type Op = Op;
     type Answer = Answer;
-    type Session<D: Database> = Arc<Fdb>;
+    type Session = Arc<Fdb>;
     type Model = Model;
 
     const NAME: &'static str = "register";
@@ -187,11 +187,11 @@ impl Workload for Register {
         vec(op, 10..30).prop_map(move |ops| ops.into_iter().enumerate().map(ranked).collect()).boxed()
     }
 
-    async fn open<D: Database>(&self, db: &D, _: usize) -> tx::Result<Arc<Fdb>> {
+    async fn open(&self, db: &Db, _: usize) -> tx::Result<Arc<Fdb>> {
         Ok(database(db))
     }
 
-    async fn apply_planted<D: Database>(&self, db: &mut Arc<Fdb>, op: &Op) -> Option<Outcome<Answer>> {
+    async fn apply_planted(&self, db: &mut Arc<Fdb>, op: &Op) -> Option<Outcome<Answer>> {
         match (self.planted?, op) {
             (Planted::ToldRefused, Op::Write { rank }) => {
                 Some(outcome(write_as_documented(db, *rank).await, |_| None))
@@ -201,7 +201,7 @@ impl Workload for Register {
         }
     }
 
-    async fn apply<D: Database>(&self, db: &mut Arc<Fdb>, op: &Op) -> Outcome<Answer> {
+    async fn apply(&self, db: &mut Arc<Fdb>, op: &Op) -> Outcome<Answer> {
         let answer = match *op {
             Op::Read { rank } => read(db, rank).await,
             Op::Write { rank } => write(db, rank).await,
@@ -250,7 +250,7 @@ impl Workload for Register {
     }
 
     /// A register that was written has a value.
-    async fn audit<D: Database>(&self, tx: &D::Transaction) -> tx::Result<Result<(), Misfit>> {
+    async fn audit(&self, tx: &Tx) -> tx::Result<Result<(), Misfit>> {
         Ok(stored(tx).await?.map_err(Misfit::from).and_then(|stored| {
             match (stored.write > 0) == stored.value.is_some() {
                 true => Ok(()),
@@ -259,7 +259,7 @@ impl Workload for Register {
         }))
     }
 
-    async fn check<D: Database>(&self, db: &D, model: &Model) -> tx::Result<Result<(), Misfit>> {
+    async fn check(&self, db: &Db, model: &Model) -> tx::Result<Result<(), Misfit>> {
         let stored = db.run(|tx, _| async move { stored(&tx).await }).await;
         let stored = stored.map_err(|failed: tx::RunError<tx::Error>| failed.error)?;
         Ok(stored.map_err(Misfit::from).and_then(|stored| match stored == *model {

@@ -74,7 +74,7 @@ fn refused(error: &FdbBindingError) -> Option<Answer> {
 
 impl Sale {
     /// Reads the stored seats. The inner error says what contradicts itself.
-    async fn read<T: Transaction>(&self, tx: &T) -> tx::Result<Result<Model, String>> {
+    async fn read(&self, tx: &Tx) -> tx::Result<Result<Model, String>> {
         let rows = tx.get_range_all(RangeOption::from(shop::space().range()), Serializable).await?;
         let (mut stored, mut sold) = (Model::default(), BTreeMap::new());
         for row in rows {
@@ -104,7 +104,7 @@ impl Sale {
 impl Workload for Sale {
     type Op = Op;
     type Answer = Answer;
-    type Session<D: Database> = Arc<foundationdb::Database>;
+    type Session = Arc<foundationdb::Database>;
     type Model = Model;
 
     const NAME: &'static str = "sale";
@@ -134,20 +134,16 @@ impl Workload for Sale {
         vec(op, 8..30).prop_map(move |ops| numbered(first, ops)).boxed()
     }
 
-    async fn setup<D: Database>(&self, db: &D) -> tx::Result<()> {
+    async fn setup(&self, db: &Db) -> tx::Result<()> {
         let opened = shop::open(&database(db), self.seats).await;
         opened.map_err(|e| tx::Error::from_code(e.get_fdb_error().map_or(4100, |e| e.code())))
     }
 
-    async fn open<D: Database>(&self, db: &D, _: usize) -> tx::Result<Self::Session<D>> {
+    async fn open(&self, db: &Db, _: usize) -> tx::Result<Self::Session> {
         Ok(database(db))
     }
 
-    async fn apply_planted<D: Database>(
-        &self,
-        db: &mut Self::Session<D>,
-        op: &Op,
-    ) -> Option<Outcome<Answer>> {
+    async fn apply_planted(&self, db: &mut Self::Session, op: &Op) -> Option<Outcome<Answer>> {
         match (self.planted?, op) {
             (Planted::BoughtTwice, Op::Buy { order }) => {
                 Some(outcome(shop::buy_as_written_first(db, *order).await.map(Answer::Seat), refused))
@@ -165,7 +161,7 @@ impl Workload for Sale {
         }
     }
 
-    async fn apply<D: Database>(&self, db: &mut Self::Session<D>, op: &Op) -> Outcome<Answer> {
+    async fn apply(&self, db: &mut Self::Session, op: &Op) -> Outcome<Answer> {
         let answer = match *op {
             Op::Buy { order } => shop::buy(db, order).await.map(Answer::Seat),
             Op::GiveBack { order } => shop::give_back(db, order).await.map(|()| Answer::GivenBack),
@@ -213,11 +209,11 @@ impl Workload for Sale {
     }
 
     /// Each seat is either free or sold to one order.
-    async fn audit<D: Database>(&self, tx: &D::Transaction) -> tx::Result<Result<(), Misfit>> {
+    async fn audit(&self, tx: &Tx) -> tx::Result<Result<(), Misfit>> {
         Ok(self.read(tx).await?.map(|_| ()).map_err(Misfit::from))
     }
 
-    async fn check<D: Database>(&self, db: &D, model: &Model) -> tx::Result<Result<(), Misfit>> {
+    async fn check(&self, db: &Db, model: &Model) -> tx::Result<Result<(), Misfit>> {
         let stored = db.run(|tx, _| async move { self.read(&tx).await }).await;
         let stored = stored.map_err(|failed: tx::RunError<tx::Error>| failed.error)?;
         Ok(stored.map_err(Misfit::from).and_then(|stored| match stored == *model {

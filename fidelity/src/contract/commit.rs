@@ -6,9 +6,7 @@ use super::{
     world::{Serializable, Snapshot, some},
 };
 use futures::future::{join, join_all};
-use shaketable_tx::{
-    AnyTransaction, ConflictRangeType, Database, Error, MutationType, Transaction, TransactionOption,
-};
+use shaketable_tx::{ConflictRangeType, Database, Error, MutationType, Transaction, TransactionOption, Tx};
 use std::collections::BTreeSet;
 
 const SECTION: &str = "commits";
@@ -295,7 +293,7 @@ async fn causal_risky(c: Ctx) -> Expectation {
     plain(c, tx).await
 }
 
-async fn plain(c: Ctx, tx: AnyTransaction) -> Expectation {
+async fn plain(c: Ctx, tx: Tx) -> Expectation {
     tx.set(&c.key("a"), b"1");
     let stamp = tx.get_versionstamp();
     succeeds("the commit", tx.commit().await)?;

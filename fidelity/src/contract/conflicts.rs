@@ -7,7 +7,7 @@ use super::{
 };
 use futures::future::{join, join_all};
 use shaketable_tx::{
-    AnyTransaction, ConflictRangeType, Error, Isolation, MutationType, Result, Transaction, TransactionOption,
+    ConflictRangeType, Error, Isolation, MutationType, Result, Transaction, TransactionOption, Tx,
 };
 use std::fmt::Debug;
 
@@ -378,10 +378,10 @@ async fn outlive(c: &Ctx, version: i64) -> Expectation {
 /// another transaction, which remembers nothing.
 async fn is_too_old<T: Debug, F: Future<Output = Result<T>>>(
     c: &Ctx,
-    tx: &mut AnyTransaction,
+    tx: &mut Tx,
     version: i64,
     what: &str,
-    read: impl Fn(AnyTransaction) -> F,
+    read: impl Fn(Tx) -> F,
 ) -> Expectation {
     for _ in 0..FORGETTING {
         let answer = read(tx.clone()).await;

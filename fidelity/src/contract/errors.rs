@@ -6,9 +6,7 @@ use super::{
     world::{Serializable, some},
 };
 use futures::future::join3;
-use shaketable_tx::{
-    AnyTransaction, Database, Error, RangeOption, StreamingMode, Transaction, TransactionOption,
-};
+use shaketable_tx::{Database, Error, RangeOption, StreamingMode, Transaction, TransactionOption, Tx};
 use std::time::Duration;
 
 const SECTION: &str = "errors";
@@ -313,12 +311,7 @@ async fn limit_reset(c: Ctx) -> Expectation {
 }
 
 /// How long `times` calls of `on_error` with this error take together.
-async fn retries(
-    c: &Ctx,
-    tx: &AnyTransaction,
-    error: Error,
-    times: u32,
-) -> std::result::Result<Duration, super::Broken> {
+async fn retries(c: &Ctx, tx: &Tx, error: Error, times: u32) -> std::result::Result<Duration, super::Broken> {
     let begin = c.db.env().now();
     for _ in 0..times {
         tx.on_error(error).await?;

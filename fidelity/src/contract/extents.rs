@@ -7,9 +7,8 @@ use super::{
     expect::{fails, succeeds},
 };
 use shaketable_tx::{
-    AnyTransaction,
     ConflictRangeType::{self, Read, Write},
-    Error, Isolation, MutationType, RangeOption, Result, StreamingMode, Transaction, TransactionOption,
+    Error, Isolation, MutationType, RangeOption, Result, StreamingMode, Transaction, TransactionOption, Tx,
 };
 
 const SECTION: &str = "reads";
@@ -365,7 +364,7 @@ async fn store(c: &Ctx) -> Result<i64> {
 }
 
 /// A transaction that has performed the extent's steps.
-async fn taken(c: &Ctx, extent: &Extent) -> Result<AnyTransaction> {
+async fn taken(c: &Ctx, extent: &Extent) -> Result<Tx> {
     let tx = c.tx()?;
     tx.get_read_version().await?;
     for step in extent.steps {
@@ -374,7 +373,7 @@ async fn taken(c: &Ctx, extent: &Extent) -> Result<AnyTransaction> {
     Ok(tx)
 }
 
-async fn take(c: &Ctx, tx: &AnyTransaction, step: Step) -> Result<()> {
+async fn take(c: &Ctx, tx: &Tx, step: Step) -> Result<()> {
     let (serializable, snapshot) = (Isolation::Serializable, Isolation::Snapshot);
     match step {
         Get(key) => tx.get(&c.key(key), serializable).await.map(drop),

@@ -5,7 +5,7 @@ use super::{
     expect::{fails, fails_with, same, succeeds},
     world::{Serializable, some},
 };
-use shaketable_tx::{AnyTransaction, Error, Transaction, TransactionOption};
+use shaketable_tx::{Error, Transaction, TransactionOption, Tx};
 use std::{future::Future, pin::pin, task::Poll};
 
 const SECTION: &str = "commits";
@@ -50,7 +50,7 @@ pub(super) fn cases() -> Vec<Case> {
 /// Starts a commit of one write, runs `call` before the commit can have finished, and awaits both.
 async fn meanwhile<T>(
     c: &Ctx,
-    tx: &AnyTransaction,
+    tx: &Tx,
     call: impl Future<Output = T> + Send,
 ) -> Result<(T, Result<(), Error>), Broken> {
     tx.set(&c.key("a"), b"1");
@@ -175,7 +175,7 @@ async fn reset_read(c: Ctx) -> Expectation {
     ends_with_1025(&c, &tx, |tx| tx.reset()).await
 }
 
-async fn ends_with_1025(c: &Ctx, tx: &AnyTransaction, stop: impl Fn(&AnyTransaction) + Send) -> Expectation {
+async fn ends_with_1025(c: &Ctx, tx: &Tx, stop: impl Fn(&Tx) + Send) -> Expectation {
     let key = c.key("a");
     let mut read = pin!(tx.get(&key, Serializable));
     let early = futures::poll!(&mut read);

@@ -7,7 +7,7 @@ use super::{
 };
 use StreamingMode::*;
 use bytes::Bytes;
-use shaketable_tx::{AnyTransaction, Error, RangeBatch, RangeOption, Result, StreamingMode, Transaction};
+use shaketable_tx::{Error, RangeBatch, RangeOption, Result, StreamingMode, Transaction, Tx};
 
 const SECTION: &str = "reads";
 
@@ -194,7 +194,7 @@ async fn limit_own(c: Ctx) -> Expectation {
 
 /// The number of rows in the batches of a range, up to the batch that reaches `rows` rows or reports that
 /// there are no more, and whether there are more.
-async fn batches(tx: &AnyTransaction, mut range: RangeOption, rows: usize) -> Result<(usize, bool)> {
+async fn batches(tx: &Tx, mut range: RangeOption, rows: usize) -> Result<(usize, bool)> {
     let mut seen = 0;
     loop {
         range.limit = range.limit.map(|limit| limit.min(rows - seen));

@@ -9,8 +9,8 @@ use super::{
 use bytes::Bytes;
 use foundationdb_tuple::pack;
 use shaketable_tx::{
-    AnyTransaction, ConflictRangeType, Error, KeySelector, KeyValue, MappedBatch, RangeOption, Result,
-    StreamingMode, Transaction, TransactionOption, strinc,
+    ConflictRangeType, Error, KeySelector, KeyValue, MappedBatch, RangeOption, Result, StreamingMode,
+    Transaction, TransactionOption, Tx, strinc,
 };
 
 const SECTION: &str = "reads";
@@ -78,7 +78,7 @@ fn led_to(c: &Ctx, n: usize) -> Range {
 }
 
 /// The whole range, in as many batches as needed: a batch may end at a shard boundary.
-async fn read(c: &Ctx, tx: &AnyTransaction, mapper: &[u8]) -> Result<MappedBatch> {
+async fn read(c: &Ctx, tx: &Tx, mapper: &[u8]) -> Result<MappedBatch> {
     let mut range = c.range("", "z").mode(StreamingMode::WantAll);
     let mut all = MappedBatch::default();
     loop {
@@ -118,12 +118,7 @@ async fn reverse(c: Ctx) -> Expectation {
     same("more", batch.more, true)
 }
 
-async fn conflict_ranges_are(
-    c: &Ctx,
-    tx: &AnyTransaction,
-    primary: (&str, &str),
-    led: &[usize],
-) -> Expectation {
+async fn conflict_ranges_are(c: &Ctx, tx: &Tx, primary: (&str, &str), led: &[usize]) -> Expectation {
     // The ranges that rows map to begin with the type code of a byte string, which sorts before any text
     // prefix.
     let mut promised: Vec<Range> = led.iter().map(|n| led_to(c, *n)).collect();

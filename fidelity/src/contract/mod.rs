@@ -66,7 +66,7 @@ use futures::{
     FutureExt,
     future::{BoxFuture, Either, select},
 };
-use shaketable_tx::{AnyDatabase, Database};
+use shaketable_tx::{Database, Db};
 use std::{future::Future, panic::AssertUnwindSafe, pin::pin, time::Duration};
 
 /// The sections of the contract that have cases, in order.
@@ -169,7 +169,7 @@ pub async fn run_each(
     filter: &str,
     mut on_result: impl FnMut(&CaseResult) -> bool,
 ) -> Vec<CaseResult> {
-    let db = AnyDatabase::new(db.clone());
+    let db = Db::new(db.clone());
     let mut results = Vec::new();
     for (number, case) in cases().into_iter().enumerate() {
         if case.name.contains(filter) {
@@ -193,7 +193,7 @@ pub async fn run_part(
     prefix: &[u8],
     is_wanted: impl Fn(usize) -> bool,
 ) -> Vec<CaseResult> {
-    let db = AnyDatabase::new(db.clone());
+    let db = Db::new(db.clone());
     let mut results = Vec::new();
     for (_, case) in cases().into_iter().enumerate().filter(|(number, _)| is_wanted(*number)) {
         let result = run_case(&db, prefix, (0, MANY_OF_A_PART), &case).await;
@@ -204,12 +204,7 @@ pub async fn run_part(
 
 /// Runs one case until an attempt is conclusive. Its prefix has this number, and it makes at most so many
 /// calls.
-async fn run_case(
-    db: &AnyDatabase,
-    prefix: &[u8],
-    (number, many): (usize, u32),
-    case: &Case,
-) -> Result<(), String> {
+async fn run_case(db: &Db, prefix: &[u8], (number, many): (usize, u32), case: &Case) -> Result<(), String> {
     let mut last = String::new();
     for attempt in 0..ATTEMPTS {
         let mut own = prefix.to_vec();

@@ -8,7 +8,7 @@ use super::{
 use TransactionOption::*;
 use bytes::Bytes;
 use shaketable_tx::{
-    AnyTransaction, Database, DatabaseOption, Error, MutationType, Result, Transaction, TransactionOption,
+    Database, DatabaseOption, Error, MutationType, Result, Transaction, TransactionOption, Tx,
 };
 use std::{future::Future, time::Duration};
 
@@ -114,7 +114,7 @@ pub(super) fn cases() -> Vec<Case> {
     for (topic, code, value) in HARMLESS_RAW {
         let promise = format!("With {topic} ({code}) an undisturbed transaction reads and commits as ever.");
         cases.push(Case::new(SECTION, &format!("harmless/raw/{topic}"), promise, move |c| {
-            harmless(c, move |tx: &AnyTransaction| tx.set_option_raw(*code, *value))
+            harmless(c, move |tx: &Tx| tx.set_option_raw(*code, *value))
         }));
     }
     for (topic, option, errors) in REFUSED {
@@ -126,7 +126,7 @@ pub(super) fn cases() -> Vec<Case> {
     for (topic, option) in HARMLESS {
         let promise = format!("With {topic} an undisturbed transaction reads and commits as ever.");
         cases.push(Case::new(SECTION, &format!("harmless/{topic}"), promise, move |c| {
-            harmless(c, |tx: &AnyTransaction| tx.set_option(option.clone()))
+            harmless(c, |tx: &Tx| tx.set_option(option.clone()))
         }));
     }
     cases
@@ -207,7 +207,7 @@ async fn sixth_tag(c: Ctx) -> Expectation {
 }
 
 /// How an option was rejected: by the call or, as the C client defers it, by the next read.
-async fn set_then_read(c: &Ctx, tx: &AnyTransaction, option: TransactionOption) -> Result<()> {
+async fn set_then_read(c: &Ctx, tx: &Tx, option: TransactionOption) -> Result<()> {
     tx.set_option(option)?;
     tx.get(&c.key("a"), Serializable).await.map(drop)
 }
@@ -226,7 +226,7 @@ async fn refused_raw(c: Ctx, code: i32, value: Option<&'static [u8]>, errors: &[
     fails_with("the option or the next read", set, errors)
 }
 
-async fn harmless(c: Ctx, set: impl Fn(&AnyTransaction) -> Result<()> + Send + Sync) -> Expectation {
+async fn harmless(c: Ctx, set: impl Fn(&Tx) -> Result<()> + Send + Sync) -> Expectation {
     c.put("a", "1").await?;
     let tx = c.tx()?;
     succeeds("the option", set(&tx))?;
@@ -327,7 +327,7 @@ async fn persistent_retry_limit(c: Ctx) -> Expectation {
 }
 
 /// How long 32 retries take whose backoffs are mostly about half a second each.
-async fn long_backoff(c: &Ctx, tx: &AnyTransaction) -> Result<Duration> {
+async fn long_backoff(c: &Ctx, tx: &Tx) -> Result<Duration> {
     let begin = c.db.env().now();
     for _ in 0..32 {
         tx.on_error(Error::NOT_COMMITTED).await?;
@@ -343,7 +343,7 @@ async fn persistent_max_delay(c: Ctx) -> Expectation {
 }
 
 /// A transaction that set `option` and was then retried.
-async fn retried(c: &Ctx, option: TransactionOption) -> Result<AnyTransaction> {
+async fn retried(c: &Ctx, option: TransactionOption) -> Result<Tx> {
     let tx = c.tx()?;
     tx.set_option(option)?;
     tx.on_error(Error::NOT_COMMITTED).await?;
@@ -652,7 +652,7 @@ async fn idempotency_id(c: Ctx) -> Expectation {
 }
 
 /// A transaction whose read version may come from the cache, if the client has one.
-async fn cached(c: &Ctx) -> Result<Option<AnyTransaction>> {
+async fn cached(c: &Ctx) -> Result<Option<Tx>> {
     let tx = c.tx()?;
     let asked = match tx.set_option(UseGrvCache) {
         Ok(()) => tx.get_approximate_size().await.map(drop),

@@ -8,8 +8,7 @@ use super::{
 };
 use bytes::Bytes;
 use shaketable_tx::{
-    AnyTransaction, Error, Isolation, KeySelector, MutationType, RangeOption, Result, StreamingMode,
-    Transaction,
+    Error, Isolation, KeySelector, MutationType, RangeOption, Result, StreamingMode, Transaction, Tx,
 };
 
 const SECTION: &str = "reads";
@@ -52,7 +51,7 @@ pub(super) fn cases() -> Vec<Case> {
 }
 
 /// The keys that a range read returns, over all batches.
-async fn keys(c: &Ctx, tx: &AnyTransaction, range: RangeOption) -> Result<Vec<Bytes>> {
+async fn keys(c: &Ctx, tx: &Tx, range: RangeOption) -> Result<Vec<Bytes>> {
     let rows = tx.get_range_all(range, Serializable).await?;
     Ok(rows.into_iter().map(|row| c.strip(&row.key)).collect())
 }
@@ -139,7 +138,7 @@ async fn selectors(c: Ctx) -> Expectation {
 }
 
 /// A transaction whose own writes affect every other of eight committed keys.
-async fn mixed(c: &Ctx) -> Result<AnyTransaction> {
+async fn mixed(c: &Ctx) -> Result<Tx> {
     c.put_all(&["a", "b", "c", "d", "e", "f"]).await?;
     let tx = c.tx()?;
     tx.set(&c.key("a"), b"own");

@@ -8,8 +8,8 @@ use super::{
 use bytes::Bytes;
 use futures::{TryStreamExt, future::join};
 use shaketable_tx::{
-    AnyTransaction, ConflictRangeType, Error, Isolation, KeySelector, KeyValue, MutationType, RangeOption,
-    Result, StreamingMode, Transaction, TransactionOption, key_after,
+    ConflictRangeType, Error, Isolation, KeySelector, KeyValue, MutationType, RangeOption, Result,
+    StreamingMode, Transaction, TransactionOption, Tx, key_after,
 };
 
 const SECTION: &str = "reads";
@@ -234,7 +234,7 @@ async fn all_selectors(c: Ctx, own: Own) -> Expectation {
 
 async fn selects(
     c: &Ctx,
-    tx: &AnyTransaction,
+    tx: &Tx,
     keys: &[&'static str],
     base: &str,
     or_equal: bool,
@@ -303,7 +303,7 @@ async fn snapshot_key(c: Ctx) -> Expectation {
 }
 
 /// A transaction with option 51 that has written over `a`, cleared `b` and inserted `c`.
-async fn unread(c: &Ctx) -> Result<AnyTransaction> {
+async fn unread(c: &Ctx) -> Result<Tx> {
     c.put_all(&["a", "b", "d"]).await?;
     let tx = c.tx()?;
     tx.set_option(TransactionOption::ReadYourWritesDisable)?;

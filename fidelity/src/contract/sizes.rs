@@ -7,9 +7,8 @@ use super::{
 };
 use bytes::Bytes;
 use shaketable_tx::{
-    AnyTransaction,
     ConflictRangeType::{Read, Write},
-    Error, MutationType, RangeOption, Result, Transaction, TransactionOption,
+    Error, MutationType, RangeOption, Result, Transaction, TransactionOption, Tx,
 };
 
 const SECTION: &str = "sizes";
@@ -153,7 +152,7 @@ fn set(key: usize, value: usize) -> usize {
     key + value + MUTATION + 2 * key + 1 + RANGE
 }
 
-async fn take(c: &Ctx, tx: &AnyTransaction, step: Step) -> Result<()> {
+async fn take(c: &Ctx, tx: &Tx, step: Step) -> Result<()> {
     let (a, b) = (c.key("a"), c.key("b"));
     match step {
         Step::Set => tx.set(&a, b"value"),

@@ -8,12 +8,12 @@ use super::{
 use bytes::Bytes;
 use futures::future::join;
 use shaketable_tx::{
-    AnyTransaction,
     ConflictRangeType::{self, Read},
     Error, MutationType,
     MutationType::*,
     RangeOption, Result, Transaction,
     TransactionOption::{self, *},
+    Tx,
 };
 
 const SECTION: &str = "sizes";
@@ -266,7 +266,7 @@ async fn cluster_id(c: Ctx) -> Expectation {
 }
 
 /// A transaction that may write special keys.
-fn managing(c: &Ctx) -> Result<AnyTransaction> {
+fn managing(c: &Ctx) -> Result<Tx> {
     let tx = c.tx()?;
     tx.set_option(SpecialKeySpaceEnableWrites)?;
     Ok(tx)

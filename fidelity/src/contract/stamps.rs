@@ -7,7 +7,7 @@ use super::{
 };
 use bytes::Bytes;
 use futures::{FutureExt, StreamExt, TryFutureExt, poll, stream::FuturesUnordered};
-use shaketable_tx::{AnyTransaction, Error, MutationType::*, RangeOption, Result, Transaction};
+use shaketable_tx::{Error, MutationType::*, RangeOption, Result, Transaction, Tx};
 
 const SECTION: &str = "versionstamps";
 
@@ -91,7 +91,7 @@ pub(super) fn filled(before: &[u8], stamp: [u8; 10], after: &[u8]) -> Bytes {
     [before, &stamp, after].concat().into()
 }
 
-pub(super) async fn commit_stamp(tx: &AnyTransaction) -> Result<[u8; 10]> {
+pub(super) async fn commit_stamp(tx: &Tx) -> Result<[u8; 10]> {
     let stamp = tx.get_versionstamp();
     tx.commit().await?;
     stamp.await

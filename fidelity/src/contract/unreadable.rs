@@ -7,7 +7,7 @@ use super::{
     world::{Serializable, Snapshot, some},
 };
 use shaketable_tx::{
-    AnyTransaction, Error, KeySelector, MutationType::*, RangeOption, Result, Transaction, TransactionOption,
+    Error, KeySelector, MutationType::*, RangeOption, Result, Transaction, TransactionOption, Tx,
 };
 
 const SECTION: &str = "versionstamps";
@@ -50,7 +50,7 @@ pub(super) fn cases() -> Vec<Case> {
 }
 
 /// A transaction that has written a versionstamped value to `b`, among `a`, `b` and `c`.
-async fn with_value(c: &Ctx) -> Result<AnyTransaction> {
+async fn with_value(c: &Ctx) -> Result<Tx> {
     c.put_all(&["a", "b", "c"]).await?;
     let tx = c.tx()?;
     tx.atomic_op(&c.key("b"), &stamped(b"", b""), SetVersionstampedValue);
@@ -98,7 +98,7 @@ async fn value_then_clear(c: Ctx) -> Expectation {
 
 /// A transaction that has written a versionstamped key under `m`, with `a` and `z` stored around it.
 /// `versioned` fetches the read version first.
-async fn with_key(c: &Ctx, versioned: bool) -> Result<AnyTransaction> {
+async fn with_key(c: &Ctx, versioned: bool) -> Result<Tx> {
     c.put_all(&["a", "b", "y", "z"]).await?;
     let tx = c.tx()?;
     if versioned {

@@ -13,7 +13,7 @@ use super::{
 };
 use futures::future::{BoxFuture, Either, select};
 use shaketable_tx::{
-    AnyTransaction, Database, DatabaseOption, Error, MutationType, Result, Transaction, TransactionOption,
+    Database, DatabaseOption, Error, MutationType, Result, Transaction, TransactionOption, Tx,
 };
 use std::time::Duration;
 
@@ -349,7 +349,7 @@ async fn commit_error(c: Ctx) -> Expectation {
 }
 
 /// A transaction and a watch of it that has read its key.
-async fn set(c: &Ctx) -> std::result::Result<(AnyTransaction, Watch), Broken> {
+async fn set(c: &Ctx) -> std::result::Result<(Tx, Watch), Broken> {
     let tx = c.tx()?;
     let mut watch = tx.watch(&c.key("a"));
     must_be_quiet(c, &mut watch).await?;

@@ -3,8 +3,7 @@
 use super::expect::{Broken, Expectation, same};
 use bytes::Bytes;
 use shaketable_tx::{
-    AnyDatabase, AnyTransaction, ConflictRangeType, Database, Isolation, KeySelector, RangeOption, Result,
-    Transaction, strinc,
+    ConflictRangeType, Database, Db, Isolation, KeySelector, RangeOption, Result, Transaction, Tx, strinc,
 };
 use std::time::Duration;
 
@@ -25,19 +24,19 @@ pub(super) type Range = (Bytes, Bytes);
 #[derive(Clone)]
 pub struct Ctx {
     /// The database.
-    pub(super) db: AnyDatabase,
+    pub(super) db: Db,
     prefix: Bytes,
     /// The number of calls of a case that makes many.
     pub(super) many: u32,
 }
 
 impl Ctx {
-    pub(super) fn new(db: AnyDatabase, prefix: Bytes, many: u32) -> Ctx {
+    pub(super) fn new(db: Db, prefix: Bytes, many: u32) -> Ctx {
         Ctx { db, prefix, many }
     }
 
     /// A new transaction.
-    pub(super) fn tx(&self) -> Result<AnyTransaction> {
+    pub(super) fn tx(&self) -> Result<Tx> {
         self.db.create_transaction()
     }
 
@@ -73,7 +72,7 @@ impl Ctx {
 
     /// Commits `write` in its own transaction, with retries. `write` may run several times and, where a
     /// commit's result is unknown, take effect several times.
-    pub(super) async fn commit(&self, write: impl Fn(&AnyTransaction) + Send + Sync) -> Result<i64> {
+    pub(super) async fn commit(&self, write: impl Fn(&Tx) + Send + Sync) -> Result<i64> {
         let tx = self.tx()?;
         loop {
             write(&tx);
@@ -137,16 +136,12 @@ impl Ctx {
     }
 
     /// Makes a transaction not read-only without changing data.
-    pub(super) fn touch(&self, tx: &AnyTransaction) -> Result<()> {
+    pub(super) fn touch(&self, tx: &Tx) -> Result<()> {
         tx.add_conflict_key(&self.key("~touch"), ConflictRangeType::Write)
     }
 
     /// The ranges that the special keys under `module` list, with the prefix stripped where they have it.
-    pub(super) async fn listed(
-        &self,
-        tx: &AnyTransaction,
-        module: &[u8],
-    ) -> std::result::Result<Vec<Range>, Broken> {
+    pub(super) async fn listed(&self, tx: &Tx, module: &[u8]) -> std::result::Result<Vec<Range>, Broken> {
         let end = [module, b"\xff\xff"].concat();
         let rows = tx.get_range_all(RangeOption::new(module.to_vec(), end), Serializable).await?;
         let mut ranges = Vec::new();
@@ -170,12 +165,12 @@ impl Ctx {
     }
 
     /// The read conflict ranges must be exactly these, below the prefix.
-    pub(super) async fn reads_are(&self, tx: &AnyTransaction, promised: &[(&str, &str)]) -> Expectation {
+    pub(super) async fn reads_are(&self, tx: &Tx, promised: &[(&str, &str)]) -> Expectation {
         same("read conflict ranges", self.listed(tx, READ_CONFLICTS).await?, ranges(promised))
     }
 
     /// The write conflict ranges must be exactly these, below the prefix.
-    pub(super) async fn writes_are(&self, tx: &AnyTransaction, promised: &[(&str, &str)]) -> Expectation {
+    pub(super) async fn writes_are(&self, tx: &Tx, promised: &[(&str, &str)]) -> Expectation {
         same("write conflict ranges", self.listed(tx, WRITE_CONFLICTS).await?, ranges(promised))
     }
 }

@@ -40,5 +40,5 @@ pub mod __private {
     pub use proptest::strategy::{BoxedStrategy, Just, Strategy, Union};
     pub use serde;
     pub use shaketable_sim::seed::Stream;
-    pub use shaketable_tx::{self as tx, Database, Env, Isolation, RunError, Transaction};
+    pub use shaketable_tx::{self as tx, Database, Db, Env, Isolation, RunError, Tx};
 }

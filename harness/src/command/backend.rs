@@ -170,7 +170,7 @@ pub mod real {
     };
     use shaketable_sim::{faults::Profile, seed::Seed};
     use shaketable_tx::{
-        AnyDatabase, Database, Error, Isolation, RangeOption, Transaction,
+        Database, Db, Error, Isolation, RangeOption, Transaction,
         real::{Buggify, Client, ClusterFile, Network, reach},
     };
     use std::{
@@ -194,7 +194,7 @@ pub mod real {
     /// A real cluster to which there is a connection.
     pub struct Cluster {
         file: ClusterFile,
-        db: AnyDatabase,
+        db: Db,
         site: Site,
         keep: bool,
         lost: AtomicBool,
@@ -245,7 +245,7 @@ pub mod real {
         }
 
         /// Calls `work` with the prefix of its keys, which are cleared afterwards.
-        pub fn below<T>(&self, work: impl AsyncFnOnce(&AnyDatabase, &[u8]) -> T) -> Result<T, Refusal> {
+        pub fn below<T>(&self, work: impl AsyncFnOnce(&Db, &[u8]) -> T) -> Result<T, Refusal> {
             // If the cluster is lost, nothing can be cleared.
             let done = self.monitored(None, work(&self.db, &self.site.prefix()))?;
             if !self.keep {
@@ -255,7 +255,7 @@ pub mod real {
         }
 
         /// Calls `work` with the whole user keyspace, which must be empty and is cleared afterwards.
-        pub fn alone<T>(&self, work: impl AsyncFnOnce(&AnyDatabase) -> T) -> Result<T, Refusal> {
+        pub fn alone<T>(&self, work: impl AsyncFnOnce(&Db) -> T) -> Result<T, Refusal> {
             let interrupt = Interrupt::listen()?;
             let all = &RangeOption::new(&b""[..], &b"\xff"[..]).limit(1);
             let first = self

@@ -2,7 +2,7 @@
 
 use shaketable::finding::{Finding, Kind, Verdict};
 use shaketable::{Misfit, prelude::*};
-use shaketable_tx::{Error, KeySelector};
+use shaketable_tx::{Db, Error, KeySelector, Tx};
 use std::{cell::Cell, ops::RangeInclusive, time::Duration};
 
 /// The finding of this kind in the first of these seeds that does not pass.
@@ -15,6 +15,7 @@ fn found<W: Workload>(shake: Shake<W>, bug: &str, kind: Kind) -> Finding {
 
 mod totals {
     use shaketable::prelude::*;
+    use shaketable_tx::Tx;
     use std::collections::BTreeMap;
 
     shaketable_tx::refusals! {
@@ -33,7 +34,7 @@ mod totals {
     }
 
     /// Stores a number and the total of all, of which the others are read at this isolation.
-    async fn put<T: Transaction>(tx: &T, at: u32, value: u64, isolation: Isolation) -> Result<(), Refusal> {
+    async fn put(tx: &Tx, at: u32, value: u64, isolation: Isolation) -> Result<(), Refusal> {
         let tx = tx.writing().await;
         if value == 0 {
             return Err(Refusal::Zero);
@@ -107,7 +108,7 @@ mod queues {
         [b"queue/", &index.to_be_bytes()[..]].concat()
     }
 
-    async fn enqueue<T: Transaction>(tx: &T, item: u64, isolation: Isolation) -> Result<(), Refusal> {
+    async fn enqueue(tx: &Tx, item: u64, isolation: Isolation) -> Result<(), Refusal> {
         let last = tx.get_key(&KeySelector::last_less_than(&b"queue0"[..]), isolation).await?;
         let last = last.strip_prefix(b"queue/").and_then(|index| index.try_into().ok());
         let index = last.map_or(0, |last| u32::from_be_bytes(last) + 1);
@@ -255,8 +256,8 @@ enum Op {
 }
 
 /// The state of a client.
-struct Client<D: Database> {
-    db: D,
+struct Client {
+    db: Db,
     remembered: Cell<Option<(u64, Duration)>>,
 }
 
@@ -272,7 +273,7 @@ impl Counter {
     }
 
     /// Adds to the count that is stored, and returns it.
-    async fn add<D: Database>(&self, db: &D, by: u64) -> Outcome<u64> {
+    async fn add(&self, db: &Db, by: u64) -> Outcome<u64> {
         let tx = match db.create_transaction() {
             Ok(tx) => tx,
             Err(e) => return Outcome::Failed(e),
@@ -312,7 +313,7 @@ impl Counter {
 impl Workload for Counter {
     type Op = Op;
     type Answer = Option<u64>;
-    type Session<D: Database> = Client<D>;
+    type Session = Client;
     type Model = u64;
 
     const NAME: &'static str = "counter";
@@ -354,11 +355,11 @@ impl Workload for Counter {
         vec(prop_oneof![3 => Just(Op::Add), 1 => Just(Op::Twice), 2 => Just(Op::Count)], 15..30).boxed()
     }
 
-    async fn open<D: Database>(&self, db: &D, _: usize) -> tx::Result<Client<D>> {
+    async fn open(&self, db: &Db, _: usize) -> tx::Result<Client> {
         Ok(Client { db: db.clone(), remembered: Cell::new(None) })
     }
 
-    async fn apply<D: Database>(&self, client: &mut Client<D>, op: &Op) -> Outcome<Option<u64>> {
+    async fn apply(&self, client: &mut Client, op: &Op) -> Outcome<Option<u64>> {
         let now = client.db.env().now();
         let kept = match (client.remembered.get(), self.planted) {
             (Some((count, _)), Some(Planted::Remembered)) => Some(count),
@@ -407,21 +408,17 @@ impl Workload for Counter {
         }
     }
 
-    async fn audit<D: Database>(&self, tx: &D::Transaction) -> tx::Result<Result<(), Misfit>> {
+    async fn audit(&self, tx: &Tx) -> tx::Result<Result<(), Misfit>> {
         tx.get(KEY, Serializable).await?;
         Ok(Ok(()))
     }
 
-    async fn audit_against<D: Database>(
-        &self,
-        tx: &D::Transaction,
-        model: &u64,
-    ) -> tx::Result<Result<(), Misfit>> {
+    async fn audit_against(&self, tx: &Tx, model: &u64) -> tx::Result<Result<(), Misfit>> {
         let count = number(tx.get(KEY, Serializable).await?);
         Ok(if count == *model { Ok(()) } else { Err(format!("{count} is not {model}").into()) })
     }
 
-    async fn check<D: Database>(&self, db: &D, model: &u64) -> tx::Result<Result<(), Misfit>> {
+    async fn check(&self, db: &Db, model: &u64) -> tx::Result<Result<(), Misfit>> {
         let count = db.run(|tx, _| async move { tx.get(KEY, Serializable).await }).await;
         let count = number(count.map_err(|e| e.error)?);
         Ok(if count == *model { Ok(()) } else { Err(format!("{count} is not {model}").into()) })

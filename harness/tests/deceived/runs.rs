@@ -6,7 +6,7 @@ use proptest::{collection::vec, prelude::*};
 use serde::{Deserialize, Serialize};
 use shaketable::{Bug, Misfit, Outcome, Shake, Step, Workload, finding::Kind};
 use shaketable_sim::{faults::Profile, proto::Mutation, seed::Stream};
-use shaketable_tx::{Database, Error, Isolation::Serializable, Transaction};
+use shaketable_tx::{Database, Db, Error, Isolation::Serializable, Transaction, Tx};
 use std::{
     collections::BTreeMap,
     sync::{
@@ -95,8 +95,8 @@ struct Model {
 }
 
 /// A client.
-struct Client<D: Database> {
-    db: D,
+struct Client {
+    db: Db,
     number: u64,
     /// The opened state: the next number and the end of the block.
     block: Arc<Mutex<(u64, u64)>>,
@@ -108,7 +108,7 @@ fn numbers(value: &[u8]) -> Vec<u64> {
 
 impl Shared {
     /// Takes the lock. Returns the value that it now has.
-    async fn take<D: Database>(&self, client: &Client<D>) -> Result<Vec<u8>, Error> {
+    async fn take(&self, client: &Client) -> Result<Vec<u8>, Error> {
         let env = client.db.env();
         let mut seen = None;
         loop {
@@ -134,7 +134,7 @@ impl Shared {
         }
     }
 
-    async fn guarded<D: Database>(&self, client: &Client<D>) -> Result<Answer, Error> {
+    async fn guarded(&self, client: &Client) -> Result<Answer, Error> {
         let mine = &self.take(client).await?;
         client.db.env().sleep(Duration::from_millis(20)).await;
         let released = client.db.run(|tx, _| async move {
@@ -146,7 +146,7 @@ impl Shared {
         released.await.map_err(|e| e.error)
     }
 
-    async fn put<D: Database>(&self, client: &Client<D>) -> Result<Answer, Error> {
+    async fn put(&self, client: &Client) -> Result<Answer, Error> {
         let id = match self.lie {
             Lie::StaticIds => NEXT_ID.fetch_add(1, Ordering::Relaxed),
             _ => client.db.env().random_u64(),
@@ -163,7 +163,7 @@ impl Shared {
         put.await.map_err(|e| e.error)
     }
 
-    async fn new_row<D: Database>(&self, client: &Client<D>) -> Result<Answer, Error> {
+    async fn new_row(&self, client: &Client) -> Result<Answer, Error> {
         let is_used_up = |(next, end)| next == end;
         while is_used_up(*client.block.lock()) {
             let taken = client.db.run(|tx, _| async move {
@@ -194,7 +194,7 @@ impl Shared {
         made
     }
 
-    async fn get<D: Database>(&self, client: &Client<D>) -> Result<Answer, Error> {
+    async fn get(&self, client: &Client) -> Result<Answer, Error> {
         let read = client.db.run(|tx, _| async move { tx.get(ROW, Serializable).await });
         let read = read.await.map_err(|e| e.error)?.map(|row| numbers(&row));
         let now = client.db.env().now().as_nanos() as u64;
@@ -206,7 +206,7 @@ impl Shared {
 impl Workload for Shared {
     type Op = Op;
     type Answer = Answer;
-    type Session<D: Database> = Client<D>;
+    type Session = Client;
     type Model = Model;
 
     const NAME: &'static str = "shared";
@@ -238,20 +238,15 @@ impl Workload for Shared {
         vec(prop_oneof![Just(Op::Guarded), Just(Op::Put), Just(Op::Get), Just(Op::New)], 20..30).boxed()
     }
 
-    async fn open<D: Database>(&self, db: &D, client: usize) -> Result<Client<D>, Error> {
+    async fn open(&self, db: &Db, client: usize) -> Result<Client, Error> {
         Ok(Client { db: db.clone(), number: client as u64, block: Arc::default() })
     }
 
-    async fn open_beside<D: Database>(
-        &self,
-        db: &D,
-        client: usize,
-        other: &mut Client<D>,
-    ) -> Result<Client<D>, Error> {
+    async fn open_beside(&self, db: &Db, client: usize, other: &mut Client) -> Result<Client, Error> {
         Ok(Client { block: other.block.clone(), ..self.open(db, client).await? })
     }
 
-    async fn apply<D: Database>(&self, client: &mut Client<D>, op: &Op) -> Outcome<Answer> {
+    async fn apply(&self, client: &mut Client, op: &Op) -> Outcome<Answer> {
         let done = match op {
             Op::Guarded => self.guarded(client).await,
             Op::Put => self.put(client).await,
@@ -290,11 +285,11 @@ impl Workload for Shared {
         }
     }
 
-    async fn audit<D: Database>(&self, _: &D::Transaction) -> Result<Result<(), Misfit>, Error> {
+    async fn audit(&self, _: &Tx) -> Result<Result<(), Misfit>, Error> {
         Ok(Ok(()))
     }
 
-    async fn check<D: Database>(&self, _: &D, _: &Model) -> Result<Result<(), Misfit>, Error> {
+    async fn check(&self, _: &Db, _: &Model) -> Result<Result<(), Misfit>, Error> {
         Ok(Ok(()))
     }
 }

@@ -12,7 +12,7 @@ use shaketable::{
     prelude::{Bug, Bytes, Outcome, Step, Stream, Workload},
 };
 use shaketable_sim::faults::Profile;
-use shaketable_tx::{Database, Error, Isolation, Isolation::Serializable, RangeOption, Transaction};
+use shaketable_tx::{Database, Db, Error, Isolation, Isolation::Serializable, RangeOption, Transaction, Tx};
 use std::{ops::RangeInclusive, time::Duration};
 
 planted_bugs! {
@@ -44,9 +44,9 @@ enum Op {
 }
 
 /// The state of a client.
-struct Client<D: Database> {
-    db: D,
-    kept: Vec<D::Transaction>,
+struct Client {
+    db: Db,
+    kept: Vec<Tx>,
     watches: Vec<futures::future::BoxFuture<'static, Result<(), Error>>>,
 }
 
@@ -71,7 +71,7 @@ impl Rows {
     }
 
     /// The sum of a row is read, and then written in another transaction, which sees whether it has changed.
-    async fn add<D: Database>(&self, client: &Client<D>, n: u8) -> Result<u64, Error> {
+    async fn add(&self, client: &Client, n: u8) -> Result<u64, Error> {
         let key = &row(n);
         let isolation = if self.lies(Planted::SnapshotRead) { Isolation::Snapshot } else { Serializable };
         loop {
@@ -95,7 +95,7 @@ impl Rows {
         }
     }
 
-    async fn find<D: Database>(&self, client: &mut Client<D>, n: u8) -> Result<u64, Error> {
+    async fn find(&self, client: &mut Client, n: u8) -> Result<u64, Error> {
         let (key, scans) = (&row(n), self.lies(Planted::Scans));
         let found = client.db.run(|tx, _| async move {
             let sum = if scans {
@@ -115,7 +115,7 @@ impl Rows {
         Ok(found)
     }
 
-    async fn wait<D: Database>(&self, client: &mut Client<D>, n: u8) -> Result<u64, Error> {
+    async fn wait(&self, client: &mut Client, n: u8) -> Result<u64, Error> {
         let tx = client.db.create_transaction()?;
         let watch = Box::pin(tx.watch(&row(n)));
         tx.commit().await?;
@@ -126,7 +126,7 @@ impl Rows {
         Ok(0)
     }
 
-    async fn stamp<D: Database>(&self, client: &Client<D>) -> Result<u64, Error> {
+    async fn stamp(&self, client: &Client) -> Result<u64, Error> {
         let kept = |version: i64| match self.planted {
             Some(Planted::VersionU32) => i64::from(version as u32),
             Some(Planted::VersionI32) => i64::from(version as i32),
@@ -147,7 +147,7 @@ impl Rows {
 impl Workload for Rows {
     type Op = Op;
     type Answer = u64;
-    type Session<D: Database> = Client<D>;
+    type Session = Client;
     type Model = ();
 
     const NAME: &'static str = "rows";
@@ -183,7 +183,7 @@ impl Workload for Rows {
         vec(op, 20..40).boxed()
     }
 
-    async fn setup<D: Database>(&self, db: &D) -> Result<(), Error> {
+    async fn setup(&self, db: &Db) -> Result<(), Error> {
         let filled = db.run(|tx, _| async move {
             (0..ROWS).for_each(|n| tx.set(&row(n), &0i64.to_be_bytes()));
             Ok::<_, Error>(())
@@ -191,11 +191,11 @@ impl Workload for Rows {
         ended(filled.await)
     }
 
-    async fn open<D: Database>(&self, db: &D, _: usize) -> Result<Client<D>, Error> {
+    async fn open(&self, db: &Db, _: usize) -> Result<Client, Error> {
         Ok(Client { db: db.clone(), kept: Vec::new(), watches: Vec::new() })
     }
 
-    async fn apply<D: Database>(&self, client: &mut Client<D>, op: &Op) -> Outcome<u64> {
+    async fn apply(&self, client: &mut Client, op: &Op) -> Outcome<u64> {
         let done = match op {
             Op::Add(n) => self.add(client, *n).await,
             Op::Find(n) => self.find(client, *n).await,
@@ -214,11 +214,11 @@ impl Workload for Rows {
         }
     }
 
-    async fn audit<D: Database>(&self, _: &D::Transaction) -> Result<Result<(), Misfit>, Error> {
+    async fn audit(&self, _: &Tx) -> Result<Result<(), Misfit>, Error> {
         Ok(Ok(()))
     }
 
-    async fn check<D: Database>(&self, _: &D, (): &()) -> Result<Result<(), Misfit>, Error> {
+    async fn check(&self, _: &Db, (): &()) -> Result<Result<(), Misfit>, Error> {
         Ok(Ok(()))
     }
 }

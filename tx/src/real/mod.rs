@@ -7,7 +7,7 @@ mod cluster_file;
 
 pub use cluster_file::{ClusterFile, ClusterFileError};
 
-use crate::{AnyDatabase, Database, Error, Result, Transaction, TransactionOption};
+use crate::{Database, Db, Error, Result, Transaction, TransactionOption};
 use std::{future::Future, time::Duration};
 
 /// FoundationDB's client, whose network starts once in a process.
@@ -21,7 +21,7 @@ pub trait Client: Sync {
 pub trait Network: Send + Sync {
     /// Opens the database of a cluster, with options of its own. Nothing is sent yet: [`reach`] checks that
     /// the cluster responds.
-    fn open(&self, cluster: &ClusterFile) -> Result<AnyDatabase>;
+    fn open(&self, cluster: &ClusterFile) -> Result<Db>;
     /// Whether the C library is shaketable's own, whose cluster is simulated.
     fn is_simulated(&self) -> bool;
 }

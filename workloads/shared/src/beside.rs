@@ -1,7 +1,7 @@
 //! Rows directly beside a layer's keys. No call may return or change them; a range that is too wide, or that
 //! is bounded by a prefix instead of by a tuple, would.
 
-use shaketable_tx::{self as tx, Database, Isolation::Serializable, Transaction};
+use shaketable_tx::{self as tx, Database, Db, Isolation::Serializable, Transaction, Tx};
 
 const VALUE: &[u8] = b"beside";
 
@@ -12,7 +12,7 @@ pub fn of(prefix: &[u8]) -> Vec<Vec<u8>> {
 }
 
 /// Writes the rows.
-pub async fn plant<D: Database>(db: &D, keys: &[Vec<u8>]) -> tx::Result<()> {
+pub async fn plant(db: &Db, keys: &[Vec<u8>]) -> tx::Result<()> {
     let planted = db.run(|tx, _| async move {
         keys.iter().for_each(|key| tx.set(key, VALUE));
         Ok::<_, tx::Error>(())
@@ -21,7 +21,7 @@ pub async fn plant<D: Database>(db: &D, keys: &[Vec<u8>]) -> tx::Result<()> {
 }
 
 /// Checks that the rows are as they were written. The inner error names one that is not.
-pub async fn check<T: Transaction>(tx: &T, keys: &[Vec<u8>]) -> tx::Result<Result<(), String>> {
+pub async fn check(tx: &Tx, keys: &[Vec<u8>]) -> tx::Result<Result<(), String>> {
     for key in keys {
         if tx.get(key, Serializable).await?.as_deref() != Some(VALUE) {
             return Ok(Err(format!("the row beside the layer at \"{}\" was changed", key.escape_ascii())));

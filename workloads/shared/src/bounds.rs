@@ -6,7 +6,7 @@ use crate::cluster::on_cluster;
 use foundationdb_tuple::{Subspace, TuplePack};
 use futures::future::BoxFuture;
 use shaketable_tx::{
-    self as tx, AnyDatabase, Database, DatabaseOption, Transaction,
+    self as tx, Database, DatabaseOption, Db, Transaction,
     limits::{READ_LIMIT, TooLarge},
 };
 use std::ops::Range;
@@ -18,7 +18,7 @@ pub const MOST: usize = usize::MAX;
 pub type Ended<A> = Result<A, (String, u32)>;
 
 /// A layer's call, in its own transaction.
-pub type Call = fn(AnyDatabase) -> BoxFuture<'static, Ended<()>>;
+pub type Call = fn(Db) -> BoxFuture<'static, Ended<()>>;
 
 /// The subspace of the layer.
 pub fn space() -> Subspace {
@@ -77,7 +77,7 @@ pub fn check(full: &[Subspace], calls: &'static [(&str, Call)]) {
 }
 
 /// Stores rows of 100,000 bytes below a prefix, whose keys are pairs numbered by their first element.
-pub async fn fill(db: &AnyDatabase, below: &Subspace, rows: Range<usize>) {
+pub async fn fill(db: &Db, below: &Subspace, rows: Range<usize>) {
     for rows in rows.collect::<Vec<_>>().chunks(50) {
         let stored = db.run(|tx, _| async move {
             rows.iter().for_each(|n| tx.set(&below.pack(&(*n, 0)), &[7; 99_980]));
@@ -88,7 +88,7 @@ pub async fn fill(db: &AnyDatabase, below: &Subspace, rows: Range<usize>) {
 }
 
 /// Stores these rows.
-pub async fn store(db: &AnyDatabase, rows: impl IntoIterator<Item = (Vec<u8>, Vec<u8>)>) {
+pub async fn store(db: &Db, rows: impl IntoIterator<Item = (Vec<u8>, Vec<u8>)>) {
     for rows in rows.into_iter().collect::<Vec<_>>().chunks(5_000) {
         let stored = db.run(|tx, _| async move {
             rows.iter().for_each(|(key, value)| tx.set(key, value));

@@ -15,7 +15,7 @@ use shaketable_sim::{
     world::{Class, World},
 };
 use shaketable_tx::{
-    AnyDatabase, AnyTransaction, Database,
+    Database, Db, Tx,
     once::{Outcome, Session, Slots},
 };
 use std::{
@@ -84,19 +84,17 @@ pub fn under<F: Future<Output = ()> + 'static>(
 /// Runs `body` as a client of a calm, initially empty cluster.
 ///
 /// The database has no type: a layer's functions are then those that its workload has compiled already.
-pub fn on_cluster<F: Future<Output = ()> + 'static>(
-    body: impl Fn(AnyDatabase) -> F + Send + Sync + Clone + 'static,
-) {
-    under(FaultPlan::default(), move |machine| body(AnyDatabase::new(machine.open())));
+pub fn on_cluster<F: Future<Output = ()> + 'static>(body: impl Fn(Db) -> F + Send + Sync + Clone + 'static) {
+    under(FaultPlan::default(), move |machine| body(Db::new(machine.open())));
 }
 
 /// A transaction that the test commits itself.
-pub fn begin(db: &AnyDatabase) -> AnyTransaction {
+pub fn begin(db: &Db) -> Tx {
     db.create_transaction().expect("a transaction")
 }
 
 /// A client's session, for operations that take effect exactly once.
-pub async fn session(db: &AnyDatabase) -> Session<AnyDatabase> {
+pub async fn session(db: &Db) -> Session<Db> {
     Session::open(db, &Slots::new(Subspace::from("sessions")), 0).await.expect("a calm cluster answers")
 }
 
@@ -110,7 +108,7 @@ pub fn applied<A, E: Debug>(outcome: Outcome<A, E>) -> A {
 }
 
 /// All keys of a subspace.
-pub async fn keys(db: &AnyDatabase, of: Subspace) -> Vec<Bytes> {
+pub async fn keys(db: &Db, of: Subspace) -> Vec<Bytes> {
     let of = &of;
     let rows = db.run(|tx, _| async move { rows(&tx, of).await }).await.expect("a look");
     rows.into_iter().map(|row| row.key).collect()

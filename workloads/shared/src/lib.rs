@@ -23,9 +23,9 @@ use shaketable_layers::{
 };
 use shaketable_sim::{proto::Mutation, seed::Stream, trace::hash_bytes};
 use shaketable_tx::{
-    self as tx, AnyTransaction, Database, Env,
+    self as tx, Database, Db, Env,
     Isolation::{self, Serializable, Snapshot},
-    KeyValue, RangeOption, RetryError, Transaction, Turns, always,
+    KeyValue, RangeOption, RetryError, Transaction, Turns, Tx, always,
     limits::{READ_LIMIT, TooLarge},
     once,
 };
@@ -107,7 +107,7 @@ pub fn isolation(snapshot: bool) -> Isolation {
 }
 
 /// All rows of a subspace.
-pub async fn rows<T: Transaction>(tx: &T, space: &Subspace) -> tx::Result<Vec<KeyValue>> {
+pub async fn rows(tx: &Tx, space: &Subspace) -> tx::Result<Vec<KeyValue>> {
     tx.get_range_all(RangeOption::from(space.range()), Serializable).await
 }
 
@@ -241,7 +241,7 @@ pub async fn in_order<'a, Op, A, E, F: Future<Output = Result<A, E>>>(
 
 /// A handle for a call that makes several calls of the layer, which are to be one for calls that run beside
 /// it.
-pub async fn one_call<T: Transaction>(tx: &T, is_read_only: bool) -> T {
+pub async fn one_call(tx: &Tx, is_read_only: bool) -> Tx {
     match is_read_only {
         true => tx.reading().await,
         false => tx.writing().await,
@@ -250,12 +250,12 @@ pub async fn one_call<T: Transaction>(tx: &T, is_read_only: bool) -> T {
 
 /// Performs the calls numbered up to `calls` in a transaction: one after the other, or, if a coin says so,
 /// side by side. If they are to be interleaved, none waits for another one.
-pub async fn in_turns<'a, T: Transaction, A, E>(
+pub async fn in_turns<'a, A, E>(
     env: &Env,
-    tx: &T,
+    tx: &Tx,
     calls: usize,
     interleaved: bool,
-    perform: impl Fn(usize, T) -> BoxFuture<'a, Result<A, E>>,
+    perform: impl Fn(usize, Tx) -> BoxFuture<'a, Result<A, E>>,
 ) -> Result<Vec<A>, E> {
     let handle = || if interleaved { tx.with_turns(Turns::default()) } else { tx.clone() };
     if interleaved || env.random_u64().is_multiple_of(2) {
@@ -269,18 +269,17 @@ pub async fn in_turns<'a, T: Transaction, A, E>(
 }
 
 /// The transaction of one call of a layer, which must take a turn of its own.
-pub fn turned<T: Transaction>(tx: &T) -> AnyTransaction {
-    AnyTransaction::in_turns(tx.clone())
+pub fn turned(tx: &Tx) -> Tx {
+    Tx::in_turns(tx.clone())
 }
 
 /// Looks in one transaction, and goes by what was seen there in another one, as planted bugs do.
-pub async fn seen_before<D, S, A, E, Looked, Acted>(
-    session: &mut once::Session<D>,
-    look: impl Fn(D::Transaction) -> Looked + Send + Sync,
-    act: impl Fn(D::Transaction, S) -> Acted + Send + Sync,
+pub async fn seen_before<S, A, E, Looked, Acted>(
+    session: &mut once::Session<Db>,
+    look: impl Fn(Tx) -> Looked + Send + Sync,
+    act: impl Fn(Tx, S) -> Acted + Send + Sync,
 ) -> Outcome<specimen::Answer<A>>
 where
-    D: Database,
     S: Clone + Send + Sync,
     E: RetryError + Display + From<once::Error> + Send,
     Looked: Future<Output = Result<S, E>> + Send,
@@ -296,7 +295,7 @@ where
 }
 
 /// Claims that what FoundationDB refuses for its size was refused before it was written.
-pub async fn fits<T: Transaction>(tx: &T, what: &impl Debug) -> tx::Result<()> {
+pub async fn fits(tx: &Tx, what: &impl Debug) -> tx::Result<()> {
     let size = tx.get_approximate_size().await;
     let is_too_large =
         matches!(size, Err(e) if [tx::Error::KEY_TOO_LARGE, tx::Error::VALUE_TOO_LARGE].contains(&e));
@@ -324,7 +323,7 @@ pub fn key_below(space: &Subspace, position: &Position) -> Vec<u8> {
 
 /// A prefix for a queue in commit order whose first part, to which a transaction appends an item with this id
 /// next, then needs a key of the maximum length, or of `beyond` bytes more.
-pub async fn deep<T: Transaction>(tx: &T, id: ItemId, beyond: usize) -> tx::Result<Subspace> {
+pub async fn deep(tx: &Tx, id: ItemId, beyond: usize) -> tx::Result<Subspace> {
     // As the queue ranks the items of a transaction.
     let rank = tx.get_approximate_size().await?;
     let below = Subspace::all().subspace(&0);
@@ -405,7 +404,7 @@ pub struct Timer(BoxFuture<'static, ()>);
 
 impl Timer {
     /// Starts a timer.
-    pub fn new<D: Database>(db: &D, time: Duration) -> Timer {
+    pub fn new(db: &Db, time: Duration) -> Timer {
         Timer(db.env().sleep(time))
     }
 

@@ -11,7 +11,7 @@ use shaketable::calm;
 use shaketable_fidelity::conformance::{Recorded, Recording, Replayed, impossible, prepare, record};
 use shaketable_reports::{ConformanceReport, Difference, FileReport, Impossible};
 use shaketable_sim::seed::Seed;
-use shaketable_tx::{Database, Result};
+use shaketable_tx::{Db, Result};
 use std::sync::Arc;
 
 /// Replays recordings, which have names, each on its own calm simulated cluster.
@@ -35,10 +35,7 @@ pub fn check(recordings: Vec<(String, Recording)>) -> Result<ConformanceReport> 
 
 /// Replays recordings on `db`, using its whole user keyspace. That of special keys is left out: it manages
 /// the cluster.
-pub async fn check_on<D: Database>(
-    db: &D,
-    recordings: Vec<(String, Recording)>,
-) -> Result<ConformanceReport> {
+pub async fn check_on(db: &Db, recordings: Vec<(String, Recording)>) -> Result<ConformanceReport> {
     let mut files = Vec::new();
     for (name, recording) in recordings {
         if !matches!(recording, Recording::Special(_)) {

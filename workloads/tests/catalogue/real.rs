@@ -14,7 +14,7 @@ use shaketable_sim::{
     rt::SECOND,
     seed::Seed,
 };
-use shaketable_tx::{AnyDatabase, Database, Error, Isolation, RangeOption, Transaction};
+use shaketable_tx::{Database, Db, Error, Isolation, RangeOption, Transaction};
 use shaketable_workloads::catalogue::*;
 use shaketable_workloads_shared::cluster::{self, Machine};
 use std::time::Duration;
@@ -37,7 +37,7 @@ fn long() -> Plan {
 }
 
 async fn under(machine: &Machine, plan: &Plan, conditions: Conditions<'_>) -> Result<RunResult, RunError> {
-    perform(plan, &|| Ok(AnyDatabase::new(machine.open())), &site(), conditions).await
+    perform(plan, &|| Ok(Db::new(machine.open())), &site(), conditions).await
 }
 
 async fn run(machine: &Machine, plan: &Plan) -> Result<RunResult, RunError> {
@@ -68,7 +68,7 @@ fn passes(name: &'static str, faults: FaultPlan) {
         for neighbour in ["runs", "runs0"] {
             put(&db, neighbour).await;
         }
-        let (site, open) = (site(), || Ok(AnyDatabase::new(machine.open())));
+        let (site, open) = (site(), || Ok(Db::new(machine.open())));
         for seed in 0..4 {
             let conditions = Conditions::new(false, &|| false);
             let run = entry.run_on(&open, &site, Seed(seed), &Demands::default(), conditions);
@@ -102,7 +102,7 @@ fn workloads_pass_while_results_are_unknown() {
 fn what_a_run_adds_to_transactions_does_not_count_against_their_limits() {
     cluster::under(FaultPlan::default(), |machine| async move {
         let entry = find("record_build").expect("a workload");
-        let open = || Ok(AnyDatabase::new(machine.open()));
+        let open = || Ok(Db::new(machine.open()));
         for seed in 12..20 {
             let site = Site::new(format!("shaketable-01234567/record_build/{seed}/")).expect("a prefix");
             let (demands, conditions) = (Demands::default(), Conditions::new(false, &|| false));

@@ -27,7 +27,7 @@ use shaketable_sim::{
     faults::{Family, FaultPlan},
     seed::Seed,
 };
-use shaketable_tx::{AnyDatabase, Database, Error as FdbError, Isolation::Serializable, Transaction};
+use shaketable_tx::{Database, Db, Error as FdbError, Isolation::Serializable, Transaction};
 use std::{collections::BTreeMap, pin::pin, time::Duration};
 
 const SALES: &str = r#"
@@ -78,11 +78,7 @@ async fn save(store: &Store, id: i64, shop: &str, price: i64) -> Result<StoredRe
 }
 
 /// A store with this many records, and how it is opened with indexes.
-async fn filled(
-    db: &AnyDatabase,
-    records: i64,
-    added: impl IntoIterator<Item = Index>,
-) -> RecordStoreBuilder<Tx> {
+async fn filled(db: &Db, records: i64, added: impl IntoIterator<Item = Index>) -> RecordStoreBuilder<Tx> {
     let [before, after] = with(added);
     let store = open(&stores("sales", before), db).await;
     for id in 0..records {
@@ -93,7 +89,7 @@ async fn filled(
 }
 
 /// The entries of all indexes are those of the records.
-async fn check(stores: &RecordStoreBuilder<Tx>, db: &AnyDatabase) -> usize {
+async fn check(stores: &RecordStoreBuilder<Tx>, db: &Db) -> usize {
     let store = open(stores, db).await;
     let spent = Spent::new(Limits::default());
     let records = store.scan_records(TupleRange::all(), false, Continuation::Start, &spent).expect("a scan");
@@ -139,7 +135,7 @@ async fn check(stores: &RecordStoreBuilder<Tx>, db: &AnyDatabase) -> usize {
 }
 
 /// Saves and deletes records until the indexes are readable, and some more. Returns how many before.
-async fn use_store(stores: &RecordStoreBuilder<Tx>, db: &AnyDatabase, seed: u64) -> usize {
+async fn use_store(stores: &RecordStoreBuilder<Tx>, db: &Db, seed: u64) -> usize {
     let mut rng = Seed(seed).stream("saves");
     let (mut during, mut after) = (0, 0);
     while after < 10 {
@@ -165,11 +161,11 @@ async fn use_store(stores: &RecordStoreBuilder<Tx>, db: &AnyDatabase, seed: u64)
 
 /// A cluster on which one commit in five has an unknown result.
 fn on_unsure_cluster<F: Future<Output = ()> + 'static>(
-    body: impl Fn(AnyDatabase) -> F + Send + Sync + Clone + 'static,
+    body: impl Fn(Db) -> F + Send + Sync + Clone + 'static,
 ) {
     let rates = [(Family::UnknownCommitted, 0.15), (Family::UnknownNotCommitted, 0.05)];
     let plan = FaultPlan { rates: BTreeMap::from(rates), ..FaultPlan::default() };
-    cluster::under(plan, move |machine| body(AnyDatabase::new(machine.open())));
+    cluster::under(plan, move |machine| body(Db::new(machine.open())));
 }
 
 #[test]
@@ -191,7 +187,7 @@ fn several_builders_build_while_records_are_saved_and_results_are_unknown() {
 }
 
 /// As [`filled`], on a cluster whose commits may have unknown results.
-async fn filled_again(db: &AnyDatabase) -> RecordStoreBuilder<Tx> {
+async fn filled_again(db: &Db) -> RecordStoreBuilder<Tx> {
     let [before, after] = with(indexes());
     let before = &stores("sales", before);
     let fill = db.run(|tx, _| async move {
@@ -396,7 +392,7 @@ fn extremes_are_built_like_any_other_index() {
 
 /// Records of which a batch of many has more entries than fit into a transaction, and how they are opened
 /// with indexes.
-async fn large(db: &AnyDatabase, policy: RebuildPolicy) -> (RecordStoreBuilder<Tx>, Vec<String>) {
+async fn large(db: &Db, policy: RebuildPolicy) -> (RecordStoreBuilder<Tx>, Vec<String>) {
     let before = meta_data(
         r#"
         syntax = "proto2";

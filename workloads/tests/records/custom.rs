@@ -37,10 +37,7 @@ struct Lengths {
 }
 
 impl Lengths {
-    fn rows<T: Transaction>(
-        at: IndexAt<'_, T>,
-        record: Option<&StoredRecord>,
-    ) -> Result<BTreeSet<Vec<u8>>, Error> {
+    fn rows(at: IndexAt<'_, Tx>, record: Option<&StoredRecord>) -> Result<BTreeSet<Vec<u8>>, Error> {
         let Some(record) = record else { return Ok(BTreeSet::new()) };
         let space = at.space(Part::Indexes);
         let length = |key: Tuple| match key.get(0) {
@@ -53,9 +50,9 @@ impl Lengths {
         Ok(at.keys(record)?.into_iter().map(|key| row(length(key.tuple()))).collect())
     }
 
-    fn update_now<T: Transaction>(
+    fn update_now(
         &self,
-        at: IndexAt<'_, T>,
+        at: IndexAt<'_, Tx>,
         old: Option<&StoredRecord>,
         new: Option<&StoredRecord>,
     ) -> Result<(), Error> {
@@ -67,7 +64,7 @@ impl Lengths {
     }
 }
 
-impl<T: Transaction> IndexMaintainer<T> for Lengths {
+impl IndexMaintainer<Tx> for Lengths {
     fn validate(&self, index: &Index, _: &RecordMetaData) -> Result<(), String> {
         match index.expression.columns() {
             1 => Ok(()),
@@ -81,7 +78,7 @@ impl<T: Transaction> IndexMaintainer<T> for Lengths {
 
     fn check<'a>(
         &'a self,
-        at: IndexAt<'a, T>,
+        at: IndexAt<'a, Tx>,
         _: Option<&'a StoredRecord>,
         new: Option<&'a StoredRecord>,
     ) -> BoxFuture<'a, Result<(), Error>> {
@@ -91,7 +88,7 @@ impl<T: Transaction> IndexMaintainer<T> for Lengths {
 
     fn update<'a>(
         &'a self,
-        at: IndexAt<'a, T>,
+        at: IndexAt<'a, Tx>,
         old: Option<&'a StoredRecord>,
         new: Option<&'a StoredRecord>,
     ) -> BoxFuture<'a, Result<(), Error>> {
@@ -100,7 +97,7 @@ impl<T: Transaction> IndexMaintainer<T> for Lengths {
 
     fn scan(
         &self,
-        at: IndexAt<'_, T>,
+        at: IndexAt<'_, Tx>,
         _: IndexScan,
         range: TupleRange,
         reverse: bool,
@@ -110,11 +107,11 @@ impl<T: Transaction> IndexMaintainer<T> for Lengths {
         at.scan_entries(&range, reverse, from, spent)
     }
 
-    fn can_delete_where(&self, _: IndexAt<'_, T>, _: &Tuple) -> bool {
+    fn can_delete_where(&self, _: IndexAt<'_, Tx>, _: &Tuple) -> bool {
         false
     }
 
-    fn delete_where<'a>(&'a self, _: IndexAt<'a, T>, _: &'a Tuple) -> BoxFuture<'a, Result<bool, Error>> {
+    fn delete_where<'a>(&'a self, _: IndexAt<'a, Tx>, _: &'a Tuple) -> BoxFuture<'a, Result<bool, Error>> {
         ready(Ok(false)).boxed()
     }
 }

@@ -9,7 +9,7 @@ use shaketable_record::{
     store::{RecordContext, RecordStore, RecordStoreBuilder},
     value::Tuple,
 };
-pub use shaketable_tx::{AnyDatabase as Db, AnyTransaction as Tx};
+pub use shaketable_tx::{Db, Tx};
 use std::{future::Future, sync::Arc};
 
 pub type Store = RecordStore<Tx>;

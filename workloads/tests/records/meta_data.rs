@@ -9,9 +9,7 @@ use shaketable_record::{
         EvolutionError, Extensions, Index, MetaDataError, MetaDataProvider, MetaDataStore, RecordMetaData,
     },
 };
-use shaketable_tx::{
-    self as tx, AnyDatabase, Isolation::Serializable, RangeOption, Transaction, limits::TooLarge,
-};
+use shaketable_tx::{self as tx, Db, Isolation::Serializable, RangeOption, Transaction, limits::TooLarge};
 use std::sync::Arc;
 
 fn space() -> Subspace {
@@ -48,18 +46,18 @@ fn with_index(before: &RecordMetaData, bytes: usize) -> RecordMetaData {
     builder.build().expect("valid")
 }
 
-async fn save(db: &AnyDatabase, meta_data: &RecordMetaData) -> Result<(), Error> {
+async fn save(db: &Db, meta_data: &RecordMetaData) -> Result<(), Error> {
     let tx = begin(db);
     store().save_record_meta_data(&tx, meta_data).await?;
     Ok(tx.commit().await?)
 }
 
 /// What a client that has cached nothing loads.
-async fn load(db: &AnyDatabase) -> Result<Option<Arc<RecordMetaData>>, Error> {
+async fn load(db: &Db) -> Result<Option<Arc<RecordMetaData>>, Error> {
     store().load(&begin(db)).await
 }
 
-async fn rows(db: &AnyDatabase) -> Vec<(Vec<u8>, usize)> {
+async fn rows(db: &Db) -> Vec<(Vec<u8>, usize)> {
     let (begin_key, end) = (b"m".to_vec(), b"n".to_vec());
     let rows = begin(db).get_range_all(RangeOption::from((begin_key, end)), Serializable).await;
     rows.expect("a read").into_iter().map(|row| (row.key.to_vec(), row.value.len())).collect()
@@ -234,7 +232,7 @@ fn rl14_a_transaction_loads_what_it_saved_and_no_other_does() {
 fn rl14_rows_that_are_torn_are_an_error() {
     on_cluster(|db| async move {
         let long = with_index(&orders(1), 250_000);
-        let torn = |write: fn(&tx::AnyTransaction)| {
+        let torn = |write: fn(&tx::Tx)| {
             let (db, long) = (db.clone(), long.clone());
             async move {
                 let tx = begin(&db);
@@ -270,7 +268,7 @@ fn rl14_rows_that_are_torn_are_an_error() {
     });
 }
 
-async fn save_again(db: &AnyDatabase, meta_data: &RecordMetaData) {
+async fn save_again(db: &Db, meta_data: &RecordMetaData) {
     let tx = begin(db);
     tx.clear_range(b"m", b"n");
     tx.commit().await.expect("cleared");

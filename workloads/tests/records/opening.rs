@@ -16,7 +16,7 @@ use shaketable_record::{
     store::{KeySpacePath, PreviousVersions, RebuildPolicy, RecordContext, RecordStore},
     value::Tuple,
 };
-use shaketable_tx::{self as tx, AnyDatabase, Transaction};
+use shaketable_tx::{self as tx, Db, Transaction};
 use std::sync::Arc;
 
 const ADDED: &str = "by number";
@@ -139,7 +139,7 @@ fn older_meta_data_and_applications_are_refused() {
 }
 
 /// What becomes of an index that is added to a store with these records.
-async fn upgrade(db: &AnyDatabase, policy: RebuildPolicy, filled: bool) -> IndexState {
+async fn upgrade(db: &Db, policy: RebuildPolicy, filled: bool) -> IndexState {
     let (old, new) = (meta_data(), with_index(added()));
     let records = records(&old);
     let tx = begin(db);

@@ -4,7 +4,7 @@ use super::{begin, on_cluster};
 use foundationdb_tuple::Subspace;
 use shaketable_record::index::ranked_set::{Config, Hash, RankedSet};
 use shaketable_sim::seed::Seed;
-use shaketable_tx::{AnyDatabase, Error};
+use shaketable_tx::{Db, Error, Tx};
 use shaketable_tx::{Isolation::Serializable, Transaction};
 
 fn set(config: Config) -> RankedSet {
@@ -16,7 +16,7 @@ fn element(number: u64) -> Vec<u8> {
 }
 
 /// What the set answers for every element and every rank, next to a sorted list.
-async fn compare<T: Transaction>(tx: &T, set: &RankedSet, model: &[u64], counts: bool, all: u64) {
+async fn compare(tx: &Tx, set: &RankedSet, model: &[u64], counts: bool, all: u64) {
     let mut listed = model.to_vec();
     listed.sort_unstable();
     if !counts {
@@ -39,7 +39,7 @@ async fn compare<T: Transaction>(tx: &T, set: &RankedSet, model: &[u64], counts:
 }
 
 /// Random additions and removals, several in a transaction; with few levels, so that all of them are used.
-async fn shake(db: AnyDatabase, config: Config, steps: usize) {
+async fn shake(db: Db, config: Config, steps: usize) {
     const ELEMENTS: u64 = 200;
     let (set, mut rng, mut model) = (set(config), Seed(7).stream("ranks"), Vec::new());
     for _ in 0..steps {

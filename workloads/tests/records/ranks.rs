@@ -22,7 +22,7 @@ use shaketable_record::{
     value::Tuple,
 };
 use shaketable_sim::seed::Seed;
-use shaketable_tx::{AnyDatabase, Isolation::Serializable, Transaction};
+use shaketable_tx::{Db, Isolation::Serializable, Transaction};
 use std::collections::{BTreeMap, BTreeSet};
 
 const RANKED: &str = r#"
@@ -276,7 +276,7 @@ fn a_scan_by_rank_ends_at_an_entry_in_another_encoding() {
 }
 
 /// How many of concurrent saves of unrelated records conflict: each begins before the first one commits.
-async fn conflicts(db: &AnyDatabase, subspace: &str, index: Option<Index>) -> usize {
+async fn conflicts(db: &Db, subspace: &str, index: Option<Index>) -> usize {
     const SAVES: i32 = 40;
     let schema = RANKED.replace("[(com.apple.foundationdb.record.field).index = { type: \"rank\" }]", "");
     let meta_data = meta_data(&schema, |builder| {

@@ -17,7 +17,7 @@ use shaketable_record::{
     store::{RecordStoreBuilder, StoredRecord},
     value::{Tuple, Value as Element},
 };
-use shaketable_tx::{AnyDatabase, Database, Transaction};
+use shaketable_tx::{Database, Db, Transaction};
 use std::{sync::Arc, time::Duration};
 
 const BY_TEXT: &str = "MySimpleRecord$str_value_indexed";
@@ -33,7 +33,7 @@ fn records(meta_data: &RecordMetaData) -> Vec<DynamicMessage> {
     (1..=7).map(record).collect()
 }
 
-async fn filled(db: &AnyDatabase) -> (Arc<RecordMetaData>, RecordStoreBuilder<Tx>) {
+async fn filled(db: &Db) -> (Arc<RecordMetaData>, RecordStoreBuilder<Tx>) {
     let mut builder = builder();
     builder.set_store_record_versions(true).unwrap();
     let meta_data = build(&builder);
@@ -64,7 +64,7 @@ type Scanner<R> = fn(&Store, bool, Continuation, &Spent) -> Result<BoxCursor<R>,
 
 /// All pages of a scan, each in a transaction of its own, with the continuation stored as bytes in between.
 async fn pages<R: Send + 'static>(
-    db: &AnyDatabase,
+    db: &Db,
     stores: &RecordStoreBuilder<Tx>,
     scan: Scanner<R>,
     reverse: bool,
@@ -86,10 +86,7 @@ async fn pages<R: Send + 'static>(
 }
 
 /// Compares the pages of every size with one scan of everything.
-async fn compare<R: Clone + Send + PartialEq + std::fmt::Debug + 'static>(
-    db: &AnyDatabase,
-    scan: Scanner<R>,
-) {
+async fn compare<R: Clone + Send + PartialEq + std::fmt::Debug + 'static>(db: &Db, scan: Scanner<R>) {
     let (_, stores) = filled(db).await;
     let mut both = Vec::new();
     for reverse in [false, true] {

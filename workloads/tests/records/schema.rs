@@ -10,7 +10,7 @@ use shaketable_record::{
     metadata::{Index, RecordMetaData, RecordMetaDataBuilder, compile, index_types},
     store::{RecordStoreBuilder, StoredRecord},
 };
-use shaketable_tx::{AnyDatabase, Isolation::Serializable, KeyValue, RangeOption, Transaction};
+use shaketable_tx::{Db, Isolation::Serializable, KeyValue, RangeOption, Transaction};
 use std::{collections::BTreeSet, sync::Arc};
 
 const RECORDS: &str = r#"
@@ -87,11 +87,7 @@ pub fn text(text: &str) -> Value {
 }
 
 /// Runs `body` on the store in a transaction, which then commits.
-pub async fn with<R>(
-    stores: &RecordStoreBuilder<Tx>,
-    db: &AnyDatabase,
-    body: impl AsyncFnOnce(&Store) -> R,
-) -> R {
+pub async fn with<R>(stores: &RecordStoreBuilder<Tx>, db: &Db, body: impl AsyncFnOnce(&Store) -> R) -> R {
     let store = open(stores, db).await;
     let result = body(&store).await;
     commit(store).await;
@@ -99,7 +95,7 @@ pub async fn with<R>(
 }
 
 /// Saves records, in one transaction.
-pub async fn save(stores: &RecordStoreBuilder<Tx>, db: &AnyDatabase, records: &[DynamicMessage]) {
+pub async fn save(stores: &RecordStoreBuilder<Tx>, db: &Db, records: &[DynamicMessage]) {
     with(stores, db, async |store| {
         for record in records {
             store.save_record(record).await.expect("a valid record");
@@ -109,7 +105,7 @@ pub async fn save(stores: &RecordStoreBuilder<Tx>, db: &AnyDatabase, records: &[
 }
 
 /// All rows of the database.
-pub async fn rows(db: &AnyDatabase) -> Vec<KeyValue> {
+pub async fn rows(db: &Db) -> Vec<KeyValue> {
     begin(db).get_range_all(RangeOption::new("", "\u{7f}"), Serializable).await.expect("a look")
 }
 

@@ -20,7 +20,7 @@ use shaketable_record::{
     store::{Part, RecordStoreBuilder},
     value::Tuple,
 };
-use shaketable_tx::{AnyDatabase, Error as FdbError, Isolation::Serializable, Transaction};
+use shaketable_tx::{Db, Error as FdbError, Isolation::Serializable, Transaction};
 use std::slice;
 
 const RECORDS: &str = r#"
@@ -41,7 +41,7 @@ const COUNTED: &str = "counted";
 const VERSION: &str = "version";
 const COUNT: &str = "count";
 
-async fn filled(db: &AnyDatabase) -> RecordStoreBuilder<Tx> {
+async fn filled(db: &Db) -> RecordStoreBuilder<Tx> {
     let meta_data = meta_data(RECORDS, |builder| {
         let counted = Index::new(COUNTED, field("score")).kind(index_types::RANK);
         let version = Index::new(VERSION, KeyExpression::Version).kind(index_types::VERSION);

@@ -20,7 +20,7 @@ use shaketable_sim::{
     seed::Seed,
 };
 use shaketable_tx::{
-    self as tx, AnyDatabase, Database,
+    self as tx, Database, Db,
     Isolation::Serializable,
     Transaction,
     once::{self, Outcome, Session, Slots},
@@ -131,7 +131,7 @@ fn changes_are_made_once_under_faults() {
     // Commits whose result is unknown, among others.
     let plan = FaultPlan::draw(Seed(5), Profile::Storm, 5 * SECOND, &[]);
     cluster::under(plan, |machine| async move {
-        let db = AnyDatabase::new(machine.open());
+        let db = Db::new(machine.open());
         let meta_data = meta_data();
         let stores = stores("s", meta_data.clone());
         let mut session = loop {

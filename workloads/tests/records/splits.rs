@@ -150,7 +150,7 @@ fn a_store_that_does_not_split_refuses_long_records() {
 
 /// Damages the rows of record 2 of three.
 async fn damaged(
-    db: &shaketable_tx::AnyDatabase,
+    db: &shaketable_tx::Db,
     damage: impl FnOnce(&Store),
 ) -> shaketable_record::store::RecordStoreBuilder<crate::fixture::Tx> {
     let meta_data = meta_data();

@@ -18,9 +18,7 @@ use shaketable_record::{
     version::RecordVersion,
 };
 use shaketable_sim::seed::Seed;
-use shaketable_tx::{
-    AnyDatabase, Database, Error as FdbError, Isolation::Serializable, RangeOption, Transaction,
-};
+use shaketable_tx::{Database, Db, Error as FdbError, Isolation::Serializable, RangeOption, Transaction};
 use std::collections::BTreeMap;
 
 const RECORDS: &str = r#"
@@ -109,7 +107,7 @@ fn records_are_in_the_order_of_their_last_updates() {
 
 /// Each live record has one entry, with the version that it has, and there are no others.
 async fn check(
-    db: &AnyDatabase,
+    db: &Db,
     stores: &shaketable_record::store::RecordStoreBuilder<crate::fixture::Tx>,
     model: &BTreeMap<i64, i32>,
 ) {

@@ -20,7 +20,7 @@ use shaketable_sim::{
     rt::Nanos,
     seed::{Seed, Stream},
 };
-use shaketable_tx::{AnyDatabase, AnyTransaction, Error};
+use shaketable_tx::{Db, Error, Tx};
 use std::{
     any::Any,
     fmt::{self, Debug},
@@ -253,16 +253,12 @@ pub trait ErasedWorkload: Any + Debug + erased_serde::Serialize + Send + Sync {
     fn may_land_late(&self, answer: &AnyValue) -> bool;
     fn describe_key(&self, key: &[u8]) -> Option<String>;
     fn describe_value(&self, key: &[u8], value: &[u8]) -> Option<String>;
-    fn setup<'a>(&'a self, db: &'a AnyDatabase) -> LocalBoxFuture<'a, Result<(), Error>>;
-    fn open<'a>(
-        &'a self,
-        db: &'a AnyDatabase,
-        client: usize,
-    ) -> LocalBoxFuture<'a, Result<AnySession, Error>>;
+    fn setup<'a>(&'a self, db: &'a Db) -> LocalBoxFuture<'a, Result<(), Error>>;
+    fn open<'a>(&'a self, db: &'a Db, client: usize) -> LocalBoxFuture<'a, Result<AnySession, Error>>;
     fn has_tasks(&self) -> bool;
     fn open_beside<'a>(
         &'a self,
-        db: &'a AnyDatabase,
+        db: &'a Db,
         client: usize,
         other: &'a mut AnySession,
     ) -> LocalBoxFuture<'a, Result<AnySession, Error>>;
@@ -285,12 +281,12 @@ pub trait ErasedWorkload: Any + Debug + erased_serde::Serialize + Send + Sync {
     /// Audits, and compares what is stored with the model if there is one.
     fn audit<'a>(
         &'a self,
-        tx: &'a AnyTransaction,
+        tx: &'a Tx,
         model: Option<&'a AnyModel>,
     ) -> LocalBoxFuture<'a, Result<Result<(), Misfit>, Error>>;
     fn check<'a>(
         &'a self,
-        db: &'a AnyDatabase,
+        db: &'a Db,
         model: &'a AnyModel,
     ) -> LocalBoxFuture<'a, Result<Result<(), Misfit>, Error>>;
 }
@@ -431,16 +427,12 @@ impl<W: Workload> ErasedWorkload for W {
     fn describe_value(&self, key: &[u8], value: &[u8]) -> Option<String> {
         Workload::describe_value(self, key, value)
     }
-    fn setup<'a>(&'a self, db: &'a AnyDatabase) -> LocalBoxFuture<'a, Result<(), Error>> {
+    fn setup<'a>(&'a self, db: &'a Db) -> LocalBoxFuture<'a, Result<(), Error>> {
         Workload::setup(self, db).boxed_local()
     }
-    fn open<'a>(
-        &'a self,
-        db: &'a AnyDatabase,
-        client: usize,
-    ) -> LocalBoxFuture<'a, Result<AnySession, Error>> {
+    fn open<'a>(&'a self, db: &'a Db, client: usize) -> LocalBoxFuture<'a, Result<AnySession, Error>> {
         let opened = async move {
-            let session: W::Session<AnyDatabase> = Workload::open(self, db, client).await?;
+            let session: W::Session = Workload::open(self, db, client).await?;
             Ok(AnySession(Box::new(session)))
         };
         opened.boxed_local()
@@ -450,26 +442,26 @@ impl<W: Workload> ErasedWorkload for W {
     }
     fn open_beside<'a>(
         &'a self,
-        db: &'a AnyDatabase,
+        db: &'a Db,
         client: usize,
         other: &'a mut AnySession,
     ) -> LocalBoxFuture<'a, Result<AnySession, Error>> {
         let opened = async move {
-            let other = other.of::<W::Session<AnyDatabase>>();
-            let session: W::Session<AnyDatabase> = Workload::open_beside(self, db, client, other).await?;
+            let other = other.of::<W::Session>();
+            let session: W::Session = Workload::open_beside(self, db, client, other).await?;
             Ok(AnySession(Box::new(session)))
         };
         opened.boxed_local()
     }
     fn prepare<'a>(&'a self, session: &'a mut AnySession) -> LocalBoxFuture<'a, ()> {
-        self.resolve_dropped(session.of::<W::Session<AnyDatabase>>()).boxed_local()
+        self.resolve_dropped(session.of::<W::Session>()).boxed_local()
     }
     fn perform<'a>(
         &'a self,
         session: &'a mut AnySession,
         op: &'a AnyValue,
     ) -> LocalBoxFuture<'a, Outcome<AnyValue>> {
-        let (session, op) = (session.of::<W::Session<AnyDatabase>>(), op.of::<W::Op>());
+        let (session, op) = (session.of::<W::Session>(), op.of::<W::Op>());
         let performed = async move {
             forgotten(match self.apply_planted(session, op).await {
                 Some(outcome) => outcome,
@@ -484,7 +476,7 @@ impl<W: Workload> ErasedWorkload for W {
         op: &'a AnyValue,
         error: Error,
     ) -> LocalBoxFuture<'a, Outcome<AnyValue>> {
-        let session = session.of::<W::Session<AnyDatabase>>();
+        let session = session.of::<W::Session>();
         Workload::resolve(self, session, op.of(), error).map(forgotten).boxed_local()
     }
     fn model(&self) -> AnyModel {
@@ -495,17 +487,17 @@ impl<W: Workload> ErasedWorkload for W {
     }
     fn audit<'a>(
         &'a self,
-        tx: &'a AnyTransaction,
+        tx: &'a Tx,
         model: Option<&'a AnyModel>,
     ) -> LocalBoxFuture<'a, Result<Result<(), Misfit>, Error>> {
         match model {
-            Some(model) => Workload::audit_against::<AnyDatabase>(self, tx, model.of()).boxed_local(),
-            None => Workload::audit::<AnyDatabase>(self, tx).boxed_local(),
+            Some(model) => Workload::audit_against(self, tx, model.of()).boxed_local(),
+            None => Workload::audit(self, tx).boxed_local(),
         }
     }
     fn check<'a>(
         &'a self,
-        db: &'a AnyDatabase,
+        db: &'a Db,
         model: &'a AnyModel,
     ) -> LocalBoxFuture<'a, Result<Result<(), Misfit>, Error>> {
         Workload::check(self, db, model.of()).boxed_local()

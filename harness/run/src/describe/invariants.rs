@@ -22,7 +22,7 @@ use proptest::{
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use shaketable_sim::seed::Stream;
 use shaketable_tx::{
-    self as tx, Database, Env, RetryError, Transaction,
+    self as tx, Database, Db, Env, RetryError, Tx,
     once::{self, Session},
 };
 use std::{
@@ -61,21 +61,17 @@ pub trait Invariants: Clone + Debug + Send + Sync + 'static {
     fn operation() -> BoxedStrategy<Self::Op>;
 
     /// Fills the empty database in one transaction, before any fault.
-    fn setup<T: Transaction>(tx: &T) -> impl Future<Output = Result<(), Self::Error>> + Send {
+    fn setup(tx: &Tx) -> impl Future<Output = Result<(), Self::Error>> + Send {
         let _ = tx;
         async { Ok(()) }
     }
 
     /// Does an operation in a transaction. `env` is the client's clock and randomness.
-    fn perform<T: Transaction>(
-        tx: &T,
-        env: &Env,
-        op: &Self::Op,
-    ) -> impl Future<Output = Result<(), Self::Error>> + Send;
+    fn perform(tx: &Tx, env: &Env, op: &Self::Op) -> impl Future<Output = Result<(), Self::Error>> + Send;
 
     /// Checks the invariants, which must hold at every version. The inner error names and describes the one
     /// that does not.
-    fn holds<T: Transaction>(tx: &T) -> impl Future<Output = Result<Result<(), Misfit>, Self::Error>> + Send;
+    fn holds(tx: &Tx) -> impl Future<Output = Result<Result<(), Misfit>, Self::Error>> + Send;
 }
 
 /// The result of the body of an invariant: a `bool`, or a `Result` whose error describes what is wrong.
@@ -157,7 +153,7 @@ fn refused<E: RetryError + Display>(error: &E) -> Outcome<Answer> {
 }
 
 /// Checks the invariants in a transaction.
-async fn audit<I: Invariants, T: Transaction>(tx: &T) -> tx::Result<Result<(), Misfit>> {
+async fn audit<I: Invariants>(tx: &Tx) -> tx::Result<Result<(), Misfit>> {
     match I::holds(tx).await {
         Ok(verdict) => Ok(verdict),
         Err(error) => error.fdb().map_or_else(|| Ok(Err(error.to_string().into())), Err),
@@ -167,7 +163,7 @@ async fn audit<I: Invariants, T: Transaction>(tx: &T) -> tx::Result<Result<(), M
 impl<I: Invariants> Workload for Guarded<I> {
     type Op = I::Op;
     type Answer = Answer;
-    type Session<D: Database> = Session<D>;
+    type Session = Session<Db>;
     type Model = ();
 
     const NAME: &'static str = I::NAME;
@@ -212,24 +208,20 @@ impl<I: Invariants> Workload for Guarded<I> {
         Some(&mut self.operations)
     }
 
-    async fn setup<D: Database>(&self, db: &D) -> tx::Result<()> {
+    async fn setup(&self, db: &Db) -> tx::Result<()> {
         let filled = db.run(|tx, _| async move { I::setup(&tx).await }).await;
         sessions::set_up(filled)
     }
 
-    async fn open<D: Database>(&self, db: &D, client: usize) -> tx::Result<Session<D>> {
+    async fn open(&self, db: &Db, client: usize) -> tx::Result<Session<Db>> {
         sessions::open(db, client, self.timeout).await
     }
 
-    async fn resolve_dropped<D: Database>(&self, session: &mut Session<D>) {
+    async fn resolve_dropped(&self, session: &mut Session<Db>) {
         sessions::resolve_dropped(session, self.timeout).await;
     }
 
-    async fn apply_planted<D: Database>(
-        &self,
-        session: &mut Session<D>,
-        op: &I::Op,
-    ) -> Option<Outcome<Answer>> {
+    async fn apply_planted(&self, session: &mut Session<Db>, op: &I::Op) -> Option<Outcome<Answer>> {
         if !self.unrecorded {
             return None;
         }
@@ -245,7 +237,7 @@ impl<I: Invariants> Workload for Guarded<I> {
         })
     }
 
-    async fn apply<D: Database>(&self, session: &mut Session<D>, op: &I::Op) -> Outcome<Answer> {
+    async fn apply(&self, session: &mut Session<Db>, op: &I::Op) -> Outcome<Answer> {
         let db = session.database().clone();
         let env = db.env();
         match session.apply(|tx| async move { I::perform(&tx, env, op).await }).await {
@@ -255,12 +247,7 @@ impl<I: Invariants> Workload for Guarded<I> {
         }
     }
 
-    async fn resolve<D: Database>(
-        &self,
-        session: &mut Session<D>,
-        _: &I::Op,
-        error: tx::Error,
-    ) -> Outcome<Answer> {
+    async fn resolve(&self, session: &mut Session<Db>, _: &I::Op, error: tx::Error) -> Outcome<Answer> {
         sessions::resolve_unknown(session, self.timeout, error, async |session, pending| {
             Ok(session.resolve(pending).await?.map(|()| Outcome::Answered(Answer::Done)))
         })
@@ -280,12 +267,12 @@ impl<I: Invariants> Workload for Guarded<I> {
         }
     }
 
-    async fn audit<D: Database>(&self, tx: &D::Transaction) -> tx::Result<Result<(), Misfit>> {
-        audit::<I, _>(tx).await
+    async fn audit(&self, tx: &Tx) -> tx::Result<Result<(), Misfit>> {
+        audit::<I>(tx).await
     }
 
-    async fn check<D: Database>(&self, db: &D, (): &()) -> tx::Result<Result<(), Misfit>> {
-        db.run(|tx, _| async move { audit::<I, _>(&tx).await }).await.map_err(|e| e.error)
+    async fn check(&self, db: &Db, (): &()) -> tx::Result<Result<(), Misfit>> {
+        db.run(|tx, _| async move { audit::<I>(&tx).await }).await.map_err(|e| e.error)
     }
 }
 
@@ -367,19 +354,19 @@ macro_rules! invariants {
                     __operation()
                 }
 
-                $(async fn setup<T: __with::Transaction>(
-                    $setup_tx: &T,
+                $(async fn setup(
+                    $setup_tx: &__with::Tx,
                 ) -> ::std::result::Result<(), $error> $setup)?
 
-                async fn perform<T: __with::Transaction>(
-                    tx: &T,
+                async fn perform(
+                    tx: &__with::Tx,
                     env: &__with::Env,
                     op: &__Op,
                 ) -> ::std::result::Result<(), $error> {
                     match op.clone() {
                         $(__Op::$op { $($arg),* } => {
-                            async fn __perform<T: __with::Transaction>(
-                                $tx: &T,
+                            async fn __perform(
+                                $tx: &__with::Tx,
                                 env: &__with::Env,
                                 $($arg: $type),*
                             ) -> ::std::result::Result<(), $error> {
@@ -391,12 +378,12 @@ macro_rules! invariants {
                     }
                 }
 
-                async fn holds<T: __with::Transaction>(
-                    tx: &T,
+                async fn holds(
+                    tx: &__with::Tx,
                 ) -> ::std::result::Result<::std::result::Result<(), $crate::Misfit>, $error> {
                     $({
-                        async fn __holds<T: __with::Transaction>(
-                            $audit_tx: &T,
+                        async fn __holds(
+                            $audit_tx: &__with::Tx,
                         ) -> ::std::result::Result<impl $crate::invariants::Verdict, $error> $audit
                         if let Err(broken) = $crate::invariants::judged($name, __holds(tx)).await? {
                             return Ok(Err(broken));

@@ -11,8 +11,8 @@ use bytes::Bytes;
 use futures::{TryFutureExt, future::BoxFuture};
 use parking_lot::Mutex;
 use shaketable_tx::{
-    AnyTransaction, ConflictRangeType, Error, Isolation, KeySelector, MappedBatch, MutationType, RangeBatch,
-    RangeOption, Result, RetryError, Transaction, TransactionOption, Turns, always, key_after, show,
+    ConflictRangeType, Error, Isolation, KeySelector, MappedBatch, MutationType, RangeBatch, RangeOption,
+    Result, RetryError, Transaction, TransactionOption, Turns, Tx, always, key_after, show,
 };
 use std::{
     fmt::{Debug, Display},
@@ -27,7 +27,7 @@ use std::{
 pub async fn at_both_levels<T, A, E, F>(
     tx: &T,
     what: &impl Debug,
-    read: impl Fn(AnyTransaction, Isolation) -> F,
+    read: impl Fn(Tx, Isolation) -> F,
 ) -> std::result::Result<A, E>
 where
     T: Transaction,
@@ -37,7 +37,7 @@ where
 {
     let at = |asked: Isolation| {
         let noted = Checked { asked, notes: Some(Arc::default()), ..Checked::new(tx.clone()) };
-        (noted.clone(), read(AnyTransaction::new(noted), asked))
+        (noted.clone(), read(Tx::new(noted), asked))
     };
     let (noted, reading) = at(Isolation::Snapshot);
     let first = reading.await;

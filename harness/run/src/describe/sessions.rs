@@ -6,7 +6,7 @@ use bytes::Bytes;
 use foundationdb_tuple::Subspace;
 use shaketable_sim::{judges::SESSIONS, proto::Mutation, seed::Stream};
 use shaketable_tx::{
-    self as tx, Database, DatabaseOption, RetryError, RunError,
+    self as tx, Database, DatabaseOption, Db, RetryError, RunError,
     once::{self, Fate, OpId, Session, Slots},
 };
 use std::{fmt::Display, future::poll_fn, pin::pin, task::Poll, time::Duration};
@@ -32,7 +32,7 @@ pub fn set_up<E: RetryError + Display>(filled: Result<(), RunError<E>>) -> tx::R
 }
 
 /// Opens the session of a client, and sets the timeout, in milliseconds, on the client's database.
-pub async fn open<D: Database>(db: &D, client: usize, timeout: Option<i32>) -> tx::Result<Session<D>> {
+pub async fn open(db: &Db, client: usize, timeout: Option<i32>) -> tx::Result<Session<Db>> {
     let session = Session::open(db, &slots(), client as u64).await;
     let session = session.map_err(|e| e.fdb().unwrap_or(tx::Error::INTERNAL_ERROR))?;
     limit(db, timeout)?;
@@ -40,7 +40,7 @@ pub async fn open<D: Database>(db: &D, client: usize, timeout: Option<i32>) -> t
 }
 
 /// Sets the timeout of the transactions of a database.
-fn limit<D: Database>(db: &D, timeout: Option<i32>) -> tx::Result<()> {
+fn limit(db: &Db, timeout: Option<i32>) -> tx::Result<()> {
     timeout.map_or(Ok(()), |timeout| db.set_option(DatabaseOption::TransactionTimeout(timeout)))
 }
 
@@ -48,11 +48,11 @@ fn limit<D: Database>(db: &D, timeout: Option<i32>) -> tx::Result<()> {
 /// resolves it and returns its outcome if it was applied. Transactions have no timeout meanwhile. If the
 /// session reported no unknown outcome, the operation was not done through the session, and its outcome
 /// remains unknown.
-pub async fn resolve_unknown<D: Database, A>(
-    session: &mut Session<D>,
+pub async fn resolve_unknown<A>(
+    session: &mut Session<Db>,
     timeout: Option<i32>,
     error: tx::Error,
-    resolve: impl AsyncFn(&mut Session<D>, OpId) -> Result<Fate<Outcome<A>>, once::Error>,
+    resolve: impl AsyncFn(&mut Session<Db>, OpId) -> Result<Fate<Outcome<A>>, once::Error>,
 ) -> Outcome<A> {
     let db = session.database().clone();
     let Some(unknown) = session.unknown() else { return Outcome::Unknown(error) };
@@ -74,7 +74,7 @@ pub async fn resolve_unknown<D: Database, A>(
 
 /// Resolves the dropped operation of a session, if there is one. The session must do this before its next
 /// operation.
-pub async fn resolve_dropped<D: Database>(session: &mut Session<D>, timeout: Option<i32>) {
+pub async fn resolve_dropped(session: &mut Session<Db>, timeout: Option<i32>) {
     let Some(dropped) = session.unresolved() else { return };
     let db = session.database().clone();
     let read = patiently(&db, timeout, async {
@@ -111,8 +111,8 @@ pub fn draw_timeout(rng: &mut Stream) -> Option<i32> {
 
 /// Resolves the outcome of one step of an operation. Returns `None` if it was not applied and may be done
 /// again. The error is a refusal of the layer.
-pub async fn known<D: Database, A: once::Answer, E: RetryError + From<once::Error>>(
-    session: &mut Session<D>,
+pub async fn known<A: once::Answer, E: RetryError + From<once::Error>>(
+    session: &mut Session<Db>,
     outcome: once::Outcome<A, E>,
 ) -> Result<Option<A>, E> {
     let op = match outcome {
@@ -147,13 +147,9 @@ pub async fn polled<T>(most: u64, work: impl Future<Output = T>) -> Option<T> {
 
 /// Runs `work` without a timeout on the transactions of the database. Afterwards the timeout, in
 /// milliseconds, is set again, also if the future is dropped.
-pub async fn patiently<D: Database, A>(
-    db: &D,
-    timeout: Option<i32>,
-    work: impl Future<Output = A>,
-) -> tx::Result<A> {
-    struct Unlimited<'a, D: Database>(&'a D, Option<i32>);
-    impl<D: Database> Drop for Unlimited<'_, D> {
+pub async fn patiently<A>(db: &Db, timeout: Option<i32>, work: impl Future<Output = A>) -> tx::Result<A> {
+    struct Unlimited<'a>(&'a Db, Option<i32>);
+    impl Drop for Unlimited<'_> {
         fn drop(&mut self) {
             // The database accepted this option before.
             let _ = limit(self.0, self.1);

@@ -6,8 +6,8 @@ use crate::describe::pass_on::pass_on;
 use bytes::Bytes;
 use futures::future::BoxFuture;
 use shaketable_tx::{
-    AnyTransaction, ConflictRangeType, Error, Isolation, KeySelector, MappedBatch, MutationType, RangeBatch,
-    RangeOption, Result, Transaction, TransactionOption, Turns, key_after,
+    ConflictRangeType, Error, Isolation, KeySelector, MappedBatch, MutationType, RangeBatch, RangeOption,
+    Result, Transaction, TransactionOption, Turns, Tx, key_after,
 };
 use std::{future::Future, sync::Arc, time::Duration};
 
@@ -45,12 +45,12 @@ pub enum Flaw {
 
 /// A transaction that passes every call on, except for what the flaw changes in the spans. Another flaw may
 /// be added to it in the same way.
-pub fn flawed(tx: &impl Transaction, flaw: Flaw, spans: impl Into<Arc<[Span]>>) -> AnyTransaction {
-    AnyTransaction::new(Flawed { inner: tx.clone(), flaw, spans: spans.into() })
+pub fn flawed(tx: &impl Transaction, flaw: Flaw, spans: impl Into<Arc<[Span]>>) -> Tx {
+    Tx::new(Flawed { inner: tx.clone(), flaw, spans: spans.into() })
 }
 
 /// A transaction whose reads that begin in these spans are [at snapshot](Flaw::AtSnapshot).
-pub fn weakened(tx: impl Transaction, spans: impl Into<Arc<[Span]>>) -> AnyTransaction {
+pub fn weakened(tx: impl Transaction, spans: impl Into<Arc<[Span]>>) -> Tx {
     flawed(&tx, Flaw::AtSnapshot, spans)
 }
 

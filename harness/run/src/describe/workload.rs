@@ -1,7 +1,7 @@
 //! The [`Workload`] trait: a workload generates operations, does them, and checks what must be true.
 //!
 //! These three parts are separate. [`Workload::operations`] draws plain data, [`Workload::apply`] does one
-//! operation on any [`Database`], and [`Workload::step`], [`Workload::audit`] and [`Workload::check`] judge.
+//! operation on a [`Db`], and [`Workload::step`], [`Workload::audit`] and [`Workload::check`] judge.
 
 use crate::{
     describe::beside::OneBeside,
@@ -20,7 +20,7 @@ use shaketable_sim::{
     rt::Nanos,
     seed::Stream,
 };
-use shaketable_tx::{Database, Error};
+use shaketable_tx::{Db, Error, Tx};
 use std::{
     fmt::Debug,
     future::Future,
@@ -141,7 +141,7 @@ pub trait Workload: Clone + Debug + Serialize + DeserializeOwned + Send + Sync +
     type Answer: Clone + Debug + Serialize + Send + Sync + 'static;
     /// The state that a client keeps between operations, such as an exactly-once session. It is lost when the
     /// client dies.
-    type Session<D: Database>: 'static;
+    type Session: 'static;
     /// The sequential model: plain data.
     type Model: Clone + Send + Sync + 'static;
 
@@ -309,17 +309,13 @@ pub trait Workload: Clone + Debug + Serialize + DeserializeOwned + Send + Sync +
     }
 
     /// Prepares the empty database, before any fault.
-    fn setup<D: Database>(&self, db: &D) -> impl Future<Output = Result<(), Error>> {
+    fn setup(&self, db: &Db) -> impl Future<Output = Result<(), Error>> {
         let _ = db;
         async { Ok(()) }
     }
 
     /// Opens a client's session, again after each death of the client.
-    fn open<D: Database>(
-        &self,
-        db: &D,
-        client: usize,
-    ) -> impl Future<Output = Result<Self::Session<D>, Error>>;
+    fn open(&self, db: &Db, client: usize) -> impl Future<Output = Result<Self::Session, Error>>;
 
     /// Whether clients may be tasks of one process, as those of most programs are. In some runs several of
     /// them are then on one machine, and die together: the first one is [opened](Workload::open), the others
@@ -328,12 +324,12 @@ pub trait Workload: Clone + Debug + Serialize + DeserializeOwned + Send + Sync +
 
     /// Opens the session of a client that is a task of the same process as another one: with the same opened
     /// state of the layer, and with a database and an exactly-once session of its own.
-    fn open_beside<D: Database>(
+    fn open_beside(
         &self,
-        db: &D,
+        db: &Db,
         client: usize,
-        other: &mut Self::Session<D>,
-    ) -> impl Future<Output = Result<Self::Session<D>, Error>> {
+        other: &mut Self::Session,
+    ) -> impl Future<Output = Result<Self::Session, Error>> {
         let _ = other;
         self.open(db, client)
     }
@@ -341,16 +337,16 @@ pub trait Workload: Clone + Debug + Serialize + DeserializeOwned + Send + Sync +
     /// Prepares a client for its next operation after one whose future was dropped: a session, for example,
     /// must first resolve the outcome of the dropped operation. Called before every operation, as a part of
     /// it.
-    fn resolve_dropped<D: Database>(&self, session: &mut Self::Session<D>) -> impl Future<Output = ()> {
+    fn resolve_dropped(&self, session: &mut Self::Session) -> impl Future<Output = ()> {
         let _ = session;
         async {}
     }
 
     /// Does an operation in the way of the planted bug. Returns `None` if the bug does not change this
     /// operation, which is then [applied](Workload::apply).
-    fn apply_planted<D: Database>(
+    fn apply_planted(
         &self,
-        session: &mut Self::Session<D>,
+        session: &mut Self::Session,
         op: &Self::Op,
     ) -> impl Future<Output = Option<Outcome<Self::Answer>>> {
         let _ = (session, op);
@@ -359,17 +355,17 @@ pub trait Workload: Clone + Debug + Serialize + DeserializeOwned + Send + Sync +
 
     /// Does one operation. It must finish whatever the database does, within the time limit of the `live`
     /// judge after faults have ended.
-    fn apply<D: Database>(
+    fn apply(
         &self,
-        session: &mut Self::Session<D>,
+        session: &mut Self::Session,
         op: &Self::Op,
     ) -> impl Future<Output = Outcome<Self::Answer>>;
 
     /// Tries to resolve the session's last operation, whose outcome was unknown. Returns `Outcome::Unknown`
     /// if it cannot. The transactions of this call belong to no operation.
-    fn resolve<D: Database>(
+    fn resolve(
         &self,
-        session: &mut Self::Session<D>,
+        session: &mut Self::Session,
         op: &Self::Op,
         error: Error,
     ) -> impl Future<Output = Outcome<Self::Answer>> {
@@ -387,27 +383,20 @@ pub trait Workload: Clone + Debug + Serialize + DeserializeOwned + Send + Sync +
 
     /// Reads the invariants, which hold at every version, in one transaction. The outer error is the error of
     /// the database; the inner error describes the broken invariant.
-    fn audit<D: Database>(
-        &self,
-        tx: &D::Transaction,
-    ) -> impl Future<Output = Result<Result<(), Misfit>, Error>>;
+    fn audit(&self, tx: &Tx) -> impl Future<Output = Result<Result<(), Misfit>, Error>>;
 
     /// Audits a version at which the model is known, and compares with it what is stored. Called with states
     /// that are rebuilt from the log. The default only [audits](Workload::audit).
-    fn audit_against<D: Database>(
+    fn audit_against(
         &self,
-        tx: &D::Transaction,
+        tx: &Tx,
         model: &Self::Model,
     ) -> impl Future<Output = Result<Result<(), Misfit>, Error>> {
         let _ = model;
-        self.audit::<D>(tx)
+        self.audit(tx)
     }
 
     /// Compares the final database, read in one or more transactions, with the final model. The outer error
     /// is the error of the database; the inner error describes the difference.
-    fn check<D: Database>(
-        &self,
-        db: &D,
-        model: &Self::Model,
-    ) -> impl Future<Output = Result<Result<(), Misfit>, Error>>;
+    fn check(&self, db: &Db, model: &Self::Model) -> impl Future<Output = Result<Result<(), Misfit>, Error>>;
 }

@@ -18,7 +18,7 @@ use crate::{
 use bytes::Bytes;
 use futures::FutureExt;
 use shaketable_sim::proto::{KeyRange, LogEntry, LoggedTransaction, Version};
-use shaketable_tx::{AnyTransaction, points::Within};
+use shaketable_tx::{Tx, points::Within};
 use std::sync::Arc;
 
 /// The maximum number of intervals between audited versions. Once an audit fails, every version of the last
@@ -65,7 +65,7 @@ pub struct Audits<'a> {
     /// The versions that wrote something.
     writes: Vec<&'a Arc<LogEntry>>,
     database: Snapshot,
-    tx: AnyTransaction,
+    tx: Tx,
     sizes: Sizes,
     /// The least number of versions from one audit to the next.
     stride: usize,
@@ -105,7 +105,7 @@ impl<'a> Audits<'a> {
             looked: looked.map(|at| writes.partition_point(|e| e.version <= at)),
             stride: writes[first..].len().div_ceil(MOST_VERSIONS).max(1),
             writes,
-            tx: AnyTransaction::new(database.clone()),
+            tx: Tx::new(database.clone()),
             database,
             sizes,
             done: first,
@@ -194,7 +194,7 @@ impl<'a> Audits<'a> {
     fn first_broken(&self) -> Option<First<'a>> {
         let database = Snapshot::new(Keyspace::default());
         self.writes[..self.sound].iter().for_each(|entry| apply(&database, entry.transactions.iter()));
-        let snapshot = AnyTransaction::new(database.clone());
+        let snapshot = Tx::new(database.clone());
         for entry in &self.writes[self.sound..self.done] {
             let _looks_at = Within::moment(self.times.at(entry.version));
             for tx in &entry.transactions {
@@ -222,7 +222,7 @@ pub struct Search<'a> {
     /// The transaction that is to be compared next, which the state has.
     last: Option<(Version, &'a LoggedTransaction)>,
     database: Snapshot,
-    tx: AnyTransaction,
+    tx: Tx,
     found: Option<First<'a>>,
 }
 
@@ -236,7 +236,7 @@ impl<'a> Search<'a> {
         }
         let each = |entry: &'a Arc<LogEntry>| entry.transactions.iter().map(|tx| (entry.version, tx));
         let next = Box::new(writes.skip(sound).flat_map(each));
-        let tx = AnyTransaction::new(database.clone());
+        let tx = Tx::new(database.clone());
         Search { workload, times, next, last: None, database, tx, found: None }
     }
 
@@ -332,7 +332,7 @@ impl First<'_> {
     }
 }
 
-fn audit(workload: &AnyWorkload, snapshot: &AnyTransaction, model: Option<&AnyModel>) -> Result<(), Misfit> {
+fn audit(workload: &AnyWorkload, snapshot: &Tx, model: Option<&AnyModel>) -> Result<(), Misfit> {
     match workload.audit(snapshot, model).now_or_never() {
         Some(Ok(verdict)) => verdict,
         Some(Err(error)) => Err(format!("the audit failed: {error}").into()),

@@ -21,7 +21,7 @@ use shaketable_sim::{
     judges::SESSIONS,
     proto::{KeyRange, Mutation},
 };
-use shaketable_tx::{self as tx, Database, Transaction, show, strinc};
+use shaketable_tx::{self as tx, Database, Db, Transaction, show, strinc};
 use std::collections::BTreeSet;
 
 /// The keys of neighbours: before and behind those of any layer with a subspace.
@@ -75,7 +75,7 @@ impl Owned {
     }
 
     /// Writes the rows of the other application.
-    pub(crate) async fn plant<D: Database>(&self, db: &D) -> tx::Result<()> {
+    pub(crate) async fn plant(&self, db: &Db) -> tx::Result<()> {
         let planted = db.run(|tx, _| async move {
             self.edges().iter().for_each(|key| tx.set(key, VALUE));
             Ok::<_, tx::Error>(())

@@ -12,11 +12,11 @@ use shaketable_sim::{
     seed::Seed,
     world::{Class, World},
 };
-use shaketable_tx::AnyDatabase;
+use shaketable_tx::Db;
 use std::{future::Future, sync::Arc};
 
 /// Runs `job` as a client of the smallest cluster, which is empty, and returns its result.
-pub fn simulate<T, F>(job: impl Fn(AnyDatabase) -> F + Send + Sync + 'static) -> T
+pub fn simulate<T, F>(job: impl Fn(Db) -> F + Send + Sync + 'static) -> T
 where
     T: Send + 'static,
     F: Future<Output = T> + 'static,
@@ -25,7 +25,7 @@ where
 }
 
 /// Like [`simulate`], on the thread of the caller, which has not simulated anything yet.
-pub(crate) fn simulate_here<T, F>(job: impl Fn(AnyDatabase) -> F + Send + Sync + 'static) -> T
+pub(crate) fn simulate_here<T, F>(job: impl Fn(Db) -> F + Send + Sync + 'static) -> T
 where
     T: Send + 'static,
     F: Future<Output = T> + 'static,
@@ -33,7 +33,7 @@ where
     rt::simulate(Seed(0), run(job))
 }
 
-async fn run<T, F>(job: impl Fn(AnyDatabase) -> F + Send + Sync + 'static) -> T
+async fn run<T, F>(job: impl Fn(Db) -> F + Send + Sync + 'static) -> T
 where
     T: Send + 'static,
     F: Future<Output = T> + 'static,
@@ -48,7 +48,7 @@ where
         async move {
             let db = SimDatabase::new(world, node, ClientId(0), controller);
             // Kept here as well: a job that has no use for it may open the client's database by other means.
-            let returned = job(AnyDatabase::new(db.clone())).await;
+            let returned = job(Db::new(db.clone())).await;
             *slot.lock() = Some(returned);
         }
     });

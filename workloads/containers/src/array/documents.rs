@@ -6,15 +6,15 @@ use shaketable_layers::array::{Array, Error};
 use shaketable_tx::{
     Database,
     Isolation::Serializable,
-    Transaction,
+    Transaction, Tx,
     limits::{READ_LIMIT, TooLarge},
 };
 
-async fn add_temp<T: Transaction>(tx: &T, day: i64, temp: i64) -> Result<(), Error> {
+async fn add_temp(tx: &Tx, day: i64, temp: i64) -> Result<(), Error> {
     Array::new(Subspace::from("temps2012")).set(tx, &[day], temp.to_string().as_bytes()).await
 }
 
-async fn get_temp<T: Transaction>(tx: &T, day: i64) -> Result<Option<i64>, Error> {
+async fn get_temp(tx: &Tx, day: i64) -> Result<Option<i64>, Error> {
     let temp = Array::new(Subspace::from("temps2012")).get(tx, &[day], Serializable).await?;
     Ok(temp.and_then(|temp| std::str::from_utf8(&temp).ok()?.parse().ok()))
 }

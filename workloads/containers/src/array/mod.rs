@@ -25,7 +25,7 @@ use shaketable::{
 };
 use shaketable_layers::array::{self, Error};
 use shaketable_sim::seed::Stream;
-use shaketable_tx::{self as tx, Env, Isolation, Transaction, limits};
+use shaketable_tx::{self as tx, Env, Isolation, Tx, limits};
 use std::collections::BTreeMap;
 
 /// The indexes that are drawn in each dimension: on both sides of where an index needs another byte, and the
@@ -123,7 +123,7 @@ impl Array {
     }
 
     /// Performs a call correctly.
-    async fn right<T: Transaction>(&self, tx: &T, op: &Op, isolation: Isolation) -> Result<Answer, Error> {
+    async fn right(&self, tx: &Tx, op: &Op, isolation: Isolation) -> Result<Answer, Error> {
         let array = array(self.dimensions);
         Ok(match op {
             Op::Set(index, byte, length) => {
@@ -230,13 +230,7 @@ impl Specimen for Array {
         Self::is_read_only(op) && self.planted.is_none_or(|planted| planted == Planted::CellsAtSnapshot)
     }
 
-    async fn perform<T: Transaction>(
-        &self,
-        tx: &T,
-        _: &Env,
-        op: &Op,
-        isolation: Isolation,
-    ) -> Result<Answer, Error> {
+    async fn perform(&self, tx: &Tx, _: &Env, op: &Op, isolation: Isolation) -> Result<Answer, Error> {
         match self.planted {
             Some(planted) => planted::perform(planted, self, tx, op, isolation).await,
             None => self.right(tx, op, isolation).await,
@@ -281,7 +275,7 @@ impl Specimen for Array {
         })
     }
 
-    async fn read_model<T: Transaction>(&self, tx: &T) -> tx::Result<Result<Self::Model, Misfit>> {
+    async fn read_model(&self, tx: &Tx) -> tx::Result<Result<Self::Model, Misfit>> {
         let rows = shared::rows(tx, &space()).await?;
         Ok(self.read(&rows).map_err(Misfit::from))
     }

@@ -8,7 +8,7 @@ use shaketable::{
 use shaketable_layers::array::Error;
 use shaketable_tx::{
     Isolation::{self, Snapshot},
-    Transaction, VALUE_SIZE_LIMIT,
+    Transaction, Tx, VALUE_SIZE_LIMIT,
 };
 
 shaketable::planted_bugs! {
@@ -29,10 +29,10 @@ shaketable::planted_bugs! {
 }
 
 /// Performs a call with the bug, or correctly if the bug does not change this call.
-pub async fn perform<T: Transaction>(
+pub async fn perform(
     planted: Planted,
     workload: &Array,
-    tx: &T,
+    tx: &Tx,
     op: &Op,
     isolation: Isolation,
 ) -> Result<Answer, Error> {

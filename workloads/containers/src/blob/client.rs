@@ -13,7 +13,7 @@ use shaketable_layers::blob::{Blobs, Error, Generation, MAX_READ_BYTES, MAX_READ
 use shaketable_tx::{
     self as tx,
     Isolation::{self, Serializable, Snapshot},
-    RangeOption, Transaction, always, strinc,
+    RangeOption, Transaction, Tx, always, strinc,
 };
 
 /// The layer with the chunk size of this kind of writers.
@@ -36,12 +36,7 @@ pub(super) fn generation_to_ask(found: Option<Generation>, same: bool) -> Genera
 }
 
 impl Blob {
-    pub(super) async fn do_it<T: Transaction>(
-        &self,
-        tx: &T,
-        op: &Op,
-        isolation: Isolation,
-    ) -> Result<Answer, Error> {
+    pub(super) async fn do_it(&self, tx: &Tx, op: &Op, isolation: Isolation) -> Result<Answer, Error> {
         match self.planted {
             Some(planted) => planted::perform(planted, self, tx, op, isolation).await,
             None => self.right(tx, op, isolation).await,
@@ -49,12 +44,7 @@ impl Blob {
     }
 
     /// Performs a call correctly.
-    pub(super) async fn right<T: Transaction>(
-        &self,
-        tx: &T,
-        op: &Op,
-        isolation: Isolation,
-    ) -> Result<Answer, Error> {
+    pub(super) async fn right(&self, tx: &Tx, op: &Op, isolation: Isolation) -> Result<Answer, Error> {
         let of_kind = |kind: usize| of_kind(self.chunks, kind);
         let one = of_kind(0);
         Ok(match op {
@@ -102,9 +92,9 @@ impl Blob {
 
     /// Claims that a look reads no chunk outside of `start` to `end`. This is checked only for the first read
     /// of a blob in its transaction, because the conflict ranges of all reads add up.
-    pub(super) async fn sparing<T: Transaction>(
+    pub(super) async fn sparing(
         &self,
-        tx: &T,
+        tx: &Tx,
         content: &Subspace,
         before: Vec<(Bytes, bool)>,
         chunk: Option<u64>,
@@ -124,11 +114,7 @@ impl Blob {
     }
 
     /// The size of a blob and the size of its chunks, read at snapshot so that this read does not conflict.
-    pub(super) async fn chunk<T: Transaction>(
-        &self,
-        tx: &T,
-        name: &[u8],
-    ) -> Result<Option<(u64, u64)>, Error> {
+    pub(super) async fn chunk(&self, tx: &Tx, name: &[u8]) -> Result<Option<(u64, u64)>, Error> {
         let manifest = tx.get(&places(name).0, Snapshot).await?;
         let sizes = |value: Bytes| {
             let parts: (u64, u64, i64, i64, TupleBytes<'_>) = unpack(&value).ok()?;
@@ -149,7 +135,7 @@ pub(super) fn readable(chunk: u64) -> u64 {
 
 /// Stores a foreign blob with chunks of this size and of the largest possible length, reads it and changes
 /// it, and removes it. Returns how each call was refused.
-async fn foreign<T: Transaction>(tx: &T, chunk: usize) -> Result<Vec<String>, Error> {
+async fn foreign(tx: &Tx, chunk: usize) -> Result<Vec<String>, Error> {
     let (layer, (manifest, content), at) = (blobs(chunk), places(FOREIGN), chunk as u64);
     let (limit, mut refused) = (readable(at), Vec::new());
     let slice =
@@ -184,7 +170,7 @@ const READ: &[u8] = b"\xff\xff/transaction/read_conflict_range/";
 
 /// The keys below `space` that this transaction has read serializably so far: each key at which such a range
 /// begins or ends, and whether it begins there.
-pub(super) async fn conflicts<T: Transaction>(tx: &T, space: &Subspace) -> tx::Result<Vec<(Bytes, bool)>> {
+pub(super) async fn conflicts(tx: &Tx, space: &Subspace) -> tx::Result<Vec<(Bytes, bool)>> {
     // Everything with this prefix, because encoded integers may begin with 0xff, where the range of a
     // subspace ends.
     let end = strinc(space.bytes()).unwrap_or_else(|| vec![0xff].into());

@@ -13,7 +13,7 @@ use shaketable_sim::{
     rt::SECOND,
 };
 use shaketable_tx::{
-    self as tx, AnyDatabase, Database,
+    self as tx, Database, Db,
     Isolation::{Serializable, Snapshot},
     RangeOption, RetryError, Transaction,
     limits::{TRANSACTION_SIZE_LIMIT, TooLarge},
@@ -25,29 +25,29 @@ fn file(length: usize) -> Vec<u8> {
     (0..length).map(|i| (i / 7) as u8 ^ (i >> 8) as u8).collect()
 }
 
-async fn range(db: &AnyDatabase, blobs: &Blobs, start: u64, length: u64) -> Option<Bytes> {
+async fn range(db: &Db, blobs: &Blobs, start: u64, length: u64) -> Option<Bytes> {
     let read = db
         .run(|tx, _| async move { blobs.read_range(&tx, b"my-blob-id", start, length, Serializable).await });
     read.await.expect("a calm cluster answers")
 }
 
-async fn size(db: &AnyDatabase, blobs: &Blobs) -> Option<u64> {
+async fn size(db: &Db, blobs: &Blobs) -> Option<u64> {
     let size = db.run(|tx, _| async move { blobs.size(&tx, b"my-blob-id", Serializable).await });
     size.await.expect("a calm cluster answers")
 }
 
-async fn write(db: &AnyDatabase, blobs: &Blobs, data: &[u8]) -> Result<Generation, Error> {
+async fn write(db: &Db, blobs: &Blobs, data: &[u8]) -> Result<Generation, Error> {
     let written = db.run(|tx, _| async move { blobs.write(&tx, b"my-blob-id", data).await });
     written.await.map_err(|e| e.error)
 }
 
-async fn delete(db: &AnyDatabase, blobs: &Blobs) -> bool {
+async fn delete(db: &Db, blobs: &Blobs) -> bool {
     let deleted = db.run(|tx, _| async move { blobs.delete(&tx, b"my-blob-id").await });
     deleted.await.expect("a calm cluster answers")
 }
 
 /// A blob that was never written: its manifest claims `size` bytes, in chunks of this size.
-async fn claim(db: &AnyDatabase, size: u64, chunk: u64) {
+async fn claim(db: &Db, size: u64, chunk: u64) {
     let key = Subspace::from("blob").pack(&(0, TupleBytes::from(&b"my-blob-id"[..])));
     let manifest = pack(&(size, chunk, 1i64, 0i64, TupleBytes::from(&b""[..])));
     let (key, manifest) = (&key, &manifest);
@@ -341,7 +341,7 @@ fn an_upload_that_lives_survives_a_recovery_and_one_that_was_left_does_not() {
     };
     let plan = FaultPlan { strikes: vec![reboot], ..FaultPlan::default() };
     cluster::under(plan, |machine| async move {
-        let db = &AnyDatabase::new(machine.open());
+        let db = &Db::new(machine.open());
         let blobs = &Blobs::with_sizes(Subspace::from("blob"), 2, 4).expect("sizes within the limits");
         let version = async || {
             let version = db.run(|tx, _| async move { tx.get_read_version().await });

@@ -42,7 +42,7 @@ use shaketable_sim::seed::Stream;
 use shaketable_tx::{
     self as tx, Env,
     Isolation::{self, Serializable},
-    Transaction, VALUE_SIZE_LIMIT,
+    Transaction, Tx, VALUE_SIZE_LIMIT,
 };
 use std::fmt::Debug;
 
@@ -142,13 +142,7 @@ impl Specimen for Blob {
         is_read_only(op) && self.planted.is_none_or(dropped)
     }
 
-    async fn perform<T: Transaction>(
-        &self,
-        tx: &T,
-        _: &Env,
-        op: &Op,
-        isolation: Isolation,
-    ) -> Result<Answer, Error> {
+    async fn perform(&self, tx: &Tx, _: &Env, op: &Op, isolation: Isolation) -> Result<Answer, Error> {
         let (name, bounds) = match op {
             Op::ReadRange(name, start, length) | Op::ReadRangeOf(name, _, start, length) => {
                 (*name, Some((*start, start.checked_add(*length))))
@@ -181,7 +175,7 @@ impl Specimen for Blob {
         self.replayed(model, op, at)
     }
 
-    async fn read_model<T: Transaction>(&self, tx: &T) -> tx::Result<Result<Model, Misfit>> {
+    async fn read_model(&self, tx: &Tx) -> tx::Result<Result<Model, Misfit>> {
         Ok(stored(tx).await?.map_err(Misfit::from))
     }
 }

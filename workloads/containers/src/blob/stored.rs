@@ -5,7 +5,7 @@ use crate::shared;
 use bytes::Bytes;
 use foundationdb_tuple::{Bytes as TupleBytes, Subspace, unpack};
 use shaketable_layers::blob::Generation;
-use shaketable_tx::{self as tx, Transaction};
+use shaketable_tx::{self as tx, Tx};
 use std::collections::BTreeMap;
 
 pub(crate) fn space() -> Subspace {
@@ -19,7 +19,7 @@ pub(crate) fn places(name: &[u8]) -> (Vec<u8>, Subspace) {
 
 /// Reads every blob by the key schema, chunk by chunk. The inner error describes a broken invariant: a chunk
 /// that belongs to no blob, has the wrong length, or is missing.
-pub(crate) async fn stored<T: Transaction>(tx: &T) -> tx::Result<Result<Model, String>> {
+pub(crate) async fn stored(tx: &Tx) -> tx::Result<Result<Model, String>> {
     let rows = shared::rows(tx, &space()).await?;
     Ok(whole(rows.into_iter().map(|row| (row.key, row.value)).collect()))
 }

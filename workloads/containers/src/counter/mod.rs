@@ -31,9 +31,9 @@ use shaketable::{
 use shaketable_layers::counter::{self, Error, Part, SplitCounter};
 use shaketable_sim::seed::Stream;
 use shaketable_tx::{
-    self as tx, Database, Env,
+    self as tx, Db, Env,
     Isolation::{self, Serializable},
-    Transaction,
+    Transaction, Tx,
     once::Session,
 };
 use std::collections::BTreeMap;
@@ -213,17 +213,11 @@ impl Specimen for Counter {
         matches!(op, Op::Add(..) | Op::Set(..) | Op::Get(_, true))
     }
 
-    async fn setup<D: Database>(&self, db: &D) -> tx::Result<()> {
+    async fn setup(&self, db: &Db) -> tx::Result<()> {
         beside::plant(db, &beside()).await
     }
 
-    async fn perform<T: Transaction>(
-        &self,
-        tx: &T,
-        env: &Env,
-        op: &Op,
-        _: Isolation,
-    ) -> Result<Answer, Error> {
+    async fn perform(&self, tx: &Tx, env: &Env, op: &Op, _: Isolation) -> Result<Answer, Error> {
         match (self.planted, op) {
             (Some(planted), op) => planted::perform(planted, tx, op).await,
             (None, Op::Add(which, _, by)) if self.drawn => {
@@ -236,9 +230,9 @@ impl Specimen for Counter {
         }
     }
 
-    async fn apply_planted<D: Database>(
+    async fn apply_planted(
         &self,
-        session: &mut Session<D>,
+        session: &mut Session<Db>,
         ops: &[Op],
     ) -> Option<Outcome<specimen::Answer<Answer>>> {
         match (self.planted, ops) {
@@ -284,7 +278,7 @@ impl Specimen for Counter {
         })
     }
 
-    async fn read_model<T: Transaction>(&self, tx: &T) -> tx::Result<Result<Model, Misfit>> {
+    async fn read_model(&self, tx: &Tx) -> tx::Result<Result<Model, Misfit>> {
         if let Err(why) = beside::check(tx, &beside()).await? {
             return Ok(Err(why.into()));
         }
@@ -338,7 +332,7 @@ fn beside() -> Vec<Vec<u8>> {
 }
 
 /// Performs a call correctly.
-async fn perform<T: Transaction>(tx: &T, op: &Op) -> Result<Answer, Error> {
+async fn perform(tx: &Tx, op: &Op) -> Result<Answer, Error> {
     let written = |()| Answer::Written;
     match *op {
         Op::Add(which, part, by) if which.split => which.split().add(tx, part, by).await.map(written),
@@ -355,7 +349,7 @@ async fn perform<T: Transaction>(tx: &T, op: &Op) -> Result<Answer, Error> {
     }
 }
 
-async fn get<T: Transaction>(tx: &T, which: Which, isolation: tx::Isolation) -> Result<i64, Error> {
+async fn get(tx: &Tx, which: Which, isolation: tx::Isolation) -> Result<i64, Error> {
     match which.split {
         true => which.split().get(tx, isolation).await,
         false => which.single().get(tx, isolation).await,

@@ -10,9 +10,9 @@ use shaketable::{
 };
 use shaketable_layers::counter::{Error, Part};
 use shaketable_tx::{
-    Database,
+    Database, Db,
     Isolation::{Serializable, Snapshot},
-    MutationType, RangeOption, Transaction, key_after,
+    MutationType, RangeOption, Transaction, Tx, key_after,
     once::Session,
 };
 
@@ -37,7 +37,7 @@ shaketable::planted_bugs! {
 }
 
 /// Performs a call with the bug, or correctly if the bug does not change this call.
-pub async fn perform<T: Transaction>(planted: Planted, tx: &T, op: &Op) -> Result<Answer, Error> {
+pub async fn perform(planted: Planted, tx: &Tx, op: &Op) -> Result<Answer, Error> {
     match (planted, op) {
         (Planted::ReadAddWrite, Op::Add(which, part, by)) => {
             let key = which.key(*part);
@@ -86,8 +86,8 @@ fn sum(parts: impl IntoIterator<Item = impl Into<i128>>) -> Result<Answer, Error
 }
 
 /// A change within bounds that is decided upon in one transaction and made in the next.
-pub async fn decided_before<D: Database>(
-    session: &mut Session<D>,
+pub async fn decided_before(
+    session: &mut Session<Db>,
     within: &Op,
     add: &Op,
 ) -> Outcome<specimen::Answer<Answer>> {
@@ -100,10 +100,7 @@ pub async fn decided_before<D: Database>(
 }
 
 /// The sum of a counter's parts, each of which is read in a separate transaction.
-pub async fn torn_sum<D: Database>(
-    session: &mut Session<D>,
-    which: Which,
-) -> Outcome<specimen::Answer<Answer>> {
+pub async fn torn_sum(session: &mut Session<Db>, which: Which) -> Outcome<specimen::Answer<Answer>> {
     let summed = async {
         let ((mut begin, end), mut parts) = (which.space().range(), Vec::new());
         loop {

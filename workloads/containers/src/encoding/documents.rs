@@ -3,26 +3,18 @@
 use crate::shared::cluster::{begin, on_cluster};
 use foundationdb_tuple::Subspace;
 use shaketable_layers::encoding::{Collation, Column, Distinguishes, Error, Ordered, Part};
-use shaketable_tx::{Database, Isolation::Serializable, Transaction};
+use shaketable_tx::{Database, Isolation::Serializable, Transaction, Tx};
 
 fn populations() -> Result<Ordered, Error> {
     let name = || Ok::<_, Error>(Column::Collated(Collation::new("en", Distinguishes::Case)?));
     Ordered::new(Subspace::from("population"), vec![name()?, name()?])
 }
 
-async fn set_county_population<T: Transaction>(
-    tx: &T,
-    state: &str,
-    county: &str,
-    n: u32,
-) -> Result<(), Error> {
+async fn set_county_population(tx: &Tx, state: &str, county: &str, n: u32) -> Result<(), Error> {
     populations()?.set(tx, &[state.into(), county.into()], n.to_string().as_bytes()).await
 }
 
-async fn get_county_populations_in_state<T: Transaction>(
-    tx: &T,
-    state: &str,
-) -> Result<Vec<(Vec<Part>, String)>, Error> {
+async fn get_county_populations_in_state(tx: &Tx, state: &str) -> Result<Vec<(Vec<Part>, String)>, Error> {
     let rows = populations()?.under(tx, &[state.into()], Serializable).await?;
     Ok(rows.into_iter().map(|(key, n)| (key, String::from_utf8_lossy(&n).into_owned())).collect())
 }

@@ -40,7 +40,7 @@ use shaketable_sim::seed::Stream;
 use shaketable_tx::{
     self as tx, Env,
     Isolation::{self, Serializable},
-    Transaction,
+    Transaction, Tx,
 };
 
 /// The drawn configuration of a run.
@@ -58,7 +58,7 @@ fn space() -> Subspace {
 
 impl Encoding {
     /// Performs a call correctly, a look at this isolation.
-    async fn call<T: Transaction>(&self, tx: &T, op: &Op, isolation: Isolation) -> Result<Answer, Error> {
+    async fn call(&self, tx: &Tx, op: &Op, isolation: Isolation) -> Result<Answer, Error> {
         let map = Ordered::new(space(), self.columns()?)?;
         Ok(match op {
             Op::Set(key, population) => {
@@ -180,13 +180,7 @@ impl Specimen for Encoding {
             && self.planted.is_none_or(|planted| planted == Planted::PageAtSnapshot)
     }
 
-    async fn perform<T: Transaction>(
-        &self,
-        tx: &T,
-        _: &Env,
-        op: &Op,
-        isolation: Isolation,
-    ) -> Result<Answer, Error> {
+    async fn perform(&self, tx: &Tx, _: &Env, op: &Op, isolation: Isolation) -> Result<Answer, Error> {
         match self.planted {
             Some(planted) => planted::perform(planted, self, tx, op, isolation).await,
             None => self.call(tx, op, isolation).await,
@@ -205,7 +199,7 @@ impl Specimen for Encoding {
         self.replayed(model, op)
     }
 
-    async fn read_model<T: Transaction>(&self, tx: &T) -> tx::Result<Result<Model, Misfit>> {
+    async fn read_model(&self, tx: &Tx) -> tx::Result<Result<Model, Misfit>> {
         if self.planted.is_some_and(Planted::has_own_keys) {
             return Ok(Ok(Model {
                 rows: populations(&planted::under(self, tx, space().into_bytes()).await?),

@@ -14,7 +14,7 @@ use shaketable_layers::encoding::{Column, Error, Ordered, Part, Row};
 use shaketable_tx::{
     self as tx,
     Isolation::{self, Serializable, Snapshot},
-    RangeOption, Transaction, strinc,
+    RangeOption, Transaction, Tx, strinc,
 };
 
 shaketable::planted_bugs! {
@@ -48,10 +48,10 @@ impl Planted {
 }
 
 /// Performs a call with the bug, or correctly if the bug does not change this call.
-pub async fn perform<T: Transaction>(
+pub async fn perform(
     planted: Planted,
     workload: &Encoding,
-    tx: &T,
+    tx: &Tx,
     op: &Op,
     isolation: Isolation,
 ) -> Result<Answer, Error> {
@@ -122,7 +122,7 @@ fn apart(value: &[u8]) -> (&[u8], Bytes) {
 }
 
 /// Reads what is below a prefix, in the order of the wrong keys.
-pub async fn under<T: Transaction>(workload: &Encoding, tx: &T, prefix: Vec<u8>) -> tx::Result<Vec<Row>> {
+pub async fn under(workload: &Encoding, tx: &Tx, prefix: Vec<u8>) -> tx::Result<Vec<Row>> {
     let end = strinc(&prefix).unwrap_or_default();
     let rows = tx.get_range_all(RangeOption::new(prefix, end), Serializable).await?;
     let row = |row: &tx::KeyValue| {

@@ -9,7 +9,7 @@ use shaketable_layers::{
 use shaketable_tx::{
     self as tx,
     Isolation::Serializable,
-    Transaction,
+    Transaction, Tx,
     once::Outcome::{Applied, Refused},
 };
 
@@ -22,13 +22,13 @@ fn ids<const N: usize>(names: [&str; N]) -> Vec<Id> {
     names.map(Id::from).into()
 }
 
-async fn walk<T: Transaction>(tx: &T) -> Vec<Id> {
+async fn walk(tx: &Tx) -> Vec<Id> {
     let nodes = list().walk(tx, None, 100, Serializable).await.expect("a list");
     nodes.into_iter().map(|node| node.id).collect()
 }
 
 /// The nodes a, b and c, of which b has an attribute.
-async fn three<T: Transaction>(tx: &T) -> Result<(), Error> {
+async fn three(tx: &Tx) -> Result<(), Error> {
     list().push_front(tx, &"a".into(), b"").await?;
     list().insert_after(tx, &"a".into(), &"c".into(), b"").await?;
     list().insert_after(tx, &"a".into(), &"b".into(), b"").await?;

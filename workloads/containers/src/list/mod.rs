@@ -36,7 +36,7 @@ use shaketable_layers::{
     list::{self, Error, List as Layer},
 };
 use shaketable_sim::seed::Stream;
-use shaketable_tx::{self as tx, Database, Env, Isolation, Transaction};
+use shaketable_tx::{self as tx, Database, Db, Env, Isolation, Transaction, Tx};
 use std::{collections::BTreeMap, ops::Range, sync::Arc};
 
 /// The list's subspace.
@@ -74,7 +74,7 @@ impl List {
     }
 
     /// Performs a call correctly.
-    async fn right<T: Transaction>(&self, tx: &T, op: &Op, isolation: Isolation) -> Result<Answer, Error> {
+    async fn right(&self, tx: &Tx, op: &Op, isolation: Isolation) -> Result<Answer, Error> {
         let list = Layer::new(space());
         Ok(match op {
             Op::PushFront(id, byte, length) => {
@@ -183,9 +183,9 @@ impl Specimen for List {
         matches!(op, First | Next(_) | Contains(_) | Value(_) | Attribute(..) | Attributes(_) | Walk(..))
     }
 
-    async fn setup<D: Database>(&self, db: &D) -> Result<(), tx::Error> {
+    async fn setup(&self, db: &Db) -> Result<(), tx::Error> {
         let nodes = &self.first_nodes();
-        let write = |tx: D::Transaction, _| async move {
+        let write = |tx: Tx, _| async move {
             let mut link = space().pack(&("head",));
             for id in nodes {
                 tx.set(&link, &foundationdb_tuple::pack(id));
@@ -204,13 +204,7 @@ impl Specimen for List {
         Self::is_read_only(op) && self.planted.is_none_or(|planted| planted == Planted::WalkAtSnapshot)
     }
 
-    async fn perform<T: Transaction>(
-        &self,
-        tx: &T,
-        _: &Env,
-        op: &Op,
-        isolation: Isolation,
-    ) -> Result<Answer, Error> {
+    async fn perform(&self, tx: &Tx, _: &Env, op: &Op, isolation: Isolation) -> Result<Answer, Error> {
         match self.planted {
             Some(planted) => planted::perform(planted, self, tx, op, isolation).await,
             None => self.right(tx, op, isolation).await,
@@ -235,7 +229,7 @@ impl Specimen for List {
         self.replayed(model, op)
     }
 
-    async fn read_model<T: Transaction>(&self, tx: &T) -> tx::Result<Result<Model, Misfit>> {
+    async fn read_model(&self, tx: &Tx) -> tx::Result<Result<Model, Misfit>> {
         let rows = shared::rows(tx, &space()).await?;
         Ok(read(&rows).map_err(Misfit::from))
     }

@@ -11,7 +11,7 @@ use shaketable_layers::{
 };
 use shaketable_tx::{
     Isolation::{self, Serializable, Snapshot},
-    Transaction, strinc,
+    Transaction, Tx, strinc,
 };
 
 shaketable::planted_bugs! {
@@ -29,10 +29,10 @@ shaketable::planted_bugs! {
 }
 
 /// Performs a call with the bug, or correctly if the bug does not change this call.
-pub async fn perform<T: Transaction>(
+pub async fn perform(
     planted: Planted,
     workload: &List,
-    tx: &T,
+    tx: &Tx,
     op: &Op,
     isolation: Isolation,
 ) -> Result<Answer, Error> {

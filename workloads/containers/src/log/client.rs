@@ -10,15 +10,15 @@ use crate::shared::one_call;
 use shaketable::{specimen, workload::Outcome};
 use shaketable_layers::log::{self, Appended, Entry, Error, Position};
 use shaketable_tx::{
-    self as tx, Database, DatabaseOption,
+    self as tx, Database, DatabaseOption, Db,
     Isolation::{self, Serializable, Snapshot},
-    RetryError, RunError, Transaction,
+    RetryError, RunError, Transaction, Tx,
     once::{self, Fate, OpId, Session},
 };
 use std::time::Duration;
 
 /// Performs a call correctly, a look at this isolation.
-pub(super) async fn perform<T: Transaction>(tx: &T, op: &Op, isolation: Isolation) -> Result<Answer, Error> {
+pub(super) async fn perform(tx: &Tx, op: &Op, isolation: Isolation) -> Result<Answer, Error> {
     let log = log::Log::new(space());
     let tx = &match op {
         Op::Page(..) => one_call(tx, true).await,
@@ -67,8 +67,8 @@ pub(super) async fn perform<T: Transaction>(tx: &T, op: &Op, isolation: Isolatio
 }
 
 /// The position after this many entries, and the name of the entry there.
-pub(super) async fn skip<T: Transaction>(
-    tx: &T,
+pub(super) async fn skip(
+    tx: &Tx,
     skip: usize,
     isolation: Isolation,
 ) -> Result<Option<(Position, Name)>, Error> {
@@ -88,9 +88,9 @@ fn name_of(entry: &Entry) -> Name {
 impl Log {
     /// Performs a call that takes several transactions because it waits, or because it verifies where an
     /// entry is; such a call is never combined with others.
-    pub(super) async fn perform_alone<D: Database>(
+    pub(super) async fn perform_alone(
         &self,
-        session: &mut Session<D>,
+        session: &mut Session<Db>,
         ops: &[Op],
     ) -> Option<Outcome<specimen::Answer<Answer>>> {
         let [op] = ops else { return None };
@@ -127,9 +127,9 @@ impl Log {
 }
 
 impl Log {
-    async fn tail<D: Database>(
+    async fn tail(
         &self,
-        db: &D,
+        db: &Db,
         after: Option<Position>,
         limit: usize,
         patience: u64,
@@ -142,9 +142,9 @@ impl Log {
     }
 
     /// Follows the log from its first entry on.
-    async fn follow<D: Database>(
+    async fn follow(
         &self,
-        db: &D,
+        db: &Db,
         count: usize,
         page: usize,
         patience: u64,
@@ -162,12 +162,7 @@ impl Log {
     }
 
     /// Waits until the last entry is another client's. Returns whether it is.
-    async fn await_turn<D: Database>(
-        &self,
-        db: &D,
-        client: u32,
-        patience: u64,
-    ) -> Result<bool, RunError<Error>> {
+    async fn await_turn(&self, db: &Db, client: u32, patience: u64) -> Result<bool, RunError<Error>> {
         let log = &log::Log::new(space());
         let mut last = db.run(|tx, _| async move { log.last(&tx, Snapshot).await }).await?;
         while !is_turn_of(client, last.as_ref().map(name_of)) {
@@ -181,11 +176,7 @@ impl Log {
     }
 
     /// Appends in a separate transaction without a session, and verifies the position of the entry.
-    async fn append_bare<D: Database>(
-        &self,
-        db: &D,
-        value: &[u8],
-    ) -> Result<(), Outcome<specimen::Answer<Answer>>> {
+    async fn append_bare(&self, db: &Db, value: &[u8]) -> Result<(), Outcome<specimen::Answer<Answer>>> {
         let log = log::Log::new(space());
         let tx = db.create_transaction().map_err(Outcome::Failed)?;
         let position = loop {
@@ -208,9 +199,9 @@ impl Log {
     }
 
     /// Appends exactly once, and verifies the position of the entry.
-    async fn append_once<D: Database>(
+    async fn append_once(
         &self,
-        session: &mut Session<D>,
+        session: &mut Session<Db>,
         value: &[u8],
     ) -> Result<(), Outcome<specimen::Answer<Answer>>> {
         let log = &log::Log::new(space());
@@ -226,9 +217,9 @@ impl Log {
     }
 
     /// Verifies that the entry at this position is this one, unless it may have been trimmed.
-    async fn expect_at<D: Database>(
+    async fn expect_at(
         &self,
-        db: &D,
+        db: &Db,
         position: Position,
         value: &[u8],
     ) -> Result<(), Outcome<specimen::Answer<Answer>>> {
@@ -252,10 +243,7 @@ impl Log {
 /// The position at which an operation whose outcome was unknown has appended, however long it takes to learn
 /// it. It is resolved here because what such an operation recorded is not an answer of this workload.
 /// Timeouts are disabled from now on.
-async fn known<D: Database>(
-    session: &mut Session<D>,
-    op: OpId,
-) -> Result<Appended, Outcome<specimen::Answer<Answer>>> {
+async fn known(session: &mut Session<Db>, op: OpId) -> Result<Appended, Outcome<specimen::Answer<Answer>>> {
     let db = session.database().clone();
     db.set_option(DatabaseOption::TransactionTimeout(0)).map_err(Outcome::Unknown)?;
     loop {

@@ -41,9 +41,9 @@ use shaketable::{
 use shaketable_layers::log::Error;
 use shaketable_sim::{rt::MILLISECOND, seed::Stream};
 use shaketable_tx::{
-    self as tx, Database, Env,
+    self as tx, Db, Env,
     Isolation::{self, Serializable},
-    Transaction,
+    Transaction, Tx,
     once::Session,
 };
 
@@ -163,22 +163,16 @@ impl Specimen for Log {
             && self.planted.is_none_or(|planted| planted == Planted::LastAtSnapshot)
     }
 
-    async fn perform<T: Transaction>(
-        &self,
-        tx: &T,
-        _: &Env,
-        op: &Op,
-        isolation: Isolation,
-    ) -> Result<Answer, Error> {
+    async fn perform(&self, tx: &Tx, _: &Env, op: &Op, isolation: Isolation) -> Result<Answer, Error> {
         match self.planted {
             Some(planted) => planted::perform(planted, tx, op, isolation).await,
             None => perform(tx, op, isolation).await,
         }
     }
 
-    async fn apply_planted<D: Database>(
+    async fn apply_planted(
         &self,
-        session: &mut Session<D>,
+        session: &mut Session<Db>,
         ops: &[Op],
     ) -> Option<Outcome<specimen::Answer<Answer>>> {
         self.perform_alone(session, ops).await
@@ -209,7 +203,7 @@ impl Specimen for Log {
     }
 
     /// Checks that the entries are in order, and that the head contains the stamp of the last append.
-    async fn read_model<T: Transaction>(&self, tx: &T) -> tx::Result<Result<Model, Misfit>> {
+    async fn read_model(&self, tx: &Tx) -> tx::Result<Result<Model, Misfit>> {
         let mut all = Vec::new();
         for row in shared::rows(tx, &space().subspace(&0)).await? {
             let Ok((_, stamp, _)) = space().unpack::<(i64, Versionstamp, i64)>(&row.key) else {

@@ -12,9 +12,9 @@ use shaketable::{
 };
 use shaketable_layers::log::{Entry, Error, Log, Position};
 use shaketable_tx::{
-    Database,
+    Database, Db,
     Isolation::{self, Serializable, Snapshot},
-    MutationType, RunError, Transaction,
+    MutationType, RunError, Transaction, Tx,
 };
 use std::time::Duration;
 
@@ -50,12 +50,7 @@ impl Planted {
 }
 
 /// Performs a call with the bug, or correctly if the bug does not change this call.
-pub async fn perform<T: Transaction>(
-    planted: Planted,
-    tx: &T,
-    op: &Op,
-    isolation: Isolation,
-) -> Result<Answer, Error> {
+pub async fn perform(planted: Planted, tx: &Tx, op: &Op, isolation: Isolation) -> Result<Answer, Error> {
     match (planted, op) {
         (Planted::CounterReads, Op::Append(..)) => {
             Log::new(space()).last(tx, Serializable).await?;
@@ -101,9 +96,9 @@ pub async fn perform<T: Transaction>(
 }
 
 /// Waits for entries, with the bug.
-pub async fn tail<D: Database>(
+pub async fn tail(
     planted: Planted,
-    db: &D,
+    db: &Db,
     after: Option<Position>,
     limit: usize,
     patience: Duration,

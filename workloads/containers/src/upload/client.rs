@@ -12,9 +12,9 @@ use shaketable::{
 };
 use shaketable_layers::blob::{Blobs, Error, Expect, Generation, MAX_PARTS, Pages, UploadId};
 use shaketable_tx::{
-    Database, Env,
+    Database, Db, Env,
     Isolation::{Serializable, Snapshot},
-    RunError, Transaction, always,
+    RunError, Tx, always,
     once::{self, Session, converging},
 };
 use std::{
@@ -23,15 +23,15 @@ use std::{
 };
 
 /// The state of a client.
-pub struct Client<D: Database> {
-    pub(super) session: Session<D>,
+pub struct Client {
+    pub(super) session: Session<Db>,
     /// What the client's last upload expected.
     pub(super) expected: Expect,
 }
 
 impl Upload {
     /// Performs an operation.
-    pub(super) async fn perform<D: Database>(&self, client: &mut Client<D>, op: &Op) -> Outcome<Answer> {
+    pub(super) async fn perform(&self, client: &mut Client, op: &Op) -> Outcome<Answer> {
         let db = &client.session.database().clone();
         let blobs = &self.blobs();
         match op {
@@ -113,7 +113,7 @@ impl Upload {
             }
             Op::Calls(calls) => {
                 let env = db.env();
-                let call = |tx: D::Transaction| async move {
+                let call = |tx: Tx| async move {
                     Ok::<_, Error>(Recorded(vec![Answer::Calls(self.call(&tx, env, calls).await?)]))
                 };
                 if calls.iter().all(blob::is_read_only) {
@@ -133,9 +133,9 @@ impl Upload {
     }
 
     /// The expectation that a wish means for the current blob.
-    pub(super) async fn expectation<D: Database>(
+    pub(super) async fn expectation(
         &self,
-        db: &D,
+        db: &Db,
         name: &[u8],
         wish: Wish,
     ) -> Result<Expect, RunError<Error>> {
@@ -153,9 +153,9 @@ impl Upload {
     }
 
     /// Writes some parts, each in a separate transaction.
-    pub(super) async fn put<D: Database>(
+    pub(super) async fn put(
         &self,
-        db: &D,
+        db: &Db,
         upload: UploadId,
         parts: &[(u64, Bytes)],
     ) -> Result<(), RunError<Error>> {
@@ -167,7 +167,7 @@ impl Upload {
         Ok(())
     }
 
-    pub(super) async fn pause<D: Database>(&self, db: &D) {
+    pub(super) async fn pause(&self, db: &Db) {
         if self.pause > 0 {
             db.env().sleep(Duration::from_millis(self.pause)).await;
         }
@@ -175,7 +175,7 @@ impl Upload {
 
     /// Begins an upload again that has ended. That is refused, because its content is the blob's now; without
     /// content it is another upload, which is given up.
-    async fn begin_again<T: Transaction>(&self, tx: &T, life: &Life, upload: UploadId) -> Result<(), Error> {
+    async fn begin_again(&self, tx: &Tx, life: &Life, upload: UploadId) -> Result<(), Error> {
         let (blobs, name) = (self.blobs(), self.name(life.name));
         match blobs.begin_upload(&turned(tx), name, upload).await {
             Err(Error::Fdb(e)) => return Err(Error::Fdb(e)),
@@ -191,12 +191,7 @@ impl Upload {
         blobs.abandon_upload(&turned(tx), upload).await.map(drop)
     }
 
-    async fn call<T: Transaction>(
-        &self,
-        tx: &T,
-        env: &Env,
-        calls: &[blob::Op],
-    ) -> Result<Vec<blob::Answer>, Error> {
+    async fn call(&self, tx: &Tx, env: &Env, calls: &[blob::Op]) -> Result<Vec<blob::Answer>, Error> {
         let (blob, mut answers) = (self.blob(), Vec::new());
         for call in calls {
             answers.push(blob.perform(&turned(tx), env, call, Serializable).await?);
@@ -205,9 +200,9 @@ impl Upload {
     }
 
     /// Leaves an upload to the collector; waits until it is collected if requested.
-    async fn leave<D: Database>(
+    async fn leave(
         &self,
-        db: &D,
+        db: &Db,
         name: &[u8],
         parts: &[(u64, Bytes)],
         waits: bool,
@@ -233,9 +228,9 @@ impl Upload {
     }
 
     /// Begins uploads in one transaction, and waits until they are collected.
-    async fn crowd<D: Database>(
+    async fn crowd(
         &self,
-        db: &D,
+        db: &Db,
         name: &[u8],
         uploads: &[UploadId],
     ) -> Result<Outcome<Answer>, RunError<Error>> {
@@ -261,12 +256,7 @@ impl Upload {
     }
 
     /// Reads a blob page by page.
-    async fn pages<D: Database>(
-        &self,
-        db: &D,
-        name: &[u8],
-        pauses: bool,
-    ) -> Result<Outcome<Answer>, RunError<Error>> {
+    async fn pages(&self, db: &Db, name: &[u8], pauses: bool) -> Result<Outcome<Answer>, RunError<Error>> {
         let blobs = &self.blobs();
         if !pauses {
             let read = blobs.read_paged(db, name).await?;

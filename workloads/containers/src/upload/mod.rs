@@ -40,7 +40,9 @@ use shaketable::{
 };
 use shaketable_layers::blob::{Blobs, Expect, UploadId};
 use shaketable_sim::{config::ClusterBug, proto::Mutation, seed::Stream};
-use shaketable_tx::{self as tx, Database, Isolation::Serializable, RangeOption, Transaction, once::Session};
+use shaketable_tx::{
+    self as tx, Database, Db, Isolation::Serializable, RangeOption, Transaction, Tx, once::Session,
+};
 use std::{ops::Range, time::Duration};
 
 /// The drawn configuration of a run.
@@ -118,7 +120,7 @@ pub fn entry() -> Box<dyn shaketable::entry::Entry> {
 impl Workload for Upload {
     type Op = Op;
     type Answer = Answer;
-    type Session<D: Database> = Client<D>;
+    type Session = Client;
     type Model = blob::Model;
 
     const NAME: &'static str = "upload";
@@ -188,31 +190,26 @@ impl Workload for Upload {
         Some(&mut self.operations)
     }
 
-    async fn open<D: Database>(&self, db: &D, client: usize) -> tx::Result<Client<D>> {
+    async fn open(&self, db: &Db, client: usize) -> tx::Result<Client> {
         let session = sessions::open(db, client, self.timeout).await?;
         Ok(Client { session, expected: Expect::Anything })
     }
 
-    async fn apply_planted<D: Database>(&self, client: &mut Client<D>, op: &Op) -> Option<Outcome<Answer>> {
+    async fn apply_planted(&self, client: &mut Client, op: &Op) -> Option<Outcome<Answer>> {
         planted::apply(self.planted?, self, client, op).await
     }
 
-    async fn apply<D: Database>(&self, client: &mut Client<D>, op: &Op) -> Outcome<Answer> {
+    async fn apply(&self, client: &mut Client, op: &Op) -> Outcome<Answer> {
         self.perform(client, op).await
     }
 
-    async fn resolve_dropped<D: Database>(&self, client: &mut Client<D>) {
+    async fn resolve_dropped(&self, client: &mut Client) {
         sessions::resolve_dropped(&mut client.session, self.timeout).await;
     }
 
-    async fn resolve<D: Database>(
-        &self,
-        client: &mut Client<D>,
-        op: &Op,
-        error: tx::Error,
-    ) -> Outcome<Answer> {
+    async fn resolve(&self, client: &mut Client, op: &Op, error: tx::Error) -> Outcome<Answer> {
         let expected = client.expected;
-        let ask = async |session: &mut Session<D>, pending| {
+        let ask = async |session: &mut Session<Db>, pending| {
             let answer = match op {
                 Op::Upload(..) => session
                     .resolve(pending)
@@ -233,12 +230,12 @@ impl Workload for Upload {
         self.follow(model, step)
     }
 
-    async fn audit<D: Database>(&self, tx: &D::Transaction) -> tx::Result<Result<(), Misfit>> {
+    async fn audit(&self, tx: &Tx) -> tx::Result<Result<(), Misfit>> {
         Ok(blob::stored(tx).await?.map(drop).map_err(Misfit::from))
     }
 
     /// Collects all uploads that are in progress; then only the blobs remain.
-    async fn check<D: Database>(&self, db: &D, model: &blob::Model) -> tx::Result<Result<(), Misfit>> {
+    async fn check(&self, db: &Db, model: &blob::Model) -> tx::Result<Result<(), Misfit>> {
         let [_, records, _, signs] = &unseen();
         let under_way = db.run(|tx, _| async move {
             let rows = shared::rows(&tx, records).await?;

@@ -14,7 +14,7 @@ use shaketable_layers::blob::{Error, Generation, UploadId};
 use shaketable_tx::{
     Database,
     Isolation::{Serializable, Snapshot},
-    RunError, Transaction,
+    RunError, Tx,
     once::{self, converging},
 };
 
@@ -34,10 +34,10 @@ impl Planted {
 }
 
 /// Performs an operation that the bug changes; `None` for every other operation.
-pub async fn apply<D: Database>(
+pub async fn apply(
     planted: Planted,
     workload: &Upload,
-    client: &mut Client<D>,
+    client: &mut Client,
     op: &Op,
 ) -> Option<Outcome<Answer>> {
     match op {
@@ -52,10 +52,10 @@ pub async fn apply<D: Database>(
 }
 
 /// Performs a step with the bug, or correctly if the bug does not change this step.
-pub async fn step<T: Transaction>(
+pub async fn step(
     planted: Planted,
     workload: &Upload,
-    tx: &T,
+    tx: &Tx,
     life: &Life,
     id: UploadId,
     deed: &Deed,
@@ -74,10 +74,10 @@ pub async fn step<T: Transaction>(
 }
 
 /// Performs an upload with the bug.
-async fn upload<D: Database>(
+async fn upload(
     planted: Planted,
     workload: &Upload,
-    client: &mut Client<D>,
+    client: &mut Client,
     name: &[u8],
     data: &[u8],
     wish: Wish,
@@ -108,7 +108,7 @@ async fn upload<D: Database>(
     } else {
         workload.put(db, upload, first).await?;
     }
-    let finish = |tx: D::Transaction| async move { blobs.finish_upload(&tx, upload, expect).await };
+    let finish = |tx: Tx| async move { blobs.finish_upload(&tx, upload, expect).await };
     if planted == Planted::Unrecorded {
         return Ok(match db.run(|tx, _| finish(tx)).await {
             Ok(generation) => Outcome::Answered(uploaded(generation)),

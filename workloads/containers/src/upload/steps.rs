@@ -17,9 +17,7 @@ use shaketable::{
     workload::Outcome,
 };
 use shaketable_layers::blob::{Blobs, Error, Expect, UploadId};
-use shaketable_tx::{
-    self as tx, Database, Env, Isolation::Serializable, RetryError, Transaction, once::converging,
-};
+use shaketable_tx::{self as tx, Env, Isolation::Serializable, RetryError, Tx, once::converging};
 use std::{collections::BTreeMap, time::Duration};
 
 /// What is stored of an upload, as its uploader knows it.
@@ -54,9 +52,9 @@ impl Pulse {
 
 impl Upload {
     /// Performs the steps of an upload, and then those that complete it.
-    pub(super) async fn live<D: Database>(
+    pub(super) async fn live(
         &self,
-        client: &mut Client<D>,
+        client: &mut Client,
         life: &Life,
         upload: UploadId,
         pulse: &mut Pulse,
@@ -96,9 +94,9 @@ impl Upload {
     }
 
     /// Performs the steps of one transaction, and compares what they return with what the drafts predict.
-    async fn step_by_step<D: Database>(
+    async fn step_by_step(
         &self,
-        client: &mut Client<D>,
+        client: &mut Client,
         life: &Life,
         upload: UploadId,
         deeds: &[Deed],
@@ -107,7 +105,7 @@ impl Upload {
     ) -> Result<(), Outcome<Answer>> {
         let db = &client.session.database().clone();
         let timer = pulse.timer();
-        let perform = |tx: D::Transaction| async move {
+        let perform = |tx: Tx| async move {
             let mut all = Vec::new();
             for deed in deeds {
                 all.push(self.do_it(&tx, life, upload, deed).await?);
@@ -168,13 +166,7 @@ impl Upload {
     }
 
     /// Performs a step.
-    async fn do_it<T: Transaction>(
-        &self,
-        tx: &T,
-        life: &Life,
-        upload: UploadId,
-        deed: &Deed,
-    ) -> Result<Done, Error> {
+    async fn do_it(&self, tx: &Tx, life: &Life, upload: UploadId, deed: &Deed) -> Result<Done, Error> {
         // Only an end that must be refused is tried, because any other one would be visible.
         if *deed == Deed::Finish && self.is_ready(tx, upload).await? {
             return Ok(Done::Done);
@@ -190,9 +182,9 @@ impl Upload {
     }
 
     /// Performs a step correctly.
-    pub(super) async fn right<T: Transaction>(
+    pub(super) async fn right(
         &self,
-        tx: &T,
+        tx: &Tx,
         life: &Life,
         upload: UploadId,
         deed: &Deed,
@@ -296,13 +288,13 @@ impl Upload {
     }
 
     /// Whether an upload is in progress, and nothing is missing.
-    async fn is_ready<T: Transaction>(&self, tx: &T, upload: UploadId) -> Result<bool, Error> {
+    async fn is_ready(&self, tx: &Tx, upload: UploadId) -> Result<bool, Error> {
         let parts = self.blobs().parts(tx, upload, Serializable).await?.into_iter().collect();
         Ok(self.is_listed(tx, upload).await? && self.missing(&parts).is_none())
     }
 
     /// Whether an upload is listed after the id that precedes it.
-    pub(super) async fn is_listed<T: Transaction>(&self, tx: &T, upload: UploadId) -> Result<bool, Error> {
+    pub(super) async fn is_listed(&self, tx: &Tx, upload: UploadId) -> Result<bool, Error> {
         let before = UploadId(u128::from_be_bytes(upload.0).wrapping_sub(1).to_be_bytes());
         Ok(self.blobs().uploads(tx, Some(before), 1, Serializable).await? == [upload])
     }

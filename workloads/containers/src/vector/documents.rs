@@ -6,7 +6,7 @@ use foundationdb_tuple::{Subspace, pack};
 use shaketable_layers::vector::{Error, MAX_SCAN, MAX_VALUE_BYTES, Matrix, Vector};
 use shaketable_tx::{
     Isolation::Serializable,
-    Transaction,
+    Transaction, Tx,
     limits::TooLarge,
     once::Outcome::{Applied, Refused},
 };
@@ -15,7 +15,7 @@ fn vector() -> Vector {
     Vector::new(Subspace::from("V"))
 }
 
-async fn filled<T: Transaction>(tx: &T, values: &[&str]) -> Vector {
+async fn filled(tx: &Tx, values: &[&str]) -> Vector {
     for value in values {
         vector().push(tx, value.as_bytes()).await.expect("a value that fits");
     }

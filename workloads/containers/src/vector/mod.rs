@@ -31,7 +31,7 @@ use shaketable::{
 };
 use shaketable_layers::vector::{self, Error, MAX_VALUE_BYTES, Matrix};
 use shaketable_sim::seed::Stream;
-use shaketable_tx::{self as tx, Database, Env, Isolation, Transaction, once::Session};
+use shaketable_tx::{self as tx, Db, Env, Isolation, Tx, once::Session};
 use std::sync::LazyLock;
 
 /// The subspace of the matrix.
@@ -74,7 +74,7 @@ impl Vector {
     }
 
     /// Performs a call correctly.
-    async fn right<T: Transaction>(&self, tx: &T, op: &Op, isolation: Isolation) -> Result<Answer, Error> {
+    async fn right(&self, tx: &Tx, op: &Op, isolation: Isolation) -> Result<Answer, Error> {
         let matrix = self.matrix();
         let row = self.row(op.row)?;
         let value = |byte: &u8, length: &usize| vec![*byte; *length];
@@ -184,22 +184,16 @@ impl Specimen for Vector {
         Self::is_read_only(op) && self.planted.is_none_or(|planted| planted == Planted::ScanConflicts)
     }
 
-    async fn perform<T: Transaction>(
-        &self,
-        tx: &T,
-        _: &Env,
-        op: &Op,
-        isolation: Isolation,
-    ) -> Result<Answer, Error> {
+    async fn perform(&self, tx: &Tx, _: &Env, op: &Op, isolation: Isolation) -> Result<Answer, Error> {
         match self.planted {
             Some(planted) => planted::perform(planted, self, tx, op, isolation).await,
             None => self.right(tx, op, isolation).await,
         }
     }
 
-    async fn apply_planted<D: Database>(
+    async fn apply_planted(
         &self,
-        session: &mut Session<D>,
+        session: &mut Session<Db>,
         ops: &[Op],
     ) -> Option<Outcome<specimen::Answer<Answer>>> {
         match (self.planted, ops) {
@@ -222,7 +216,7 @@ impl Specimen for Vector {
         self.replayed(model, op)
     }
 
-    async fn read_model<T: Transaction>(&self, tx: &T) -> tx::Result<Result<Model, Misfit>> {
+    async fn read_model(&self, tx: &Tx) -> tx::Result<Result<Model, Misfit>> {
         let rows = shared::rows(tx, &space()).await?;
         Ok(self.read(&rows).map_err(Misfit::from))
     }

@@ -10,9 +10,9 @@ use shaketable::{
 };
 use shaketable_layers::vector::Error;
 use shaketable_tx::{
-    Database,
+    Db,
     Isolation::{self, Serializable},
-    Transaction,
+    Transaction, Tx,
     once::Session,
 };
 
@@ -34,10 +34,10 @@ shaketable::planted_bugs! {
 }
 
 /// Performs a call with the bug, or correctly if the bug does not change this call.
-pub async fn perform<T: Transaction>(
+pub async fn perform(
     planted: Planted,
     workload: &Vector,
-    tx: &T,
+    tx: &Tx,
     op: &Op,
     isolation: Isolation,
 ) -> Result<Answer, Error> {
@@ -76,9 +76,9 @@ pub async fn perform<T: Transaction>(
 }
 
 /// A push that reads the size in one transaction and writes in the next.
-pub async fn push_elsewhere<D: Database>(
+pub async fn push_elsewhere(
     vector: &Vector,
-    session: &mut Session<D>,
+    session: &mut Session<Db>,
     row: i64,
     value: &[u8],
 ) -> Outcome<specimen::Answer<Answer>> {

@@ -16,9 +16,9 @@ use futures::FutureExt;
 use shaketable::{isolation, specimen::Recorded, workload::Outcome};
 use shaketable_layers::bulk::{BuildId, Error, Progress};
 use shaketable_tx::{
-    self as tx, Database,
+    self as tx, Database, Db,
     Isolation::{Serializable, Snapshot},
-    KeyValue, RetryError, RunError, Transaction, TransactionOption,
+    KeyValue, RetryError, RunError, Transaction, TransactionOption, Tx,
     once::{self, Session, converging},
 };
 use std::{
@@ -27,15 +27,15 @@ use std::{
 };
 
 /// The state of a client.
-pub struct Client<D: Database> {
-    pub(super) session: Session<D>,
+pub struct Client {
+    pub(super) session: Session<Db>,
     /// The tag of the build that the client's last build replaces.
     pub(super) base: Option<u32>,
 }
 
 impl Bulk {
     /// Performs an operation.
-    pub(super) async fn perform<D: Database>(&self, client: &mut Client<D>, op: &Op) -> Outcome<Answer> {
+    pub(super) async fn perform(&self, client: &mut Client, op: &Op) -> Outcome<Answer> {
         let Client { session, base } = client;
         let db = &session.database().clone();
         let (job, workspace) = (&job(), &workspace());
@@ -175,10 +175,10 @@ impl Bulk {
 
     /// Performs a batch whose work fails. One that is too large is tried again at half its size, down to one
     /// row; after another error it is not.
-    async fn fail<D: Database>(&self, db: &D, too_large: bool) -> Outcome<Answer> {
+    async fn fail(&self, db: &Db, too_large: bool) -> Outcome<Answer> {
         let (batches, other) = (&AtomicUsize::new(0), Error::NoBuild(build_id(DISPUTED)));
         let own = &other;
-        let fail = |tx: D::Transaction, row: KeyValue| async move {
+        let fail = |tx: Tx, row: KeyValue| async move {
             // No transaction commits with the mark, so that each one counts once.
             let mark = jobs().pack(&("mark",));
             if tx.get(&mark, Snapshot).await?.is_none() {
@@ -211,9 +211,9 @@ impl Bulk {
 
     /// Begins a build and writes up to `most` batches of it. Returns the tag of the build that it is to
     /// replace. The timer belongs to the last claim, and was started before that claim.
-    pub(super) async fn make<D: Database>(
+    pub(super) async fn make(
         &self,
-        db: &D,
+        db: &Db,
         tag: u32,
         most: usize,
         timer: &mut Timer,
@@ -239,7 +239,7 @@ impl Bulk {
 
     /// Begins the build that all clients share, which was given up and cleared before, and writes up to
     /// `most` batches of it. What a builder has written stays as long as it is never silent.
-    async fn revive<D: Database>(&self, db: &D, most: usize) -> Result<Outcome<Answer>, RunError<Error>> {
+    async fn revive(&self, db: &Db, most: usize) -> Result<Outcome<Answer>, RunError<Error>> {
         let (workspace, build) = (&workspace(), build_id(SHARED));
         let (mut timer, mut active) = (Timer::new(db, self.silence()), false);
         match converging(db, |tx| async move { workspace.begin(&turned(&tx), build).await }).await {
@@ -286,7 +286,7 @@ impl Bulk {
     }
 
     /// Begins the disputed build if it can be begun, claims it this many times, and writes its first batch.
-    async fn begin_disputed<D: Database>(&self, db: &D, claims: usize) -> Result<(), RunError<Error>> {
+    async fn begin_disputed(&self, db: &Db, claims: usize) -> Result<(), RunError<Error>> {
         let (workspace, build) = (&workspace(), build_id(DISPUTED));
         let row = &self.batches().concat();
         converging(db, |tx| async move {
@@ -302,7 +302,7 @@ impl Bulk {
 
     /// An observation of the disputed build does not fit its next incarnation, even if that was claimed as
     /// often.
-    async fn stale<D: Database>(&self, db: &D) -> Result<Outcome<Answer>, RunError<Error>> {
+    async fn stale(&self, db: &Db) -> Result<Outcome<Answer>, RunError<Error>> {
         let (workspace, build) = (&workspace(), build_id(DISPUTED));
         workspace.clear_all_retired(db, usize::MAX).await?;
         self.begin_disputed(db, 1).await?;
@@ -327,7 +327,7 @@ impl Bulk {
 
     /// A batch of a retired build is not cleared by a transaction that began before the build was cleared by
     /// others and has begun again.
-    async fn clear_late<D: Database>(&self, db: &D) -> Result<Outcome<Answer>, RunError<Error>> {
+    async fn clear_late(&self, db: &Db) -> Result<Outcome<Answer>, RunError<Error>> {
         let (workspace, build) = (&workspace(), build_id(DISPUTED));
         workspace.clear_all_retired(db, usize::MAX).await?;
         self.begin_disputed(db, 1).await?;
@@ -354,7 +354,7 @@ impl Bulk {
     }
 
     /// Reads the current build in batches, each of which verifies that the build is still current.
-    async fn pages<D: Database>(&self, db: &D) -> Result<Outcome<Answer>, RunError<Error>> {
+    async fn pages(&self, db: &Db) -> Result<Outcome<Answer>, RunError<Error>> {
         let workspace = &workspace();
         let current = db.run(|tx, _| async move { workspace.current(&turned(&tx), Snapshot).await }).await?;
         let Some((build, space)) = current else { return Ok(Outcome::Answered(Answer::Tag(None))) };
@@ -383,7 +383,7 @@ impl Bulk {
     }
 
     /// The pause of a builder or a reader between two transactions.
-    pub(super) async fn pause<D: Database>(&self, db: &D) {
+    pub(super) async fn pause(&self, db: &Db) {
         if self.pause > 0 {
             db.env().sleep(Duration::from_millis(self.pause)).await;
         }
@@ -391,7 +391,7 @@ impl Bulk {
 }
 
 /// How often a build was claimed.
-async fn claims<T: Transaction>(tx: &T, build: BuildId) -> Result<i64, Error> {
+async fn claims(tx: &Tx, build: BuildId) -> Result<i64, Error> {
     let key = workspace_space().pack(&(3, TupleBytes::from(&build.0[..])));
     let claims = tx.get(&key, Serializable).await?;
     Ok(claims.and_then(|claims| claims[..].try_into().ok()).map_or(0, i64::from_le_bytes))

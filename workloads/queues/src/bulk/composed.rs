@@ -8,16 +8,11 @@ use crate::shared::{one_call, turned};
 use foundationdb_tuple::{Bytes as TupleBytes, Subspace};
 use shaketable::isolation;
 use shaketable_layers::bulk::{self, BuildId, Error, Job, Limits, Observed, Progress};
-use shaketable_tx::{self as tx, Env, Isolation::Serializable, Transaction, always};
+use shaketable_tx::{self as tx, Env, Isolation::Serializable, Transaction, Tx, always};
 use std::time::Duration;
 
 /// Performs a call about the job.
-pub(super) async fn perform<T: Transaction>(
-    tx: &T,
-    env: &Env,
-    job: &Job,
-    act: Act,
-) -> Result<ActAnswer, Error> {
+pub(super) async fn perform(tx: &Tx, env: &Env, job: &Job, act: Act) -> Result<ActAnswer, Error> {
     Ok(match act {
         Act::Put(row, new) => ActAnswer::Before(put(&one_call(tx, false).await, job, row, new).await?),
         Act::Passed(row) => ActAnswer::Passed(job.has_passed(&turned(tx), &rows().pack(&(row,))).await?),
@@ -50,8 +45,8 @@ pub(super) fn progress(progress: Progress) -> ActAnswer {
 }
 
 /// Makes a build in one transaction, and observes it after each step.
-pub(super) async fn at_once<T: Transaction>(
-    tx: &T,
+pub(super) async fn at_once(
+    tx: &Tx,
     bulk: &Bulk,
     (build, tag): (BuildId, u32),
     publishes: bool,
@@ -119,7 +114,7 @@ pub(super) async fn at_once<T: Transaction>(
 
 /// Clears what is retired, including what this transaction has retired. Returns whether everything is
 /// cleared, and the number of rows was right.
-async fn clear<T: Transaction>(tx: &T, most: usize) -> Result<bool, Error> {
+async fn clear(tx: &Tx, most: usize) -> Result<bool, Error> {
     let space = workspace_space();
     let retired = async || -> Result<(usize, usize), Error> {
         let builds = rest(tx, &space.subspace(&(4,)), None, None).await?;
@@ -145,7 +140,7 @@ async fn clear<T: Transaction>(tx: &T, most: usize) -> Result<bool, Error> {
 }
 
 /// Whether each of these was refused: names at the limit and beyond it, and keys at the ends of a range.
-pub(super) async fn beyond<T: Transaction>(tx: &T) -> Result<Vec<bool>, Error> {
+pub(super) async fn beyond(tx: &Tx) -> Result<Vec<bool>, Error> {
     let named = |bytes: usize| {
         let name = vec![b'n'; bytes - jobs().pack(&(TupleBytes::from(&b""[..]),)).len()];
         matches!(Job::new(&jobs(), &name, rows().range()), Err(Error::TooLarge(_)))

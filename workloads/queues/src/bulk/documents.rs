@@ -6,8 +6,7 @@ use bytes::Bytes;
 use foundationdb_tuple::Subspace;
 use shaketable_layers::bulk::{BuildId, Cleared, Error, Job, Limits, Workspace};
 use shaketable_tx::{
-    AnyDatabase, AnyTransaction as Tx, Database, Isolation::Serializable, KeyValue, MutationType,
-    RangeOption, Transaction, key_after,
+    Database, Db, Isolation::Serializable, KeyValue, MutationType, RangeOption, Transaction, Tx, key_after,
 };
 use std::time::Duration;
 
@@ -18,7 +17,7 @@ fn job() -> Job {
 }
 
 /// Rows `a0`, `a1`, ..; each with its number.
-async fn fill(db: &AnyDatabase) {
+async fn fill(db: &Db) {
     let filled = db.run(|tx, _| async move {
         (0..ROWS).for_each(|row| tx.set(&[b'a', row], &[row]));
         Ok::<_, shaketable_tx::Error>(())
@@ -26,7 +25,7 @@ async fn fill(db: &AnyDatabase) {
     filled.await.expect("a calm cluster answers");
 }
 
-async fn rows(db: &AnyDatabase, begin: &'static [u8], end: &'static [u8]) -> Vec<KeyValue> {
+async fn rows(db: &Db, begin: &'static [u8], end: &'static [u8]) -> Vec<KeyValue> {
     let read =
         db.run(|tx, _| async move { tx.get_range_all(RangeOption::new(begin, end), Serializable).await });
     read.await.expect("a calm cluster answers")

@@ -3,7 +3,9 @@
 use bytes::Bytes;
 use foundationdb_tuple::{Bytes as TupleBytes, Subspace, pack, unpack};
 use shaketable_layers::bulk::{self, BuildId, Error, Job};
-use shaketable_tx::{self as tx, Isolation::Serializable, KeyValue, MutationType, RangeOption, Transaction};
+use shaketable_tx::{
+    self as tx, Isolation::Serializable, KeyValue, MutationType, RangeOption, Transaction, Tx,
+};
 
 pub(super) fn rows() -> Subspace {
     Subspace::from("rows")
@@ -82,7 +84,7 @@ pub(super) fn tag(space: &Subspace, rows: &[KeyValue], expected: i64) -> Result<
 }
 
 /// Adds a row to the index, or removes it.
-fn index<T: Transaction>(tx: &T, row: &[u8], value: i64, adds: bool) {
+fn index(tx: &Tx, row: &[u8], value: i64, adds: bool) {
     let one: i64 = if adds { 1 } else { -1 };
     tx.atomic_op(&counts().pack(&(value,)), &one.to_le_bytes(), MutationType::Add);
     let entry = entries().pack(&(value, TupleBytes::from(row)));
@@ -93,18 +95,13 @@ fn index<T: Transaction>(tx: &T, row: &[u8], value: i64, adds: bool) {
 }
 
 /// What the job does with a row.
-pub(super) async fn work<T: Transaction>(tx: T, row: KeyValue) -> Result<(), Error> {
+pub(super) async fn work(tx: Tx, row: KeyValue) -> Result<(), Error> {
     index(&tx, &row.key, value(&row.value)?, true);
     Ok(())
 }
 
 /// Sets a row or removes it, and updates the index if the job has passed the row. Returns the previous value.
-pub(super) async fn put<T: Transaction>(
-    tx: &T,
-    job: &Job,
-    row: i64,
-    new: Option<i64>,
-) -> Result<Option<i64>, Error> {
+pub(super) async fn put(tx: &Tx, job: &Job, row: i64, new: Option<i64>) -> Result<Option<i64>, Error> {
     let key = rows().pack(&(row,));
     let indexed = job.has_passed(tx, &key).await?;
     let old = tx.get(&key, Serializable).await?.map(|old| value(&old)).transpose()?;
@@ -120,8 +117,8 @@ pub(super) async fn put<T: Transaction>(
 }
 
 /// The rows of a space after `last`, up to `most` of them.
-pub(super) async fn rest<T: Transaction>(
-    tx: &T,
+pub(super) async fn rest(
+    tx: &Tx,
     space: &Subspace,
     last: Option<&[u8]>,
     most: Option<usize>,

@@ -42,7 +42,9 @@ use shaketable::{
 };
 use shaketable_layers::bulk::Limits;
 use shaketable_sim::{proto::Mutation, seed::Stream};
-use shaketable_tx::{self as tx, Database, Isolation::Serializable, RangeOption, Transaction, once::Session};
+use shaketable_tx::{
+    self as tx, Database, Db, Isolation::Serializable, RangeOption, Transaction, Tx, once::Session,
+};
 use std::{
     ops::{Range, RangeInclusive},
     time::Duration,
@@ -106,7 +108,7 @@ pub fn entry() -> Box<dyn shaketable::entry::Entry> {
 impl Workload for Bulk {
     type Op = Op;
     type Answer = Answer;
-    type Session<D: Database> = Client<D>;
+    type Session = Client;
     type Model = Model;
 
     const NAME: &'static str = "bulk";
@@ -187,7 +189,7 @@ impl Workload for Bulk {
         Some(&mut self.operations)
     }
 
-    async fn setup<D: Database>(&self, db: &D) -> tx::Result<()> {
+    async fn setup(&self, db: &Db) -> tx::Result<()> {
         let filled = db.run(|tx, _| async move {
             for (row, value) in self.model().rows {
                 tx.set(&rows().pack(&(row,)), &pack(&(value,)));
@@ -197,30 +199,25 @@ impl Workload for Bulk {
         filled.await.map_err(|e| e.error)
     }
 
-    async fn open<D: Database>(&self, db: &D, client: usize) -> tx::Result<Client<D>> {
+    async fn open(&self, db: &Db, client: usize) -> tx::Result<Client> {
         Ok(Client { session: sessions::open(db, client, self.timeout).await?, base: None })
     }
 
-    async fn apply_planted<D: Database>(&self, client: &mut Client<D>, op: &Op) -> Option<Outcome<Answer>> {
+    async fn apply_planted(&self, client: &mut Client, op: &Op) -> Option<Outcome<Answer>> {
         planted::apply(self.planted?, self, client, op).await
     }
 
-    async fn apply<D: Database>(&self, client: &mut Client<D>, op: &Op) -> Outcome<Answer> {
+    async fn apply(&self, client: &mut Client, op: &Op) -> Outcome<Answer> {
         self.perform(client, op).await
     }
 
-    async fn resolve_dropped<D: Database>(&self, client: &mut Client<D>) {
+    async fn resolve_dropped(&self, client: &mut Client) {
         sessions::resolve_dropped(&mut client.session, self.timeout).await;
     }
 
-    async fn resolve<D: Database>(
-        &self,
-        client: &mut Client<D>,
-        op: &Op,
-        error: tx::Error,
-    ) -> Outcome<Answer> {
+    async fn resolve(&self, client: &mut Client, op: &Op, error: tx::Error) -> Outcome<Answer> {
         let base = client.base;
-        let ask = async |session: &mut Session<D>, pending| {
+        let ask = async |session: &mut Session<Db>, pending| {
             let answer = match op {
                 Op::Put(..) | Op::Remove(_) => session.resolve(pending).await?.map(Answer::Before),
                 Op::Again => session.resolve(pending).await?.map(Answer::Again),
@@ -245,12 +242,12 @@ impl Workload for Bulk {
         self.follow(model, step)
     }
 
-    async fn audit<D: Database>(&self, tx: &D::Transaction) -> tx::Result<Result<(), Misfit>> {
+    async fn audit(&self, tx: &Tx) -> tx::Result<Result<(), Misfit>> {
         Ok(stored(tx, self.build.0).await?.map(drop).map_err(Misfit::from))
     }
 
     /// Runs the job to its end, and clears everything that is not current.
-    async fn check<D: Database>(&self, db: &D, model: &Model) -> tx::Result<Result<(), Misfit>> {
+    async fn check(&self, db: &Db, model: &Model) -> tx::Result<Result<(), Misfit>> {
         let workspace = &workspace();
         let cleared = async {
             job().run(db, &self.limits(), work).await?;

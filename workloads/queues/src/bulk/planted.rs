@@ -15,9 +15,9 @@ use shaketable::{
 };
 use shaketable_layers::bulk::{Error, Progress};
 use shaketable_tx::{
-    AnyTransaction, Database,
+    Database, Db,
     Isolation::{Serializable, Snapshot},
-    RunError, Transaction,
+    RunError, Transaction, Tx,
     once::converging,
 };
 use std::time::Duration;
@@ -36,12 +36,7 @@ shaketable::planted_bugs! {
 }
 
 /// Performs an operation that the bug changes; `None` for every other operation.
-pub async fn apply<D: Database>(
-    planted: Planted,
-    bulk: &Bulk,
-    client: &mut Client<D>,
-    op: &Op,
-) -> Option<Outcome<Answer>> {
+pub async fn apply(planted: Planted, bulk: &Bulk, client: &mut Client, op: &Op) -> Option<Outcome<Answer>> {
     use Planted::*;
     let db = &client.session.database().clone();
     match (planted, op) {
@@ -63,7 +58,7 @@ pub async fn apply<D: Database>(
 }
 
 /// Reads the progress in a transaction.
-pub async fn look<D: Database>(planted: Planted, db: &D, tx: &D::Transaction) -> Result<ActAnswer, Error> {
+pub async fn look(planted: Planted, db: &Db, tx: &Tx) -> Result<ActAnswer, Error> {
     if planted == Planted::LookBehindWrites {
         let read = db.run(|own, _| async move { job().progress(&own, Serializable).await });
         return read.await.map(progress).map_err(|e| e.error);
@@ -73,12 +68,7 @@ pub async fn look<D: Database>(planted: Planted, db: &D, tx: &D::Transaction) ->
 }
 
 /// Performs some batches of the job.
-async fn run<D: Database>(
-    planted: Planted,
-    bulk: &Bulk,
-    db: &D,
-    batches: usize,
-) -> Result<(), RunError<Error>> {
+async fn run(planted: Planted, bulk: &Bulk, db: &Db, batches: usize) -> Result<(), RunError<Error>> {
     let (job, limits, key, all) = (&job(), &bulk.limits(), &job_key(), &[rows().range()]);
     let encoded = |at: &Progress| pack(&(at.rows, at.finished, TupleBytes::from(&at.cursor[..])));
     let mut known = db.run(|tx, _| async move { job.progress(&tx, Snapshot).await }).await?;
@@ -95,7 +85,7 @@ async fn run<D: Database>(
                     Planted::ShortBatchIsLast => flawed(&tx, Flaw::FirstBatch, all.clone()),
                     _ => {
                         tx.set(key, before);
-                        AnyTransaction::new(tx)
+                        Tx::new(tx)
                     }
                 };
                 job.step(&tx, db.env(), limits, work).await
@@ -114,10 +104,10 @@ async fn run<D: Database>(
 }
 
 /// Makes a build and publishes it, with the bug; `None` if it is to be made correctly.
-async fn build<D: Database>(
+async fn build(
     planted: Planted,
     bulk: &Bulk,
-    client: &mut Client<D>,
+    client: &mut Client,
     tag: u32,
 ) -> Result<Option<Outcome<Answer>>, RunError<Error>> {
     let Client { session, base } = client;
@@ -149,7 +139,7 @@ async fn build<D: Database>(
 }
 
 /// Gives up builds that seem abandoned.
-async fn give_up<D: Database>(bulk: &Bulk, db: &D) -> Result<(), RunError<Error>> {
+async fn give_up(bulk: &Bulk, db: &Db) -> Result<(), RunError<Error>> {
     let workspace = &workspace();
     let version = async || db.run(|tx, _| async move { Ok::<_, Error>(tx.get_read_version().await?) }).await;
     let before = db.run(|tx, _| async move { workspace.observe(&tx, None, usize::MAX).await }).await?;

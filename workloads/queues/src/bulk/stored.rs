@@ -7,11 +7,11 @@ use super::{
 use crate::shared::{self, check_ended};
 use foundationdb_tuple::{Bytes as TupleBytes, unpack};
 use shaketable_layers::bulk::Progress;
-use shaketable_tx::{self as tx, Isolation::Serializable, KeyValue, Transaction};
+use shaketable_tx::{self as tx, Isolation::Serializable, KeyValue, Tx};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Reads everything that is stored, as a model. The inner error describes a broken invariant.
-pub(super) async fn stored<T: Transaction>(tx: &T, build: i64) -> tx::Result<Result<Model, String>> {
+pub(super) async fn stored(tx: &Tx, build: i64) -> tx::Result<Result<Model, String>> {
     let mut read = Vec::new();
     for space in [rows(), counts(), entries(), workspace_space()] {
         read.push(shared::rows(tx, &space).await?);

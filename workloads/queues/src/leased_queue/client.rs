@@ -19,7 +19,7 @@ use shaketable_layers::{
     queue::{ItemId, Position},
 };
 use shaketable_tx::{
-    self as tx, Database,
+    self as tx, Database, Db,
     Isolation::Serializable,
     once::{self, Session},
 };
@@ -30,7 +30,7 @@ fn refused(error: Error) -> Outcome<Answer> {
 
 impl Leased {
     /// Performs an operation.
-    pub(super) async fn perform<D: Database>(&self, session: &mut Session<D>, op: &Op) -> Outcome<Answer> {
+    pub(super) async fn perform(&self, session: &mut Session<Db>, op: &Op) -> Outcome<Answer> {
         let enqueued =
             |outcome: once::Outcome<Position, Error>| ended(outcome, |_| Answer::Enqueued, refused);
         let db = session.database().clone();
@@ -91,7 +91,7 @@ impl Leased {
     }
 
     /// Claims an item and works on it.
-    async fn work<D: Database>(&self, session: &mut Session<D>, manner: Manner) -> Outcome<Answer> {
+    async fn work(&self, session: &mut Session<Db>, manner: Manner) -> Outcome<Answer> {
         let db = session.database().clone();
         let mut timer = Timer::new(&db, self.lease());
         let claimed = match self.planted {
@@ -124,9 +124,9 @@ impl Leased {
     }
 
     /// What a worker does with an item that it holds; `None` if its last step did not succeed.
-    async fn go_on<D: Database>(
+    async fn go_on(
         &self,
-        session: &mut Session<D>,
+        session: &mut Session<Db>,
         timer: &mut Timer,
         hold: Hold,
         manner: Manner,
@@ -175,9 +175,9 @@ impl Leased {
     }
 
     /// Acknowledges an item, or gives it back; `None` if that did not succeed.
-    async fn finish<D: Database>(
+    async fn finish(
         &self,
-        session: &mut Session<D>,
+        session: &mut Session<Db>,
         hold: Hold,
         releases: bool,
     ) -> Result<Option<End>, Error> {
@@ -195,12 +195,7 @@ impl Leased {
     }
 
     /// Renews a lease, and restarts the timer. Returns whether that succeeded.
-    async fn renew<D: Database>(
-        &self,
-        session: &mut Session<D>,
-        timer: &mut Timer,
-        hold: Hold,
-    ) -> Result<bool, Error> {
+    async fn renew(&self, session: &mut Session<Db>, timer: &mut Timer, hold: Hold) -> Result<bool, Error> {
         let db = session.database().clone();
         let anew = Timer::new(&db, self.lease());
         let renewed = match self.planted {
@@ -215,9 +210,9 @@ impl Leased {
     }
 
     /// Learns what became of a step, however long that takes.
-    async fn settle<D: Database, A: once::Answer>(
+    async fn settle<A: once::Answer>(
         &self,
-        session: &mut Session<D>,
+        session: &mut Session<Db>,
         outcome: once::Outcome<A, Error>,
     ) -> Result<Option<A>, Error> {
         let db = session.database().clone();
@@ -225,7 +220,7 @@ impl Leased {
     }
 
     /// Ends leases that are not renewed.
-    pub(super) async fn expire<D: Database>(&self, db: &D) -> Result<(), Error> {
+    pub(super) async fn expire(&self, db: &Db) -> Result<(), Error> {
         let expired = match self.planted {
             Some(planted @ (Planted::StoredDeadline | Planted::ComesBackLast)) => {
                 planted::expire(planted, self, db).await

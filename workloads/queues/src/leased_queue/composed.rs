@@ -9,11 +9,11 @@ use shaketable_layers::{
 };
 use shaketable_tx::{
     Isolation::{self, Serializable},
-    Transaction, always,
+    Tx, always,
 };
 
 /// Performs a call; `id` is the id of the item that it enqueues.
-pub(super) async fn perform<T: Transaction>(tx: &T, act: &Act, id: ItemId) -> Result<ActAnswer, Error> {
+pub(super) async fn perform(tx: &Tx, act: &Act, id: ItemId) -> Result<ActAnswer, Error> {
     let queue = leased();
     Ok(match act {
         Act::Put(batch) => {
@@ -52,16 +52,12 @@ pub(super) async fn perform<T: Transaction>(tx: &T, act: &Act, id: ItemId) -> Re
     })
 }
 
-pub(super) async fn count<T: Transaction>(
-    tx: &T,
-    most: usize,
-    isolation: Isolation,
-) -> Result<ActAnswer, Error> {
+pub(super) async fn count(tx: &Tx, most: usize, isolation: Isolation) -> Result<ActAnswer, Error> {
     let (waiting, claimed) = leased().len(&turned(tx), most, isolation).await?;
     Ok(ActAnswer::Count(waiting, claimed))
 }
 
-async fn leases<T: Transaction>(tx: &T, most: usize, isolation: Isolation) -> Result<ActAnswer, Error> {
+async fn leases(tx: &Tx, most: usize, isolation: Isolation) -> Result<ActAnswer, Error> {
     let (mut held, mut after) = (Vec::new(), None);
     loop {
         let page = leased().leases(&turned(tx), after, most, isolation).await?;
@@ -74,7 +70,7 @@ async fn leases<T: Transaction>(tx: &T, most: usize, isolation: Isolation) -> Re
     }
 }
 
-async fn first_lease<T: Transaction>(tx: &T) -> Result<Option<Lease>, Error> {
+async fn first_lease(tx: &Tx) -> Result<Option<Lease>, Error> {
     let mut after = None;
     loop {
         let page = leased().leases(&turned(tx), after, 2, Serializable).await?;
@@ -85,7 +81,7 @@ async fn first_lease<T: Transaction>(tx: &T) -> Result<Option<Lease>, Error> {
     }
 }
 
-async fn take<T: Transaction>(tx: &T, hand: Hand) -> Result<ActAnswer, Error> {
+async fn take(tx: &Tx, hand: Hand) -> Result<ActAnswer, Error> {
     let queue = leased();
     let Some(Claim { hold, value }) = came_back(queue.claim(&turned(tx)).await?) else {
         return Ok(ActAnswer::Nothing);

@@ -33,7 +33,7 @@ use shaketable::{
 };
 use shaketable_layers::{leased_queue::LeasedQueue, queue::Position};
 use shaketable_sim::seed::Stream;
-use shaketable_tx::{self as tx, Database, once::Session};
+use shaketable_tx::{self as tx, Database, Db, Tx, once::Session};
 use stage::stored;
 use std::{
     ops::{Range, RangeInclusive},
@@ -78,7 +78,7 @@ pub fn entry() -> Box<dyn shaketable::entry::Entry> {
 impl Workload for Leased {
     type Op = Op;
     type Answer = Answer;
-    type Session<D: Database> = Session<D>;
+    type Session = Session<Db>;
     type Model = Model;
 
     const NAME: &'static str = "leased_queue";
@@ -147,24 +147,19 @@ impl Workload for Leased {
         matches!(op, Op::Enqueue(_))
     }
 
-    async fn open<D: Database>(&self, db: &D, client: usize) -> tx::Result<Session<D>> {
+    async fn open(&self, db: &Db, client: usize) -> tx::Result<Session<Db>> {
         sessions::open(db, client, self.timeout).await
     }
 
-    async fn apply<D: Database>(&self, session: &mut Session<D>, op: &Op) -> Outcome<Answer> {
+    async fn apply(&self, session: &mut Session<Db>, op: &Op) -> Outcome<Answer> {
         self.perform(session, op).await
     }
 
-    async fn resolve_dropped<D: Database>(&self, session: &mut Session<D>) {
+    async fn resolve_dropped(&self, session: &mut Session<Db>) {
         sessions::resolve_dropped(session, self.timeout).await;
     }
 
-    async fn resolve<D: Database>(
-        &self,
-        session: &mut Session<D>,
-        op: &Op,
-        error: tx::Error,
-    ) -> Outcome<Answer> {
+    async fn resolve(&self, session: &mut Session<Db>, op: &Op, error: tx::Error) -> Outcome<Answer> {
         sessions::resolve_unknown(session, self.timeout, error, async |session, pending| {
             let answer = match op {
                 Op::Together(_) => {
@@ -185,12 +180,12 @@ impl Workload for Leased {
         self.follow(model, step)
     }
 
-    async fn audit<D: Database>(&self, tx: &D::Transaction) -> tx::Result<Result<(), Misfit>> {
+    async fn audit(&self, tx: &Tx) -> tx::Result<Result<(), Misfit>> {
         Ok(stored(tx).await?.and_then(|stage| stage.check()).map_err(Misfit::from))
     }
 
     /// All workers have stopped: every lease ends, and every item that was not acknowledged is there.
-    async fn check<D: Database>(&self, db: &D, model: &Model) -> tx::Result<Result<(), Misfit>> {
+    async fn check(&self, db: &Db, model: &Model) -> tx::Result<Result<(), Misfit>> {
         if let Err(why) = objection(&model.told, |call, told| model.misled(call, told)) {
             return Ok(Err(why));
         }

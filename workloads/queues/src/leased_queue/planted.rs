@@ -9,9 +9,9 @@ use shaketable_layers::{
     queue::{ItemId, Position},
 };
 use shaketable_tx::{
-    Database,
+    Database, Db,
     Isolation::{Serializable, Snapshot},
-    RetryError, RunError, Transaction,
+    RetryError, RunError, Transaction, Tx,
     once::{Outcome, Session},
 };
 use std::time::Duration;
@@ -31,12 +31,12 @@ fn deadline(position: &Position) -> Vec<u8> {
 }
 
 /// The end of a lease that begins now, by this client's clock, in nanoseconds.
-fn ends<D: Database>(queue: &Leased, db: &D) -> Vec<u8> {
+fn ends(queue: &Leased, db: &Db) -> Vec<u8> {
     pack(&((db.env().now() + queue.lease()).as_nanos() as i64))
 }
 
 /// Claims an item, and stores the end of its lease.
-pub async fn claim<D: Database>(queue: &Leased, session: &mut Session<D>) -> Outcome<Option<Claim>, Error> {
+pub async fn claim(queue: &Leased, session: &mut Session<Db>) -> Outcome<Option<Claim>, Error> {
     let ends = &ends(queue, session.database());
     let claimed = session.apply(|tx| async move {
         let claim = leased().claim(&tx).await?;
@@ -47,7 +47,7 @@ pub async fn claim<D: Database>(queue: &Leased, session: &mut Session<D>) -> Out
 }
 
 /// Renews a lease, and stores its new end.
-pub async fn renew<D: Database>(queue: &Leased, session: &mut Session<D>, hold: Hold) -> Outcome<i64, Error> {
+pub async fn renew(queue: &Leased, session: &mut Session<Db>, hold: Hold) -> Outcome<i64, Error> {
     let ends = &ends(queue, session.database());
     let renewed = session.apply(|tx| async move {
         tx.set(&deadline(&hold.position), ends);
@@ -57,7 +57,7 @@ pub async fn renew<D: Database>(queue: &Leased, session: &mut Session<D>, hold: 
 }
 
 /// Acknowledges an item without a record.
-pub async fn acknowledge<D: Database>(db: &D, hold: Hold) -> Outcome<(), Error> {
+pub async fn acknowledge(db: &Db, hold: Hold) -> Outcome<(), Error> {
     loop {
         match db.run(|tx, _| async move { leased().acknowledge(&tx, hold).await }).await {
             Ok(()) => return Outcome::Applied(()),
@@ -69,12 +69,7 @@ pub async fn acknowledge<D: Database>(db: &D, hold: Hold) -> Outcome<(), Error> 
 }
 
 /// Counts up to this many items in a transaction.
-pub async fn count<D: Database>(
-    planted: Planted,
-    db: &D,
-    tx: &D::Transaction,
-    most: usize,
-) -> Result<ActAnswer, Error> {
+pub async fn count(planted: Planted, db: &Db, tx: &Tx, most: usize) -> Result<ActAnswer, Error> {
     if planted == Planted::CountBeside {
         let count = db.run(|own, _| async move { right(&own, most, Serializable).await });
         return count.await.map_err(|e| e.error);
@@ -83,7 +78,7 @@ pub async fn count<D: Database>(
 }
 
 /// Ends leases, each in a transaction of its own.
-pub async fn expire<D: Database>(planted: Planted, queue: &Leased, db: &D) -> Result<(), RunError<Error>> {
+pub async fn expire(planted: Planted, queue: &Leased, db: &Db) -> Result<(), RunError<Error>> {
     let held = async || {
         db.run(|tx, _| async move { Ok(leased().leases(&tx, None, usize::MAX, Snapshot).await?.held) }).await
     };

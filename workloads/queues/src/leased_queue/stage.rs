@@ -4,7 +4,7 @@
 use super::{Act, ActAnswer, Hand, Name, leased, operations::name};
 use crate::shared::rows;
 use shaketable_layers::{leased_queue::Row, queue::Position};
-use shaketable_tx::{self as tx, KeyValue, Transaction};
+use shaketable_tx::{self as tx, KeyValue, Tx};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What is stored, as the rows describe it.
@@ -113,7 +113,7 @@ impl Stage {
 type Taken = (Position, Name, Hand);
 
 /// Reads everything that is stored.
-pub(super) async fn stored<T: Transaction>(tx: &T) -> tx::Result<Result<Stage, String>> {
+pub(super) async fn stored(tx: &Tx) -> tx::Result<Result<Stage, String>> {
     Ok(Stage::of(rows(tx, leased().subspace()).await?.into_iter()))
 }
 

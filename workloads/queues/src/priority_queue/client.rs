@@ -11,13 +11,13 @@ use shaketable_layers::{
     priority_queue::{self as layer, End, Error, Place, PriorityQueue},
     queue::ItemId,
 };
-use shaketable_tx::{Isolation::Snapshot, Transaction};
+use shaketable_tx::{Isolation::Snapshot, Tx};
 
 /// The length of the key of an item with priority 0, count 0 and an id without zeros, below the prefix.
 pub(super) const DEEP_BYTES: usize = 20;
 
 /// Performs one call correctly.
-pub(super) async fn perform<T: Transaction>(tx: &T, op: &Op) -> Result<Answer, Error> {
+pub(super) async fn perform(tx: &Tx, op: &Op) -> Result<Answer, Error> {
     let queue = queue();
     let tx = &match op {
         Op::Push(batch) if batch.names().nth(1).is_some() => one_call(tx, false).await,

@@ -37,7 +37,7 @@ use shaketable_layers::{
 };
 use shaketable_sim::seed::Stream;
 use shaketable_tx::{
-    self as tx, Database, Env, Isolation, Transaction,
+    self as tx, Database, Db, Env, Isolation, Transaction, Tx,
     once::{self, Fate, OpId, Session},
 };
 use std::collections::BTreeSet;
@@ -148,7 +148,7 @@ impl Specimen for Queue {
         matches!(op, Push(_) | Peek(_, true) | IsEmpty(true) | Len(true) | Items(true) | Pages(true, _))
     }
 
-    async fn setup<D: Database>(&self, db: &D) -> tx::Result<()> {
+    async fn setup(&self, db: &Db) -> tx::Result<()> {
         let first = &self.first_items();
         let stored = db.run(|tx, _| async move {
             for Place { priority, count, id } in first.keys() {
@@ -160,22 +160,16 @@ impl Specimen for Queue {
         stored.await.map_err(|e| e.error)
     }
 
-    async fn perform<T: Transaction>(
-        &self,
-        tx: &T,
-        env: &Env,
-        op: &Op,
-        _: Isolation,
-    ) -> Result<Answer, Error> {
+    async fn perform(&self, tx: &Tx, env: &Env, op: &Op, _: Isolation) -> Result<Answer, Error> {
         match self.planted {
             Some(planted) => planted::perform(planted, tx, env, op).await,
             None => perform(tx, op).await,
         }
     }
 
-    async fn apply_planted<D: Database>(
+    async fn apply_planted(
         &self,
-        session: &mut Session<D>,
+        session: &mut Session<Db>,
         ops: &[Op],
     ) -> Option<Outcome<specimen::Answer<Answer>>> {
         if let Some(planted) = self.planted {
@@ -199,9 +193,9 @@ impl Specimen for Queue {
         }
     }
 
-    async fn resolve<D: Database>(
+    async fn resolve(
         &self,
-        session: &mut Session<D>,
+        session: &mut Session<Db>,
         ops: &[Op],
         pending: OpId,
     ) -> Result<Fate<Vec<Answer>>, once::Error> {
@@ -228,7 +222,7 @@ impl Specimen for Queue {
         self.replayed(model, op, at)
     }
 
-    async fn read_model<T: Transaction>(&self, tx: &T) -> tx::Result<Result<Timeline<Items>, Misfit>> {
+    async fn read_model(&self, tx: &Tx) -> tx::Result<Result<Timeline<Items>, Misfit>> {
         let queue = queue();
         let rows = shared::rows(tx, queue.subspace()).await?;
         let mut model = Items::new();

@@ -14,7 +14,9 @@ use shaketable::{
     workload::Outcome,
 };
 use shaketable_layers::priority_queue::{End, Error, Item, Place};
-use shaketable_tx::{Database, Env, Isolation::Serializable, RangeOption, Transaction, once::Session};
+use shaketable_tx::{
+    Database, Db, Env, Isolation::Serializable, RangeOption, Transaction, Tx, once::Session,
+};
 
 shaketable::planted_bugs! {
     Interleaved = INTERLEAVED, "two pops that run side by side in one transaction return one item", "two futures in one transaction";
@@ -31,7 +33,7 @@ shaketable::planted_bugs! {
 }
 
 /// Performs a call with the bug, or correctly if the bug does not change this call.
-pub async fn perform<T: Transaction>(planted: Planted, tx: &T, env: &Env, op: &Op) -> Result<Answer, Error> {
+pub async fn perform(planted: Planted, tx: &Tx, env: &Env, op: &Op) -> Result<Answer, Error> {
     match (planted, op) {
         (Planted::PushAsPrinted, Op::Push(batch)) => {
             let tx = &one_call(tx, false).await;
@@ -102,9 +104,9 @@ fn key(place: &Place) -> Vec<u8> {
 }
 
 /// Performs the calls of a transaction with the bug.
-pub async fn apply_planted<D: Database>(
+pub async fn apply_planted(
     planted: Planted,
-    session: &mut Session<D>,
+    session: &mut Session<Db>,
     ops: &[Op],
 ) -> Option<Outcome<specimen::Answer<Answer>>> {
     let db = session.database().clone();
@@ -117,14 +119,14 @@ pub async fn apply_planted<D: Database>(
         }
         (Planted::PeekThenPop, [Op::Pop(end, _)]) => {
             let look = |tx| async move { queue().peek(&tx, *end, Serializable).await };
-            let act = |tx: D::Transaction, first: Option<Item>| async move {
+            let act = |tx: Tx, first: Option<Item>| async move {
                 first.iter().for_each(|first| tx.clear(&key(&first.place)));
                 Ok(vec![Answer::First(first.as_ref().map(told))])
             };
             seen_before(session, look, act).await
         }
         (Planted::ChangeInTwo, [Op::Change { nth, to, stale: false }]) => {
-            let take = |tx: D::Transaction| async move {
+            let take = |tx: Tx| async move {
                 let items = queue().items(&tx, Serializable).await?;
                 let taken = nth.checked_rem(items.len()).map(|nth| items[nth].clone());
                 taken.iter().for_each(|item| tx.clear(&key(&item.place)));

@@ -8,11 +8,11 @@ use super::{
 use crate::shared::{came_back, isolation, item_id, one_call, paged, prefix_before, turned};
 use foundationdb_tuple::Subspace;
 use shaketable_layers::queue::{self as layer, Error, ItemId, Order, Position};
-use shaketable_tx::{Env, Transaction};
+use shaketable_tx::{Env, Tx};
 
 impl Queue {
     /// Performs one call correctly.
-    pub(super) async fn right<T: Transaction>(&self, tx: &T, env: &Env, op: &Op) -> Result<Answer, Error> {
+    pub(super) async fn right(&self, tx: &Tx, env: &Env, op: &Op) -> Result<Answer, Error> {
         let queue = self.queue();
         Ok(match op {
             Op::Enqueue(batch) => {

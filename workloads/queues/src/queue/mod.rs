@@ -34,9 +34,9 @@ use shaketable::{
 use shaketable_layers::queue::{self as layer, Error, Order};
 use shaketable_sim::{proto::Mutation, seed::Stream};
 use shaketable_tx::{
-    self as tx, Database, Env,
+    self as tx, Database, Db, Env,
     Isolation::{self, Snapshot},
-    Transaction, nesting,
+    Transaction, Tx, nesting,
     once::{self, Fate, OpId, Session},
 };
 
@@ -173,7 +173,7 @@ impl Specimen for Queue {
         }
     }
 
-    async fn setup<D: Database>(&self, db: &D) -> tx::Result<()> {
+    async fn setup(&self, db: &Db) -> tx::Result<()> {
         beside::plant(db, &beside::of(&self.prefix)).await?;
         let first = &self.first_items();
         let stored = db.run(|tx, _| async move {
@@ -191,13 +191,7 @@ impl Specimen for Queue {
         self.planted.is_none() && op.at_snapshot().is_some()
     }
 
-    async fn perform<T: Transaction>(
-        &self,
-        tx: &T,
-        env: &Env,
-        op: &Op,
-        isolation: Isolation,
-    ) -> Result<Answer, Error> {
+    async fn perform(&self, tx: &Tx, env: &Env, op: &Op, isolation: Isolation) -> Result<Answer, Error> {
         if let Some(planted) = self.planted
             && let Some(answer) = planted::perform(planted, self, tx, env, op).await?
         {
@@ -209,9 +203,9 @@ impl Specimen for Queue {
         }
     }
 
-    async fn apply_planted<D: Database>(
+    async fn apply_planted(
         &self,
-        session: &mut Session<D>,
+        session: &mut Session<Db>,
         ops: &[Op],
     ) -> Option<Outcome<specimen::Answer<Answer>>> {
         if let Some(planted) = self.planted {
@@ -235,9 +229,9 @@ impl Specimen for Queue {
         }
     }
 
-    async fn resolve<D: Database>(
+    async fn resolve(
         &self,
-        session: &mut Session<D>,
+        session: &mut Session<Db>,
         ops: &[Op],
         pending: OpId,
     ) -> Result<Fate<Vec<Answer>>, once::Error> {
@@ -268,7 +262,7 @@ impl Specimen for Queue {
         self.replayed(model, op, at)
     }
 
-    async fn read_model<T: Transaction>(&self, tx: &T) -> tx::Result<Result<Timeline<Items>, Misfit>> {
+    async fn read_model(&self, tx: &Tx) -> tx::Result<Result<Timeline<Items>, Misfit>> {
         Ok(self.read(tx).await?.map_err(Misfit::from))
     }
 }

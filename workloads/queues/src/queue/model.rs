@@ -15,7 +15,7 @@ use shaketable::{
     specimen::{At, Content},
 };
 use shaketable_layers::queue::{Error, ItemId, Order};
-use shaketable_tx::{self as tx, Transaction, limits};
+use shaketable_tx::{self as tx, Tx, limits};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The place of an item in the model.
@@ -105,7 +105,7 @@ impl Queue {
     }
 
     /// Reads everything that is stored, as a model. The inner error describes a broken invariant.
-    pub(super) async fn read<T: Transaction>(&self, tx: &T) -> tx::Result<Result<Timeline<Items>, String>> {
+    pub(super) async fn read(&self, tx: &Tx) -> tx::Result<Result<Timeline<Items>, String>> {
         if let Err(why) = beside::check(tx, &beside::of(&self.prefix)).await? {
             return Ok(Err(why));
         }

@@ -16,9 +16,9 @@ use shaketable::{
 use shaketable_layers::queue::{Error, Item, ItemId, MAX_VALUE_BYTES, Order};
 use shaketable_sim::proto::Mutation;
 use shaketable_tx::{
-    ConflictRangeType, Database, Env,
+    ConflictRangeType, Database, Db, Env,
     Isolation::{self, Serializable, Snapshot},
-    MutationType, RangeOption, Transaction,
+    MutationType, RangeOption, Transaction, Tx,
     limits::TooLarge,
     once::Session,
 };
@@ -65,10 +65,10 @@ impl Planted {
 }
 
 /// Performs a call that the bug changes; `None` for every other call.
-pub async fn perform<T: Transaction>(
+pub async fn perform(
     planted: Planted,
     workload: &Queue,
-    tx: &T,
+    tx: &Tx,
     env: &Env,
     op: &Op,
 ) -> Result<Option<Answer>, Error> {
@@ -123,10 +123,10 @@ pub async fn perform<T: Transaction>(
 }
 
 /// Enqueues, with a bug in how the key is made.
-async fn enqueue<T: Transaction>(
+async fn enqueue(
     planted: Planted,
     workload: &Queue,
-    tx: &T,
+    tx: &Tx,
     env: &Env,
     batch: &Batch,
 ) -> Result<Answer, Error> {
@@ -168,10 +168,10 @@ pub fn known(planted: Option<Planted>, mut id: ItemId) -> ItemId {
 }
 
 /// Performs the calls of a transaction with the bug; `None` if the bug does not change them.
-pub async fn apply_planted<D: Database>(
+pub async fn apply_planted(
     planted: Planted,
     workload: &Queue,
-    session: &mut Session<D>,
+    session: &mut Session<Db>,
     ops: &[Op],
 ) -> Option<Outcome<specimen::Answer<Answer>>> {
     use Planted::*;
@@ -249,7 +249,7 @@ pub async fn apply_planted<D: Database>(
         }
         (TwoTransactions, [Op::Dequeue]) => {
             let look = |tx| async move { queue.peek(&tx, Serializable).await };
-            let act = |tx: D::Transaction, seen: Option<Item>| async move {
+            let act = |tx: Tx, seen: Option<Item>| async move {
                 seen.iter().for_each(|item| tx.clear(&key_below(queue.subspace(), &item.position)));
                 Ok(vec![Answer::First(seen.as_ref().map(told))])
             };
@@ -279,9 +279,9 @@ pub fn only_tidies_up(mutations: &[Mutation]) -> bool {
 }
 
 /// Performs the calls unless there is a record of them. The record contains their answers.
-async fn recorded<T: Transaction>(
+async fn recorded(
     workload: &Queue,
-    tx: &T,
+    tx: &Tx,
     env: &Env,
     record: &[u8],
     isolation: Isolation,

@@ -5,7 +5,7 @@ use crate::shared::{came_back, one_call};
 use foundationdb_tuple::{Subspace, pack};
 use shaketable::specimen::Content;
 use shaketable_layers::scheduling::{self, Error, Scheduling};
-use shaketable_tx::{Isolation::Serializable, KeyValue, Transaction};
+use shaketable_tx::{Isolation::Serializable, KeyValue, Transaction, Tx};
 
 pub(super) fn scheduling() -> Scheduling {
     Scheduling::new(&Subspace::from("scheduling"))
@@ -21,7 +21,7 @@ pub(super) fn contents(names: &[String]) -> Answer {
 
 impl Signups {
     /// Performs a call correctly.
-    pub(super) async fn call<T: Transaction>(&self, tx: &T, op: &Op) -> Result<Answer, Error> {
+    pub(super) async fn call(&self, tx: &Tx, op: &Op) -> Result<Answer, Error> {
         let scheduling = scheduling();
         Ok(match op {
             Op::AddClass(class, seats) => {

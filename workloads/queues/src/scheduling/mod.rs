@@ -35,9 +35,9 @@ use shaketable::{
 use shaketable_layers::scheduling::{Error, MAX_CLASSES, keys::unpack_seats};
 use shaketable_sim::seed::Stream;
 use shaketable_tx::{
-    self as tx, Database, Env,
+    self as tx, Database, Db, Env,
     Isolation::{self, Serializable},
-    KeyValue, RetryError, Transaction,
+    KeyValue, RetryError, Transaction, Tx,
     once::Session,
 };
 use std::collections::BTreeMap;
@@ -125,13 +125,13 @@ impl Specimen for Signups {
         matches!(op, Op::Available(..) | Op::ClassesOf(_) | Op::SeatsLeft(_) | Op::SignUps(_))
     }
 
-    async fn setup<D: Database>(&self, db: &D) -> tx::Result<()> {
+    async fn setup(&self, db: &Db) -> tx::Result<()> {
         let classes = &self.initial();
         let init = db.run(|tx, _| async move { scheduling().init(&tx, classes, self.seats).await });
         init.await.map(|_| ()).map_err(|e| e.error.fdb().unwrap_or(tx::Error::INTERNAL_ERROR))
     }
 
-    async fn perform<T: Transaction>(&self, tx: &T, _: &Env, op: &Op, _: Isolation) -> Result<Answer, Error> {
+    async fn perform(&self, tx: &Tx, _: &Env, op: &Op, _: Isolation) -> Result<Answer, Error> {
         let (op, anyway) = match op {
             Op::Anyway(op) => (&**op, true),
             op => (op, false),
@@ -146,9 +146,9 @@ impl Specimen for Signups {
         }
     }
 
-    async fn apply_planted<D: Database>(
+    async fn apply_planted(
         &self,
-        session: &mut Session<D>,
+        session: &mut Session<Db>,
         ops: &[Op],
     ) -> Option<Outcome<specimen::Answer<Answer>>> {
         planted::apply_planted(self.planted?, self, session, ops).await
@@ -198,7 +198,7 @@ impl Specimen for Signups {
         })
     }
 
-    async fn read_model<T: Transaction>(&self, tx: &T) -> tx::Result<Result<Classes, Misfit>> {
+    async fn read_model(&self, tx: &Tx) -> tx::Result<Result<Classes, Misfit>> {
         let scheduling = scheduling();
         let courses = tx.get_range_all(scheduling.keys().courses(), Serializable).await?;
         let attendances = tx.get_range_all(scheduling.keys().attendances(), Serializable).await?;

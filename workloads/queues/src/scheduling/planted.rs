@@ -16,9 +16,9 @@ use shaketable::{
 };
 use shaketable_layers::scheduling::{Change, Error, Refusal, keys as layout};
 use shaketable_tx::{
-    Database, Env,
+    Database, Db, Env,
     Isolation::Serializable,
-    RangeOption, Transaction, TransactionOption,
+    RangeOption, Transaction, TransactionOption, Tx,
     once::{self, Session},
     strinc,
 };
@@ -45,12 +45,7 @@ shaketable::planted_bugs! {
 }
 
 /// Performs a call with the bug, or correctly if the bug does not change this call.
-pub async fn perform<T: Transaction>(
-    planted: Planted,
-    signup: &Signups,
-    tx: &T,
-    op: &Op,
-) -> Result<Answer, Error> {
+pub async fn perform(planted: Planted, signup: &Signups, tx: &Tx, op: &Op) -> Result<Answer, Error> {
     let scheduling = scheduling();
     let keys = scheduling.keys();
     Ok(match (planted, op) {
@@ -108,10 +103,10 @@ pub async fn perform<T: Transaction>(
 }
 
 /// Performs the calls of one transaction with the bug, if the bug affects more than one transaction.
-pub async fn apply_planted<D: Database>(
+pub async fn apply_planted(
     planted: Planted,
     signup: &Signups,
-    session: &mut Session<D>,
+    session: &mut Session<Db>,
     ops: &[Op],
 ) -> Option<Outcome<specimen::Answer<Answer>>> {
     let db = &session.database().clone();
@@ -174,17 +169,17 @@ pub async fn apply_planted<D: Database>(
 }
 
 /// All calls in one transaction, performed correctly.
-async fn all<T: Transaction>(signup: &Signups, tx: &T, env: &Env, ops: &[Op]) -> Result<Vec<Answer>, Error> {
+async fn all(signup: &Signups, tx: &Tx, env: &Env, ops: &[Op]) -> Result<Vec<Answer>, Error> {
     in_order(ops, |op| signup.perform(tx, env, op, Serializable)).await
 }
 
 /// All calls in one transaction, except that looks, or the first half of a switch, have separate ones.
 #[allow(clippy::manual_async_fn, reason = "a plain async fn is not seen to be Send (rust-lang/rust#100013)")]
-fn apart<'a, D: Database>(
+fn apart<'a>(
     planted: Planted,
     signup: &'a Signups,
-    db: &'a D,
-    tx: D::Transaction,
+    db: &'a Db,
+    tx: Tx,
     ops: &'a [Op],
 ) -> impl Future<Output = Result<Vec<Answer>, Error>> + Send + 'a {
     async move {

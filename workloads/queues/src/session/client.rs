@@ -9,28 +9,28 @@ use super::{
 use crate::shared;
 use shaketable::{sessions::slots, workload::Outcome};
 use shaketable_tx::{
-    self as tx, Database,
+    self as tx, Database, Db,
     Isolation::Serializable,
-    RetryError, Transaction, always,
+    RetryError, Transaction, Tx, always,
     once::{self, Error, OpId, Session, converging, resolve},
 };
 use std::time::Duration;
 
 /// The state of a client of the run.
-pub struct Client<D: Database> {
-    pub(super) db: D,
+pub struct Client {
+    pub(super) db: Db,
     pub(super) number: u64,
     pub(super) run: usize,
-    pub(super) session: Option<Session<D>>,
+    pub(super) session: Option<Session<Db>>,
     /// A transaction that was prepared and not committed.
-    pub(super) kept: Option<D::Transaction>,
+    pub(super) kept: Option<Tx>,
     /// The operation that was begun and dropped, and whose fate is not known: no other operation may begin.
     pub(super) dropped: Option<OpId>,
 }
 
-impl<D: Database> Client<D> {
+impl Client {
     /// The session, which is opened if there is none.
-    pub(super) async fn session(&mut self) -> Result<&mut Session<D>, Answer> {
+    pub(super) async fn session(&mut self) -> Result<&mut Session<Db>, Answer> {
         if self.session.is_none() {
             let opened = Session::open(&self.db, &slots(), self.number).await;
             self.session = Some(opened.map_err(|e| refused(Refusal::Once(e)))?);
@@ -49,11 +49,7 @@ pub(super) fn ended(outcome: once::Outcome<RecordedAnswer, Refusal>) -> Outcome<
 }
 
 impl Sessions {
-    pub(super) async fn perform<D: Database>(
-        &self,
-        client: &mut Client<D>,
-        op: &Op,
-    ) -> Result<Outcome<Answer>, Answer> {
+    pub(super) async fn perform(&self, client: &mut Client, op: &Op) -> Result<Outcome<Answer>, Answer> {
         let (number, db) = (client.number, client.db.clone());
         Ok(Outcome::Answered(match op {
             Op::Open => {
@@ -168,8 +164,8 @@ impl Sessions {
 
     /// Ends an operation. If it was refused because of a dropped operation, the fate of that one is resolved.
     /// As long as a dropped operation is not resolved, no other operation may begin.
-    pub(super) async fn resolve_dropped<D: Database>(
-        client: &mut Client<D>,
+    pub(super) async fn resolve_dropped(
+        client: &mut Client,
         op: &Op,
         dropped: Option<OpId>,
         outcome: Outcome<Answer>,

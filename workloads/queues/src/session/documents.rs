@@ -6,9 +6,9 @@ use bytes::Bytes;
 use futures::future::join;
 use parking_lot::Mutex;
 use shaketable_tx::{
-    self as tx, AnyDatabase, Database,
+    self as tx, Database, Db,
     Isolation::Serializable,
-    MutationType, RetryError, RunError, Transaction,
+    MutationType, RetryError, RunError, Transaction, Tx,
     once::{Check, Error, Fate, MAX_ANSWER_BYTES, OpId, Outcome, PendingAnswer, Session, check, record},
 };
 use std::time::Duration;
@@ -38,7 +38,7 @@ impl RetryError for Refusal {
 }
 
 /// One attempt at a deposit, up to its commit.
-async fn deposit<T: Transaction>(tx: &T, session: &Session<AnyDatabase>, op: OpId) -> PendingAnswer<u64> {
+async fn deposit(tx: &Tx, session: &Session<Db>, op: OpId) -> PendingAnswer<u64> {
     let Ok(Check::New(permit)) = check::<_, u64>(tx, session.slots(), op).await else {
         panic!("{op} is recorded already");
     };
@@ -51,7 +51,7 @@ fn refused_later() -> Result<PendingAnswer<u64>, RunError<Refusal>> {
     Err(RunError { error: Refusal::AccountClosed, maybe_committed: true, attempts: 2 })
 }
 
-async fn balance(db: &AnyDatabase) -> Option<Bytes> {
+async fn balance(db: &Db) -> Option<Bytes> {
     db.run(|tx, _| async move { tx.get(ACCOUNT, Serializable).await }).await.expect("a look")
 }
 

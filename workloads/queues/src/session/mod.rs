@@ -35,7 +35,7 @@ use shaketable::{
     workload::{Bug, Outcome, Step, Workload},
 };
 use shaketable_sim::{proto::Mutation, seed::Stream};
-use shaketable_tx::{self as tx, Database, DatabaseOption, Isolation::Serializable, Transaction};
+use shaketable_tx::{self as tx, Database, DatabaseOption, Db, Isolation::Serializable, Transaction, Tx};
 use slot::Slot;
 use std::ops::{Range, RangeInclusive};
 
@@ -70,7 +70,7 @@ pub fn entry() -> Box<dyn shaketable::entry::Entry> {
 impl Workload for Sessions {
     type Op = Op;
     type Answer = Answer;
-    type Session<D: Database> = Client<D>;
+    type Session = Client;
     type Model = Model;
 
     const NAME: &'static str = "session";
@@ -146,7 +146,7 @@ impl Workload for Sessions {
         Some(&mut self.operations)
     }
 
-    async fn open<D: Database>(&self, db: &D, client: usize) -> tx::Result<Client<D>> {
+    async fn open(&self, db: &Db, client: usize) -> tx::Result<Client> {
         if let Some(timeout) = self.timeout {
             db.set_option(DatabaseOption::TransactionTimeout(timeout))?;
         }
@@ -163,14 +163,14 @@ impl Workload for Sessions {
         })
     }
 
-    async fn apply_planted<D: Database>(&self, client: &mut Client<D>, op: &Op) -> Option<Outcome<Answer>> {
+    async fn apply_planted(&self, client: &mut Client, op: &Op) -> Option<Outcome<Answer>> {
         let dropped = client.dropped;
         let wrong = planted::apply(self.planted?, client, op).await;
         let outcome = wrong.unwrap_or_else(|answer| Some(Outcome::Answered(answer)))?;
         Some(Sessions::resolve_dropped(client, op, dropped, outcome).await)
     }
 
-    async fn apply<D: Database>(&self, client: &mut Client<D>, op: &Op) -> Outcome<Answer> {
+    async fn apply(&self, client: &mut Client, op: &Op) -> Outcome<Answer> {
         let dropped = client.dropped;
         let outcome = self.perform(client, op).await.unwrap_or_else(Outcome::Answered);
         Sessions::resolve_dropped(client, op, dropped, outcome).await
@@ -200,7 +200,7 @@ impl Workload for Sessions {
         }
     }
 
-    async fn audit<D: Database>(&self, tx: &D::Transaction) -> tx::Result<Result<(), Misfit>> {
+    async fn audit(&self, tx: &Tx) -> tx::Result<Result<(), Misfit>> {
         for client in 0..self.clients as u64 {
             let slot = tx.get(&slots().key(client), Serializable).await?;
             if let Some(Err(why)) = slot.as_ref().map(Slot::of) {
@@ -210,7 +210,7 @@ impl Workload for Sessions {
         Ok(Ok(()))
     }
 
-    async fn check<D: Database>(&self, db: &D, model: &Model) -> tx::Result<Result<(), Misfit>> {
+    async fn check(&self, db: &Db, model: &Model) -> tx::Result<Result<(), Misfit>> {
         if let Err(why) = objection(&model.told, |call, told| model.misled(call, told)) {
             return Ok(Err(why));
         }

@@ -14,9 +14,9 @@ use futures::future::join;
 use parking_lot::Mutex;
 use shaketable::{sessions::slots, workload::Outcome};
 use shaketable_tx::{
-    Database, Error,
+    Database, Db, Error,
     Isolation::{Serializable, Snapshot},
-    MutationType, RetryError, Transaction,
+    MutationType, RetryError, Transaction, Tx,
     once::{self, Answer as _, OpId, Packed, Session},
 };
 use std::{
@@ -41,9 +41,9 @@ shaketable::planted_bugs! {
 
 /// Performs an operation that the bug changes; `None` for every other operation. The error is the answer of
 /// one that could not begin.
-pub async fn apply<D: Database>(
+pub async fn apply(
     planted: Planted,
-    client: &mut Client<D>,
+    client: &mut Client,
     op: &Op,
 ) -> Result<Option<Outcome<Answer>>, Answer> {
     use Planted::*;
@@ -89,7 +89,7 @@ pub async fn apply<D: Database>(
 }
 
 /// Checks whether the pending operation is recorded, without a fence.
-async fn look_for_record<D: Database>(session: &mut Session<D>) -> Outcome<Answer> {
+async fn look_for_record(session: &mut Session<Db>) -> Outcome<Answer> {
     let Some(op) = session.pending() else { return Outcome::Answered(Answer::Nothing) };
     let key = &slots().key(op.client);
     let read = session.database().run(|tx, _| async move { tx.get(key, Serializable).await });
@@ -104,7 +104,7 @@ async fn look_for_record<D: Database>(session: &mut Session<D>) -> Outcome<Answe
 }
 
 /// Resolves the operation before which no other one may begin, and ignores the result.
-async fn read<D: Database>(session: &mut Session<D>) -> Result<(), once::Error> {
+async fn read(session: &mut Session<Db>) -> Result<(), once::Error> {
     match session.unresolved() {
         Some(unread) => session.resolve::<Bytes>(unread).await.map(drop),
         None => Ok(()),
@@ -112,9 +112,9 @@ async fn read<D: Database>(session: &mut Session<D>) -> Result<(), once::Error> 
 }
 
 /// Adds with a mechanism of its own that has the bug.
-async fn added<D: Database>(
+async fn added(
     planted: Planted,
-    client: &mut Client<D>,
+    client: &mut Client,
     by: i8,
     blind: bool,
     disturbed: Option<Duration>,
@@ -135,13 +135,13 @@ async fn added<D: Database>(
 }
 
 /// Makes attempts in a retry loop of its own. The error is the answer of an operation that was refused.
-async fn attempts<D: Database>(
+async fn attempts(
     planted: Planted,
-    db: &D,
+    db: &Db,
     op: OpId,
     by: i8,
     blind: bool,
-    kept: &Mutex<Option<D::Transaction>>,
+    kept: &Mutex<Option<Tx>>,
 ) -> Result<Outcome<Answer>, Answer> {
     let tx = db.create_transaction().map_err(|e| Answer::Failed(e.code()))?;
     let (mut maybe_committed, mut number) = (false, 0);
@@ -185,9 +185,9 @@ async fn attempts<D: Database>(
 
 /// Makes an attempt, up to its commit. Returns an answer if the operation has ended, and otherwise the value
 /// that is recorded if the attempt commits.
-async fn attempt<T: Transaction>(
+async fn attempt(
     planted: Planted,
-    tx: &T,
+    tx: &Tx,
     op: OpId,
     by: i8,
     blind: bool,

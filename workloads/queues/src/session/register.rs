@@ -7,7 +7,7 @@ use foundationdb_tuple::{Subspace, Versionstamp, pack};
 use shaketable_tx::{
     self as tx,
     Isolation::Serializable,
-    MutationType, RetryError, Transaction,
+    MutationType, RetryError, Transaction, Tx,
     once::{Error, Packed},
 };
 
@@ -52,7 +52,7 @@ pub(super) fn number(value: Option<Bytes>) -> i64 {
 }
 
 /// Reads the register and adds.
-pub(super) async fn add<T: Transaction>(tx: &T, client: u64, by: i8) -> Result<RecordedAnswer, Refusal> {
+pub(super) async fn add(tx: &Tx, client: u64, by: i8) -> Result<RecordedAnswer, Refusal> {
     let key = register(client);
     let value = number(tx.get(&key, Serializable).await?).saturating_add(i64::from(by));
     if value.unsigned_abs() > BOUND.unsigned_abs() {
@@ -62,7 +62,7 @@ pub(super) async fn add<T: Transaction>(tx: &T, client: u64, by: i8) -> Result<R
     Ok(Packed((value, Versionstamp::incomplete(0))))
 }
 
-pub(super) fn blind<T: Transaction>(tx: &T, client: u64, by: i8) -> RecordedAnswer {
+pub(super) fn blind(tx: &Tx, client: u64, by: i8) -> RecordedAnswer {
     tx.atomic_op(&register(client), &i64::from(by).to_le_bytes(), MutationType::Add);
     Packed((0, Versionstamp::incomplete(0)))
 }

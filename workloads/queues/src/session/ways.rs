@@ -11,15 +11,15 @@ use futures::future::join;
 use parking_lot::Mutex;
 use shaketable::{sessions, workload::Outcome};
 use shaketable_tx::{
-    Attempt, Database,
+    Attempt, Database, Db,
     Isolation::Serializable,
-    RetryError, RunError, Transaction, TransactionOption,
+    RetryError, RunError, Transaction, TransactionOption, Tx,
     once::{self, Check, Error, OpId, PendingAnswer, Session, check, record},
 };
 use std::time::Duration;
 
 /// A retry loop of a client's own, with a retry limit.
-pub(super) async fn manual<D: Database>(session: &mut Session<D>, by: i8, limit: i32) -> Outcome<Answer> {
+pub(super) async fn manual(session: &mut Session<Db>, by: i8, limit: i32) -> Outcome<Answer> {
     let op = match session.begin().await {
         Ok(op) => op,
         Err(e) => return Outcome::Answered(refused(e.into())),
@@ -64,8 +64,8 @@ pub(super) async fn manual<D: Database>(session: &mut Session<D>, by: i8, limit:
 }
 
 /// Adds, and uses a clone of the transaction while the commit may be in progress.
-pub(super) async fn disturbed<D: Database>(
-    session: &mut Session<D>,
+pub(super) async fn disturbed(
+    session: &mut Session<Db>,
     number: u64,
     by: i8,
     after: Duration,
@@ -81,7 +81,7 @@ pub(super) async fn disturbed<D: Database>(
 
 /// Uses the transaction that is kept, if there is one by then. The call disturbs a commit; its result does
 /// not matter.
-pub(super) async fn meddle<D: Database>(db: &D, kept: &Mutex<Option<D::Transaction>>, after: Duration) {
+pub(super) async fn meddle(db: &Db, kept: &Mutex<Option<Tx>>, after: Duration) {
     db.env().sleep(after).await;
     let clone = kept.lock().clone();
     if let Some(tx) = clone {
@@ -90,10 +90,10 @@ pub(super) async fn meddle<D: Database>(db: &D, kept: &Mutex<Option<D::Transacti
 }
 
 /// Prepares an operation in a transaction that is not committed yet.
-pub(super) async fn prepared<D: Database>(
-    session: &mut Session<D>,
+pub(super) async fn prepared(
+    session: &mut Session<Db>,
     by: i8,
-) -> Result<(OpId, D::Transaction, PendingAnswer<RecordedAnswer>), Refusal> {
+) -> Result<(OpId, Tx, PendingAnswer<RecordedAnswer>), Refusal> {
     let op = session.begin().await?;
     let (db, slots) = (session.database().clone(), session.slots().clone());
     let ready = async {
@@ -116,11 +116,7 @@ pub(super) async fn prepared<D: Database>(
 }
 
 /// Adds. If the commit still waits after this many polls, drops its future and returns the operation.
-pub(super) async fn cut<D: Database>(
-    session: &mut Session<D>,
-    by: i8,
-    polls: u8,
-) -> Result<Outcome<Answer>, OpId> {
+pub(super) async fn cut(session: &mut Session<Db>, by: i8, polls: u8) -> Result<Outcome<Answer>, OpId> {
     let (op, tx, landing) = match prepared(session, by).await {
         Ok(prepared) => prepared,
         Err(refusal) => return Ok(Outcome::Answered(refused(refusal))),
@@ -140,7 +136,7 @@ pub(super) async fn cut<D: Database>(
 }
 
 /// Several operations, one after the other. An operation resolves the previous one if its outcome is unknown.
-pub(super) async fn burst<D: Database>(session: &mut Session<D>, number: u64, count: u16) -> Answer {
+pub(super) async fn burst(session: &mut Session<Db>, number: u64, count: u16) -> Answer {
     let mut applied = 0;
     for n in 0..count {
         let by = if n % 2 == 0 { 1 } else { -1 };

@@ -22,7 +22,7 @@ use shaketable_layers::{
     staged_queue::{Error, MAX_VALUE_BYTES, Request, RequestState, Served, StagedQueue},
 };
 use shaketable_tx::{
-    self as tx, Database,
+    self as tx, Database, Db,
     Isolation::Serializable,
     RetryError, Transaction,
     once::{self, Session},
@@ -34,15 +34,15 @@ use std::time::Duration;
 const MOST_UNKNOWN: usize = 1_000;
 
 /// The state of a client.
-pub struct Client<D: Database> {
-    pub(super) session: Session<D>,
+pub struct Client {
+    pub(super) session: Session<Db>,
     /// The number of operations that this session has begun.
     pub(super) calls: usize,
     /// The first dequeue that has not ended.
     pub(super) open: Option<usize>,
 }
 
-impl<D: Database> Client<D> {
+impl Client {
     pub(super) fn begins(&mut self, op: &Op) {
         self.calls += 1;
         if op.dequeues() {
@@ -86,7 +86,7 @@ fn failed(error: Error) -> Outcome<Answer> {
 
 impl Staged {
     /// Performs an operation.
-    pub(super) async fn perform<D: Database>(&self, client: &mut Client<D>, op: &Op) -> Outcome<Answer> {
+    pub(super) async fn perform(&self, client: &mut Client, op: &Op) -> Outcome<Answer> {
         let session = &mut client.session;
         let db = session.database().clone();
         let outcome = match op {
@@ -155,9 +155,9 @@ impl Staged {
     }
 
     /// Performs work without timeouts, which ends as soon as the database permits.
-    pub(super) async fn patiently<D: Database>(
+    pub(super) async fn patiently(
         &self,
-        db: &D,
+        db: &Db,
         work: impl Future<Output = Outcome<Answer>>,
     ) -> Outcome<Answer> {
         let done = sessions::patiently(db, self.timeout, work).await;
@@ -165,13 +165,13 @@ impl Staged {
     }
 
     /// Repeats a call until its outcome is certain: each attempt begins with the result of the one before.
-    async fn certain<D: Database, T>(
+    async fn certain<T>(
         &self,
-        session: &mut Session<D>,
-        call: impl AsyncFn(&mut Session<D>) -> once::Outcome<T, Error>,
+        session: &mut Session<Db>,
+        call: impl AsyncFn(&mut Session<Db>) -> once::Outcome<T, Error>,
     ) -> Result<T, Outcome<Answer>> {
         let db = session.database().clone();
-        let repeated = async |session: &mut Session<D>| {
+        let repeated = async |session: &mut Session<Db>| {
             for _ in 0..20 {
                 match call(session).await {
                     once::Outcome::Applied(done) => return Ok(done),
@@ -192,20 +192,16 @@ impl Staged {
     }
 
     /// Requests an item.
-    async fn ask<D: Database>(&self, session: &mut Session<D>) -> Result<RequestState, Outcome<Answer>> {
+    async fn ask(&self, session: &mut Session<Db>) -> Result<RequestState, Outcome<Answer>> {
         self.certain(session, async |session| staged().start_dequeue(session).await).await
     }
 
-    async fn dequeue<D: Database>(&self, session: &mut Session<D>) -> Outcome<Answer> {
+    async fn dequeue(&self, session: &mut Session<Db>) -> Outcome<Answer> {
         let dequeued = self.certain(session, async |session| staged().dequeue(session).await);
         dequeued.await.map_or_else(|outcome| outcome, taken)
     }
 
-    pub(super) async fn within<D: Database>(
-        &self,
-        session: &mut Session<D>,
-        patience: Duration,
-    ) -> Outcome<Answer> {
+    pub(super) async fn within(&self, session: &mut Session<Db>, patience: Duration) -> Outcome<Answer> {
         for _ in 0..MOST_UNKNOWN {
             match staged().dequeue_within(session, patience).await {
                 once::Outcome::Applied(Served::Item(item)) => return taken(Some(item)),
@@ -218,7 +214,7 @@ impl Staged {
         Outcome::Unknown(tx::Error::COMMIT_UNKNOWN_RESULT)
     }
 
-    async fn leave<D: Database>(&self, session: &mut Session<D>) -> Outcome<Answer> {
+    async fn leave(&self, session: &mut Session<Db>) -> Outcome<Answer> {
         let request = match self.ask(session).await {
             Ok(RequestState::Given(item)) => return taken(item),
             Ok(RequestState::Waiting(request)) => request,
@@ -231,7 +227,7 @@ impl Staged {
     }
 
     /// Registers a request without a record, so that only an acknowledged request can be found again.
-    async fn register<D: Database>(&self, db: &D) -> Result<Request, Outcome<Answer>> {
+    async fn register(&self, db: &Db) -> Result<Request, Outcome<Answer>> {
         let ticket = ItemId::draw(db.env());
         let registered = async {
             let tx = db.create_transaction()?;
@@ -247,14 +243,14 @@ impl Staged {
         }
     }
 
-    async fn enlist<D: Database>(&self, session: &mut Session<D>) -> Outcome<Answer> {
+    async fn enlist(&self, session: &mut Session<Db>) -> Outcome<Answer> {
         match self.register(&session.database().clone()).await {
             Ok(request) => give_up(session, request).await,
             Err(outcome) => outcome,
         }
     }
 
-    async fn deal<D: Database>(&self, session: &mut Session<D>, deals: &[Deal]) -> Outcome<Answer> {
+    async fn deal(&self, session: &mut Session<Db>, deals: &[Deal]) -> Outcome<Answer> {
         let db = session.database().clone();
         let request = match self.register(&db).await {
             Ok(request) => request,
@@ -284,7 +280,7 @@ impl Staged {
         self.patiently(&db, done).await
     }
 
-    async fn together<D: Database>(&self, session: &mut Session<D>, parts: &[Part]) -> Outcome<Answer> {
+    async fn together(&self, session: &mut Session<Db>, parts: &[Part]) -> Outcome<Answer> {
         let env = &session.database().env().clone();
         let values: Vec<Vec<(ItemId, Bytes)>> = parts.iter().map(|part| part.values(env)).collect();
         let tickets: Vec<ItemId> = parts.iter().map(|_| ItemId::draw(env)).collect();
@@ -299,7 +295,7 @@ impl Staged {
     }
 
     /// Brings back what was not collected.
-    pub(super) async fn reclaim<D: Database>(&self, db: &D) -> Result<(), Error> {
+    pub(super) async fn reclaim(&self, db: &Db) -> Result<(), Error> {
         let patience = Duration::from_millis(self.patience);
         let reclaimed = match self.planted {
             Some(Planted::ParkedForEver) => Ok(()),
@@ -309,7 +305,7 @@ impl Staged {
         reclaimed.map_err(|e| e.error)
     }
 
-    async fn enqueue<D: Database>(&self, session: &mut Session<D>, values: &[Bytes]) -> Outcome<Answer> {
+    async fn enqueue(&self, session: &mut Session<Db>, values: &[Bytes]) -> Outcome<Answer> {
         let enqueued = match values {
             [value] => staged().enqueue_once(session, value).await.map(|_| ()),
             values => {
@@ -330,7 +326,7 @@ impl Staged {
 }
 
 /// Gives a request up, however long that takes.
-async fn give_up<D: Database>(session: &mut Session<D>, request: Request) -> Outcome<Answer> {
+async fn give_up(session: &mut Session<Db>, request: Request) -> Outcome<Answer> {
     match staged().give_up(session, request).await {
         Ok(RequestState::Given(item)) => taken(item),
         Ok(RequestState::Gone) => Outcome::Answered(Answer::Left(0)),
@@ -340,7 +336,7 @@ async fn give_up<D: Database>(session: &mut Session<D>, request: Request) -> Out
 }
 
 /// Waits for a request to be served. If its item was brought back in between, makes a new request.
-pub(super) async fn wait<D: Database>(session: &mut Session<D>, mut request: Request) -> Outcome<Answer> {
+pub(super) async fn wait(session: &mut Session<Db>, mut request: Request) -> Outcome<Answer> {
     loop {
         match staged().wait(session, request).await {
             Ok(RequestState::Given(item)) => return taken(item),

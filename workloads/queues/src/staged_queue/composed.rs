@@ -8,7 +8,7 @@ use shaketable_layers::{
     queue::{Item, ItemId},
     staged_queue::{Error, Request, RequestState, Taken},
 };
-use shaketable_tx::{Env, Transaction};
+use shaketable_tx::{Env, Tx};
 
 /// The name of an item, for use inside a transaction.
 fn named(item: Option<Item>) -> Result<Option<Name>, Error> {
@@ -16,7 +16,7 @@ fn named(item: Option<Item>) -> Result<Option<Name>, Error> {
     item.map(|item| name(&item).map_err(|_| foreign(&item))).transpose()
 }
 
-async fn put<T: Transaction>(tx: &T, values: &[(ItemId, Bytes)]) -> Result<(), Error> {
+async fn put(tx: &Tx, values: &[(ItemId, Bytes)]) -> Result<(), Error> {
     for (id, value) in values {
         staged().enqueue(&turned(tx), *id, value).await?;
     }
@@ -41,9 +41,9 @@ impl Deal {
         }
     }
 
-    pub(super) async fn perform<T: Transaction>(
+    pub(super) async fn perform(
         &self,
-        tx: &T,
+        tx: &Tx,
         request: Request,
         values: &[(ItemId, Bytes)],
     ) -> Result<Dealt, Error> {
@@ -72,9 +72,9 @@ impl Part {
         }
     }
 
-    pub(super) async fn perform<T: Transaction>(
+    pub(super) async fn perform(
         &self,
-        tx: &T,
+        tx: &Tx,
         values: &[(ItemId, Bytes)],
         ticket: ItemId,
     ) -> Result<PartAnswer, Error> {

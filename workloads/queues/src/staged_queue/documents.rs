@@ -7,7 +7,7 @@ use shaketable_layers::{
     staged_queue::{Error, RequestState, StagedQueue},
 };
 use shaketable_tx::{
-    self as tx, AnyDatabase, Database, DatabaseOption, Isolation::Serializable, KEY_SIZE_LIMIT, Transaction,
+    self as tx, Database, DatabaseOption, Db, Isolation::Serializable, KEY_SIZE_LIMIT, Transaction,
     once::Outcome,
 };
 
@@ -43,7 +43,7 @@ fn a_failed_dequeue_registers_and_is_served_in_its_turn() {
 }
 
 /// Registers a request of another client, so that no dequeue is served immediately.
-async fn crowded(db: &AnyDatabase, queue: &StagedQueue) {
+async fn crowded(db: &Db, queue: &StagedQueue) {
     let id = ItemId::draw(db.env());
     let registered = db.run(|tx, _| async move { queue.register(&tx, id).await });
     registered.await.expect("a request");

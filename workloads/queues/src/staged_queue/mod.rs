@@ -36,7 +36,7 @@ use shaketable::{
 };
 use shaketable_layers::{queue::Position, staged_queue::StagedQueue};
 use shaketable_sim::seed::Stream;
-use shaketable_tx::{self as tx, Database};
+use shaketable_tx::{self as tx, Database, Db, Tx};
 use stage::{Stage, stored};
 use std::{
     collections::BTreeMap,
@@ -74,7 +74,7 @@ pub fn entry() -> Box<dyn shaketable::entry::Entry> {
 impl Workload for Staged {
     type Op = Op;
     type Answer = Answer;
-    type Session<D: Database> = Client<D>;
+    type Session = Client;
     type Model = Model;
 
     const NAME: &'static str = "staged_queue";
@@ -164,12 +164,12 @@ impl Workload for Staged {
         matches!(op, Op::Enqueue(_))
     }
 
-    async fn open<D: Database>(&self, db: &D, client: usize) -> tx::Result<Client<D>> {
+    async fn open(&self, db: &Db, client: usize) -> tx::Result<Client> {
         let session = sessions::open(db, client, self.timeout).await?;
         Ok(Client { session, calls: 0, open: None })
     }
 
-    async fn apply_planted<D: Database>(&self, client: &mut Client<D>, op: &Op) -> Option<Outcome<Answer>> {
+    async fn apply_planted(&self, client: &mut Client, op: &Op) -> Option<Outcome<Answer>> {
         client.begins(op);
         let wrong = planted::apply(self.planted?, self, &mut client.session, op);
         let outcome = match op {
@@ -182,20 +182,15 @@ impl Workload for Staged {
         Some(client.ends(op, outcome))
     }
 
-    async fn apply<D: Database>(&self, client: &mut Client<D>, op: &Op) -> Outcome<Answer> {
+    async fn apply(&self, client: &mut Client, op: &Op) -> Outcome<Answer> {
         self.perform(client, op).await
     }
 
-    async fn resolve_dropped<D: Database>(&self, client: &mut Client<D>) {
+    async fn resolve_dropped(&self, client: &mut Client) {
         sessions::resolve_dropped(&mut client.session, self.timeout).await;
     }
 
-    async fn resolve<D: Database>(
-        &self,
-        client: &mut Client<D>,
-        op: &Op,
-        error: tx::Error,
-    ) -> Outcome<Answer> {
+    async fn resolve(&self, client: &mut Client, op: &Op, error: tx::Error) -> Outcome<Answer> {
         if op.dequeues() {
             // It may have registered a request, with which the next dequeue of the session continues.
             return Outcome::Unknown(error);
@@ -224,13 +219,13 @@ impl Workload for Staged {
         self.follow(model, step)
     }
 
-    async fn audit<D: Database>(&self, tx: &D::Transaction) -> tx::Result<Result<(), Misfit>> {
+    async fn audit(&self, tx: &Tx) -> tx::Result<Result<(), Misfit>> {
         Ok(stored(tx).await?.and_then(|stage| stage.check()).map_err(Misfit::from))
     }
 
     /// Clients that are dead do not return: what was parked for them is brought back, and every item that was
     /// not given to a client must be there.
-    async fn check<D: Database>(&self, db: &D, model: &Model) -> tx::Result<Result<(), Misfit>> {
+    async fn check(&self, db: &Db, model: &Model) -> tx::Result<Result<(), Misfit>> {
         if let Err(why) = objection(&model.told, |call, told| model.misled(call, told)) {
             return Ok(Err(why));
         }

@@ -19,7 +19,7 @@ use shaketable_layers::{
     staged_queue::{Error, Request, RequestState, Row, Taken},
 };
 use shaketable_tx::{
-    Database,
+    Database, Db,
     Isolation::{Serializable, Snapshot},
     RetryError, RunError, Transaction,
     once::Session,
@@ -41,10 +41,10 @@ shaketable::planted_bugs! {
 }
 
 /// Performs an operation that the bug changes; `None` for every other operation.
-pub async fn apply<D: Database>(
+pub async fn apply(
     planted: Planted,
     workload: &Staged,
-    session: &mut Session<D>,
+    session: &mut Session<Db>,
     op: &Op,
 ) -> Option<Outcome<Answer>> {
     let db = session.database().clone();
@@ -69,13 +69,13 @@ pub async fn apply<D: Database>(
 }
 
 /// The state of a request, read in another transaction than the calls before and after it.
-pub async fn turn<D: Database>(db: &D, request: Request) -> Result<Dealt, Error> {
+pub async fn turn(db: &Db, request: Request) -> Result<Dealt, Error> {
     let turn = db.run(|own, _| async move { staged().state(&own, request, Serializable).await });
     Dealt::of(turn.await.map_err(|e| e.error)?)
 }
 
 /// Enqueues the items anew that were parked all the time.
-pub async fn enqueue_anew<D: Database>(db: &D, patience: Duration) -> Result<(), RunError<Error>> {
+pub async fn enqueue_anew(db: &Db, patience: Duration) -> Result<(), RunError<Error>> {
     let parked = &staged().subspace().subspace(&2);
     let rows = async || db.run(|tx, _| async move { Ok(shared::rows(&tx, parked).await?) }).await;
     let before = rows().await?;
@@ -97,7 +97,7 @@ pub async fn enqueue_anew<D: Database>(db: &D, patience: Duration) -> Result<(),
 }
 
 /// Takes an item in a transaction without a record; after any error, a request is registered.
-async fn ask_again<D: Database>(session: &mut Session<D>) -> Outcome<Answer> {
+async fn ask_again(session: &mut Session<Db>) -> Outcome<Answer> {
     let db = session.database().clone();
     let ticket = ItemId::draw(db.env());
     let first = async {
@@ -116,7 +116,7 @@ async fn ask_again<D: Database>(session: &mut Session<D>) -> Outcome<Answer> {
 }
 
 /// Dequeues without resolving a dropped dequeue of the session.
-async fn begin_anew<D: Database>(session: &mut Session<D>) -> Outcome<Answer> {
+async fn begin_anew(session: &mut Session<Db>) -> Outcome<Answer> {
     let ticket = ItemId::draw(session.database().env());
     let took = session.apply(|tx| async move { staged().take(&tx, ticket).await }).await;
     let registered = match known(session, took).await {
@@ -132,7 +132,7 @@ async fn begin_anew<D: Database>(session: &mut Session<D>) -> Outcome<Answer> {
 }
 
 /// Registers a request that the session does not know, and waits for it with the bug.
-async fn stand_in_line<D: Database>(planted: Planted, session: &mut Session<D>) -> Outcome<Answer> {
+async fn stand_in_line(planted: Planted, session: &mut Session<Db>) -> Outcome<Answer> {
     let db = session.database().clone();
     let request = loop {
         let ticket = ItemId::draw(db.env());

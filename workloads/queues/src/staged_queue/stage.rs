@@ -8,7 +8,7 @@ use shaketable_layers::{
     staged_queue::{Error, Request, Row},
 };
 use shaketable_sim::proto::Version;
-use shaketable_tx::{self as tx, KeyValue, Transaction};
+use shaketable_tx::{self as tx, KeyValue, Tx};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What is stored, as the rows describe it.
@@ -166,7 +166,7 @@ pub(super) fn version([version @ .., _, _]: &[u8; 10]) -> Version {
 }
 
 /// Reads everything that is stored.
-pub(super) async fn stored<T: Transaction>(tx: &T) -> tx::Result<Result<Stage, String>> {
+pub(super) async fn stored(tx: &Tx) -> tx::Result<Result<Stage, String>> {
     Ok(Stage::of(rows(tx, staged().subspace()).await?.into_iter()))
 }
 

@@ -25,12 +25,12 @@ use shaketable_record::{
 use shaketable_tx::{
     Env,
     Isolation::{Serializable, Snapshot},
-    Transaction, always,
+    Tx, always,
 };
 use std::{future::Future, time::Duration};
 
 /// The stores of a run, of the first and of the later meta-data.
-pub(super) type Stores<T> = [RecordStoreBuilder<T>; 2];
+pub(super) type Stores = [RecordStoreBuilder<Tx>; 2];
 
 /// More records than a run has: indexes are built where the store is opened.
 const MOST_RECORDS: usize = 1_000;
@@ -41,12 +41,12 @@ impl Records {
         self.forgets && !matches!(op, Op::Save(..) | Op::Upgrade)
     }
 
-    pub(super) fn stores<T: Transaction>(&self) -> Stores<T> {
+    pub(super) fn stores(&self) -> Stores {
         self.stores_of(self.user)
     }
 
     /// The stores for an application with this version.
-    fn stores_of<T: Transaction>(&self, user: Option<i32>) -> Stores<T> {
+    fn stores_of(&self, user: Option<i32>) -> Stores {
         let registry = faulty::registry(self.planted);
         self.schema.meta_data().map(|meta_data| {
             let stores = RecordStore::builder(layout::store(), meta_data)
@@ -60,7 +60,7 @@ impl Records {
     }
 
     /// Ends a context within a transaction that somebody else commits, in one of the three ways.
-    pub(super) fn end<T: Transaction>(&self, context: RecordContext<T>) -> Result<(), Error> {
+    pub(super) fn end(&self, context: RecordContext<Tx>) -> Result<(), Error> {
         match self.ending {
             Ending::Flush => context.flush(),
             Ending::Close => {
@@ -74,10 +74,10 @@ impl Records {
 
 /// Performs calls in a context, for each of which the store is opened.
 #[allow(clippy::manual_async_fn, reason = "a plain async fn is not seen to be Send (rust-lang/rust#100013)")]
-pub(super) fn perform_all<'a, T: Transaction>(
+pub(super) fn perform_all<'a>(
     config: &'a Records,
-    stores: &'a Stores<T>,
-    context: &'a RecordContext<T>,
+    stores: &'a Stores,
+    context: &'a RecordContext<Tx>,
     env: &'a Env,
     ops: &'a [Op],
 ) -> impl Future<Output = Result<Vec<Answer>, Error>> + Send + 'a {
@@ -111,12 +111,12 @@ pub(super) fn perform_all<'a, T: Transaction>(
 
 /// Opens the store: with the later meta-data if somebody has done so before.
 #[allow(clippy::manual_async_fn, reason = "a plain async fn is not seen to be Send (rust-lang/rust#100013)")]
-fn open<'a, T: Transaction>(
+fn open<'a>(
     config: &'a Records,
-    stores: &'a Stores<T>,
-    context: &'a RecordContext<T>,
+    stores: &'a Stores,
+    context: &'a RecordContext<Tx>,
     op: &'a Op,
-) -> impl Future<Output = Result<RecordStore<T>, Error>> + Send + 'a {
+) -> impl Future<Output = Result<RecordStore<Tx>, Error>> + Send + 'a {
     async move {
         let forgetful = config.forgets(op).then(|| config.stores_of(None));
         let [first, later] = forgetful.as_ref().unwrap_or(stores);
@@ -134,9 +134,9 @@ fn open<'a, T: Transaction>(
 
 /// Performs one call on the store.
 #[allow(clippy::manual_async_fn, reason = "a plain async fn is not seen to be Send (rust-lang/rust#100013)")]
-pub(super) fn perform<'a, T: Transaction>(
+pub(super) fn perform<'a>(
     config: &'a Records,
-    store: &'a RecordStore<T>,
+    store: &'a RecordStore<Tx>,
     env: &'a Env,
     op: &'a Op,
 ) -> impl Future<Output = Result<Answer, Error>> + Send + 'a {
@@ -208,9 +208,9 @@ pub(super) fn perform<'a, T: Transaction>(
 }
 
 /// Saves a record, as a message with or without a descriptor.
-async fn save<T: Transaction>(
+async fn save(
     config: &Records,
-    store: &RecordStore<T>,
+    store: &RecordStore<Tx>,
     record: &Record,
     check: Check,
     version: SaveVersion,
@@ -259,9 +259,9 @@ fn told(stored: &StoredRecord) -> Option<Told> {
 
 /// The aggregate of the index with this name over the groups that begin with this many columns of a record's,
 /// of the records of the index's types or of one type.
-async fn aggregate<T: Transaction>(
+async fn aggregate(
     config: &Records,
-    store: &RecordStore<T>,
+    store: &RecordStore<Tx>,
     name: &str,
     like: &Record,
     columns: usize,
@@ -295,9 +295,9 @@ fn endpoint(end: End<Vec<Element<'static>>>) -> Endpoint {
 pub(super) type EntryRow = (Vec<u8>, Vec<u8>, Vec<u8>);
 
 /// The rows of a scan, as an answer.
-pub(super) async fn entries<T: Transaction>(
+pub(super) async fn entries(
     config: &Records,
-    store: &RecordStore<T>,
+    store: &RecordStore<Tx>,
     name: &str,
     span: &Span<Box<Record>>,
     env: &Env,
@@ -307,9 +307,9 @@ pub(super) async fn entries<T: Transaction>(
 }
 
 /// The rows of a scan. `change` changes the columns of the ends of the range.
-pub(super) async fn rows<T: Transaction>(
+pub(super) async fn rows(
     config: &Records,
-    store: &RecordStore<T>,
+    store: &RecordStore<Tx>,
     name: &str,
     span: &Span<Box<Record>>,
     env: &Env,

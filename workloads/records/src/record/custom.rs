@@ -11,7 +11,7 @@ use shaketable_record::{
     store::{Part, StoredRecord},
     value::Tuple,
 };
-use shaketable_tx::Transaction;
+use shaketable_tx::{Transaction, Tx};
 use std::collections::BTreeSet;
 
 /// Maintains indexes whose last column is a text: its letters are reversed. A record without the text has no
@@ -19,16 +19,13 @@ use std::collections::BTreeSet;
 pub(super) struct Backwards;
 
 /// All maintainers of a store.
-pub(super) fn registry<T: Transaction>() -> Registry<T> {
+pub(super) fn registry() -> Registry<Tx> {
     let mut registry = Registry::standard();
     registry.register(BACKWARDS, Backwards);
     registry
 }
 
-fn rows<T: Transaction>(
-    at: IndexAt<'_, T>,
-    record: Option<&StoredRecord>,
-) -> Result<BTreeSet<Vec<u8>>, Error> {
+fn rows(at: IndexAt<'_, Tx>, record: Option<&StoredRecord>) -> Result<BTreeSet<Vec<u8>>, Error> {
     let Some(record) = record else { return Ok(BTreeSet::new()) };
     let space = at.space(Part::Indexes);
     let mut rows = BTreeSet::new();
@@ -44,9 +41,9 @@ fn rows<T: Transaction>(
 }
 
 impl Backwards {
-    fn check_now<T: Transaction>(
+    fn check_now(
         &self,
-        at: IndexAt<'_, T>,
+        at: IndexAt<'_, Tx>,
         old: Option<&StoredRecord>,
         new: Option<&StoredRecord>,
     ) -> Result<(), Error> {
@@ -54,9 +51,9 @@ impl Backwards {
         after.difference(&before).try_for_each(|row| at.fits(row))
     }
 
-    fn update_now<T: Transaction>(
+    fn update_now(
         &self,
-        at: IndexAt<'_, T>,
+        at: IndexAt<'_, Tx>,
         old: Option<&StoredRecord>,
         new: Option<&StoredRecord>,
     ) -> Result<(), Error> {
@@ -67,14 +64,14 @@ impl Backwards {
     }
 }
 
-impl<T: Transaction> IndexMaintainer<T> for Backwards {
+impl IndexMaintainer<Tx> for Backwards {
     fn is_idempotent(&self, _: &Index) -> bool {
         true
     }
 
     fn check<'a>(
         &'a self,
-        at: IndexAt<'a, T>,
+        at: IndexAt<'a, Tx>,
         old: Option<&'a StoredRecord>,
         new: Option<&'a StoredRecord>,
     ) -> BoxFuture<'a, Result<(), Error>> {
@@ -83,7 +80,7 @@ impl<T: Transaction> IndexMaintainer<T> for Backwards {
 
     fn update<'a>(
         &'a self,
-        at: IndexAt<'a, T>,
+        at: IndexAt<'a, Tx>,
         old: Option<&'a StoredRecord>,
         new: Option<&'a StoredRecord>,
     ) -> BoxFuture<'a, Result<(), Error>> {
@@ -92,7 +89,7 @@ impl<T: Transaction> IndexMaintainer<T> for Backwards {
 
     fn scan(
         &self,
-        at: IndexAt<'_, T>,
+        at: IndexAt<'_, Tx>,
         _: IndexScan,
         range: TupleRange,
         reverse: bool,
@@ -104,7 +101,7 @@ impl<T: Transaction> IndexMaintainer<T> for Backwards {
 
     fn delete_where<'a>(
         &'a self,
-        at: IndexAt<'a, T>,
+        at: IndexAt<'a, Tx>,
         prefix: &'a Tuple,
     ) -> BoxFuture<'a, Result<bool, Error>> {
         ready(at.delete_entries_where(prefix)).boxed()

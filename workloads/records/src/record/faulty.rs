@@ -9,10 +9,10 @@ use shaketable_record::{
     metadata::index_types,
     store::{Part, StoredRecord},
 };
-use shaketable_tx::Transaction;
+use shaketable_tx::{Transaction, Tx};
 
 /// The maintainers of a store, with the planted bug.
-pub(super) fn registry<T: Transaction>(planted: Option<Planted>) -> Registry<T> {
+pub(super) fn registry(planted: Option<Planted>) -> Registry<Tx> {
     let mut registry = custom::registry();
     if let Some(planted) = planted {
         plant(&mut registry, &[index_types::MAX_EVER, BACKWARDS], planted);
@@ -20,11 +20,11 @@ pub(super) fn registry<T: Transaction>(planted: Option<Planted>) -> Registry<T> 
     registry
 }
 
-impl<T: Transaction> Fault<T> for Planted {
+impl Fault for Planted {
     async fn update<'a>(
         &'a self,
-        right: &'a Right<T>,
-        at: IndexAt<'a, T>,
+        right: &'a Right,
+        at: IndexAt<'a, Tx>,
         (old, new): Change<'a>,
     ) -> Result<(), Error> {
         if *self == Planted::OwnNotDeleted && at.index.kind == BACKWARDS && new.is_none() {
@@ -41,7 +41,7 @@ impl<T: Transaction> Fault<T> for Planted {
 }
 
 /// Sets the values of the groups of a record to those that it has.
-fn set_last<T: Transaction>(at: IndexAt<'_, T>, new: &StoredRecord) -> Result<(), Error> {
+fn set_last(at: IndexAt<'_, Tx>, new: &StoredRecord) -> Result<(), Error> {
     for key in at.keys(new)? {
         let (group, value) = key.tuple().split_at(at.index.expression.grouping_columns());
         if !value.elements().iter().any(|value| matches!(value, Element::Nil)) {

@@ -53,7 +53,7 @@ use shaketable_record::{
 };
 use shaketable_sim::seed::Stream;
 use shaketable_tx::{
-    self as tx, Database, Env, Isolation, Transaction,
+    self as tx, Database, Db, Env, Isolation, Transaction, Tx,
     once::{self, Session},
 };
 use std::{fmt::Debug, future::Future, ops::Range};
@@ -133,10 +133,10 @@ fn joins(env: &Env, ops: &[Op]) -> bool {
 
 /// Performs the calls of a transaction in one context.
 #[allow(clippy::manual_async_fn, reason = "a plain async fn is not seen to be Send (rust-lang/rust#100013)")]
-fn together<'a, T: Transaction>(
+fn together<'a>(
     config: &'a Records,
-    stores: &'a Stores<T>,
-    tx: T,
+    stores: &'a Stores,
+    tx: Tx,
     env: &'a Env,
     ops: &'a [Op],
 ) -> impl Future<Output = Result<Vec<Answer>, Error>> + Send + 'a {
@@ -250,12 +250,12 @@ impl Specimen for Records {
         describe_value(&layout::store(), &self.schema.meta_data()[1], key, value)
     }
 
-    async fn setup<D: Database>(&self, db: &D) -> tx::Result<()> {
+    async fn setup(&self, db: &Db) -> tx::Result<()> {
         beside::plant(db, &self.beside()).await?;
         if !self.created {
             return Ok(());
         }
-        let [first, _] = &self.stores::<D::Transaction>();
+        let [first, _] = &self.stores();
         let created = db.run(|tx, _| async move { first.create(&RecordContext::within(tx)).await.map(drop) });
         created.await.map_err(|e| match e.error {
             Error::Fdb(error) => error,
@@ -263,23 +263,17 @@ impl Specimen for Records {
         })
     }
 
-    async fn perform<T: Transaction>(
-        &self,
-        tx: &T,
-        env: &Env,
-        op: &Op,
-        _: Isolation,
-    ) -> Result<Answer, Error> {
-        let stores = self.stores::<T>();
+    async fn perform(&self, tx: &Tx, env: &Env, op: &Op, _: Isolation) -> Result<Answer, Error> {
+        let stores = self.stores();
         // Each opens a store first: it is made of several calls.
         let tx = tx.writing().await;
         let mut answers = together(self, &stores, tx, env, std::slice::from_ref(op)).await?;
         Ok(answers.swap_remove(0))
     }
 
-    async fn apply_planted<D: Database>(
+    async fn apply_planted(
         &self,
-        session: &mut Session<D>,
+        session: &mut Session<Db>,
         ops: &[Op],
     ) -> Option<Outcome<specimen::Answer<Answer>>> {
         if let Some(planted) = self.planted
@@ -290,7 +284,7 @@ impl Specimen for Records {
         if !self.shares(ops) {
             return None;
         }
-        let (db, stores) = (session.database().clone(), &self.stores::<D::Transaction>());
+        let (db, stores) = (session.database().clone(), &self.stores());
         let env = db.env();
         if ops.iter().all(Op::is_read_only) {
             let run = db.run(|tx, _| async move { together(self, stores, tx, env, ops).await });
@@ -303,7 +297,7 @@ impl Specimen for Records {
             return Some(specimen::told(run.await));
         }
         let [first, later] = stores;
-        let body = |store: RecordStore<D::Transaction>| async move {
+        let body = |store: RecordStore<Tx>| async move {
             let answers = match joins(env, ops) {
                 true => join(ops.iter().map(|op| perform(self, &store, env, op).boxed()).collect()).await,
                 false => shared::in_order(ops, |op| Box::pin(perform(self, &store, env, op))).await,
@@ -328,7 +322,7 @@ impl Specimen for Records {
         self.replayed(model, op, at)
     }
 
-    async fn read_model<T: Transaction>(&self, tx: &T) -> tx::Result<Result<Model, Misfit>> {
+    async fn read_model(&self, tx: &Tx) -> tx::Result<Result<Model, Misfit>> {
         Ok(self.read(tx).await?.map_err(Misfit::from))
     }
 }

@@ -19,7 +19,7 @@ use shaketable_record::{
     error::Error,
     store::{RecordContext, RecordStore},
 };
-use shaketable_tx::{Database, Env, Transaction, once::Session};
+use shaketable_tx::{Database, Db, Env, Tx, once::Session};
 
 shaketable::planted_bugs! {
     Interleaved = INTERLEAVED, "two saves that run side by side in one transaction take one unique key", "two futures in one transaction";
@@ -90,10 +90,10 @@ impl Records {
 }
 
 /// The context in which a store is opened: one of its own with the bug, which knows nothing of the others.
-pub(super) fn context_of_store<T: Transaction>(
+pub(super) fn context_of_store(
     config: &Records,
-    context: &RecordContext<T>,
-) -> Result<RecordContext<T>, Error> {
+    context: &RecordContext<Tx>,
+) -> Result<RecordContext<Tx>, Error> {
     match config.planted {
         Some(Planted::StatesApart) => Ok(RecordContext::within(context.transaction()?.clone())),
         _ => Ok(context.clone()),
@@ -101,10 +101,10 @@ pub(super) fn context_of_store<T: Transaction>(
 }
 
 /// Performs a call that the bug changes; `None` for every other call.
-pub(super) async fn perform<T: Transaction>(
+pub(super) async fn perform(
     planted: Planted,
     config: &Records,
-    store: &RecordStore<T>,
+    store: &RecordStore<Tx>,
     env: &Env,
     op: &Op,
 ) -> Result<Option<Answer>, Error> {
@@ -168,17 +168,17 @@ fn bytes_for_text(column: Element<'static>) -> Element<'static> {
 }
 
 /// Performs the calls of a transaction with the bug; `None` if the bug does not change them.
-pub(super) async fn apply<D: Database>(
+pub(super) async fn apply(
     planted: Planted,
     config: &Records,
-    session: &mut Session<D>,
+    session: &mut Session<Db>,
     ops: &[Op],
 ) -> Option<Outcome<specimen::Answer<Answer>>> {
     if ops.iter().all(Op::is_read_only) {
         return None;
     }
     let db = session.database().clone();
-    let (env, stores) = (db.env(), &config.stores::<D::Transaction>());
+    let (env, stores) = (db.env(), &config.stores());
     let has_insert = ops.iter().any(|op| matches!(op, Op::Save(_, Check::Absent)));
     match planted {
         Planted::OldAtSnapshot => {

@@ -20,7 +20,7 @@ use crate::{
 use bytes::Bytes;
 use foundationdb_tuple::{Element, unpack};
 use prost::Message;
-use shaketable_tx::{self as tx, Transaction};
+use shaketable_tx::{self as tx, Tx};
 use std::collections::BTreeMap;
 
 /// Rows below some subspace.
@@ -70,7 +70,7 @@ impl Parts {
 
 impl Records {
     /// Reads everything that is stored, as a model. The inner error describes a broken invariant.
-    pub(super) async fn read<T: Transaction>(&self, tx: &T) -> tx::Result<Result<Model, String>> {
+    pub(super) async fn read(&self, tx: &Tx) -> tx::Result<Result<Model, String>> {
         let beside = self.beside();
         if let Err(why) = beside::check(tx, &beside).await? {
             return Ok(Err(why));

@@ -23,14 +23,14 @@ use shaketable_record::{
     value::Tuple,
 };
 use shaketable_tx::{
-    self as tx, Database, DatabaseOption, RetryError, RunError, Transaction, limits,
+    self as tx, Database, DatabaseOption, Db, RetryError, RunError, Transaction, Tx, limits,
     once::{self, Session},
 };
 use std::collections::BTreeSet;
 
 impl RecordBuild {
     /// Performs an operation.
-    pub(super) async fn perform<D: Database>(&self, session: &mut Session<D>, op: &Op) -> Outcome<Answer> {
+    pub(super) async fn perform(&self, session: &mut Session<Db>, op: &Op) -> Outcome<Answer> {
         let (db, stores) = (&session.database().clone(), stores());
         match op {
             Op::Write(acts) => {
@@ -76,12 +76,7 @@ impl RecordBuild {
     }
 
     /// Judges what a scrub has found: nothing but what was damaged.
-    pub(super) async fn found<D: Database>(
-        &self,
-        db: &D,
-        index: usize,
-        found: Vec<Vec<u8>>,
-    ) -> Outcome<Answer> {
+    pub(super) async fn found(&self, db: &Db, index: usize, found: Vec<Vec<u8>>) -> Outcome<Answer> {
         let noted = match self.damages && DAMAGED.contains(&index) && !found.is_empty() {
             true => db.run(|tx, _| async move { damages(&tx, index).await }).await,
             false => Ok(Vec::new()),
@@ -110,9 +105,9 @@ fn found_rows(report: &ScrubReport) -> Vec<Vec<u8>> {
 impl RecordBuild {
     /// Builds in transactions that have room for one record only, if the run has drawn that. Those of other
     /// operations have the room of FoundationDB, also after the build was dropped.
-    async fn confined<D: Database, A>(&self, db: &D, build: impl Future<Output = A>) -> A {
-        struct Confined<'a, D: Database>(&'a D);
-        impl<D: Database> Drop for Confined<'_, D> {
+    async fn confined<A>(&self, db: &Db, build: impl Future<Output = A>) -> A {
+        struct Confined<'a>(&'a Db);
+        impl Drop for Confined<'_> {
             fn drop(&mut self) {
                 set_room(self.0, limits::TRANSACTION_SIZE_LIMIT as i32);
             }
@@ -127,7 +122,7 @@ impl RecordBuild {
 }
 
 /// Sets the size of a database's transactions.
-fn set_room<D: Database>(db: &D, bytes: i32) {
+fn set_room(db: &Db, bytes: i32) {
     db.set_option(DatabaseOption::TransactionSizeLimit(bytes))
         .expect("the size is one that a database takes");
 }
@@ -191,10 +186,7 @@ pub(super) fn stated(outcome: once::Outcome<Recorded<i64>, Error>) -> Outcome<An
 }
 
 /// Does calls one after the other.
-pub(super) async fn write<T: Transaction>(
-    store: &RecordStore<T>,
-    acts: &[Act],
-) -> Result<Recorded<bool>, Error> {
+pub(super) async fn write(store: &RecordStore<Tx>, acts: &[Act]) -> Result<Recorded<bool>, Error> {
     let mut told = Vec::new();
     for act in acts {
         told.push(do_act(store, act).await?);
@@ -202,7 +194,7 @@ pub(super) async fn write<T: Transaction>(
     Ok(Recorded(told))
 }
 
-pub(super) async fn do_act<T: Transaction>(store: &RecordStore<T>, act: &Act) -> Result<bool, Error> {
+pub(super) async fn do_act(store: &RecordStore<Tx>, act: &Act) -> Result<bool, Error> {
     match act {
         Act::Save(record) => save(store, &TYPES, record).await.map(|()| true),
         Act::Delete(id) => store.delete_record(&Tuple::from(*id)).await,
@@ -212,21 +204,13 @@ pub(super) async fn do_act<T: Transaction>(store: &RecordStore<T>, act: &Act) ->
 }
 
 /// Saves a record in a store whose types have these names.
-pub(crate) async fn save<T: Transaction>(
-    store: &RecordStore<T>,
-    names: &[&str],
-    record: &Record,
-) -> Result<(), Error> {
+pub(crate) async fn save(store: &RecordStore<Tx>, names: &[&str], record: &Record) -> Result<(), Error> {
     let (check, version) = (RecordExistenceCheck::None, SaveVersion::Next);
     store.save_message(names[record.of as usize - 1], &record.row(), check, version).await.map(drop)
 }
 
 /// Sets the state of an index, and returns it.
-async fn mark_index<T: Transaction>(
-    store: &RecordStore<T>,
-    index: usize,
-    mark: Mark,
-) -> Result<Recorded<i64>, Error> {
+async fn mark_index(store: &RecordStore<Tx>, index: usize, mark: Mark) -> Result<Recorded<i64>, Error> {
     let name = &*definitions()[index].name;
     match mark {
         Mark::Disabled => store.mark_index_disabled(name).await?,
@@ -237,10 +221,7 @@ async fn mark_index<T: Transaction>(
 }
 
 /// The states of indexes, as the transaction sees them.
-pub(super) fn states<T: Transaction>(
-    store: &RecordStore<T>,
-    places: &[usize],
-) -> Result<Recorded<i64>, Error> {
+pub(super) fn states(store: &RecordStore<Tx>, places: &[usize]) -> Result<Recorded<i64>, Error> {
     let names = names(places).into_iter();
     let states: Result<Vec<_>, _> = names.map(|name| store.index_state(name)).collect();
     Ok(Recorded(states?.into_iter().map(|state: IndexState| state as i64).collect()))
@@ -248,7 +229,7 @@ pub(super) fn states<T: Transaction>(
 
 /// Removes an entry of a record, and what a ranked set has of it, or adds an entry that the record does not
 /// have, if the index has the keys of all records.
-async fn damage<T: Transaction>(tx: &T, index: usize, id: i64, removes: bool) -> Result<(), Error> {
+async fn damage(tx: &Tx, index: usize, id: i64, removes: bool) -> Result<(), Error> {
     let definition = &definitions()[index];
     let stored = match Stored::read(tx, &space()).await? {
         Ok(stored) => stored,
@@ -278,7 +259,7 @@ async fn damage<T: Transaction>(tx: &T, index: usize, id: i64, removes: bool) ->
 
 /// Adds entries to the unique index for a code that no record has: one to a readable index, if it has none,
 /// and otherwise two, each of which is a violation, as all that are there already are.
-fn duplicate<T: Transaction>(tx: &T, stored: &Stored, id: i64) -> Result<(), Error> {
+fn duplicate(tx: &Tx, stored: &Stored, id: i64) -> Result<(), Error> {
     let definition = &definitions()[UNIQUE];
     let row = |id: i64| pack(&(NO_CODE, id));
     let entries = stored.rows(part::INDEXES, definition.number);
@@ -308,7 +289,7 @@ pub(super) fn row_key(index: usize, part: i64, row: &[u8]) -> Vec<u8> {
 }
 
 /// Removes a record from the index of ranks.
-async fn unrank<T: Transaction>(tx: &T, id: i64) -> Result<(), Error> {
+async fn unrank(tx: &Tx, id: i64) -> Result<(), Error> {
     let context = RecordContext::within(tx.clone());
     let store = stores().open(&context).await?;
     let at = IndexAt { store: &store, index: store.index(&definitions()[RANK].name)? };

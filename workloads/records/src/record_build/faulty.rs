@@ -9,10 +9,10 @@ use shaketable_record::{
     store::Part,
     value::Tuple,
 };
-use shaketable_tx::Transaction;
+use shaketable_tx::{Transaction, Tx};
 
 /// The standard maintainers, with the planted bug.
-pub(super) fn registry<T: Transaction>(planted: Planted) -> Registry<T> {
+pub(super) fn registry(planted: Planted) -> Registry<Tx> {
     let mut registry = Registry::standard();
     let kinds =
         [index_types::VALUE, index_types::RANK, index_types::VERSION, index_types::COUNT, index_types::SUM];
@@ -20,11 +20,11 @@ pub(super) fn registry<T: Transaction>(planted: Planted) -> Registry<T> {
     registry
 }
 
-impl<T: Transaction> Fault<T> for Planted {
+impl Fault for Planted {
     async fn delete_where<'a>(
         &'a self,
-        right: &'a Right<T>,
-        at: IndexAt<'a, T>,
+        right: &'a Right,
+        at: IndexAt<'a, Tx>,
         prefix: &'a Tuple,
     ) -> Result<bool, Error> {
         let is_built = at.state()? == IndexState::WriteOnly;
@@ -36,8 +36,8 @@ impl<T: Transaction> Fault<T> for Planted {
 
     async fn update<'a>(
         &'a self,
-        right: &'a Right<T>,
-        at: IndexAt<'a, T>,
+        right: &'a Right,
+        at: IndexAt<'a, Tx>,
         (old, new): Change<'a>,
     ) -> Result<(), Error> {
         let is_built = at.state()? == IndexState::WriteOnly;

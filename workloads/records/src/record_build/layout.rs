@@ -8,7 +8,7 @@ use shaketable_record::{
     metadata::RecordMetaData,
     store::{RecordStore, RecordStoreBuilder},
 };
-use shaketable_tx::{self as tx, Transaction};
+use shaketable_tx::{self as tx, Tx};
 use std::sync::{Arc, LazyLock};
 
 /// The indexes whose entries are damaged in some runs.
@@ -47,7 +47,7 @@ pub(super) fn damaged(index: usize, row: &[u8]) -> Vec<u8> {
 }
 
 /// The damaged rows of an index, each with whether it was removed.
-pub(super) async fn damages<T: Transaction>(tx: &T, index: usize) -> tx::Result<Vec<(Vec<u8>, bool)>> {
+pub(super) async fn damages(tx: &Tx, index: usize) -> tx::Result<Vec<(Vec<u8>, bool)>> {
     let rows = shared::rows(tx, &damage().subspace(&(index,))).await?;
     let note = |row: &tx::KeyValue| {
         let (_, damaged): (usize, TupleBytes<'_>) = damage().unpack(&row.key).ok()?;
@@ -99,12 +99,12 @@ pub(super) fn meta_data() -> &'static [Arc<RecordMetaData>; 2] {
 }
 
 /// How the store is opened.
-pub(super) fn stores<T: Transaction>() -> RecordStoreBuilder<T> {
+pub(super) fn stores() -> RecordStoreBuilder<Tx> {
     RecordStore::builder(space(), meta_data()[1].clone())
 }
 
 /// How the store is opened, with maintainers of one's own.
-pub(super) fn stores_with<T: Transaction>(registry: Registry<T>) -> RecordStoreBuilder<T> {
+pub(super) fn stores_with(registry: Registry<Tx>) -> RecordStoreBuilder<Tx> {
     stores().registry(registry)
 }
 

@@ -51,7 +51,7 @@ use shaketable_record::{
 };
 use shaketable_sim::seed::Stream;
 use shaketable_tx::{
-    self as tx, Database, RetryError,
+    self as tx, Database, Db, RetryError, Tx,
     once::{self, Fate, Session},
 };
 use std::{
@@ -151,7 +151,7 @@ pub fn entry() -> Box<dyn shaketable::entry::Entry> {
 impl Workload for RecordBuild {
     type Op = Op;
     type Answer = Answer;
-    type Session<D: Database> = Session<D>;
+    type Session = Session<Db>;
     type Model = Model;
 
     const NAME: &'static str = "record_build";
@@ -236,7 +236,7 @@ impl Workload for RecordBuild {
         describe_value(&space(), &meta_data()[1], key, value)
     }
 
-    async fn setup<D: Database>(&self, db: &D) -> tx::Result<()> {
+    async fn setup(&self, db: &Db) -> tx::Result<()> {
         let records = &self.initial();
         let before = &RecordStore::builder(space(), meta_data()[0].clone());
         let filled = db.run(|tx, _| async move {
@@ -252,29 +252,24 @@ impl Workload for RecordBuild {
         upgraded.await.map_err(|e| fdb(&e.error))
     }
 
-    async fn open<D: Database>(&self, db: &D, client: usize) -> tx::Result<Session<D>> {
+    async fn open(&self, db: &Db, client: usize) -> tx::Result<Session<Db>> {
         sessions::open(db, client, self.timeout).await
     }
 
-    async fn resolve_dropped<D: Database>(&self, session: &mut Session<D>) {
+    async fn resolve_dropped(&self, session: &mut Session<Db>) {
         sessions::resolve_dropped(session, self.timeout).await;
     }
 
-    async fn apply_planted<D: Database>(&self, session: &mut Session<D>, op: &Op) -> Option<Outcome<Answer>> {
+    async fn apply_planted(&self, session: &mut Session<Db>, op: &Op) -> Option<Outcome<Answer>> {
         planted::apply(self.planted?, self, session, op).await
     }
 
-    async fn apply<D: Database>(&self, session: &mut Session<D>, op: &Op) -> Outcome<Answer> {
+    async fn apply(&self, session: &mut Session<Db>, op: &Op) -> Outcome<Answer> {
         self.perform(session, op).await
     }
 
-    async fn resolve<D: Database>(
-        &self,
-        session: &mut Session<D>,
-        op: &Op,
-        error: tx::Error,
-    ) -> Outcome<Answer> {
-        let ask = async |session: &mut Session<D>, pending| {
+    async fn resolve(&self, session: &mut Session<Db>, op: &Op, error: tx::Error) -> Outcome<Answer> {
+        let ask = async |session: &mut Session<Db>, pending| {
             let answer = match op {
                 Op::Write(_) => {
                     session.resolve(pending).await?.map(|done| told(once::Outcome::Applied(done)))
@@ -300,7 +295,7 @@ impl Workload for RecordBuild {
         self.follow(model, step)
     }
 
-    async fn audit<D: Database>(&self, tx: &D::Transaction) -> tx::Result<Result<(), Misfit>> {
+    async fn audit(&self, tx: &Tx) -> tx::Result<Result<(), Misfit>> {
         let mut tolerances = BTreeMap::<usize, Tolerance>::new();
         for index in DAMAGED.into_iter().filter(|_| self.damages) {
             let tolerance = tolerances.entry(index).or_default();
@@ -314,7 +309,7 @@ impl Workload for RecordBuild {
     }
 
     /// Builds all indexes, and scrubs them. Nothing is damaged afterwards.
-    async fn check<D: Database>(&self, db: &D, model: &Model) -> tx::Result<Result<(), Misfit>> {
+    async fn check(&self, db: &Db, model: &Model) -> tx::Result<Result<(), Misfit>> {
         let (stores, all) = (stores(), names(&(0..definitions().len()).collect::<Vec<_>>()));
         if let Err(e) = stores.build_indexes(db, &all, self.batch).await {
             return check_ended(&e.error);

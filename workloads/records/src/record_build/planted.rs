@@ -19,7 +19,9 @@ use shaketable_record::{
     store::{RecordContext, RecordStore},
     value::Tuple,
 };
-use shaketable_tx::{ConflictRangeType, Database, Isolation::Snapshot, RunError, Transaction, once::Session};
+use shaketable_tx::{
+    ConflictRangeType, Database, Db, Isolation::Snapshot, RunError, Transaction, Tx, once::Session,
+};
 
 shaketable::planted_bugs! {
     RecordsAtSnapshot = "records-at-snapshot", "R26: a builder reads the records of its batch at snapshot", "an index built from a snapshot";
@@ -34,10 +36,10 @@ shaketable::planted_bugs! {
 }
 
 /// Performs an operation that the bug changes; `None` for every other operation.
-pub async fn apply<D: Database>(
+pub async fn apply(
     planted: Planted,
     workload: &RecordBuild,
-    session: &mut Session<D>,
+    session: &mut Session<Db>,
     op: &Op,
 ) -> Option<Outcome<Answer>> {
     let db = &session.database().clone();
@@ -63,11 +65,7 @@ pub async fn apply<D: Database>(
 }
 
 /// Does calls one after the other, and deletes all records in the way of the bug.
-async fn clearing<T: Transaction>(
-    planted: Planted,
-    store: &RecordStore<T>,
-    acts: &[Act],
-) -> Result<Recorded<bool>, Error> {
+async fn clearing(planted: Planted, store: &RecordStore<Tx>, acts: &[Act]) -> Result<Recorded<bool>, Error> {
     let mut told = Vec::new();
     for act in acts {
         if *act != Act::DeleteAll {
@@ -88,9 +86,9 @@ async fn clearing<T: Transaction>(
 /// Builds indexes in the batches of the layer, in transactions that read the records at snapshot, which may
 /// conflict with changes of what they have read, or with maintainers that forget violations. The layer itself
 /// makes the indexes readable.
-async fn by_batches<D: Database>(
+async fn by_batches(
     planted: Planted,
-    db: &D,
+    db: &Db,
     names: &[&str],
     records: usize,
 ) -> Result<BuildReport, RunError<Error>> {
@@ -100,7 +98,7 @@ async fn by_batches<D: Database>(
         _ => Vec::new(),
     };
     let (wrong, spans) = (&stores_with(faulty::registry(planted)), &spans);
-    let within = &|tx: D::Transaction| RecordContext::within(weakened(tx, spans.clone()));
+    let within = &|tx: Tx| RecordContext::within(weakened(tx, spans.clone()));
     db.run(|tx, _| async move { wrong.open(&within(tx)).await?.begin_index_builds(names).await }).await?;
     loop {
         let batch = Batch { records, choice: db.env().random_u64() };
@@ -125,9 +123,9 @@ async fn by_batches<D: Database>(
 
 /// Builds indexes by the numbers of the records, from the first one to the last, and notes after each batch
 /// what it has done.
-async fn apart<D: Database>(
+async fn apart(
     workload: &RecordBuild,
-    db: &D,
+    db: &Db,
     names: &[&str],
     records: usize,
 ) -> Result<BuildReport, RunError<Error>> {
@@ -171,10 +169,7 @@ async fn apart<D: Database>(
 }
 
 /// Those of the indexes that are being built.
-fn write_only<'a, T: Transaction>(
-    store: &'a RecordStore<T>,
-    names: &[&str],
-) -> Result<Vec<IndexAt<'a, T>>, Error> {
+fn write_only<'a>(store: &'a RecordStore<Tx>, names: &[&str]) -> Result<Vec<IndexAt<'a, Tx>>, Error> {
     let mut found = Vec::new();
     for name in names {
         if store.index_state(name)? == IndexState::WriteOnly {

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use foundationdb_tuple::{Element, Subspace, unpack};
 use prost::Message;
 use shaketable_sim::proto::Mutation;
-use shaketable_tx::{self as tx, KeyValue, Transaction, nesting};
+use shaketable_tx::{self as tx, KeyValue, Tx, nesting};
 use std::collections::BTreeMap;
 
 /// Rows of an index in one part, by the rest of their keys.
@@ -28,7 +28,7 @@ pub(crate) struct Stored {
 
 impl Stored {
     /// Reads a store. The inner error describes a row that is not one of a store.
-    pub async fn read<T: Transaction>(tx: &T, store: &Subspace) -> tx::Result<Result<Stored, String>> {
+    pub async fn read(tx: &Tx, store: &Subspace) -> tx::Result<Result<Stored, String>> {
         Ok(Stored::of(store, layout::rows(tx, store).await?))
     }
 

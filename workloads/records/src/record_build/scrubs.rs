@@ -9,11 +9,11 @@ use super::{
 use crate::record_shared::layout::{part, state};
 use shaketable::workload::Outcome;
 use shaketable_record::error::Error;
-use shaketable_tx::{Database, RunError, Transaction};
+use shaketable_tx::{Database, Db, RunError, Transaction};
 use std::collections::BTreeSet;
 
 /// A scrub that reads the entries, their records, and what it removes, in three transactions.
-pub(super) async fn apart<D: Database>(workload: &RecordBuild, db: &D, index: usize) -> Outcome<Answer> {
+pub(super) async fn apart(workload: &RecordBuild, db: &Db, index: usize) -> Outcome<Answer> {
     let definition = &definitions()[index];
     let scrubbed = async {
         let read = || db.run(|tx, _| async move { Ok::<_, Error>(Stored::read(&tx, &space()).await?) });

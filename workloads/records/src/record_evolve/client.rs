@@ -21,16 +21,16 @@ use shaketable_record::{
     value::Tuple,
 };
 use shaketable_tx::{
-    Database, RunError, Transaction, always,
+    Database, Db, RunError, Transaction, Tx, always,
     once::{self, Session},
     sometimes,
 };
 use std::sync::Arc;
 
 /// The state of a client.
-pub struct Client<D: Database> {
+pub struct Client {
     pub(super) number: usize,
-    pub(super) session: Session<D>,
+    pub(super) session: Session<Db>,
     pub(super) meta_data_store: MetaDataStore,
     /// The meta-data that the client has.
     pub(super) own: Arc<RecordMetaData>,
@@ -47,7 +47,7 @@ pub(super) struct Version {
 
 impl RecordEvolve {
     /// How the store is opened with this meta-data.
-    pub(super) fn stores<T: Transaction>(&self, meta_data: &Arc<RecordMetaData>) -> RecordStoreBuilder<T> {
+    pub(super) fn stores(&self, meta_data: &Arc<RecordMetaData>) -> RecordStoreBuilder<Tx> {
         RecordStore::builder(space(), meta_data.clone()).rebuild(self.policy.into())
     }
 
@@ -59,7 +59,7 @@ impl RecordEvolve {
     }
 
     /// Performs an operation.
-    pub(super) async fn perform<D: Database>(&self, client: &mut Client<D>, op: &Op) -> Outcome<Answer> {
+    pub(super) async fn perform(&self, client: &mut Client, op: &Op) -> Outcome<Answer> {
         if client.is_stale
             && let Err(e) = self.refresh(client).await
         {
@@ -74,12 +74,7 @@ impl RecordEvolve {
         outcome
     }
 
-    async fn perform_with<D: Database>(
-        &self,
-        client: &mut Client<D>,
-        op: &Op,
-        own: &Version,
-    ) -> Outcome<Answer> {
+    async fn perform_with(&self, client: &mut Client, op: &Op, own: &Version) -> Outcome<Answer> {
         let db = &client.session.database().clone();
         let (number, chain) = (client.number, self.chain());
         let (meta_data_store, links) = (&client.meta_data_store.clone(), &chain[..]);
@@ -153,12 +148,12 @@ impl RecordEvolve {
     }
 
     /// Opens the store in a transaction, and notes with which version of the meta-data.
-    pub(super) async fn open_store<T: Transaction>(
+    pub(super) async fn open_store(
         &self,
-        tx: T,
+        tx: Tx,
         client: usize,
         version: &Version,
-    ) -> Result<RecordStore<T>, Error> {
+    ) -> Result<RecordStore<Tx>, Error> {
         tx.set(&used_key(client), &pack(&(version.place as i64,)));
         let meta_data = planted::changed(self.planted, &self.chain()[version.place], &version.meta_data);
         let store = self.stores(&meta_data).open(&RecordContext::within(tx)).await?;
@@ -171,9 +166,9 @@ impl RecordEvolve {
     }
 
     /// Opens the store in a transaction, and does calls one after the other.
-    pub(super) async fn use_store<T: Transaction>(
+    pub(super) async fn use_store(
         &self,
-        tx: T,
+        tx: Tx,
         client: usize,
         version: &Version,
         acts: &[Act],
@@ -183,7 +178,7 @@ impl RecordEvolve {
     }
 
     /// Loads the meta-data that is saved, for the operations from now on. Returns its place.
-    pub(super) async fn refresh<D: Database>(&self, client: &mut Client<D>) -> Result<usize, Error> {
+    pub(super) async fn refresh(&self, client: &mut Client) -> Result<usize, Error> {
         let (db, meta_data_store) = (client.session.database().clone(), &client.meta_data_store);
         let latest = db.run(|tx, _| async move { meta_data_store.meta_data(&tx).await }).await;
         let latest = latest.map_err(|e| e.error)?;
@@ -195,7 +190,7 @@ impl RecordEvolve {
 
 /// Claims that opening a store from this version of the meta-data has built the indexes that were changed
 /// since, if it may for as many records as there are.
-async fn built_inline<T: Transaction>(store: &RecordStore<T>, before: i32, most: usize) -> Result<(), Error> {
+async fn built_inline(store: &RecordStore<Tx>, before: i32, most: usize) -> Result<(), Error> {
     let spent = Spent::new(Limits::default());
     let records = store.scan_records(TupleRange::all(), false, Continuation::Start, &spent)?;
     let count = records.to_list().await?.rows.len();
@@ -216,8 +211,8 @@ async fn built_inline<T: Transaction>(store: &RecordStore<T>, before: i32, most:
 }
 
 /// Does calls one after the other.
-pub(super) async fn do_acts<T: Transaction>(
-    store: RecordStore<T>,
+pub(super) async fn do_acts(
+    store: RecordStore<Tx>,
     link: &Link,
     place: usize,
     acts: &[Act],

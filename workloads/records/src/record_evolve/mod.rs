@@ -52,9 +52,9 @@ use shaketable_record::{
 };
 use shaketable_sim::seed::Stream;
 use shaketable_tx::{
-    self as tx, Database,
+    self as tx, Database, Db,
     Isolation::Serializable,
-    RunError, Transaction,
+    RunError, Transaction, Tx,
     once::{self, Fate, Session},
 };
 use std::{
@@ -157,7 +157,7 @@ pub fn entry() -> Box<dyn shaketable::entry::Entry> {
 impl Workload for RecordEvolve {
     type Op = Op;
     type Answer = Answer;
-    type Session<D: Database> = Client<D>;
+    type Session = Client;
     type Model = Model;
 
     const NAME: &'static str = "record_evolve";
@@ -233,7 +233,7 @@ impl Workload for RecordEvolve {
         Some(&mut self.operations)
     }
 
-    async fn setup<D: Database>(&self, db: &D) -> tx::Result<()> {
+    async fn setup(&self, db: &Db) -> tx::Result<()> {
         let (records, chain) = (&self.initial(), &self.chain());
         let first = &chain[0].meta_data;
         let filled = db.run(|tx, _| async move {
@@ -247,7 +247,7 @@ impl Workload for RecordEvolve {
         filled.await.map_err(|e| fdb(&e.error))
     }
 
-    async fn open<D: Database>(&self, db: &D, client: usize) -> tx::Result<Client<D>> {
+    async fn open(&self, db: &Db, client: usize) -> tx::Result<Client> {
         let session = sessions::open(db, client, self.timeout).await?;
         let meta_data_store = meta_data_store();
         let loading = &meta_data_store;
@@ -260,25 +260,20 @@ impl Workload for RecordEvolve {
         Ok(Client { number: client, session, meta_data_store, own, is_stale })
     }
 
-    async fn resolve_dropped<D: Database>(&self, client: &mut Client<D>) {
+    async fn resolve_dropped(&self, client: &mut Client) {
         sessions::resolve_dropped(&mut client.session, self.timeout).await;
     }
 
-    async fn apply_planted<D: Database>(&self, client: &mut Client<D>, op: &Op) -> Option<Outcome<Answer>> {
+    async fn apply_planted(&self, client: &mut Client, op: &Op) -> Option<Outcome<Answer>> {
         planted::apply(self.planted?, self, client, op).await
     }
 
-    async fn apply<D: Database>(&self, client: &mut Client<D>, op: &Op) -> Outcome<Answer> {
+    async fn apply(&self, client: &mut Client, op: &Op) -> Outcome<Answer> {
         self.perform(client, op).await
     }
 
-    async fn resolve<D: Database>(
-        &self,
-        client: &mut Client<D>,
-        _: &Op,
-        error: tx::Error,
-    ) -> Outcome<Answer> {
-        let ask = async |session: &mut Session<D>, pending| {
+    async fn resolve(&self, client: &mut Client, _: &Op, error: tx::Error) -> Outcome<Answer> {
+        let ask = async |session: &mut Session<Db>, pending| {
             let fate = session.resolve(pending).await?;
             Ok::<Fate<_>, once::Error>(fate.map(|done| answered(usize::MAX, once::Outcome::Applied(done))))
         };
@@ -298,7 +293,7 @@ impl Workload for RecordEvolve {
         self.follow(model, step)
     }
 
-    async fn audit<D: Database>(&self, tx: &D::Transaction) -> tx::Result<Result<(), Misfit>> {
+    async fn audit(&self, tx: &Tx) -> tx::Result<Result<(), Misfit>> {
         let saved = tx.get(&saved_key(), Serializable).await?;
         let saved = saved.and_then(|value| saved_version(&value));
         let stored = Stored::read(tx, &space()).await?;
@@ -306,7 +301,7 @@ impl Workload for RecordEvolve {
     }
 
     /// Builds all indexes of the latest meta-data, and scrubs them.
-    async fn check<D: Database>(&self, db: &D, model: &Model) -> tx::Result<Result<(), Misfit>> {
+    async fn check(&self, db: &Db, model: &Model) -> tx::Result<Result<(), Misfit>> {
         let latest = db.run(|tx, _| async move { meta_data_store().meta_data(&tx).await });
         let latest = latest.await.map_err(|e| e.error).and_then(|latest| self.version(latest));
         let latest = match latest {

@@ -16,7 +16,7 @@ use shaketable_record::{
     error::Error,
     metadata::{Index, RecordMetaData},
 };
-use shaketable_tx::{Database, Isolation::Serializable, Transaction};
+use shaketable_tx::{Database, Isolation::Serializable, Transaction, Tx};
 use std::sync::Arc;
 
 shaketable::planted_bugs! {
@@ -45,16 +45,16 @@ pub fn changed(
 }
 
 /// The store's header.
-async fn read_header<T: Transaction>(tx: &T) -> Result<Option<Header>, Error> {
+async fn read_header(tx: &Tx) -> Result<Option<Header>, Error> {
     let stored = tx.get(&header_key(&space()), Serializable).await?;
     Ok(stored.and_then(|value| Header::decode(value).ok()))
 }
 
 /// Performs an operation that the bug changes; `None` for every other operation.
-pub async fn apply<D: Database>(
+pub async fn apply(
     planted: Planted,
     workload: &RecordEvolve,
-    client: &mut Client<D>,
+    client: &mut Client,
     op: &Op,
 ) -> Option<Outcome<Answer>> {
     let (db, number, chain) = (&client.session.database().clone(), client.number, workload.chain());

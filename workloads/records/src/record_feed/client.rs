@@ -17,12 +17,12 @@ use shaketable_record::{
     value::Tuple,
     version::RecordVersion,
 };
-use shaketable_tx::{Database, RunError, Transaction, once::Session, reachable};
+use shaketable_tx::{Database, Db, RunError, Transaction, Tx, once::Session, reachable};
 use std::{collections::BTreeMap, time::Duration};
 
 /// The state of a client.
-pub struct Client<D: Database> {
-    pub(super) session: Session<D>,
+pub struct Client {
+    pub(super) session: Session<Db>,
     /// Identifies the client since it was opened: a client that dies forgets what it has read.
     pub(super) reader: u64,
     /// Where it continues to read each feed.
@@ -44,7 +44,7 @@ pub(super) struct Place {
 
 impl Feeds {
     /// Performs an operation.
-    pub(super) async fn perform<D: Database>(&self, client: &mut Client<D>, op: &Op) -> Outcome<Answer> {
+    pub(super) async fn perform(&self, client: &mut Client, op: &Op) -> Outcome<Answer> {
         match op {
             Op::Write(acts) => {
                 let written = client.session.apply(|tx| async move {
@@ -94,10 +94,10 @@ impl Feeds {
     }
 
     /// Performs the calls of a transaction.
-    pub(super) async fn write<T: Transaction>(
+    pub(super) async fn write(
         &self,
-        context: &RecordContext<T>,
-        registry: &Registry<T>,
+        context: &RecordContext<Tx>,
+        registry: &Registry<Tx>,
         acts: &[Act],
     ) -> Result<Vec<ActAnswer>, Error> {
         let mut answers = Vec::with_capacity(acts.len());
@@ -119,10 +119,10 @@ impl Feeds {
     }
 
     /// Performs a call.
-    pub(super) async fn act<T: Transaction>(
+    pub(super) async fn act(
         &self,
-        context: &RecordContext<T>,
-        registry: &Registry<T>,
+        context: &RecordContext<Tx>,
+        registry: &Registry<Tx>,
         act: &Act,
     ) -> Result<ActAnswer, Error> {
         let open = async |number| open(context, registry, number).await;
@@ -171,12 +171,7 @@ impl Feeds {
     }
 
     /// Reads a whole feed in one transaction, page by page.
-    async fn whole<T: Transaction>(
-        &self,
-        store: &RecordStore<T>,
-        feed: &Feed,
-        reverse: bool,
-    ) -> Result<Vec<Entry>, Error> {
+    async fn whole(&self, store: &RecordStore<Tx>, feed: &Feed, reverse: bool) -> Result<Vec<Entry>, Error> {
         let (mut entries, mut from) = (Vec::new(), Continuation::Start);
         loop {
             let spent = Spent::new(self.limits(entries.len()));
@@ -201,9 +196,9 @@ impl Feeds {
     }
 
     /// Reads the next page of a feed in a transaction of its own.
-    pub(super) async fn page<D: Database>(
+    pub(super) async fn page(
         &self,
-        db: &D,
+        db: &Db,
         feed: &Feed,
         place: &mut Place,
     ) -> Result<Page, RunError<Error>> {
@@ -238,7 +233,7 @@ impl Feeds {
     }
 
     /// The pause of a reader between two pages.
-    pub(super) async fn pause<D: Database>(&self, db: &D) {
+    pub(super) async fn pause(&self, db: &Db) {
         if self.pause > 0 {
             db.env().sleep(Duration::from_millis(self.pause)).await;
         }
@@ -276,25 +271,25 @@ pub(super) fn written_outcome(
 }
 
 /// Opens a store.
-pub(super) async fn open<T: Transaction>(
-    context: &RecordContext<T>,
-    registry: &Registry<T>,
+pub(super) async fn open(
+    context: &RecordContext<Tx>,
+    registry: &Registry<Tx>,
     number: usize,
-) -> Result<RecordStore<T>, Error> {
+) -> Result<RecordStore<Tx>, Error> {
     let builder = RecordStore::builder(store(number), meta_data()).registry(registry.clone());
     builder.create_or_open(context).await
 }
 
 /// The record with this primary key.
-pub(super) async fn load<T: Transaction>(store: &RecordStore<T>, id: i64) -> Result<Option<Content>, Error> {
+pub(super) async fn load(store: &RecordStore<Tx>, id: i64) -> Result<Option<Content>, Error> {
     let Some(record) = store.load_record(&Tuple::from(id)).await? else { return Ok(None) };
     let row: Row = record.transcode()?;
     Ok(Some(Content::of_row(&record.record_type.name, row)))
 }
 
 /// Saves a record.
-pub(super) async fn save<T: Transaction>(
-    store: &RecordStore<T>,
+pub(super) async fn save(
+    store: &RecordStore<Tx>,
     id: i64,
     content: &Content,
     check: RecordExistenceCheck,
@@ -333,10 +328,7 @@ fn named(entry: &IndexEntry) -> (Version, i64) {
 }
 
 /// Entries with their records.
-async fn all_loaded<T: Transaction>(
-    store: &RecordStore<T>,
-    found: &[IndexEntry],
-) -> Result<Vec<Entry>, Error> {
+async fn all_loaded(store: &RecordStore<Tx>, found: &[IndexEntry]) -> Result<Vec<Entry>, Error> {
     let mut entries = Vec::with_capacity(found.len());
     for entry in found {
         entries.push(loaded(store, entry).await?);
@@ -344,14 +336,14 @@ async fn all_loaded<T: Transaction>(
     Ok(entries)
 }
 
-async fn loaded<T: Transaction>(store: &RecordStore<T>, entry: &IndexEntry) -> Result<Entry, Error> {
+async fn loaded(store: &RecordStore<Tx>, entry: &IndexEntry) -> Result<Entry, Error> {
     let (version, id) = named(entry);
     Ok(Entry { version, id, record: record(store, &entry.primary_key).await? })
 }
 
 /// The version and the value of the record with this primary key.
-pub(super) async fn record<T: Transaction>(
-    store: &RecordStore<T>,
+pub(super) async fn record(
+    store: &RecordStore<Tx>,
     primary_key: &Tuple,
 ) -> Result<Option<(Option<Version>, i64)>, Error> {
     let Some(record) = store.load_record(primary_key).await? else { return Ok(None) };

@@ -41,7 +41,7 @@ use shaketable::{
 };
 use shaketable_record::{error::Error, index::Registry, store::RecordContext};
 use shaketable_sim::seed::Stream;
-use shaketable_tx::{self as tx, Database, RetryError};
+use shaketable_tx::{self as tx, Database, Db, RetryError, Tx};
 use std::{collections::BTreeMap, ops::Range};
 
 /// The drawn configuration of a run.
@@ -86,7 +86,7 @@ pub fn entry() -> Box<dyn shaketable::entry::Entry> {
 impl Workload for Feeds {
     type Op = Op;
     type Answer = Answer;
-    type Session<D: Database> = Client<D>;
+    type Session = Client;
     type Model = Model;
 
     const NAME: &'static str = "record_feed";
@@ -160,7 +160,7 @@ impl Workload for Feeds {
         }
     }
 
-    async fn setup<D: Database>(&self, db: &D) -> tx::Result<()> {
+    async fn setup(&self, db: &Db) -> tx::Result<()> {
         beside::plant(db, &self.beside()).await?;
         let created = db.run(|tx, _| async move {
             let context = RecordContext::within(tx);
@@ -172,29 +172,24 @@ impl Workload for Feeds {
         created.await.map_err(|e| e.error.fdb().unwrap_or(tx::Error::INTERNAL_ERROR))
     }
 
-    async fn open<D: Database>(&self, db: &D, client: usize) -> tx::Result<Client<D>> {
+    async fn open(&self, db: &Db, client: usize) -> tx::Result<Client> {
         let session = sessions::open(db, client, self.timeout).await?;
         Ok(Client { session, reader: db.env().random_u64(), places: BTreeMap::new() })
     }
 
-    async fn resolve_dropped<D: Database>(&self, client: &mut Client<D>) {
+    async fn resolve_dropped(&self, client: &mut Client) {
         sessions::resolve_dropped(&mut client.session, self.timeout).await;
     }
 
-    async fn apply_planted<D: Database>(&self, client: &mut Client<D>, op: &Op) -> Option<Outcome<Answer>> {
+    async fn apply_planted(&self, client: &mut Client, op: &Op) -> Option<Outcome<Answer>> {
         planted::apply(self.planted?, self, client, op).await
     }
 
-    async fn apply<D: Database>(&self, client: &mut Client<D>, op: &Op) -> Outcome<Answer> {
+    async fn apply(&self, client: &mut Client, op: &Op) -> Outcome<Answer> {
         self.perform(client, op).await
     }
 
-    async fn resolve<D: Database>(
-        &self,
-        client: &mut Client<D>,
-        _: &Op,
-        error: tx::Error,
-    ) -> Outcome<Answer> {
+    async fn resolve(&self, client: &mut Client, _: &Op, error: tx::Error) -> Outcome<Answer> {
         sessions::resolve_unknown(&mut client.session, self.timeout, error, async |session, pending| {
             let fate = session.resolve(pending).await?;
             Ok(fate.map(|Recorded(answers)| Outcome::Answered(Answer::Written(answers))))
@@ -210,11 +205,11 @@ impl Workload for Feeds {
         self.follow(model, step)
     }
 
-    async fn audit<D: Database>(&self, tx: &D::Transaction) -> tx::Result<Result<(), Misfit>> {
+    async fn audit(&self, tx: &Tx) -> tx::Result<Result<(), Misfit>> {
         Ok(self.read(tx).await?.map(drop).map_err(Misfit::from))
     }
 
-    async fn check<D: Database>(&self, db: &D, model: &Model) -> tx::Result<Result<(), Misfit>> {
+    async fn check(&self, db: &Db, model: &Model) -> tx::Result<Result<(), Misfit>> {
         if let Err(why) = model.judge() {
             return Ok(Err(why));
         }

@@ -20,7 +20,9 @@ use shaketable_record::{
     value::Tuple,
     version::RecordVersion,
 };
-use shaketable_tx::{Database, Isolation::Serializable, RangeOption, RetryError, RunError, Transaction};
+use shaketable_tx::{
+    Database, Db, Isolation::Serializable, RangeOption, RetryError, RunError, Transaction, Tx,
+};
 use std::{slice, sync::Arc};
 
 shaketable::planted_bugs! {
@@ -70,11 +72,11 @@ struct Wrong {
     rows: Arc<Mutex<Vec<Vec<u8>>>>,
 }
 
-impl<T: Transaction> Fault<T> for Wrong {
+impl Fault for Wrong {
     async fn update<'a>(
         &'a self,
-        right: &'a Right<T>,
-        at: IndexAt<'a, T>,
+        right: &'a Right,
+        at: IndexAt<'a, Tx>,
         (old, new): Change<'a>,
     ) -> Result<(), Error> {
         let is_own = old.and_then(|old| old.version.as_ref()).is_some_and(|version| !version.is_complete());
@@ -100,7 +102,7 @@ impl<T: Transaction> Fault<T> for Wrong {
 }
 
 /// The rows of a record, as the operands with which they are set.
-fn incomplete<T: Transaction>(at: IndexAt<'_, T>, record: &StoredRecord) -> Result<Vec<Vec<u8>>, Error> {
+fn incomplete(at: IndexAt<'_, Tx>, record: &StoredRecord) -> Result<Vec<Vec<u8>>, Error> {
     let space = at.space(Part::Indexes);
     let row = |key: Tuple| {
         let (packed, offset) = key.followed_by(&record.primary_key).pack_stamped();
@@ -112,15 +114,15 @@ fn incomplete<T: Transaction>(at: IndexAt<'_, T>, record: &StoredRecord) -> Resu
 }
 
 /// Performs an operation that the bug changes; `None` for every other operation.
-pub(super) async fn apply<D: Database>(
+pub(super) async fn apply(
     planted: Planted,
     feeds: &Feeds,
-    client: &mut Client<D>,
+    client: &mut Client,
     op: &Op,
 ) -> Option<Outcome<Answer>> {
     let Op::Write(acts) = op else { return None };
     let rows = &Arc::default();
-    let body = |tx: D::Transaction| async move {
+    let body = |tx: Tx| async move {
         let mut registry = Registry::standard();
         plant(&mut registry, &[index_types::VERSION], Wrong { planted, rows: Arc::clone(rows) });
         let mut answers = Vec::new();
@@ -155,10 +157,10 @@ pub(super) async fn apply<D: Database>(
 }
 
 /// Performs a call that the bug changes; `None` for every other call.
-pub(super) async fn act<T: Transaction>(
+pub(super) async fn act(
     planted: Planted,
-    context: &RecordContext<T>,
-    registry: &Registry<T>,
+    context: &RecordContext<Tx>,
+    registry: &Registry<Tx>,
     act: &Act,
 ) -> Result<Option<ActAnswer>, Error> {
     let open = async |number| open(context, registry, number).await;
@@ -219,10 +221,10 @@ pub(super) fn place_of(planted: Option<Planted>, feed: &Feed) -> Feed {
 }
 
 /// Reads a page in the way of the bug; `None` if it does not change that.
-pub(super) async fn page<D: Database>(
+pub(super) async fn page(
     planted: Option<Planted>,
     feeds: &Feeds,
-    db: &D,
+    db: &Db,
     feed: &Feed,
     place: &mut Place,
 ) -> Option<Result<Page, RunError<Error>>> {
@@ -249,7 +251,7 @@ pub(super) async fn page<D: Database>(
 }
 
 /// The page with its records as another transaction loads them.
-async fn loaded_again<D: Database>(db: &D, feed: &Feed, page: Page) -> Result<Page, RunError<Error>> {
+async fn loaded_again(db: &Db, feed: &Feed, page: Page) -> Result<Page, RunError<Error>> {
     let found = &page.entries;
     let entries = db.run(|tx, _| async move {
         let store = open(&RecordContext::within(tx), &Registry::standard(), feed.store).await?;

@@ -13,7 +13,7 @@ use crate::{
     },
 };
 use foundationdb_tuple::{Subspace, Versionstamp, pack};
-use shaketable_tx::{self as tx, Transaction};
+use shaketable_tx::{self as tx, Tx};
 use std::collections::BTreeMap;
 
 /// The numbers under which the indexes are stored.
@@ -22,7 +22,7 @@ const BY_TOPIC: i64 = 2;
 
 impl Feeds {
     /// Reads everything that is stored. The inner error describes a broken invariant.
-    pub(super) async fn read<T: Transaction>(&self, tx: &T) -> tx::Result<Result<State, String>> {
+    pub(super) async fn read(&self, tx: &Tx) -> tx::Result<Result<State, String>> {
         if let Err(why) = beside::check(tx, &self.beside()).await? {
             return Ok(Err(why));
         }

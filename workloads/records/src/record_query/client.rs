@@ -22,7 +22,7 @@ use shaketable_record::{
     version::RecordVersion,
 };
 use shaketable_sim::trace::hash_bytes;
-use shaketable_tx::{Database, RunError, Transaction, always, points, sometimes};
+use shaketable_tx::{Database, Db, RunError, Transaction, Tx, always, points, sometimes};
 use std::{collections::BTreeSet, time::Duration};
 
 /// After this number of pages the rest is read as one page.
@@ -32,16 +32,16 @@ const MOST_PAGES: usize = 12;
 const ATTEMPTS: u32 = 4;
 
 /// Makes the plan of a query, on a store that is open.
-pub type MakePlan<'a, T> = &'a (dyn Fn(&RecordStore<T>) -> Result<RecordQueryPlan, Error> + Send + Sync);
+pub type MakePlan<'a> = &'a (dyn Fn(&RecordStore<Tx>) -> Result<RecordQueryPlan, Error> + Send + Sync);
 
 /// A query that is to be asked.
-pub struct Question<'a, T: Transaction> {
+pub struct Question<'a> {
     /// How the store is opened.
-    pub stores: &'a RecordStoreBuilder<T>,
+    pub stores: &'a RecordStoreBuilder<Tx>,
     /// The query.
     pub query: &'a RecordQuery,
     /// How it is planned.
-    pub plan: MakePlan<'a, T>,
+    pub plan: MakePlan<'a>,
     /// How its pages are read.
     pub pages: Pages,
     /// A planted bug in the way in which they are read.
@@ -68,11 +68,11 @@ struct First {
     plan: RecordQueryPlan,
 }
 
-impl<T: Transaction> Question<'_, T> {
+impl Question<'_> {
     /// Asks.
     ///
     /// Dropping the future: nothing was written.
-    pub async fn ask<D: Database<Transaction = T>>(&self, db: &D) -> Result<Answer, RunError<Error>> {
+    pub async fn ask(&self, db: &Db) -> Result<Answer, RunError<Error>> {
         let first = db.run(|tx, _| async move { self.first(&tx).await }).await?;
         self.beside_writes(db).await?;
         let First { mut found, plan } = match first {
@@ -87,7 +87,7 @@ impl<T: Transaction> Question<'_, T> {
 
     /// Asks in a transaction that has saved and deleted records, and is never committed: what it has written
     /// is found as by a scan of all records.
-    async fn beside_writes<D: Database<Transaction = T>>(&self, db: &D) -> Result<(), RunError<Error>> {
+    async fn beside_writes(&self, db: &Db) -> Result<(), RunError<Error>> {
         // An order by the elements of a list leaves out records without elements.
         let plain = |sort: &KeyExpression| sort.version_columns() == 0 && !sort.creates_duplicates();
         // A record that the transaction has saved has no version to compare with.
@@ -111,7 +111,7 @@ impl<T: Transaction> Question<'_, T> {
         }
     }
 
-    async fn asked_beside_writes(&self, tx: T) -> Result<(), Error> {
+    async fn asked_beside_writes(&self, tx: Tx) -> Result<(), Error> {
         let context = RecordContext::within(tx);
         let store = self.stores.open(&context).await?;
         let early = (self.plan)(&store)?;
@@ -143,7 +143,7 @@ impl<T: Transaction> Question<'_, T> {
     /// nevertheless, or says that it cannot.
     async fn asked_beside_a_change(
         &self,
-        store: &RecordStore<T>,
+        store: &RecordStore<Tx>,
         plan: &RecordQueryPlan,
     ) -> Result<(), Error> {
         let scanned = |step: &Plan| match step {
@@ -182,7 +182,7 @@ impl<T: Transaction> Question<'_, T> {
 
     /// The rows of the plan and of a scan of all records, in one transaction, and the pages if they are to be
     /// read in it. The inner error says that no index has the order.
-    async fn first(&self, tx: &T) -> Result<Result<First, (i64, String)>, Error> {
+    async fn first(&self, tx: &Tx) -> Result<Result<First, (i64, String)>, Error> {
         let store = self.stores.open(&RecordContext::within(tx.clone())).await?;
         let version = tx.get_read_version().await?;
         for misfit in self.misfits {
@@ -228,9 +228,9 @@ impl<T: Transaction> Question<'_, T> {
     }
 
     /// Reads the pages, each in a transaction of its own.
-    async fn read_on<D: Database<Transaction = T>>(
+    async fn read_on(
         &self,
-        db: &D,
+        db: &Db,
         plan: &RecordQueryPlan,
         found: &mut Found,
     ) -> Result<End, RunError<Error>> {
@@ -271,7 +271,7 @@ impl<T: Transaction> Question<'_, T> {
     /// The next page, and where the one after it begins.
     async fn page(
         &self,
-        store: &RecordStore<T>,
+        store: &RecordStore<Tx>,
         plan: &RecordQueryPlan,
         from: Continuation,
         number: usize,
@@ -307,7 +307,7 @@ impl<T: Transaction> Question<'_, T> {
 
     /// Claims that a plan reads no more than the entries of the values that the condition allows, and their
     /// records, if these values have an index.
-    async fn is_narrow(&self, store: &RecordStore<T>, plan: &RecordQueryPlan) -> Result<(), Error> {
+    async fn is_narrow(&self, store: &RecordStore<Tx>, plan: &RecordQueryPlan) -> Result<(), Error> {
         let RecordQuery { filter: Some(filter), sort: None, record_types, .. } = self.query else {
             return Ok(());
         };
@@ -336,7 +336,7 @@ impl<T: Transaction> Question<'_, T> {
     /// Claims that no other plan goes on from a continuation of this one.
     fn belongs(
         &self,
-        store: &RecordStore<T>,
+        store: &RecordStore<Tx>,
         plan: &RecordQueryPlan,
         at: &Continuation,
     ) -> Result<(), Error> {
@@ -366,7 +366,7 @@ impl<T: Transaction> Question<'_, T> {
 }
 
 /// The entries of an index with keys that begin so.
-async fn entries<T: Transaction>(store: &RecordStore<T>, index: &str, key: Tuple) -> Result<usize, Error> {
+async fn entries(store: &RecordStore<Tx>, index: &str, key: Tuple) -> Result<usize, Error> {
     let (range, spent) = (TupleRange::all_of(key), Spent::new(Limits::default()));
     let scan = store.scan_index(index, IndexScan::ByValue, range, false, Continuation::Start, &spent)?;
     Ok(scan.to_list().await?.rows.len())
@@ -374,7 +374,7 @@ async fn entries<T: Transaction>(store: &RecordStore<T>, index: &str, key: Tuple
 
 /// The records that have this value in a field with which the primary key begins: a scan of them may take the
 /// place of one of an index.
-async fn begun<T: Transaction>(store: &RecordStore<T>, name: &str, value: &Value) -> Result<usize, Error> {
+async fn begun(store: &RecordStore<Tx>, name: &str, value: &Value) -> Result<usize, Error> {
     let item = store.meta_data().record_type("Item");
     let columns = item.map(|item| item.primary_key.column_expressions()).unwrap_or_default();
     if columns.first() != Some(&field(name).into()) {
@@ -387,10 +387,7 @@ async fn begun<T: Transaction>(store: &RecordStore<T>, name: &str, value: &Value
 
 /// The entries of an index whose first columns are fields that all have these values: the most, if there are
 /// several such indexes; `None` if there is none.
-async fn entries_of_all<T: Transaction>(
-    store: &RecordStore<T>,
-    values: &[(&str, Value)],
-) -> Result<Option<usize>, Error> {
+async fn entries_of_all(store: &RecordStore<Tx>, values: &[(&str, Value)]) -> Result<Option<usize>, Error> {
     let mut most: Option<usize> = None;
     for index in store.meta_data().indexes() {
         // A record without elements has no entry by them.
@@ -419,8 +416,8 @@ async fn entries_of_all<T: Transaction>(
 
 /// The entries of all these values, each in the index with the name of its field; `None` if one of these is
 /// not readable.
-async fn entries_of_each<T: Transaction>(
-    store: &RecordStore<T>,
+async fn entries_of_each(
+    store: &RecordStore<Tx>,
     values: Vec<(&str, Value)>,
 ) -> Result<Option<usize>, Error> {
     let mut found = 0;
@@ -440,8 +437,8 @@ fn is_without_index(why: &QueryError) -> bool {
 }
 
 /// All rows of a plan.
-async fn whole<T: Transaction>(
-    store: &RecordStore<T>,
+async fn whole(
+    store: &RecordStore<Tx>,
     plan: &RecordQueryPlan,
     required: &[KeyExpression],
 ) -> Result<Vec<Row>, Error> {
@@ -452,8 +449,8 @@ async fn whole<T: Transaction>(
     }
 }
 
-fn rows<T: Transaction>(
-    store: &RecordStore<T>,
+fn rows(
+    store: &RecordStore<Tx>,
     required: &[KeyExpression],
     rows: &[QueriedRecord],
 ) -> Result<Vec<Row>, Error> {
@@ -519,7 +516,7 @@ pub fn name_of(step: &Plan) -> &'static str {
 }
 
 /// Whether all indexes that a plan scans, or has ranks of, are readable.
-fn is_readable<T: Transaction>(store: &RecordStore<T>, plan: &Plan) -> Result<bool, Error> {
+fn is_readable(store: &RecordStore<Tx>, plan: &Plan) -> Result<bool, Error> {
     let conditions = |step: &&Plan| match step {
         Plan::Filter { condition, .. } => vec![condition.clone()],
         Plan::Either { branches } => branches.iter().map(|(condition, _)| condition.clone()).collect(),

@@ -59,7 +59,7 @@ use shaketable_record::{
 };
 use shaketable_sim::seed::{Seed, Stream};
 use shaketable_tx::{
-    self as tx, Database, RetryError, Transaction,
+    self as tx, Database, Db, RetryError, Tx,
     once::{self, Session},
 };
 use std::ops::Range;
@@ -166,7 +166,7 @@ impl Queries {
         (0..5).map(|_| change()).collect()
     }
 
-    fn stores<T: Transaction>(&self) -> RecordStoreBuilder<T> {
+    fn stores(&self) -> RecordStoreBuilder<Tx> {
         RecordStore::builder(space(), lowered::meta_data(self.planted, &self.schema().meta_data))
     }
 
@@ -175,9 +175,9 @@ impl Queries {
         beside::of(space().bytes()).split_off(1)
     }
 
-    async fn ask<D: Database>(&self, db: &D, drawn: u64, pages: Pages) -> Outcome<Answer> {
+    async fn ask(&self, db: &Db, drawn: u64, pages: Pages) -> Outcome<Answer> {
         let query = self.query(drawn);
-        let plan = |store: &RecordStore<D::Transaction>| -> Result<RecordQueryPlan, Error> {
+        let plan = |store: &RecordStore<Tx>| -> Result<RecordQueryPlan, Error> {
             match self.planted {
                 None => store.plan_query(&query),
                 Some(planted) => planted::plan(planted, store, &query),
@@ -206,7 +206,7 @@ pub fn entry() -> Box<dyn shaketable::entry::Entry> {
 impl Workload for Queries {
     type Op = Op;
     type Answer = Answer;
-    type Session<D: Database> = Session<D>;
+    type Session = Session<Db>;
     type Model = History;
 
     const NAME: &'static str = "record_query";
@@ -291,7 +291,7 @@ impl Workload for Queries {
         describe_value(&space(), &self.schema().meta_data, key, value)
     }
 
-    async fn setup<D: Database>(&self, db: &D) -> tx::Result<()> {
+    async fn setup(&self, db: &Db) -> tx::Result<()> {
         beside::plant(db, &Queries::beside()).await?;
         let stores = &self.stores();
         let filled = db.run(|tx, _| async move {
@@ -310,11 +310,11 @@ impl Workload for Queries {
         filled.await.map_err(|e| e.error.fdb().unwrap_or(tx::Error::INTERNAL_ERROR))
     }
 
-    async fn open<D: Database>(&self, db: &D, client: usize) -> tx::Result<Session<D>> {
+    async fn open(&self, db: &Db, client: usize) -> tx::Result<Session<Db>> {
         sessions::open(db, client, self.timeout).await
     }
 
-    async fn apply<D: Database>(&self, session: &mut Session<D>, op: &Op) -> Outcome<Answer> {
+    async fn apply(&self, session: &mut Session<Db>, op: &Op) -> Outcome<Answer> {
         if let Op::Ask(drawn, pages) = op {
             let db = session.database().clone();
             return self.ask(&db, *drawn, *pages).await;
@@ -332,16 +332,11 @@ impl Workload for Queries {
         }
     }
 
-    async fn resolve_dropped<D: Database>(&self, session: &mut Session<D>) {
+    async fn resolve_dropped(&self, session: &mut Session<Db>) {
         sessions::resolve_dropped(session, self.timeout).await;
     }
 
-    async fn resolve<D: Database>(
-        &self,
-        session: &mut Session<D>,
-        _: &Op,
-        error: tx::Error,
-    ) -> Outcome<Answer> {
+    async fn resolve(&self, session: &mut Session<Db>, _: &Op, error: tx::Error) -> Outcome<Answer> {
         sessions::resolve_unknown(session, self.timeout, error, async |session, pending| {
             Ok(session.resolve(pending).await?.map(|Recorded(answers)| told(answers)))
         })
@@ -357,11 +352,11 @@ impl Workload for Queries {
         self.follow(model, step)
     }
 
-    async fn audit<D: Database>(&self, tx: &D::Transaction) -> tx::Result<Result<(), Misfit>> {
+    async fn audit(&self, tx: &Tx) -> tx::Result<Result<(), Misfit>> {
         Ok(self.stored(tx).await?.map(drop).map_err(Misfit::from))
     }
 
-    async fn check<D: Database>(&self, db: &D, model: &History) -> tx::Result<Result<(), Misfit>> {
+    async fn check(&self, db: &Db, model: &History) -> tx::Result<Result<(), Misfit>> {
         let stored = db.run(|tx, _| async move {
             let described = self.described(&tx).await?;
             Ok::<_, tx::Error>(self.stored(&tx).await?.and_then(|stored| described.map(|()| stored)))

@@ -12,7 +12,7 @@ use shaketable_record::{
     },
     store::RecordStore,
 };
-use shaketable_tx::Transaction;
+use shaketable_tx::Tx;
 
 shaketable::planted_bugs! {
     NotUnknown = "not-unknown", "a comparison of an absent field that is not true is taken for false, and its negation for true", "R7: NOT UNKNOWN is TRUE";
@@ -30,9 +30,9 @@ shaketable::planted_bugs! {
 }
 
 /// The plan of a query, with the bug. The query is planned with the indexes that are readable.
-pub(super) fn plan<T: Transaction>(
+pub(super) fn plan(
     planted: Planted,
-    store: &RecordStore<T>,
+    store: &RecordStore<Tx>,
     query: &RecordQuery,
 ) -> Result<RecordQueryPlan, Error> {
     let mut query = query.clone();
@@ -121,9 +121,9 @@ fn shift(columns: &mut [Option<KeyExpression>]) {
 }
 
 /// A page that is read with the bug; `None` if it does not change this.
-pub(super) async fn page<T: Transaction>(
+pub(super) async fn page(
     planted: Planted,
-    store: &RecordStore<T>,
+    store: &RecordStore<Tx>,
     plan: &RecordQueryPlan,
     from: Continuation,
     limits: Limits,

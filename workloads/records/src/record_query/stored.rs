@@ -21,13 +21,13 @@ use shaketable_record::{
     value::{IntoValue, Tuple, Value},
     version::RecordVersion,
 };
-use shaketable_tx::{self as tx, KeyValue, Transaction};
+use shaketable_tx::{self as tx, KeyValue, Tx};
 use std::collections::{BTreeMap, BTreeSet};
 use uuid::Uuid;
 
 impl Queries {
     /// Reads everything that is stored. The inner error describes a broken invariant.
-    pub(super) async fn stored<T: Transaction>(&self, tx: &T) -> tx::Result<Result<State, String>> {
+    pub(super) async fn stored(&self, tx: &Tx) -> tx::Result<Result<State, String>> {
         if let Err(why) = beside::check(tx, &Queries::beside()).await? {
             return Ok(Err(why));
         }
@@ -36,7 +36,7 @@ impl Queries {
     }
 
     /// Whether each row of the store can be told by what it is.
-    pub(super) async fn described<T: Transaction>(&self, tx: &T) -> tx::Result<Result<(), String>> {
+    pub(super) async fn described(&self, tx: &Tx) -> tx::Result<Result<(), String>> {
         let meta_data = &self.schema().meta_data;
         let is_told = |text: Option<String>| text.is_some_and(|text| !text.is_empty());
         // With its primary key, or with the columns of its entry.

@@ -2,15 +2,11 @@
 
 use super::{Answer, Change, Op, Queries, model::Model};
 use shaketable_record::{error::Error, index::build::Batch, store::RecordStore};
-use shaketable_tx::Transaction;
+use shaketable_tx::Tx;
 
 impl Queries {
     /// Performs a write on a store that is open.
-    pub(super) async fn write<T: Transaction>(
-        &self,
-        store: &RecordStore<T>,
-        op: &Op,
-    ) -> Result<Answer, Error> {
+    pub(super) async fn write(&self, store: &RecordStore<Tx>, op: &Op) -> Result<Answer, Error> {
         let schema = self.schema();
         let model = Model { records: &[], schema };
         match op {
@@ -47,7 +43,7 @@ impl Queries {
 }
 
 /// Builds an index in this transaction, this number of records at a time.
-async fn build<T: Transaction>(store: &RecordStore<T>, name: &str, records: usize) -> Result<(), Error> {
+async fn build(store: &RecordStore<Tx>, name: &str, records: usize) -> Result<(), Error> {
     if store.begin_index_builds(&[name]).await? {
         let mut batch = Batch { records, choice: 0 };
         while !store.build_indexes(&[name], batch).await?.complete {

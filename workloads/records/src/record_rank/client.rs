@@ -16,15 +16,11 @@ use shaketable_record::{
     store::{RecordExistenceCheck, RecordStore, SaveVersion},
     value::Tuple,
 };
-use shaketable_tx::Transaction;
+use shaketable_tx::Tx;
 use std::ops::Bound;
 
 /// Performs a call correctly.
-pub(super) async fn right<T: Transaction>(
-    ranks: &Ranks,
-    store: &RecordStore<T>,
-    op: &Op,
-) -> Result<Answer, Error> {
+pub(super) async fn right(ranks: &Ranks, store: &RecordStore<Tx>, op: &Op) -> Result<Answer, Error> {
     let at = |board: Board| Ok::<_, Error>(IndexAt { store, index: store.index(board.name())? });
     Ok(match op {
         Op::Save(player) => {
@@ -79,13 +75,13 @@ pub(super) async fn right<T: Transaction>(
 }
 
 /// The player with this id.
-async fn load<T: Transaction>(store: &RecordStore<T>, id: i64) -> Result<Option<Player>, Error> {
+async fn load(store: &RecordStore<Tx>, id: i64) -> Result<Option<Player>, Error> {
     let loaded = store.load_record(&Tuple::from(id)).await?;
     loaded.map(|record| record.transcode()).transpose()
 }
 
 /// Saves a player.
-async fn save<T: Transaction>(store: &RecordStore<T>, player: &Player) -> Result<(), Error> {
+async fn save(store: &RecordStore<Tx>, player: &Player) -> Result<(), Error> {
     store.save_message(PLAYER, player, RecordExistenceCheck::None, SaveVersion::Next).await.map(drop)
 }
 
@@ -117,9 +113,9 @@ pub(super) fn columns(entry: &IndexEntry) -> Vec<Col> {
 }
 
 /// Scans page by page. A page ends with a number of rows, or of entries that were read.
-async fn scan<T: Transaction>(
+async fn scan(
     ranks: &Ranks,
-    store: &RecordStore<T>,
+    store: &RecordStore<Tx>,
     board: Board,
     scan: IndexScan,
     range: TupleRange,

@@ -43,7 +43,7 @@ use shaketable_record::{
     store::{RecordContext, RecordStore, describe_key, describe_value},
 };
 use shaketable_sim::seed::Stream;
-use shaketable_tx::{self as tx, Database, Env, Isolation, RetryError, Transaction, once::Session};
+use shaketable_tx::{self as tx, Database, Db, Env, Isolation, RetryError, Transaction, Tx, once::Session};
 use std::ops::Range;
 
 /// The drawn configuration of a run.
@@ -69,11 +69,11 @@ impl Ranks {
     }
 
     /// Opens the store, as a call does.
-    async fn open_store<T: Transaction>(
+    async fn open_store(
         &self,
-        context: &RecordContext<T>,
+        context: &RecordContext<Tx>,
         op: Option<&Op>,
-    ) -> Result<RecordStore<T>, Error> {
+    ) -> Result<RecordStore<Tx>, Error> {
         let schema = match (self.planted, op) {
             (Some(planted), Some(op)) => planted.schema(self.schema, op),
             _ => self.schema,
@@ -164,7 +164,7 @@ impl Specimen for Ranks {
         describe_value(&store(), &self.schema.meta_data(), key, value)
     }
 
-    async fn setup<D: Database>(&self, db: &D) -> tx::Result<()> {
+    async fn setup(&self, db: &Db) -> tx::Result<()> {
         beside::plant(db, &self.beside()).await?;
         let created = db.run(|tx, _| async move {
             let context = RecordContext::within(tx);
@@ -173,7 +173,7 @@ impl Specimen for Ranks {
         created.await.map_err(|e| e.error.fdb().unwrap_or(tx::Error::INTERNAL_ERROR))
     }
 
-    async fn perform<T: Transaction>(&self, tx: &T, _: &Env, op: &Op, _: Isolation) -> Result<Answer, Error> {
+    async fn perform(&self, tx: &Tx, _: &Env, op: &Op, _: Isolation) -> Result<Answer, Error> {
         // Most calls are several of the layer.
         let context = RecordContext::within(tx.writing().await);
         let store = self.open_store(&context, Some(op)).await?;
@@ -185,9 +185,9 @@ impl Specimen for Ranks {
         client::right(self, &store, op).await
     }
 
-    async fn apply_planted<D: Database>(
+    async fn apply_planted(
         &self,
-        session: &mut Session<D>,
+        session: &mut Session<Db>,
         ops: &[Op],
     ) -> Option<Outcome<specimen::Answer<Answer>>> {
         planted::apply(self.planted?, self, session, ops).await
@@ -205,7 +205,7 @@ impl Specimen for Ranks {
         self.replayed(model, op, at)
     }
 
-    async fn read_model<T: Transaction>(&self, tx: &T) -> tx::Result<Result<Model, Misfit>> {
+    async fn read_model(&self, tx: &Tx) -> tx::Result<Result<Model, Misfit>> {
         Ok(self.read(tx).await?.map_err(Misfit::from))
     }
 }

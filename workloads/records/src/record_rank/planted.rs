@@ -15,7 +15,7 @@ use shaketable_record::{
     index::IndexScan,
     store::{Part, RecordContext, RecordStore},
 };
-use shaketable_tx::{Database, Transaction, once::Session};
+use shaketable_tx::{Db, Tx, once::Session};
 use std::{ops::Bound, slice};
 
 shaketable::planted_bugs! {
@@ -60,10 +60,10 @@ impl Planted {
 }
 
 /// Performs a call that the bug changes; `None` for every other call.
-pub(super) async fn perform<T: Transaction>(
+pub(super) async fn perform(
     planted: Planted,
     ranks: &Ranks,
-    store: &RecordStore<T>,
+    store: &RecordStore<Tx>,
     op: &Op,
 ) -> Option<Result<Answer, Error>> {
     Some(match (planted, op) {
@@ -81,9 +81,9 @@ pub(super) async fn perform<T: Transaction>(
     })
 }
 
-async fn by_offset<T: Transaction>(
+async fn by_offset(
     ranks: &Ranks,
-    store: &RecordStore<T>,
+    store: &RecordStore<Tx>,
     board: Board,
     group: &[Col],
     (low, high): (Bound<i64>, Bound<i64>),
@@ -107,10 +107,10 @@ async fn by_offset<T: Transaction>(
 }
 
 /// Does the calls of a transaction in the way of the bug; `None` if it does not change them.
-pub(super) async fn apply<D: Database>(
+pub(super) async fn apply(
     planted: Planted,
     ranks: &Ranks,
-    session: &mut Session<D>,
+    session: &mut Session<Db>,
     ops: &[Op],
 ) -> Option<Outcome<specimen::Answer<Answer>>> {
     match (planted, ops) {
@@ -124,7 +124,7 @@ pub(super) async fn apply<D: Database>(
 }
 
 /// Does calls in a transaction.
-async fn done<T: Transaction>(ranks: &Ranks, tx: T, ops: &[Op]) -> Result<Vec<Answer>, Error> {
+async fn done(ranks: &Ranks, tx: Tx, ops: &[Op]) -> Result<Vec<Answer>, Error> {
     let mut answers = Vec::with_capacity(ops.len());
     for op in ops {
         let context = RecordContext::within(tx.clone());

@@ -11,7 +11,7 @@ use crate::{
 };
 use foundationdb_tuple::Subspace;
 use shaketable::models::timeline::Timeline;
-use shaketable_tx::{self as tx, Transaction};
+use shaketable_tx::{self as tx, Tx};
 use std::collections::BTreeMap;
 
 /// The entries of a board.
@@ -27,7 +27,7 @@ fn set(board: Board, group: &[Col]) -> Subspace {
 
 impl Ranks {
     /// Reads everything that is stored, as a model. The inner error describes a broken invariant.
-    pub(super) async fn read<T: Transaction>(&self, tx: &T) -> tx::Result<Result<Model, String>> {
+    pub(super) async fn read(&self, tx: &Tx) -> tx::Result<Result<Model, String>> {
         if let Err(why) = beside::check(tx, &self.beside()).await? {
             return Ok(Err(why));
         }

@@ -9,30 +9,30 @@ use shaketable_record::{
     store::StoredRecord,
     value::Tuple,
 };
-use shaketable_tx::Transaction;
+use shaketable_tx::Tx;
 use std::sync::Arc;
 
 /// The maintainer that is wrapped.
-pub(crate) type Right<T> = dyn IndexMaintainer<T>;
+pub(crate) type Right = dyn IndexMaintainer<Tx>;
 
 /// The old and the new record of a change.
 pub(crate) type Change<'a> = (Option<&'a StoredRecord>, Option<&'a StoredRecord>);
 
 /// What a faulty maintainer does wrongly. What is not defined is done by the right one.
-pub(crate) trait Fault<T: Transaction>: Send + Sync {
+pub(crate) trait Fault: Send + Sync {
     /// Instead of [`IndexMaintainer::update`].
     fn update<'a>(
         &'a self,
-        right: &'a Right<T>,
-        at: IndexAt<'a, T>,
+        right: &'a Right,
+        at: IndexAt<'a, Tx>,
         change: Change<'a>,
     ) -> impl Future<Output = Result<(), Error>> + Send + 'a;
 
     /// Instead of [`IndexMaintainer::delete_where`].
     fn delete_where<'a>(
         &'a self,
-        right: &'a Right<T>,
-        at: IndexAt<'a, T>,
+        right: &'a Right,
+        at: IndexAt<'a, Tx>,
         prefix: &'a Tuple,
     ) -> impl Future<Output = Result<bool, Error>> + Send + 'a {
         right.delete_where(at, prefix)
@@ -40,11 +40,7 @@ pub(crate) trait Fault<T: Transaction>: Send + Sync {
 }
 
 /// Gives the fault to the maintainers of these types of indexes.
-pub(crate) fn plant<T: Transaction, F: Fault<T> + Clone + 'static>(
-    registry: &mut Registry<T>,
-    kinds: &[&str],
-    fault: F,
-) {
+pub(crate) fn plant<F: Fault + Clone + 'static>(registry: &mut Registry<Tx>, kinds: &[&str], fault: F) {
     for kind in kinds {
         let right = registry.get(kind).expect("the type has a maintainer").clone();
         registry.register(*kind, Faulty { right, fault: fault.clone() });
@@ -52,12 +48,12 @@ pub(crate) fn plant<T: Transaction, F: Fault<T> + Clone + 'static>(
 }
 
 /// A maintainer with a fault.
-struct Faulty<T: Transaction, F> {
-    right: Arc<Right<T>>,
+struct Faulty<F> {
+    right: Arc<Right>,
     fault: F,
 }
 
-impl<T: Transaction, F: Fault<T>> IndexMaintainer<T> for Faulty<T, F> {
+impl<F: Fault> IndexMaintainer<Tx> for Faulty<F> {
     fn validate(&self, index: &Index, meta_data: &RecordMetaData) -> Result<(), String> {
         self.right.validate(index, meta_data)
     }
@@ -72,7 +68,7 @@ impl<T: Transaction, F: Fault<T>> IndexMaintainer<T> for Faulty<T, F> {
 
     fn check<'a>(
         &'a self,
-        at: IndexAt<'a, T>,
+        at: IndexAt<'a, Tx>,
         old: Option<&'a StoredRecord>,
         new: Option<&'a StoredRecord>,
     ) -> BoxFuture<'a, Result<(), Error>> {
@@ -81,7 +77,7 @@ impl<T: Transaction, F: Fault<T>> IndexMaintainer<T> for Faulty<T, F> {
 
     fn update<'a>(
         &'a self,
-        at: IndexAt<'a, T>,
+        at: IndexAt<'a, Tx>,
         old: Option<&'a StoredRecord>,
         new: Option<&'a StoredRecord>,
     ) -> BoxFuture<'a, Result<(), Error>> {
@@ -90,7 +86,7 @@ impl<T: Transaction, F: Fault<T>> IndexMaintainer<T> for Faulty<T, F> {
 
     fn scan(
         &self,
-        at: IndexAt<'_, T>,
+        at: IndexAt<'_, Tx>,
         scan: IndexScan,
         range: TupleRange,
         reverse: bool,
@@ -100,13 +96,13 @@ impl<T: Transaction, F: Fault<T>> IndexMaintainer<T> for Faulty<T, F> {
         self.right.scan(at, scan, range, reverse, from, spent)
     }
 
-    fn can_delete_where(&self, at: IndexAt<'_, T>, prefix: &Tuple) -> bool {
+    fn can_delete_where(&self, at: IndexAt<'_, Tx>, prefix: &Tuple) -> bool {
         self.right.can_delete_where(at, prefix)
     }
 
     fn delete_where<'a>(
         &'a self,
-        at: IndexAt<'a, T>,
+        at: IndexAt<'a, Tx>,
         prefix: &'a Tuple,
     ) -> BoxFuture<'a, Result<bool, Error>> {
         self.fault.delete_where(&*self.right, at, prefix).boxed()

@@ -3,7 +3,7 @@
 
 use foundationdb_tuple::{Subspace, Versionstamp, unpack};
 use prost::Message;
-use shaketable_tx::{self as tx, Isolation::Serializable, KeyValue, RangeOption, Transaction};
+use shaketable_tx::{self as tx, Isolation::Serializable, KeyValue, RangeOption, Transaction, Tx};
 
 /// The parts of a store.
 pub(crate) mod part {
@@ -90,7 +90,7 @@ pub(crate) fn below(prefix: &[u8]) -> (Vec<u8>, Vec<u8>) {
 }
 
 /// All rows of a store, also one whose key is the store's prefix.
-pub(crate) async fn rows<T: Transaction>(tx: &T, store: &Subspace) -> tx::Result<Vec<KeyValue>> {
+pub(crate) async fn rows(tx: &Tx, store: &Subspace) -> tx::Result<Vec<KeyValue>> {
     tx.get_range_all(RangeOption::from(below(store.bytes())), Serializable).await
 }
 

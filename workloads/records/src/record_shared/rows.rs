@@ -4,7 +4,7 @@
 use super::layout::{self, Header, text};
 use foundationdb_tuple::Subspace;
 use prost::Message;
-use shaketable_tx::{self as tx, Transaction};
+use shaketable_tx::{self as tx, Tx};
 use std::collections::BTreeMap;
 
 /// Rows: keys with their values.
@@ -16,7 +16,7 @@ pub(crate) fn header(store: &Subspace, version: i32) -> (Vec<u8>, Vec<u8>) {
 }
 
 /// All rows of a store.
-pub(crate) async fn stored<T: Transaction>(tx: &T, store: &Subspace) -> tx::Result<Rows> {
+pub(crate) async fn stored(tx: &Tx, store: &Subspace) -> tx::Result<Rows> {
     let rows = layout::rows(tx, store).await?;
     Ok(rows.into_iter().map(|row| (row.key.into(), row.value.into())).collect())
 }

@@ -13,8 +13,8 @@ use futures::{
 use parking_lot::Mutex;
 use shaketable::{models::keyspace::Write, workload::Outcome};
 use shaketable_tx::{
-    ConflictRangeType, Database, Env, Error, Isolation, KeyValue, MutationType, RangeOption, Result,
-    Transaction, TransactionOption,
+    ConflictRangeType, Database, Db, Env, Error, Isolation, KeyValue, MutationType, RangeOption, Result,
+    Transaction, TransactionOption, Tx,
     once::{self, Check, PendingAnswer, Session},
     sometimes,
 };
@@ -25,8 +25,8 @@ use std::{sync::Arc, time::Duration};
 type Try = (Vec<Seen>, BoxFuture<'static, Result<[u8; 10]>>);
 
 /// The state of a client.
-pub struct Client<D: Database> {
-    pub(super) session: Session<D>,
+pub struct Client {
+    pub(super) session: Session<Db>,
     pub(super) client: usize,
     pub(super) layout: Arc<Layout>,
     /// What the calls of each attempt of the last operation returned. The operation record identifies the
@@ -36,7 +36,7 @@ pub struct Client<D: Database> {
 
 impl Api {
     /// Runs the transaction of an operation, exactly once if it writes.
-    pub(super) async fn transact<D: Database>(&self, client: &mut Client<D>, op: &Op) -> Outcome<Answer> {
+    pub(super) async fn transact(&self, client: &mut Client, op: &Op) -> Outcome<Answer> {
         let Client { session, client, layout, attempts } = client;
         attempts.lock().clear();
         let (client, layout, attempts, planted) = (*client, &**layout, &**attempts, self.planted);
@@ -45,7 +45,7 @@ impl Api {
         // Performs the calls and returns the number of this attempt; the answers are kept separately for each
         // attempt.
         let env = &db.env().clone();
-        let calls = |tx: D::Transaction, attempt: u32| async move {
+        let calls = |tx: Tx, attempt: u32| async move {
             let pauses = (attempt == 0).then_some(env);
             let seen = run_calls(&tx, layout, client, op, (planted, pauses)).await?;
             let mut attempts = attempts.lock();
@@ -109,15 +109,15 @@ impl Api {
 
 /// Prepares a transaction for its calls: uses it for something else first if the operation requires that, and
 /// sets its options.
-async fn prepare<D: Database>(
-    db: &D,
-    tx: &D::Transaction,
+async fn prepare(
+    db: &Db,
+    tx: &Tx,
     shared: &Bytes,
     op: &Op,
     attempt: u32,
     planted: Option<Planted>,
 ) -> Result<()> {
-    let waste = |tx: D::Transaction| async move {
+    let waste = |tx: Tx| async move {
         tx.get(shared, Isolation::Serializable).await?;
         tx.set(shared, b"wasted");
         Ok::<_, Error>(())
@@ -156,7 +156,7 @@ async fn prepare<D: Database>(
 
 /// Requests the read version of a transaction, and beside it that of another one for which a risky version
 /// will do.
-async fn request_both<D: Database>(db: &D, tx: &D::Transaction) -> Result<()> {
+async fn request_both(db: &Db, tx: &Tx) -> Result<()> {
     let other = db.create_transaction()?;
     other.set_option(TransactionOption::CausalReadRisky)?;
     // Nothing is read at the other version.
@@ -166,8 +166,8 @@ async fn request_both<D: Database>(db: &D, tx: &D::Transaction) -> Result<()> {
 
 /// Performs the calls in a transaction, with pauses if there is a clock for them, and returns what each of
 /// them returned.
-async fn run_calls<T: Transaction>(
-    tx: &T,
+async fn run_calls(
+    tx: &Tx,
     layout: &Layout,
     client: usize,
     op: &Op,
@@ -267,7 +267,7 @@ const WATCHED: Duration = Duration::from_millis(30);
 
 /// Watches a key for a short time. A watch may fire without a change, fire late, or fail; it must not block a
 /// client that does not wait for it, and must not disturb later operations.
-pub(super) async fn watch<D: Database>(db: &D, key: &Bytes) {
+pub(super) async fn watch(db: &Db, key: &Bytes) {
     let armed = db.run(|tx, _| async move { Ok::<_, Error>(tx.watch(key)) }).await;
     if let Ok(changed) = armed {
         let fired = matches!(select(changed, db.env().sleep(WATCHED)).await, Either::Left((Ok(()), _)));
@@ -279,10 +279,10 @@ pub(super) async fn watch<D: Database>(db: &D, key: &Bytes) {
 const NOTICED: Duration = Duration::from_secs(40);
 
 /// Watches a key that nobody else uses, and changes it. Returns whether the watch ended in time.
-pub(super) async fn wake<D: Database>(db: &D, client: usize, Wake { by, after }: Wake) -> bool {
+pub(super) async fn wake(db: &Db, client: usize, Wake { by, after }: Wake) -> bool {
     let key = &[WOKEN, &[b'a' + client as u8]].concat()[..];
     let one = [1];
-    let begin = async |tx: D::Transaction| {
+    let begin = async |tx: Tx| {
         tx.set(key, &one);
         Ok::<_, Error>(())
     };
@@ -309,7 +309,7 @@ pub(super) async fn wake<D: Database>(db: &D, client: usize, Wake { by, after }:
 }
 
 /// Changes the value of a key from 1, once or twice.
-async fn change<D: Database>(db: &D, key: &[u8], by: Waker) -> Result<()> {
+async fn change(db: &Db, key: &[u8], by: Waker) -> Result<()> {
     let changed = db.run(|tx, _| async move {
         match by {
             Waker::Set => tx.set(key, b"changed"),

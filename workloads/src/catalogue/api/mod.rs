@@ -37,7 +37,7 @@ use shaketable::{
     workload::{Bug, Outcome, Step, Workload},
 };
 use shaketable_sim::{config::ClusterBug, proto::Mutation, seed::Stream};
-use shaketable_tx::{Database, Error, Isolation, KeySelector, Result, Transaction, once::Session};
+use shaketable_tx::{Database, Db, Error, Isolation, KeySelector, Result, Transaction, Tx, once::Session};
 use std::{ops::Range as Numbers, sync::Arc};
 
 /// The drawn configuration of a run.
@@ -76,7 +76,7 @@ pub fn entry() -> Box<dyn shaketable::entry::Entry> {
 impl Workload for Api {
     type Op = Op;
     type Answer = Answer;
-    type Session<D: Database> = Client<D>;
+    type Session = Client;
     type Model = Model;
 
     const NAME: &'static str = "api";
@@ -172,7 +172,7 @@ impl Workload for Api {
         Some(&mut self.operations)
     }
 
-    async fn setup<D: Database>(&self, db: &D) -> Result<()> {
+    async fn setup(&self, db: &Db) -> Result<()> {
         let initial = &Layout::initial();
         let filled = db.run(|tx, _| async move {
             initial.iter().for_each(|(key, value)| tx.set(key, value));
@@ -181,13 +181,13 @@ impl Workload for Api {
         filled.await.map_err(|e| e.error)
     }
 
-    async fn open<D: Database>(&self, db: &D, client: usize) -> Result<Client<D>> {
+    async fn open(&self, db: &Db, client: usize) -> Result<Client> {
         let session = sessions::open(db, client, self.timeout).await?;
         let layout = Arc::new(Layout::new(self.clients()));
         Ok(Client { session, client, layout, attempts: Arc::default() })
     }
 
-    async fn apply<D: Database>(&self, client: &mut Client<D>, op: &Op) -> Outcome<Answer> {
+    async fn apply(&self, client: &mut Client, op: &Op) -> Outcome<Answer> {
         let outcome = self.transact(client, op).await;
         // Not after a transaction that only reads: its place in the history is where one of its transactions
         // read.
@@ -203,13 +203,13 @@ impl Workload for Api {
         outcome
     }
 
-    async fn resolve_dropped<D: Database>(&self, client: &mut Client<D>) {
+    async fn resolve_dropped(&self, client: &mut Client) {
         sessions::resolve_dropped(&mut client.session, self.timeout).await;
     }
 
-    async fn resolve<D: Database>(&self, client: &mut Client<D>, _: &Op, error: Error) -> Outcome<Answer> {
+    async fn resolve(&self, client: &mut Client, _: &Op, error: Error) -> Outcome<Answer> {
         let Client { session, attempts, .. } = client;
-        let ask = async |session: &mut Session<D>, pending| {
+        let ask = async |session: &mut Session<Db>, pending| {
             let fate = session.resolve::<u64>(pending).await?;
             Ok(fate.map(|n| self.answer(&mut attempts.lock(), n)))
         };
@@ -224,7 +224,7 @@ impl Workload for Api {
         Ok(self.follow(model, step)?)
     }
 
-    async fn audit<D: Database>(&self, tx: &D::Transaction) -> Result<Result<(), Misfit>> {
+    async fn audit(&self, tx: &Tx) -> Result<Result<(), Misfit>> {
         // The only invariant that holds at every version: the margins are unchanged.
         let first = tx.get_key(&KeySelector::first_greater_or_equal("api/"), Isolation::Snapshot).await?;
         let last = tx.get_key(&KeySelector::last_less_than("api0"), Isolation::Snapshot).await?;
@@ -236,7 +236,7 @@ impl Workload for Api {
         })
     }
 
-    async fn check<D: Database>(&self, db: &D, Model { space, .. }: &Model) -> Result<Result<(), Misfit>> {
+    async fn check(&self, db: &Db, Model { space, .. }: &Model) -> Result<Result<(), Misfit>> {
         let read =
             db.run(|tx, _| async move { tx.get_range_all(Layout::whole(), Isolation::Serializable).await });
         let found: Space = read.await.map_err(|e| e.error)?.into_iter().map(|r| (r.key, r.value)).collect();

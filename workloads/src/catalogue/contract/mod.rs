@@ -14,7 +14,7 @@ use shaketable::{
 };
 use shaketable_fidelity::contract;
 use shaketable_sim::{client::SimDatabase, config::ClusterBug, seed::Stream};
-use shaketable_tx::{Database, Error, Result, Transaction, downcast};
+use shaketable_tx::{Database, Db, Error, Result, Transaction, Tx, downcast};
 use std::ops::{Range, RangeInclusive};
 
 /// The prefix of the cases' keys.
@@ -49,7 +49,7 @@ pub fn entry() -> Box<dyn shaketable::entry::Entry> {
 impl Workload for Contract {
     type Op = Write;
     type Answer = ();
-    type Session<D: Database> = D;
+    type Session = Db;
     type Model = ();
 
     const NAME: &'static str = "contract";
@@ -116,15 +116,15 @@ impl Workload for Contract {
         Some(&mut self.operations)
     }
 
-    async fn setup<D: Database>(&self, _: &D) -> Result<()> {
+    async fn setup(&self, _: &Db) -> Result<()> {
         Ok(())
     }
 
-    async fn open<D: Database>(&self, db: &D, _: usize) -> Result<D> {
+    async fn open(&self, db: &Db, _: usize) -> Result<Db> {
         Ok(db.clone())
     }
 
-    async fn apply<D: Database>(&self, db: &mut D, Write(n, value): &Write) -> Outcome<()> {
+    async fn apply(&self, db: &mut Db, Write(n, value): &Write) -> Outcome<()> {
         let written = db.run(|tx, _| async move {
             tx.set(&key(*n), &[*value]);
             Ok::<_, Error>(())
@@ -142,11 +142,11 @@ impl Workload for Contract {
         Ok(())
     }
 
-    async fn audit<D: Database>(&self, _: &D::Transaction) -> Result<Result<(), Misfit>> {
+    async fn audit(&self, _: &Tx) -> Result<Result<(), Misfit>> {
         Ok(Ok(()))
     }
 
-    async fn check<D: Database>(&self, db: &D, (): &()) -> Result<Result<(), Misfit>> {
+    async fn check(&self, db: &Db, (): &()) -> Result<Result<(), Misfit>> {
         let Some(db) = downcast::<SimDatabase>(db) else { return Ok(Ok(())) };
         let results = contract::run_part(db, PREFIX, |number| number % PARTS == self.part).await;
         let broken = results.iter().find_map(|case| Some((case, case.result.as_ref().err()?)));

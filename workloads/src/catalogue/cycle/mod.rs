@@ -26,7 +26,7 @@ use shaketable::{
     workload::{Bug, Outcome, Step, Workload},
 };
 use shaketable_sim::seed::Stream;
-use shaketable_tx::{Database, Error, Isolation, RangeOption, Result, Transaction};
+use shaketable_tx::{Database, Db, Error, Isolation, RangeOption, Result, Transaction, Tx};
 use std::{
     ops::{Range, RangeInclusive},
     sync::Arc,
@@ -46,8 +46,8 @@ pub struct Cycle {
 pub struct Rotate(pub u32);
 
 /// The state of a client: the database, and the keys, which are built once.
-pub struct Client<D> {
-    db: D,
+pub struct Client {
+    db: Db,
     keys: Arc<[Bytes]>,
 }
 
@@ -75,7 +75,7 @@ fn link(value: Option<&Bytes>) -> u32 {
     value.and_then(|v| v.as_ref().try_into().ok()).map_or(u32::MAX, u32::from_be_bytes)
 }
 
-async fn follow<T: Transaction>(tx: &T, keys: &[Bytes], node: u32, isolation: Isolation) -> Result<u32> {
+async fn follow(tx: &Tx, keys: &[Bytes], node: u32, isolation: Isolation) -> Result<u32> {
     match keys.get(node as usize) {
         Some(key) => Ok(link(tx.get(key, isolation).await?.as_ref())),
         None => Ok(u32::MAX),
@@ -83,13 +83,13 @@ async fn follow<T: Transaction>(tx: &T, keys: &[Bytes], node: u32, isolation: Is
 }
 
 /// Writes a link, unless one of the two nodes does not exist: the audit reports damage.
-fn lead<T: Transaction>(tx: &T, keys: &[Bytes], node: u32, to: u32) {
+fn lead(tx: &Tx, keys: &[Bytes], node: u32, to: u32) {
     if let Some(key) = keys.get(node as usize) {
         tx.set(key, &to.to_be_bytes());
     }
 }
 
-async fn rotate<T: Transaction>(tx: &T, keys: &[Bytes], first: u32, last: Isolation) -> Result<()> {
+async fn rotate(tx: &Tx, keys: &[Bytes], first: u32, last: Isolation) -> Result<()> {
     let second = follow(tx, keys, first, Isolation::Serializable).await?;
     let third = follow(tx, keys, second, Isolation::Serializable).await?;
     let fourth = follow(tx, keys, third, last).await?;
@@ -108,7 +108,7 @@ pub fn entry() -> Box<dyn shaketable::entry::Entry> {
 impl Workload for Cycle {
     type Op = Rotate;
     type Answer = ();
-    type Session<D: Database> = Client<D>;
+    type Session = Client;
     type Model = Ring;
 
     const NAME: &'static str = "cycle";
@@ -160,7 +160,7 @@ impl Workload for Cycle {
         Some(u32::from_be_bytes(value.try_into().ok()?).to_string())
     }
 
-    async fn setup<D: Database>(&self, db: &D) -> Result<()> {
+    async fn setup(&self, db: &Db) -> Result<()> {
         let ring = Ring::new(self.nodes);
         let ring = &ring;
         db.run(|tx, _| async move {
@@ -173,11 +173,11 @@ impl Workload for Cycle {
         .map_err(|e| e.error)
     }
 
-    async fn open<D: Database>(&self, db: &D, _: usize) -> Result<Client<D>> {
+    async fn open(&self, db: &Db, _: usize) -> Result<Client> {
         Ok(Client { db: db.clone(), keys: (0..self.nodes).map(key).collect() })
     }
 
-    async fn apply<D: Database>(&self, client: &mut Client<D>, op: &Rotate) -> Outcome<()> {
+    async fn apply(&self, client: &mut Client, op: &Rotate) -> Outcome<()> {
         let (first, keys) = (op.0, &client.keys);
         let ran = match self.planted {
             None => {
@@ -206,7 +206,7 @@ impl Workload for Cycle {
         Ok(())
     }
 
-    async fn audit<D: Database>(&self, tx: &D::Transaction) -> Result<Result<(), Misfit>> {
+    async fn audit(&self, tx: &Tx) -> Result<Result<(), Misfit>> {
         let links = links(tx).await?;
         Ok(match not_one_ring(&links) {
             Some(broken) => Err(broken.into()),
@@ -217,7 +217,7 @@ impl Workload for Cycle {
         })
     }
 
-    async fn check<D: Database>(&self, db: &D, ring: &Ring) -> Result<Result<(), Misfit>> {
+    async fn check(&self, db: &Db, ring: &Ring) -> Result<Result<(), Misfit>> {
         let links = db.run(|tx, _| async move { links(&tx).await }).await.map_err(|e| e.error)?;
         let differs = (0..).zip(ring.links()).zip(&links).find(|((_, model), found)| model != found);
         Ok(match differs {
@@ -230,7 +230,7 @@ impl Workload for Cycle {
     }
 }
 
-async fn links<T: Transaction>(tx: &T) -> Result<Vec<u32>> {
+async fn links(tx: &Tx) -> Result<Vec<u32>> {
     let rows = tx.get_range_all(whole(), Isolation::Serializable).await?;
     Ok(rows.iter().map(|row| link(Some(&row.value))).collect())
 }

@@ -3,7 +3,7 @@
 use super::{follow, lead, rotate};
 use bytes::Bytes;
 use parking_lot::Mutex;
-use shaketable_tx::{Database, Error, Isolation, Result, RunError};
+use shaketable_tx::{Database, Db, Error, Isolation, Result, RunError};
 
 shaketable::planted_bugs! {
     SnapshotRead = "snapshot-read", "the last link is read at snapshot", "foundationdb-rs examples/class-scheduling.rs, generalized";
@@ -12,9 +12,9 @@ shaketable::planted_bugs! {
 }
 
 /// Performs a rotation with the bug.
-pub async fn perform_wrong<D: Database>(
+pub async fn perform_wrong(
     planted: Planted,
-    db: &D,
+    db: &Db,
     keys: &[Bytes],
     first: u32,
 ) -> Result<(), RunError<Error>> {

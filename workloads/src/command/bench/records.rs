@@ -20,7 +20,7 @@ use shaketable_record::{
     store::{Part, RecordStoreBuilder},
 };
 use shaketable_reports::{Figure, text};
-use shaketable_tx::{AnyDatabase, Database, Isolation::Snapshot};
+use shaketable_tx::{Db, Isolation::Snapshot, Tx};
 use std::{future::Future, sync::Arc};
 
 const RECORDS: &str = r#"
@@ -69,7 +69,7 @@ pub fn figures(interrupt: &Interrupt) -> Result<Vec<Figure>, Refusal> {
 fn client<T: Send + 'static, F: Future<Output = Result<Option<T>, Error>> + 'static>(
     what: &str,
     interrupt: &Interrupt,
-    job: impl Fn(AnyDatabase, Interrupt) -> F + Send + Sync + 'static,
+    job: impl Fn(Db, Interrupt) -> F + Send + Sync + 'static,
 ) -> Result<T, Refusal> {
     let listening = interrupt.clone();
     match calm::simulate(move |db| job(db, listening.clone())) {
@@ -103,7 +103,7 @@ fn item(meta_data: &RecordMetaData, id: i64, round: i64) -> DynamicMessage {
 }
 
 /// CPU nanoseconds of saves, of saves again with three changed indexes, and of loads.
-async fn save_and_load<D: Database>(db: D, interrupt: Interrupt) -> Result<Option<[u64; 3]>, Error> {
+async fn save_and_load(db: Db, interrupt: Interrupt) -> Result<Option<[u64; 3]>, Error> {
     let meta_data = meta_data([
         Index::new("kind_price", concat(["kind", "price"])),
         Index::new("rank", field("score")).kind(index_types::RANK),
@@ -152,10 +152,9 @@ fn saves_and_loads(interrupt: &Interrupt) -> Result<Vec<Figure>, Refusal> {
 }
 
 /// CPU nanoseconds of the look-ups.
-async fn look_up_ranks<D: Database>(db: D, interrupt: Interrupt) -> Result<Option<u64>, Error> {
+async fn look_up_ranks(db: Db, interrupt: Interrupt) -> Result<Option<u64>, Error> {
     let index = Index::new("rank", field("score")).kind(index_types::RANK);
-    let stores: RecordStoreBuilder<D::Transaction> =
-        RecordStore::builder(Subspace::from("scores"), meta_data([index])?);
+    let stores: RecordStoreBuilder<Tx> = RecordStore::builder(Subspace::from("scores"), meta_data([index])?);
     let score = |n: i64| (n * STRIDE) % NUMBERS;
     // The ranked set alone is filled: records would take longer than all else, and are not read.
     for batch in 0..SCORES / SCORES_OF_BATCH {

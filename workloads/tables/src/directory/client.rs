@@ -10,14 +10,14 @@ use shaketable_layers::directory::{self, CandidateSeed, Error};
 use shaketable_tx::{
     self as tx, Env,
     Isolation::{self, Serializable},
-    RangeOption, Transaction, always,
+    RangeOption, Transaction, Tx, always,
 };
 
 impl Directory {
     /// Performs one call correctly.
-    pub(super) async fn perform_right<T: Transaction>(
+    pub(super) async fn perform_right(
         &self,
-        tx: &T,
+        tx: &Tx,
         env: &Env,
         op: &Op,
         isolation: Isolation,
@@ -94,7 +94,7 @@ impl Directory {
         })
     }
 
-    async fn by_handle<T: Transaction>(&self, tx: &T, env: &Env, op: &Op) -> Result<Answer, Error> {
+    async fn by_handle(&self, tx: &Tx, env: &Env, op: &Op) -> Result<Answer, Error> {
         let names = Self::handled(op);
         let directory = came_back(self.directories().open(tx, &path(names), b"").await?);
         directory.siblings().check(tx, &directory).await?;
@@ -159,8 +159,8 @@ fn opened(directory: &directory::Directory) -> Answer {
 }
 
 /// Puts a row into a directory.
-pub(super) fn put<T: Transaction>(
-    tx: &T,
+pub(super) fn put(
+    tx: &Tx,
     directory: &directory::Directory,
     key: u8,
     byte: u8,

@@ -5,9 +5,9 @@ use bytes::Bytes;
 use foundationdb_tuple::Subspace;
 use shaketable_layers::directory::{Allocator, CandidateSeed, Directories, Directory, Error, Node, Path};
 use shaketable_tx::{
-    self as tx, AnyDatabase, AnyTransaction as Tx, Database,
+    self as tx, Database, Db,
     Isolation::{Serializable, Snapshot},
-    RangeOption, Transaction,
+    RangeOption, Transaction, Tx,
     limits::TooLarge,
     once::{Outcome, Session, Slots},
 };
@@ -15,7 +15,7 @@ use std::{collections::BTreeSet, future::Future};
 
 /// Runs a body that must not be refused.
 async fn done<A: Send, F: Future<Output = Result<A, Error>> + Send>(
-    db: &AnyDatabase,
+    db: &Db,
     body: impl Fn(Tx) -> F + Send + Sync,
 ) -> A {
     let body = &body;

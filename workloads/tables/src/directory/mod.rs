@@ -42,9 +42,9 @@ use shaketable_fidelity::survey::{Rows, survey};
 use shaketable_layers::directory::{Directories, Error, Path};
 use shaketable_sim::{proto::Mutation, seed::Stream};
 use shaketable_tx::{
-    self as tx, Database, Env,
+    self as tx, Database, Db, Env,
     Isolation::{self, Serializable},
-    RangeOption, Transaction,
+    RangeOption, Transaction, Tx,
     once::{self, Session},
 };
 use store::Store;
@@ -177,7 +177,7 @@ impl Specimen for Directory {
         }
     }
 
-    async fn setup<D: Database>(&self, db: &D) -> tx::Result<()> {
+    async fn setup(&self, db: &Db) -> tx::Result<()> {
         let (store, allocator) = (&self.store, &self.directories().nodes().allocator());
         let stored = db.run(|tx, _| async move {
             store.rows(allocator).iter().for_each(|(key, value)| tx.set(key, value));
@@ -191,13 +191,7 @@ impl Specimen for Directory {
             && self.planted.is_none_or(|planted| planted == Planted::ListAtSnapshot)
     }
 
-    async fn perform<T: Transaction>(
-        &self,
-        tx: &T,
-        env: &Env,
-        op: &Op,
-        isolation: Isolation,
-    ) -> Result<Answer, Error> {
+    async fn perform(&self, tx: &Tx, env: &Env, op: &Op, isolation: Isolation) -> Result<Answer, Error> {
         if let Some(planted) = self.planted
             && let Some(answer) = planted::perform(planted, self, tx, env, op).await?
         {
@@ -207,9 +201,9 @@ impl Specimen for Directory {
     }
 
     /// Writes through a handle that an earlier transaction opened.
-    async fn apply_planted<D: Database>(
+    async fn apply_planted(
         &self,
-        session: &mut Session<D>,
+        session: &mut Session<Db>,
         ops: &[Op],
     ) -> Option<Outcome<specimen::Answer<Answer>>> {
         let [Op::PutLater(names, key, byte, length)] = ops else { return None };
@@ -330,7 +324,7 @@ impl Specimen for Directory {
         model.choose(self.subspaces().0.bytes(), mutations);
     }
 
-    async fn read_model<T: Transaction>(&self, tx: &T) -> tx::Result<Result<Known, Misfit>> {
+    async fn read_model(&self, tx: &Tx) -> tx::Result<Result<Known, Misfit>> {
         // Everything except for the sessions.
         let sessions = Subspace::from("sessions");
         let end = tx::strinc(sessions.bytes()).unwrap_or_default();

@@ -10,7 +10,7 @@ use shaketable_layers::directory::{CandidateSeed, Directories, Error};
 use shaketable_tx::{
     Env,
     Isolation::{Serializable, Snapshot},
-    Transaction, Turns,
+    Transaction, Turns, Tx,
 };
 
 shaketable::planted_bugs! {
@@ -31,10 +31,10 @@ shaketable::planted_bugs! {
 }
 
 /// Performs a call that the bug changes; `None` for every other call.
-pub async fn perform<T: Transaction>(
+pub async fn perform(
     planted: Planted,
     workload: &Directory,
-    tx: &T,
+    tx: &Tx,
     env: &Env,
     op: &Op,
 ) -> Result<Option<Answer>, Error> {
@@ -88,10 +88,10 @@ pub async fn perform<T: Transaction>(
 }
 
 /// Moves a directory with the bug.
-async fn rename<T: Transaction>(
+async fn rename(
     planted: Planted,
     all: &Directories,
-    tx: &T,
+    tx: &Tx,
     from: &[&str],
     to: &[&str],
 ) -> Result<Answer, Error> {
@@ -114,12 +114,7 @@ async fn rename<T: Transaction>(
 
 /// Makes the new name lead to the directory, and removes the old one, without any check. `None` if that
 /// cannot be done.
-async fn relink<T: Transaction>(
-    all: &Directories,
-    tx: &T,
-    from: &[&str],
-    to: &[&str],
-) -> Result<Option<()>, Error> {
+async fn relink(all: &Directories, tx: &Tx, from: &[&str], to: &[&str]) -> Result<Option<()>, Error> {
     let ([old], [above @ .., new]) = (from, to) else { return Ok(None) };
     let there = all.exists(tx, from, Serializable).await? && all.exists(tx, above, Serializable).await?;
     if !there || all.exists(tx, to, Serializable).await? {

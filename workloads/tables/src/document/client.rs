@@ -7,14 +7,14 @@ use shaketable_layers::document::{Documents, Error};
 use shaketable_tx::{
     Env,
     Isolation::{self, Serializable},
-    Transaction, always,
+    Tx, always,
 };
 
 impl Document {
     /// Performs a call correctly.
-    pub(super) async fn perform_correctly<T: Transaction>(
+    pub(super) async fn perform_correctly(
         &self,
-        tx: &T,
+        tx: &Tx,
         env: &Env,
         op: &Op,
         isolation: Isolation,

@@ -11,7 +11,7 @@ use shaketable_layers::{
 use shaketable_tx::{
     Database,
     Isolation::Serializable,
-    RangeOption, Transaction,
+    RangeOption, Transaction, Tx,
     limits::TooLarge,
     once::{Outcome, Session, Slots},
 };
@@ -28,7 +28,7 @@ fn alice() -> Value {
     })
 }
 
-async fn rows<T: Transaction>(tx: &T) -> Vec<(Vec<u8>, Vec<u8>)> {
+async fn rows(tx: &Tx) -> Vec<(Vec<u8>, Vec<u8>)> {
     let rows = tx.get_range_all(RangeOption::from(Subspace::from("doc").range()), Serializable).await;
     rows.expect("rows").into_iter().map(|row| (row.key.to_vec(), row.value.to_vec())).collect()
 }

@@ -37,7 +37,7 @@ use shaketable_layers::{
     hierarchy::Step,
 };
 use shaketable_sim::seed::Stream;
-use shaketable_tx::{self as tx, Database, Env, Isolation, Transaction, once::Session};
+use shaketable_tx::{self as tx, Db, Env, Isolation, Tx, once::Session};
 
 /// The drawn configuration of a run.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -155,24 +155,14 @@ impl Specimen for Document {
         Self::is_read_only(op) && self.planted.is_none_or(|planted| planted == Planted::GetConflicts)
     }
 
-    async fn perform<T: Transaction>(
-        &self,
-        tx: &T,
-        env: &Env,
-        op: &Op,
-        isolation: Isolation,
-    ) -> Result<Answer, Error> {
+    async fn perform(&self, tx: &Tx, env: &Env, op: &Op, isolation: Isolation) -> Result<Answer, Error> {
         match self.planted {
             Some(planted) => planted::perform(planted, self, tx, env, op, isolation).await,
             None => self.perform_correctly(tx, env, op, isolation).await,
         }
     }
 
-    async fn apply_planted<D: Database>(
-        &self,
-        session: &mut Session<D>,
-        ops: &[Op],
-    ) -> Option<Outcome<Answers<Answer>>> {
+    async fn apply_planted(&self, session: &mut Session<Db>, ops: &[Op]) -> Option<Outcome<Answers<Answer>>> {
         match self.planted {
             Some(Planted::IdInTransaction) => planted::id_in_transaction(self, session, ops).await,
             _ => None,
@@ -191,7 +181,7 @@ impl Specimen for Document {
         self.replayed(model, op)
     }
 
-    async fn read_model<T: Transaction>(&self, tx: &T) -> tx::Result<Result<Model, Misfit>> {
+    async fn read_model(&self, tx: &Tx) -> tx::Result<Result<Model, Misfit>> {
         Ok(self.read(tx).await?.map_err(Misfit::from))
     }
 }

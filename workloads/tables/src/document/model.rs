@@ -12,7 +12,7 @@ use shaketable_layers::{
     document::{DOC_ID, Error, Id, MAX_ID_BYTES},
     hierarchy::{self, Step, Tuple},
 };
-use shaketable_tx::{self as tx, KeyValue, Transaction, nesting};
+use shaketable_tx::{self as tx, KeyValue, Tx, nesting};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Documents by id.
@@ -128,7 +128,7 @@ impl Document {
 
     /// Reads everything that is stored, as a model. The inner error describes a broken invariant, such as an
     /// index that does not follow the documents.
-    pub(super) async fn read<T: Transaction>(&self, tx: &T) -> tx::Result<Result<Model, String>> {
+    pub(super) async fn read(&self, tx: &Tx) -> tx::Result<Result<Model, String>> {
         let rows = shared::rows(tx, &space()).await?;
         let entries = shared::rows(tx, &index_space()).await?;
         let documents = match assemble(&rows) {

@@ -16,9 +16,9 @@ use shaketable_layers::{
     hierarchy::Step,
 };
 use shaketable_tx::{
-    Database, Env,
+    Database, Db, Env,
     Isolation::{self, Serializable},
-    RangeOption, Transaction,
+    RangeOption, Transaction, Tx,
     once::Session,
     strinc,
 };
@@ -40,10 +40,10 @@ shaketable::planted_bugs! {
 }
 
 /// Performs a call with the bug, or correctly if the bug does not change this call.
-pub async fn perform<T: Transaction>(
+pub async fn perform(
     planted: Planted,
     document: &Document,
-    tx: &T,
+    tx: &Tx,
     env: &Env,
     op: &Op,
     isolation: Isolation,
@@ -99,9 +99,9 @@ pub async fn perform<T: Transaction>(
 /// Inserts a document under an id that is drawn inside the retry loop, without an operation record. An
 /// attempt that certainly failed leaves no trace of its id, so a second id is drawn only after an attempt
 /// that may have committed.
-pub async fn id_in_transaction<D: Database>(
+pub async fn id_in_transaction(
     document: &Document,
-    session: &Session<D>,
+    session: &Session<Db>,
     ops: &[Op],
 ) -> Option<Outcome<Answers<Answer>>> {
     let [Op::InsertOwn(Json(doc))] = ops else { return None };

@@ -12,7 +12,7 @@ use shaketable_layers::{
 };
 use shaketable_tx::{
     Isolation::Serializable,
-    Transaction,
+    Transaction, Tx,
     once::Outcome::{Applied, Refused},
 };
 use std::collections::BTreeSet;
@@ -23,15 +23,15 @@ fn er() -> Entities {
     Entities::new(Subspace::from("ER"), relationships)
 }
 
-async fn add_user_region<T: Transaction>(tx: &T, user: &Id, region: &str) -> Result<(), Error> {
+async fn add_user_region(tx: &Tx, user: &Id, region: &str) -> Result<(), Error> {
     er().add_attribute_value(tx, user, "region", region.as_bytes()).await
 }
 
-async fn add_user_to_group<T: Transaction>(tx: &T, user: &Id, group: &str) -> Result<(), Error> {
+async fn add_user_to_group(tx: &Tx, user: &Id, group: &str) -> Result<(), Error> {
     er().add_relationship(tx, "belongs_to", user, &group.into()).await
 }
 
-async fn get_users_groups<T: Transaction>(tx: &T, user: &Id) -> Result<BTreeSet<Id>, Error> {
+async fn get_users_groups(tx: &Tx, user: &Id) -> Result<BTreeSet<Id>, Error> {
     er().get_related_entities(tx, "belongs_to", Forward, user, Serializable).await
 }
 

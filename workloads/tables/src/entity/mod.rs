@@ -33,7 +33,7 @@ use shaketable_layers::{
     id::Id,
 };
 use shaketable_sim::seed::Stream;
-use shaketable_tx::{self as tx, Env, Isolation, Transaction};
+use shaketable_tx::{self as tx, Env, Isolation, Tx};
 
 /// The entities' subspace.
 fn space() -> Subspace {
@@ -62,7 +62,7 @@ pub fn entry() -> Box<dyn shaketable::entry::Entry> {
 
 impl Entity {
     /// Performs a call correctly.
-    async fn right<T: Transaction>(&self, tx: &T, op: &Op, isolation: Isolation) -> Result<Answer, Error> {
+    async fn right(&self, tx: &Tx, op: &Op, isolation: Isolation) -> Result<Answer, Error> {
         let er = layer();
         Ok(match op {
             Op::AddAttribute(id, attribute, byte, length) => {
@@ -166,13 +166,7 @@ impl Specimen for Entity {
         Self::is_read_only(op) && self.planted.is_none_or(|planted| planted == Planted::RelatedAtSnapshot)
     }
 
-    async fn perform<T: Transaction>(
-        &self,
-        tx: &T,
-        _: &Env,
-        op: &Op,
-        isolation: Isolation,
-    ) -> Result<Answer, Error> {
+    async fn perform(&self, tx: &Tx, _: &Env, op: &Op, isolation: Isolation) -> Result<Answer, Error> {
         match self.planted {
             Some(planted) => planted::perform(planted, self, tx, op, isolation).await,
             None => self.right(tx, op, isolation).await,
@@ -191,7 +185,7 @@ impl Specimen for Entity {
         self.replayed(model, op)
     }
 
-    async fn read_model<T: Transaction>(&self, tx: &T) -> tx::Result<Result<Model, Misfit>> {
+    async fn read_model(&self, tx: &Tx) -> tx::Result<Result<Model, Misfit>> {
         let rows = shared::rows(tx, &space()).await?;
         Ok(read(&rows).map_err(Misfit::from))
     }

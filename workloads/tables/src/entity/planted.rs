@@ -8,7 +8,7 @@ use shaketable::{
 use shaketable_layers::{entity::Error, id::Id};
 use shaketable_tx::{
     Isolation::{self, Serializable, Snapshot},
-    Transaction, strinc,
+    Transaction, Tx, strinc,
 };
 
 shaketable::planted_bugs! {
@@ -24,10 +24,10 @@ shaketable::planted_bugs! {
 }
 
 /// Performs a call with the bug, or correctly if the bug does not change this call.
-pub async fn perform<T: Transaction>(
+pub async fn perform(
     planted: Planted,
     workload: &Entity,
-    tx: &T,
+    tx: &Tx,
     op: &Op,
     isolation: Isolation,
 ) -> Result<Answer, Error> {

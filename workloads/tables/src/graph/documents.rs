@@ -8,7 +8,7 @@ use shaketable_layers::{
 };
 use shaketable_tx::{
     Isolation::Serializable,
-    Transaction,
+    Transaction, Tx,
     limits::{READ_LIMIT, TooLarge},
     once::Outcome::{Applied, Refused},
 };
@@ -22,7 +22,7 @@ fn ids<const N: usize>(names: [&str; N]) -> BTreeSet<Id> {
     names.map(Id::from).into()
 }
 
-async fn befriend<T: Transaction>(tx: &T, pairs: &[(&str, &str)]) {
+async fn befriend(tx: &Tx, pairs: &[(&str, &str)]) {
     for (u, v) in pairs {
         users().add_friend(tx, &(*u).into(), &(*v).into()).await.expect("two users");
     }

@@ -36,7 +36,7 @@ use shaketable_layers::{
     id::Id,
 };
 use shaketable_sim::seed::Stream;
-use shaketable_tx::{self as tx, Database, Env, Isolation, Transaction, once::Session};
+use shaketable_tx::{self as tx, Database, Db, Env, Isolation, Transaction, Tx, once::Session};
 
 /// The users' subspace.
 fn space() -> Subspace {
@@ -68,7 +68,7 @@ impl Graph {
     }
 
     /// Performs a call correctly.
-    async fn right<T: Transaction>(&self, tx: &T, op: &Op, isolation: Isolation) -> Result<Answer, Error> {
+    async fn right(&self, tx: &Tx, op: &Op, isolation: Isolation) -> Result<Answer, Error> {
         let graph = Layer::new(space());
         Ok(match op {
             Op::AddFriend(u, v) => {
@@ -165,8 +165,8 @@ impl Specimen for Graph {
         matches!(op, AddFriend(..) | RemoveFriend(..) | Follow(..) | Unfollow(..))
     }
 
-    async fn setup<D: Database>(&self, db: &D) -> Result<(), tx::Error> {
-        let write = |tx: D::Transaction, _| async move {
+    async fn setup(&self, db: &Db) -> Result<(), tx::Error> {
+        let write = |tx: Tx, _| async move {
             for (u, v) in self.first().friends {
                 tx.set(&space().pack(&(u, Kind::Friends.name(), v)), b"");
             }
@@ -179,22 +179,16 @@ impl Specimen for Graph {
         Self::is_read_only(op) && self.planted.is_none_or(|planted| planted == Planted::TheirsAtSnapshot)
     }
 
-    async fn perform<T: Transaction>(
-        &self,
-        tx: &T,
-        _: &Env,
-        op: &Op,
-        isolation: Isolation,
-    ) -> Result<Answer, Error> {
+    async fn perform(&self, tx: &Tx, _: &Env, op: &Op, isolation: Isolation) -> Result<Answer, Error> {
         match self.planted {
             Some(planted) => planted::perform(planted, self, tx, op, isolation).await,
             None => self.right(tx, op, isolation).await,
         }
     }
 
-    async fn apply_planted<D: Database>(
+    async fn apply_planted(
         &self,
-        session: &mut Session<D>,
+        session: &mut Session<Db>,
         ops: &[Op],
     ) -> Option<Outcome<specimen::Answer<Answer>>> {
         match (self.planted, ops) {
@@ -220,7 +214,7 @@ impl Specimen for Graph {
         self.replayed(model, op)
     }
 
-    async fn read_model<T: Transaction>(&self, tx: &T) -> tx::Result<Result<Model, Misfit>> {
+    async fn read_model(&self, tx: &Tx) -> tx::Result<Result<Model, Misfit>> {
         let rows = shared::rows(tx, &space()).await?;
         Ok(read(&rows).map_err(Misfit::from))
     }

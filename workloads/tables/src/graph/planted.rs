@@ -9,9 +9,9 @@ use shaketable_layers::{
     id::Id,
 };
 use shaketable_tx::{
-    self as tx, Database,
+    self as tx, Database, Db,
     Isolation::{self, Serializable, Snapshot},
-    RetryError, Transaction,
+    RetryError, Transaction, Tx,
 };
 use std::{collections::BTreeSet, time::Duration};
 
@@ -35,10 +35,10 @@ shaketable::planted_bugs! {
 }
 
 /// Performs a call with the bug, or correctly if the bug does not change this call.
-pub async fn perform<T: Transaction>(
+pub async fn perform(
     planted: Planted,
     workload: &Graph,
-    tx: &T,
+    tx: &Tx,
     op: &Op,
     isolation: Isolation,
 ) -> Result<Answer, Error> {
@@ -69,9 +69,9 @@ pub async fn perform<T: Transaction>(
 }
 
 /// The friends of friends, with the bug.
-async fn second_degree<T: Transaction>(
+async fn second_degree(
     planted: Planted,
-    tx: &T,
+    tx: &Tx,
     user: &Id,
     isolation: Isolation,
 ) -> Result<BTreeSet<Id>, Error> {
@@ -94,7 +94,7 @@ async fn second_degree<T: Transaction>(
 }
 
 /// The friends of friends, each friend's in a separate transaction, one after the other.
-pub async fn friends_of_friends<D: Database>(db: &D, user: &Id) -> Result<BTreeSet<Id>, tx::Error> {
+pub async fn friends_of_friends(db: &Db, user: &Id) -> Result<BTreeSet<Id>, tx::Error> {
     let (mut near, mut far) = (BTreeSet::new(), BTreeSet::from([user.clone()]));
     for _ in 0..2 {
         near = std::mem::take(&mut far);

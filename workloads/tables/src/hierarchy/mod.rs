@@ -30,7 +30,7 @@ use shaketable_sim::seed::Stream;
 use shaketable_tx::{
     self as tx, Env,
     Isolation::{self, Serializable},
-    Transaction, always,
+    Tx, always,
 };
 
 /// The drawn configuration of a run.
@@ -87,7 +87,7 @@ pub fn entry() -> Box<dyn shaketable::entry::Entry> {
 
 impl Hierarchy {
     /// Performs a call correctly.
-    async fn right<T: Transaction>(&self, tx: &T, op: &Op, isolation: Isolation) -> Result<Answer, Error> {
+    async fn right(&self, tx: &Tx, op: &Op, isolation: Isolation) -> Result<Answer, Error> {
         let hierarchy = layer();
         Ok(match op {
             Op::Insert(path, Item::Value(Json(value))) => {
@@ -201,13 +201,7 @@ impl Specimen for Hierarchy {
         Self::is_read_only(op) && self.planted.is_none_or(|planted| planted == Planted::TuplesConflict)
     }
 
-    async fn perform<T: Transaction>(
-        &self,
-        tx: &T,
-        _: &Env,
-        op: &Op,
-        isolation: Isolation,
-    ) -> Result<Answer, Error> {
+    async fn perform(&self, tx: &Tx, _: &Env, op: &Op, isolation: Isolation) -> Result<Answer, Error> {
         match self.planted {
             Some(planted) => planted::perform(planted, self, tx, op, isolation).await,
             None => self.right(tx, op, isolation).await,
@@ -250,7 +244,7 @@ impl Specimen for Hierarchy {
         Ok(answer)
     }
 
-    async fn read_model<T: Transaction>(&self, tx: &T) -> tx::Result<Result<Self::Model, Misfit>> {
+    async fn read_model(&self, tx: &Tx) -> tx::Result<Result<Self::Model, Misfit>> {
         let tuples = match layer().tuples(tx, &[], Serializable).await {
             Ok(tuples) => tuples,
             Err(Error::Fdb(e)) => return Err(e),

@@ -10,7 +10,7 @@ use shaketable::{
 use shaketable_layers::hierarchy::{EMPTY_ARRAY, EMPTY_OBJECT, Error, Step};
 use shaketable_tx::{
     Isolation::{self, Serializable},
-    Transaction,
+    Transaction, Tx,
 };
 
 shaketable::planted_bugs! {
@@ -28,10 +28,10 @@ shaketable::planted_bugs! {
 }
 
 /// Performs a call with the bug, or correctly if the bug does not change this call.
-pub async fn perform<T: Transaction>(
+pub async fn perform(
     planted: Planted,
     workload: &Hierarchy,
-    tx: &T,
+    tx: &Tx,
     op: &Op,
     isolation: Isolation,
 ) -> Result<Answer, Error> {

@@ -8,7 +8,7 @@ use super::{
 use crate::shared;
 use foundationdb_tuple::Subspace;
 use shaketable_layers::index::{Error, users::User};
-use shaketable_tx::{self as tx, Isolation::Serializable, RangeOption, Transaction};
+use shaketable_tx::{self as tx, Isolation::Serializable, RangeOption, Transaction, Tx};
 use std::collections::BTreeMap;
 
 /// ```text
@@ -25,7 +25,7 @@ fn printed_index(zip: &str) -> Subspace {
 
 /// The recipe returns nothing. The old user that is returned here is the one that the recipe's own read
 /// finds.
-async fn set<T: Transaction>(tx: &T, user: &User) -> Result<Option<User>, Error> {
+async fn set(tx: &Tx, user: &User) -> Result<Option<User>, Error> {
     let old = get(tx, &user.id).await?;
     let zip = user.zipcode.as_deref().unwrap_or("");
     tx.set(&printed_user(&user.id).pack(&zip), user.name.as_bytes());
@@ -34,7 +34,7 @@ async fn set<T: Transaction>(tx: &T, user: &User) -> Result<Option<User>, Error>
 }
 
 /// The rows of a user. The recipe takes the first one for the user.
-async fn rows<T: Transaction>(tx: &T, id: &str) -> Result<Vec<User>, Error> {
+async fn rows(tx: &Tx, id: &str) -> Result<Vec<User>, Error> {
     let user = printed_user(id);
     let rows = shared::rows(tx, &user).await?;
     let row = |row: &tx::KeyValue| {
@@ -45,13 +45,13 @@ async fn rows<T: Transaction>(tx: &T, id: &str) -> Result<Vec<User>, Error> {
     rows.iter().map(row).collect::<Option<_>>().ok_or(Error::Foreign("user"))
 }
 
-async fn get<T: Transaction>(tx: &T, id: &str) -> Result<Option<User>, Error> {
+async fn get(tx: &Tx, id: &str) -> Result<Option<User>, Error> {
     Ok(rows(tx, id).await?.into_iter().next())
 }
 
 /// Performs calls about users with the recipe's functions and layout. Deletion, which the recipe does not
 /// have, is performed correctly.
-pub(super) async fn perform<T: Transaction>(tx: &T, op: &Op) -> Option<Result<Answer, Error>> {
+pub(super) async fn perform(tx: &Tx, op: &Op) -> Option<Result<Answer, Error>> {
     Some(match op {
         Op::SetUser(user) => {
             planted::written(op)?;
@@ -78,7 +78,7 @@ pub(super) async fn perform<T: Transaction>(tx: &T, op: &Op) -> Option<Result<An
     })
 }
 
-async fn swap<T: Transaction>(tx: &T, one: &str, other: &str) -> Result<bool, Error> {
+async fn swap(tx: &Tx, one: &str, other: &str) -> Result<bool, Error> {
     let users = (get(tx, one).await?, get(tx, other).await?);
     let (Some(one), Some(other)) = users else { return Ok(false) };
     set(tx, &User { zipcode: other.zipcode.clone(), ..one.clone() }).await?;
@@ -86,7 +86,7 @@ async fn swap<T: Transaction>(tx: &T, one: &str, other: &str) -> Result<bool, Er
     Ok(true)
 }
 
-async fn in_region<T: Transaction>(tx: &T, zip: &str, covered: bool) -> Result<Answer, Error> {
+async fn in_region(tx: &Tx, zip: &str, covered: bool) -> Result<Answer, Error> {
     let index = printed_index(zip);
     let rows = shared::rows(tx, &index).await?;
     let mut named = Vec::new();
@@ -101,7 +101,7 @@ async fn in_region<T: Transaction>(tx: &T, zip: &str, covered: bool) -> Result<A
 
 /// All users as the recipe stores them. The inner error is a user that is stored twice, or an index that does
 /// not fit.
-pub async fn stored<T: Transaction>(tx: &T) -> tx::Result<Result<BTreeMap<String, User>, String>> {
+pub async fn stored(tx: &Tx) -> tx::Result<Result<BTreeMap<String, User>, String>> {
     let rows = |name: &str| tx.get_range_all(RangeOption::from(Subspace::from(name).range()), Serializable);
     let (records, index) = (rows("user").await?, rows("zipcode_index").await?);
     let mut users = BTreeMap::new();

@@ -12,14 +12,14 @@ use shaketable_layers::{
     id::Id,
     index::{Error, Old, users::User},
 };
-use shaketable_tx::{Isolation::Serializable, Transaction};
+use shaketable_tx::{Isolation::Serializable, Tx};
 use std::fmt::Debug;
 
 /// The number of records on a page.
 const PAGE: usize = 3;
 
 /// Performs one call correctly.
-pub(super) async fn right<T: Transaction>(tx: &T, op: &Op) -> Result<Answer, Error> {
+pub(super) async fn right(tx: &Tx, op: &Op) -> Result<Answer, Error> {
     let (users, things) = (users(), things());
     let tx = &match op {
         Op::Swap(..) => one_call(tx, false).await,

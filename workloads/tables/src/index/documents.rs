@@ -6,7 +6,7 @@ use shaketable_layers::index::{
     Error,
     users::{User, Users},
 };
-use shaketable_tx::{Database, Isolation::Serializable, RangeOption, Transaction};
+use shaketable_tx::{Database, Isolation::Serializable, RangeOption, Transaction, Tx};
 
 fn users() -> Users {
     Users::new(&Subspace::from("user"))
@@ -16,7 +16,7 @@ fn user(id: &str, name: &str, region: Option<&str>) -> User {
     User { id: id.into(), name: name.into(), zipcode: region.map(Into::into) }
 }
 
-async fn add_users<T: Transaction>(tx: &T) -> Result<(), Error> {
+async fn add_users(tx: &Tx) -> Result<(), Error> {
     for (id, name, region) in [
         ("jones", "Jones", Some("north")),
         ("ali", "Ali", Some("north")),

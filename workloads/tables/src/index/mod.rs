@@ -42,9 +42,9 @@ use shaketable::{
 use shaketable_layers::index::{Error, Old, users::User};
 use shaketable_sim::seed::Stream;
 use shaketable_tx::{
-    self as tx, Database, Env,
+    self as tx, Database, Db, Env,
     Isolation::{self, Snapshot},
-    Transaction,
+    Transaction, Tx,
     once::{self, Fate, OpId, Session},
 };
 use std::fmt::Debug;
@@ -185,7 +185,7 @@ impl Specimen for Index {
         )
     }
 
-    async fn setup<D: Database>(&self, db: &D) -> tx::Result<()> {
+    async fn setup(&self, db: &Db) -> tx::Result<()> {
         beside::plant(db, &self.beside()).await?;
         let crowd = &self.first_state();
         let stored = db.run(|tx, _| async move {
@@ -202,13 +202,7 @@ impl Specimen for Index {
         self.planted.is_none() && op.at_snapshot().is_some()
     }
 
-    async fn perform<T: Transaction>(
-        &self,
-        tx: &T,
-        _: &Env,
-        op: &Op,
-        isolation: Isolation,
-    ) -> Result<Answer, Error> {
+    async fn perform(&self, tx: &Tx, _: &Env, op: &Op, isolation: Isolation) -> Result<Answer, Error> {
         if let Some(planted) = self.planted
             && let Some(answer) = planted::perform(planted, tx, op).await?
         {
@@ -220,9 +214,9 @@ impl Specimen for Index {
         }
     }
 
-    async fn apply_planted<D: Database>(
+    async fn apply_planted(
         &self,
-        session: &mut Session<D>,
+        session: &mut Session<Db>,
         ops: &[Op],
     ) -> Option<Outcome<specimen::Answer<Answer>>> {
         if let Some(planted) = self.planted {
@@ -254,9 +248,9 @@ impl Specimen for Index {
         Some(specimen::told::<_, Error>(answer.map(|answer| Recorded(vec![answer]))))
     }
 
-    async fn resolve<D: Database>(
+    async fn resolve(
         &self,
-        session: &mut Session<D>,
+        session: &mut Session<Db>,
         ops: &[Op],
         pending: OpId,
     ) -> Result<Fate<Vec<Answer>>, once::Error> {
@@ -283,7 +277,7 @@ impl Specimen for Index {
         self.replayed(model, op, at)
     }
 
-    async fn read_model<T: Transaction>(&self, tx: &T) -> tx::Result<Result<Model, Misfit>> {
+    async fn read_model(&self, tx: &Tx) -> tx::Result<Result<Model, Misfit>> {
         Ok(self.read(tx).await?.map_err(Misfit::from))
     }
 }

@@ -19,7 +19,9 @@ use shaketable_layers::{
     id::Id,
     index::{Error, Record, users::User},
 };
-use shaketable_tx::{self as tx, Database, Isolation::Serializable, RangeOption, Transaction, once::Session};
+use shaketable_tx::{
+    self as tx, Database, Db, Isolation::Serializable, RangeOption, Transaction, Tx, once::Session,
+};
 
 shaketable::planted_bugs! {
     Interleaved = INTERLEAVED, "two changes of a record that run side by side in one transaction remove the same entries", "two futures in one transaction";
@@ -49,7 +51,7 @@ fn index_of(name: &str) -> Subspace {
 }
 
 /// Performs a call that the bug changes; `None` for every other call.
-pub async fn perform<T: Transaction>(planted: Planted, tx: &T, op: &Op) -> Result<Option<Answer>, Error> {
+pub async fn perform(planted: Planted, tx: &Tx, op: &Op) -> Result<Option<Answer>, Error> {
     Ok(Some(match (planted, op) {
         (Planted::AsPrinted, op) => return as_printed::perform(tx, op).await.transpose(),
         (Planted::FindAtSnapshot, Op::InRegion(..) | Op::Find(..) | Op::Between(..)) => {
@@ -137,9 +139,9 @@ pub fn written(op: &Op) -> Option<(&str, Option<&User>)> {
 }
 
 /// Performs the calls of a transaction with the bug; `None` if the bug does not change them.
-pub async fn apply_planted<D: Database>(
+pub async fn apply_planted(
     planted: Planted,
-    session: &mut Session<D>,
+    session: &mut Session<Db>,
     ops: &[Op],
 ) -> Option<Outcome<specimen::Answer<Answer>>> {
     Some(match (planted, ops) {
@@ -200,9 +202,9 @@ fn is_read_only(op: &Op) -> bool {
 }
 
 /// Writes one user with the bug.
-async fn write<D: Database>(
+async fn write(
     planted: Planted,
-    session: &mut Session<D>,
+    session: &mut Session<Db>,
     (id, new): (&str, Option<&User>),
 ) -> Outcome<specimen::Answer<Answer>> {
     let first = &Mutex::new(None);
@@ -237,7 +239,7 @@ async fn write<D: Database>(
 }
 
 /// Removes the entries of the old record, and writes those of the new one.
-fn index<T: Transaction>(tx: &T, old: Option<&User>, new: Option<&User>) {
+fn index(tx: &Tx, old: Option<&User>, new: Option<&User>) {
     old.into_iter().flat_map(entries).for_each(|(key, _)| tx.clear(&key));
     new.into_iter().flat_map(entries).for_each(|(key, covered)| tx.set(&key, &covered));
 }

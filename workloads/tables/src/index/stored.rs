@@ -11,13 +11,13 @@ use bytes::Bytes;
 use foundationdb_tuple::unpack;
 use shaketable::models::timeline::Timeline;
 use shaketable_layers::index::{Record, users::User};
-use shaketable_tx::{self as tx, Isolation::Serializable, KeyValue, RangeOption, Transaction};
+use shaketable_tx::{self as tx, Isolation::Serializable, KeyValue, RangeOption, Transaction, Tx};
 use std::collections::BTreeMap;
 
 impl Index {
     /// Reads everything that is stored, as a model. The inner error describes a broken invariant, such as an
     /// index that is not the projection of the records.
-    pub(super) async fn read<T: Transaction>(&self, tx: &T) -> tx::Result<Result<Model, String>> {
+    pub(super) async fn read(&self, tx: &Tx) -> tx::Result<Result<Model, String>> {
         let beside = self.beside();
         if let Err(why) = beside::check(tx, &beside).await? {
             return Ok(Err(why));

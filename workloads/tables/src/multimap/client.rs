@@ -9,10 +9,10 @@ use shaketable_layers::{
     label::Label,
     multimap::{self, Error, Multiset},
 };
-use shaketable_tx::{Isolation, Transaction};
+use shaketable_tx::{Isolation, Tx};
 
 /// Performs a call correctly, a look at this isolation.
-pub(super) async fn perform<T: Transaction>(tx: &T, op: &Op, isolation: Isolation) -> Result<Answer, Error> {
+pub(super) async fn perform(tx: &Tx, op: &Op, isolation: Isolation) -> Result<Answer, Error> {
     let (set, stock) = (multimap::Multimap::new(set_space()), Multiset::new(copies_space()));
     let written = |()| Answer::Written;
     match op {

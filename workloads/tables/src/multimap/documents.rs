@@ -6,17 +6,17 @@ use shaketable_layers::{
     label::Label,
     multimap::{Error, Multimap},
 };
-use shaketable_tx::{Database, Isolation::Serializable, Transaction};
+use shaketable_tx::{Database, Isolation::Serializable, Transaction, Tx};
 
 fn enroll() -> Multimap {
     Multimap::new(Subspace::from("enroll"))
 }
 
-async fn add_class<T: Transaction>(tx: &T, student: &str, class: &str) -> Result<(), Error> {
+async fn add_class(tx: &Tx, student: &str, class: &str) -> Result<(), Error> {
     enroll().add(tx, &student.into(), &class.into()).await
 }
 
-async fn get_classes<T: Transaction>(tx: &T, student: &str) -> Result<Vec<Label>, Error> {
+async fn get_classes(tx: &Tx, student: &str) -> Result<Vec<Label>, Error> {
     enroll().get(tx, &student.into(), None, 100, Serializable).await
 }
 

@@ -36,9 +36,9 @@ use shaketable_layers::{
 };
 use shaketable_sim::seed::Stream;
 use shaketable_tx::{
-    self as tx, Database, Env,
+    self as tx, Db, Env,
     Isolation::{self, Serializable},
-    Transaction,
+    Tx,
     once::Session,
 };
 
@@ -117,22 +117,16 @@ impl Specimen for Multimap {
         Self::is_read_only(op) && self.planted.is_none_or(|planted| planted == Planted::CountConflicts)
     }
 
-    async fn perform<T: Transaction>(
-        &self,
-        tx: &T,
-        _: &Env,
-        op: &Op,
-        isolation: Isolation,
-    ) -> Result<Answer, Error> {
+    async fn perform(&self, tx: &Tx, _: &Env, op: &Op, isolation: Isolation) -> Result<Answer, Error> {
         match self.planted {
             Some(planted) => planted::perform(planted, tx, op, isolation).await,
             None => perform(tx, op, isolation).await,
         }
     }
 
-    async fn apply_planted<D: Database>(
+    async fn apply_planted(
         &self,
-        session: &mut Session<D>,
+        session: &mut Session<Db>,
         ops: &[Op],
     ) -> Option<Outcome<specimen::Answer<Answer>>> {
         match self.planted {
@@ -153,7 +147,7 @@ impl Specimen for Multimap {
         self.replayed(model, op)
     }
 
-    async fn read_model<T: Transaction>(&self, tx: &T) -> tx::Result<Result<Model, Misfit>> {
+    async fn read_model(&self, tx: &Tx) -> tx::Result<Result<Model, Misfit>> {
         let set = multimap::Multimap::new(set_space()).all(tx, None, usize::MAX, Serializable).await;
         let copies = Multiset::new(copies_space()).all(tx, None, usize::MAX, Serializable).await;
         match (set, copies) {

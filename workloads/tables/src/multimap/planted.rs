@@ -17,9 +17,9 @@ use shaketable_layers::{
     multimap::{Error, Multimap, Multiset},
 };
 use shaketable_tx::{
-    Database,
+    Database, Db,
     Isolation::{self, Serializable, Snapshot},
-    KeyValue, RangeOption, Transaction, limits,
+    KeyValue, RangeOption, Transaction, Tx, limits,
     nesting::MAX_DEPTH,
     once::Session,
     strinc,
@@ -43,12 +43,7 @@ shaketable::planted_bugs! {
 }
 
 /// Performs a call with the bug, or correctly if the bug does not change this call.
-pub async fn perform<T: Transaction>(
-    planted: Planted,
-    tx: &T,
-    op: &Op,
-    isolation: Isolation,
-) -> Result<Answer, Error> {
+pub async fn perform(planted: Planted, tx: &Tx, op: &Op, isolation: Isolation) -> Result<Answer, Error> {
     let (set, stock) = (Multimap::new(set_space()), Multiset::new(copies_space()));
     match (planted, op) {
         (Planted::FirstBatch, Op::Get(_, None, usize::MAX)) => {
@@ -114,8 +109,8 @@ pub async fn perform<T: Transaction>(
 }
 
 /// All calls in one transaction, except for additions to a set, which have separate transactions.
-pub async fn own_transactions<D: Database>(
-    session: &mut Session<D>,
+pub async fn own_transactions(
+    session: &mut Session<Db>,
     ops: &[Op],
 ) -> Option<Outcome<specimen::Answer<Answer>>> {
     if ops.len() < 2 || !ops.iter().any(|op| matches!(op, Op::Add(..))) {

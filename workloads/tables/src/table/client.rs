@@ -10,16 +10,11 @@ use shaketable::specimen::Content;
 use shaketable_layers::table::{Cells, Error, Grid, Line, Order};
 use shaketable_tx::{
     Isolation::{self, Serializable},
-    Transaction,
+    Transaction, Tx,
 };
 
 /// Performs a call correctly: with the functions for rows and columns if the table has two dimensions.
-pub(super) async fn perform<T: Transaction>(
-    shape: Shape,
-    tx: &T,
-    op: &Op,
-    isolation: Isolation,
-) -> Result<Answer, Error> {
+pub(super) async fn perform(shape: Shape, tx: &Tx, op: &Op, isolation: Isolation) -> Result<Answer, Error> {
     let lined = |line: Line| line.into_iter().map(|(label, value)| (vec![label], value)).collect::<Cells>();
     if let Some(table) = table(shape) {
         match op {

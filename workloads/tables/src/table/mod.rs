@@ -38,7 +38,7 @@ use shaketable::{
 };
 use shaketable_layers::{label::Label, table::Error};
 use shaketable_sim::seed::Stream;
-use shaketable_tx::{self as tx, Database, Env, Isolation, Transaction, once::Session};
+use shaketable_tx::{self as tx, Db, Env, Isolation, Tx, once::Session};
 
 /// The drawn configuration of a run.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -121,22 +121,16 @@ impl Specimen for Table {
             && self.planted.is_none_or(|planted| planted == Planted::SliceAtSnapshot)
     }
 
-    async fn perform<T: Transaction>(
-        &self,
-        tx: &T,
-        _: &Env,
-        op: &Op,
-        isolation: Isolation,
-    ) -> Result<Answer, Error> {
+    async fn perform(&self, tx: &Tx, _: &Env, op: &Op, isolation: Isolation) -> Result<Answer, Error> {
         match self.planted {
             Some(planted) => planted::perform(planted, self.shape, tx, op, isolation).await,
             None => perform(self.shape, tx, op, isolation).await,
         }
     }
 
-    async fn apply_planted<D: Database>(
+    async fn apply_planted(
         &self,
-        session: &mut Session<D>,
+        session: &mut Session<Db>,
         ops: &[Op],
     ) -> Option<Outcome<specimen::Answer<Answer>>> {
         match (self.planted, ops) {
@@ -160,7 +154,7 @@ impl Specimen for Table {
     }
 
     /// Reads every order. The inner error is that two orders contain different cells.
-    async fn read_model<T: Transaction>(&self, tx: &T) -> tx::Result<Result<Model, Misfit>> {
+    async fn read_model(&self, tx: &Tx) -> tx::Result<Result<Model, Misfit>> {
         let mut first: Option<Model> = None;
         for (space, axes) in self.shape.orders() {
             let mut found = Model::new();

@@ -15,9 +15,9 @@ use shaketable::{
 };
 use shaketable_layers::{label::Label, table::Error};
 use shaketable_tx::{
-    Database,
+    Database, Db,
     Isolation::{self, Serializable, Snapshot},
-    Transaction, VALUE_SIZE_LIMIT, limits,
+    Tx, VALUE_SIZE_LIMIT, limits,
     once::Session,
 };
 
@@ -52,10 +52,10 @@ impl Planted {
 }
 
 /// Performs a call with the bug, or correctly if the bug does not change this call.
-pub async fn perform<T: Transaction>(
+pub async fn perform(
     planted: Planted,
     shape: Shape,
-    tx: &T,
+    tx: &Tx,
     op: &Op,
     isolation: Isolation,
 ) -> Result<Answer, Error> {
@@ -108,9 +108,9 @@ pub async fn perform<T: Transaction>(
 }
 
 /// Sets a cell in one transaction for each order.
-pub async fn order_on_its_own<D: Database>(
+pub async fn order_on_its_own(
     shape: Shape,
-    session: &Session<D>,
+    session: &Session<Db>,
     op: &Op,
 ) -> Option<Outcome<specimen::Answer<Answer>>> {
     let (db, mut outcome) = (session.database().clone(), None);

@@ -13,7 +13,7 @@ use shaketable_record::{
     query::{QueriedRecord, QueryComponent, RecordQuery},
     store::{RecordContext, RecordStore, RecordStoreBuilder},
 };
-use shaketable_tx::{AnyDatabase, AnyTransaction as Tx};
+use shaketable_tx::{Db, Tx};
 
 type Store = RecordStore<Tx>;
 
@@ -45,12 +45,12 @@ fn on_orders(builder: &mut RecordMetaDataBuilder, index: Index) {
     builder.add_index(Some("Order"), index).unwrap();
 }
 
-async fn open(stores: &RecordStoreBuilder<Tx>, db: &AnyDatabase) -> Store {
+async fn open(stores: &RecordStoreBuilder<Tx>, db: &Db) -> Store {
     stores.create_or_open(&RecordContext::open(db).unwrap()).await.unwrap()
 }
 
 /// Saves orders in protobuf's text format, in one transaction, and opens the store again.
-async fn with(stores: &RecordStoreBuilder<Tx>, db: &AnyDatabase, orders: &[&str]) -> Store {
+async fn with(stores: &RecordStoreBuilder<Tx>, db: &Db, orders: &[&str]) -> Store {
     let store = open(stores, db).await;
     let message = store.meta_data().record_type("Order").unwrap().message.clone();
     for order in orders {

@@ -11,7 +11,7 @@ use shaketable_record::{
     store::{RecordStoreBuilder, suffix},
     value::Tuple,
 };
-use shaketable_tx::{AnyDatabase, AnyTransaction as Tx, Database, Transaction};
+use shaketable_tx::{Database, Db, Transaction, Tx};
 use std::time::Duration;
 
 const ORDERS: i64 = 40;
@@ -20,7 +20,7 @@ fn priced() -> RecordStoreBuilder<Tx> {
     shop(|builder| on_orders(builder, Index::new("price", "price")))
 }
 
-async fn filled(stores: &RecordStoreBuilder<Tx>, db: &AnyDatabase) -> Store {
+async fn filled(stores: &RecordStoreBuilder<Tx>, db: &Db) -> Store {
     let texts: Vec<String> = (0..ORDERS).map(|n| format!("order_id: {n} price: {}", n / 4)).collect();
     with(stores, db, &texts.iter().map(String::as_str).collect::<Vec<_>>()).await
 }

@@ -12,7 +12,7 @@ use shaketable_record::{
     query::{Query, QueryComponent, RecordQuery},
     store::{RecordContext, RecordStore, RecordStoreBuilder},
 };
-use shaketable_tx::AnyDatabase;
+use shaketable_tx::Db;
 
 const SCORES: &str = r#"
     syntax = "proto2";
@@ -37,7 +37,7 @@ fn stores(indexes: impl IntoIterator<Item = Index>) -> RecordStoreBuilder<Tx> {
     RecordStore::builder(Subspace::from("shop"), builder.build().unwrap())
 }
 
-async fn saved(stores: &RecordStoreBuilder<Tx>, db: &AnyDatabase, orders: &[&str]) -> RecordStore<Tx> {
+async fn saved(stores: &RecordStoreBuilder<Tx>, db: &Db, orders: &[&str]) -> RecordStore<Tx> {
     let open = || async { stores.create_or_open(&RecordContext::open(db).unwrap()).await.unwrap() };
     let store = open().await;
     let message = store.meta_data().record_type("Order").unwrap().message.clone();

@@ -9,7 +9,7 @@ use shaketable_record::{
     store::{RecordContext, RecordStore, RecordStoreBuilder},
 };
 use shaketable_sim::seed::{Seed, Stream};
-use shaketable_tx::Database;
+use shaketable_tx::{Db, Tx};
 use shaketable_workloads::catalogue::record_query::{
     Answer, Pages, Question, Size, Way,
     generate::Maker,
@@ -30,11 +30,7 @@ struct Tally {
 }
 
 /// Saves records, each transaction some of them; they get their versions.
-async fn save<D: Database>(
-    db: &D,
-    stores: &RecordStoreBuilder<D::Transaction>,
-    records: &mut [Record],
-) -> Result<(), Error> {
+async fn save(db: &Db, stores: &RecordStoreBuilder<Tx>, records: &mut [Record]) -> Result<(), Error> {
     for batch in records.chunks_mut(4) {
         let context = RecordContext::open(db)?;
         let store = stores.create_or_open(&context).await?;

@@ -36,7 +36,7 @@ use shaketable_sim::{
     seed::Stream,
 };
 use shaketable_tx::{
-    self as tx, Database, Env, Isolation, RetryError, Transaction,
+    self as tx, Db, Env, Isolation, RetryError, Tx,
     once::{self, Fate, OpId, Session},
 };
 use std::{
@@ -84,7 +84,7 @@ pub trait Specimen: Clone + Debug + Serialize + DeserializeOwned + Send + Sync +
     const TOGETHER: Range<u64> = 1..5;
     /// Whether several calls may run side by side in one transaction, with joined futures. Their effects and
     /// answers must be those of calls one after the other, in the order in which their futures were first
-    /// polled. A layer whose calls take turns ([`Transaction::writing`]) promises this.
+    /// polled. A layer whose calls take turns ([`Transaction::writing`](tx::Transaction::writing)) promises this.
     const JOINS: bool = true;
     /// Whether the layer itself refuses keys, values and ranges that FoundationDB does not accept, and a call
     /// that is too large for a transaction of its own. It is a finding then if FoundationDB refuses one.
@@ -160,7 +160,7 @@ pub trait Specimen: Clone + Debug + Serialize + DeserializeOwned + Send + Sync +
     }
 
     /// Prepares the empty database, before any fault.
-    fn setup<D: Database>(&self, db: &D) -> impl Future<Output = Result<(), tx::Error>> {
+    fn setup(&self, db: &Db) -> impl Future<Output = Result<(), tx::Error>> {
         let _ = db;
         async { Ok(()) }
     }
@@ -173,7 +173,7 @@ pub trait Specimen: Clone + Debug + Serialize + DeserializeOwned + Send + Sync +
     }
 
     /// Whether each call of the layer takes a turn before it reads or writes. That is checked in every call
-    /// ([`AnyTransaction::in_turns`](tx::AnyTransaction::in_turns)): joined futures show it only where two of
+    /// ([`Tx::in_turns`](tx::Tx::in_turns)): joined futures show it only where two of
     /// them meet.
     fn takes_turns(&self) -> bool {
         false
@@ -181,9 +181,9 @@ pub trait Specimen: Clone + Debug + Serialize + DeserializeOwned + Send + Sync +
 
     /// Does one call in a transaction. `isolation` is for calls that [take it](Specimen::takes_isolation).
     /// This is the place of planted bugs that concern a single transaction.
-    fn perform<T: Transaction>(
+    fn perform(
         &self,
-        tx: &T,
+        tx: &Tx,
         env: &Env,
         op: &Self::Op,
         isolation: Isolation,
@@ -191,9 +191,9 @@ pub trait Specimen: Clone + Debug + Serialize + DeserializeOwned + Send + Sync +
 
     /// Does the calls in the way of a planted bug that concerns more than one transaction. Returns `None` if
     /// the bug does not change them.
-    fn apply_planted<D: Database>(
+    fn apply_planted(
         &self,
-        session: &mut Session<D>,
+        session: &mut Session<Db>,
         ops: &[Self::Op],
     ) -> impl Future<Output = Option<Outcome<Answer<Self::Answer>>>> {
         let _ = (session, ops);
@@ -203,9 +203,9 @@ pub trait Specimen: Clone + Debug + Serialize + DeserializeOwned + Send + Sync +
     /// Resolves calls whose outcome was unknown. For a workload whose
     /// [`apply_planted`](Specimen::apply_planted) records the answer of a single call in the layer's own
     /// format.
-    fn resolve<D: Database>(
+    fn resolve(
         &self,
-        session: &mut Session<D>,
+        session: &mut Session<Db>,
         ops: &[Self::Op],
         pending: OpId,
     ) -> impl Future<Output = Result<Fate<Vec<Self::Answer>>, once::Error>> {
@@ -256,9 +256,9 @@ pub trait Specimen: Clone + Debug + Serialize + DeserializeOwned + Send + Sync +
 
     /// Reads everything that the layer stores, in one transaction, as a model. The inner error is the
     /// structural invariant that is broken; these invariants must hold at every version.
-    fn read_model<T: Transaction>(
+    fn read_model(
         &self,
-        tx: &T,
+        tx: &Tx,
     ) -> impl Future<Output = Result<Result<Self::Model, Misfit>, tx::Error>> + Send;
 }
 

@@ -210,18 +210,18 @@ macro_rules! __modelled {
                     }
                 }
 
-                $(async fn setup<D: __with::Database>(&self, db: &D) -> __with::tx::Result<()> {
-                    async fn __filled<T: __with::Transaction>(
-                        $setup_tx: &T,
+                $(async fn setup(&self, db: &__with::Db) -> __with::tx::Result<()> {
+                    async fn __filled(
+                        $setup_tx: &__with::Tx,
                     ) -> ::std::result::Result<(), $error> $setup
                     let filled: ::std::result::Result<(), __with::RunError<$error>> =
-                        db.run(|tx, _| async move { __filled(&tx).await }).await;
+                        __with::Database::run(db, |tx, _| async move { __filled(&tx).await }).await;
                     __with::set_up(filled)
                 })?
 
-                async fn perform<T: __with::Transaction>(
+                async fn perform(
                     &self,
-                    tx: &T,
+                    tx: &__with::Tx,
                     env: &__with::Env,
                     op: &__Op,
                     isolation: __with::Isolation,
@@ -263,12 +263,12 @@ macro_rules! __modelled {
                     }
                 }
 
-                async fn read_model<T: __with::Transaction>(
+                async fn read_model(
                     &self,
-                    tx: &T,
+                    tx: &__with::Tx,
                 ) -> __with::tx::Result<::std::result::Result<$model, $crate::Misfit>> {
-                    async fn __stored<T: __with::Transaction>(
-                        $stored_tx: &T,
+                    async fn __stored(
+                        $stored_tx: &__with::Tx,
                     ) -> ::std::result::Result<$model, $error> $stored
                     __with::stored(__stored(tx).await)
                 }
@@ -286,8 +286,8 @@ macro_rules! __modelled {
         $body:block $with:ident
     ) => {{
         #[allow(unused_variables)]
-        async fn __perform<T: __with::Transaction>(
-            $tx: &T,
+        async fn __perform(
+            $tx: &__with::Tx,
             env: &__with::Env,
             isolation: __with::Isolation,
             $($arg: $type),*

@@ -20,7 +20,7 @@ use proptest::{
 };
 use serde::{Deserialize, Serialize};
 use shaketable_sim::{proto::Mutation, seed::Stream};
-use shaketable_tx::{self as tx, Database, once::Session};
+use shaketable_tx::{self as tx, Database, Db, Tx, once::Session};
 use std::{fmt::Debug, ops::Range, sync::Arc};
 
 /// The maximum number of calls in a transaction of some runs.
@@ -43,8 +43,8 @@ pub struct Mounted<S: Specimen> {
 }
 
 /// The state of a client of a specimen.
-pub struct Client<D: Database, S: Specimen> {
-    pub(super) session: Session<D>,
+pub struct Client<S: Specimen> {
+    pub(super) session: Session<Db>,
     pub(super) bug_state: BugState<S>,
 }
 
@@ -85,7 +85,7 @@ fn within_limits<A>(checks: bool, calls: usize, outcome: Outcome<A>) -> Outcome<
 impl<S: Specimen> Workload for Mounted<S> {
     type Op = Vec<S::Op>;
     type Answer = Answer<S::Answer>;
-    type Session<D: Database> = Client<D, S>;
+    type Session = Client<S>;
     type Model = S::Model;
 
     const NAME: &'static str = S::NAME;
@@ -196,35 +196,27 @@ impl<S: Specimen> Workload for Mounted<S> {
         self.specimen.describe_value(key, value)
     }
 
-    async fn setup<D: Database>(&self, db: &D) -> tx::Result<()> {
+    async fn setup(&self, db: &Db) -> tx::Result<()> {
         self.specimen.setup(db).await
     }
 
-    async fn open<D: Database>(&self, db: &D, client: usize) -> tx::Result<Client<D, S>> {
+    async fn open(&self, db: &Db, client: usize) -> tx::Result<Client<S>> {
         let session = sessions::open(db, client, self.timeout).await?;
         Ok(Client { session, bug_state: BugState::default() })
     }
 
-    async fn resolve_dropped<D: Database>(&self, client: &mut Client<D, S>) {
+    async fn resolve_dropped(&self, client: &mut Client<S>) {
         sessions::resolve_dropped(&mut client.session, self.timeout).await;
     }
 
-    async fn apply_planted<D: Database>(
-        &self,
-        client: &mut Client<D, S>,
-        ops: &Vec<S::Op>,
-    ) -> Option<Outcome<Self::Answer>> {
+    async fn apply_planted(&self, client: &mut Client<S>, ops: &Vec<S::Op>) -> Option<Outcome<Self::Answer>> {
         match self.specimen.apply_planted(&mut client.session, ops).await {
             Some(outcome) => Some(within_limits(S::CHECKS_LIMITS, ops.len(), outcome)),
             None => self.perform_planted(self.planted?, client, ops).await,
         }
     }
 
-    async fn apply<D: Database>(
-        &self,
-        Client { session, .. }: &mut Client<D, S>,
-        ops: &Vec<S::Op>,
-    ) -> Outcome<Self::Answer> {
+    async fn apply(&self, Client { session, .. }: &mut Client<S>, ops: &Vec<S::Op>) -> Outcome<Self::Answer> {
         let specimen = &self.specimen;
         if ops.iter().all(S::is_read_only) {
             let read = ran_all(specimen, session.database(), ops, Reads::Fresh).await;
@@ -240,9 +232,9 @@ impl<S: Specimen> Workload for Mounted<S> {
         within_limits(S::CHECKS_LIMITS, ops.len(), told(apply_all(specimen, session, ops).await))
     }
 
-    async fn resolve<D: Database>(
+    async fn resolve(
         &self,
-        client: &mut Client<D, S>,
+        client: &mut Client<S>,
         ops: &Vec<S::Op>,
         error: tx::Error,
     ) -> Outcome<Self::Answer> {
@@ -316,19 +308,15 @@ impl<S: Specimen> Workload for Mounted<S> {
         }
     }
 
-    async fn audit<D: Database>(&self, tx: &D::Transaction) -> tx::Result<Result<(), Misfit>> {
+    async fn audit(&self, tx: &Tx) -> tx::Result<Result<(), Misfit>> {
         Ok(self.specimen.read_model(tx).await?.map(drop))
     }
 
-    async fn audit_against<D: Database>(
-        &self,
-        tx: &D::Transaction,
-        model: &S::Model,
-    ) -> tx::Result<Result<(), Misfit>> {
+    async fn audit_against(&self, tx: &Tx, model: &S::Model) -> tx::Result<Result<(), Misfit>> {
         Ok(is_stored(self.specimen.read_model(tx).await?, model))
     }
 
-    async fn check<D: Database>(&self, db: &D, model: &S::Model) -> tx::Result<Result<(), Misfit>> {
+    async fn check(&self, db: &Db, model: &S::Model) -> tx::Result<Result<(), Misfit>> {
         let specimen = &self.specimen;
         let stored =
             db.run(|tx, _| async move { specimen.read_model(&tx).await }).await.map_err(|e| e.error)?;

@@ -12,8 +12,8 @@ use futures::{
 };
 use serde::{Serialize, de::DeserializeOwned};
 use shaketable_tx::{
-    self as tx, AnyTransaction, Database, Env, Isolation, RetryError, RunError, Transaction,
-    TransactionOption, Turns,
+    self as tx, Database, Db, Env, Isolation, RetryError, RunError, Transaction, TransactionOption, Turns,
+    Tx,
     once::{self, Session},
 };
 use std::{
@@ -58,18 +58,18 @@ impl<A: Serialize + DeserializeOwned + Send> once::Answer for Recorded<A> {
 const READS_PER_DOUBLE_READ: u64 = 4;
 
 /// The transaction of one call.
-fn of_call<S: Specimen>(specimen: &S, tx: impl Transaction) -> AnyTransaction {
+fn of_call<S: Specimen>(specimen: &S, tx: impl Transaction) -> Tx {
     match specimen.takes_turns() {
-        true => AnyTransaction::in_turns(tx),
-        false => AnyTransaction::new(tx),
+        true => Tx::in_turns(tx),
+        false => Tx::new(tx),
     }
 }
 
 /// Does a read-only call at both isolation levels.
 #[allow(clippy::manual_async_fn, reason = "see perform_all")]
-fn perform_at_both_levels<'a, S: Specimen, T: Transaction>(
+fn perform_at_both_levels<'a, S: Specimen>(
     specimen: &'a S,
-    tx: &'a T,
+    tx: &'a Tx,
     env: &'a Env,
     op: &'a S::Op,
 ) -> impl Future<Output = Result<S::Answer, S::Error>> + Send + 'a {
@@ -88,9 +88,9 @@ type Lost = AtomicBool;
 
 /// Does one call: some of the read-only ones at both isolation levels, unless others run `beside` it.
 #[allow(clippy::manual_async_fn, reason = "see perform_all")]
-fn perform_one<'a, S: Specimen, T: Transaction>(
+fn perform_one<'a, S: Specimen>(
     specimen: &'a S,
-    tx: &'a T,
+    tx: &'a Tx,
     env: &'a Env,
     op: &'a S::Op,
     beside: Option<&'a Lost>,
@@ -126,9 +126,9 @@ const TRANSACTIONS_PER_JOINED: u64 = 2;
     clippy::manual_async_fn,
     reason = "a plain async fn that borrows into `Database::run` is not Send (rust-lang/rust#100013)"
 )]
-pub(super) fn perform_all<'a, S: Specimen, T: Transaction>(
+pub(super) fn perform_all<'a, S: Specimen>(
     specimen: &'a S,
-    tx: T,
+    tx: Tx,
     env: &'a Env,
     ops: &'a [S::Op],
 ) -> impl Future<Output = Result<Vec<S::Answer>, S::Error>> + Send + 'a {
@@ -158,9 +158,9 @@ pub async fn join<A, E>(calls: Vec<BoxFuture<'_, Result<A, E>>>) -> Result<Vec<A
 
 /// Does the calls side by side, and lets none wait for another one: each has turns of its own.
 #[allow(clippy::manual_async_fn, reason = "see perform_all")]
-pub(super) fn perform_interleaved<'a, S: Specimen, T: Transaction>(
+pub(super) fn perform_interleaved<'a, S: Specimen>(
     specimen: &'a S,
-    tx: T,
+    tx: Tx,
     env: &'a Env,
     ops: &'a [S::Op],
 ) -> impl Future<Output = Result<Vec<S::Answer>, S::Error>> + Send + 'a {
@@ -213,9 +213,9 @@ pub(super) enum Reads {
 
 /// Does the calls in a retry loop without a session. Returns the read version with the answers, if it is to
 /// be kept.
-pub(super) async fn run_all<S: Specimen, D: Database>(
+pub(super) async fn run_all<S: Specimen>(
     specimen: &S,
-    db: &D,
+    db: &Db,
     ops: &[S::Op],
     reads: Reads,
 ) -> Result<(Option<i64>, Vec<S::Answer>), RunError<S::Error>> {
@@ -240,9 +240,9 @@ pub(super) async fn run_all<S: Specimen, D: Database>(
 }
 
 /// Does the calls in a retry loop without a session, and returns their outcome for the client.
-pub(super) async fn ran_all<S: Specimen, D: Database>(
+pub(super) async fn ran_all<S: Specimen>(
     specimen: &S,
-    db: &D,
+    db: &Db,
     ops: &[S::Op],
     reads: Reads,
 ) -> Outcome<Answer<S::Answer>> {
@@ -250,9 +250,9 @@ pub(super) async fn ran_all<S: Specimen, D: Database>(
 }
 
 /// Does the calls as one operation of the session.
-pub(super) async fn apply_all<S: Specimen, D: Database>(
+pub(super) async fn apply_all<S: Specimen>(
     specimen: &S,
-    session: &mut Session<D>,
+    session: &mut Session<Db>,
     ops: &[S::Op],
 ) -> once::Outcome<Recorded<S::Answer>, S::Error> {
     let db = session.database().clone();
@@ -261,9 +261,9 @@ pub(super) async fn apply_all<S: Specimen, D: Database>(
 }
 
 /// Does calls in a transaction that is never committed, and returns their answers as if it had been.
-pub(super) async fn without_commit<S: Specimen, D: Database>(
+pub(super) async fn without_commit<S: Specimen>(
     specimen: &S,
-    db: &D,
+    db: &Db,
     ops: &[S::Op],
 ) -> Outcome<Answer<S::Answer>> {
     let Ok(tx) = db.create_transaction() else {
@@ -285,9 +285,9 @@ pub(super) async fn without_commit<S: Specimen, D: Database>(
 
 /// Does the calls in a transaction without a session. It retries only if the last attempt certainly had no
 /// effect.
-pub(super) async fn without_session<S: Specimen, D: Database>(
+pub(super) async fn without_session<S: Specimen>(
     specimen: &S,
-    db: &D,
+    db: &Db,
     ops: &[S::Op],
 ) -> Outcome<Answer<S::Answer>> {
     let tx = match db.create_transaction() {
@@ -324,7 +324,7 @@ mod tests {
     fn a_call_without_a_turn_of_its_own_is_a_broken_claim() {
         let broken = simulate(|db| async move {
             let tx = db.create_transaction().expect("a transaction").writing().await;
-            let call = AnyTransaction::in_turns(tx);
+            let call = Tx::in_turns(tx);
             let mut broken = Vec::new();
             for taken in 0..3 {
                 let within = match taken {

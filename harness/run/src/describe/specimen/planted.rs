@@ -94,10 +94,10 @@ impl<S: Specimen> Default for BugState<S> {
 
 impl<S: Specimen> Mounted<S> {
     /// Does the calls as a client with a planted bug does. Returns `None` if the bug does not change them.
-    pub(super) async fn perform_planted<D: Database>(
+    pub(super) async fn perform_planted(
         &self,
         planted: Planted,
-        Client { session, bug_state }: &mut Client<D, S>,
+        Client { session, bug_state }: &mut Client<S>,
         ops: &[S::Op],
     ) -> Option<Outcome<Answer<S::Answer>>> {
         let (specimen, db) = (&self.specimen, session.database().clone());

@@ -20,7 +20,7 @@ use shaketable_sim::{
     rt::{Nanos, SECOND},
     seed::Stream,
 };
-use shaketable_tx::{self as tx, Database, Error, Isolation, KeySelector, KeyValue};
+use shaketable_tx::{self as tx, Db, Error, Isolation, KeySelector, KeyValue, Tx};
 use std::time::Duration;
 
 /// The auditor of a run.
@@ -33,7 +33,7 @@ struct Strict;
 impl Workload for Strict {
     type Op = String;
     type Answer = ();
-    type Session<D: Database> = ();
+    type Session = ();
     type Model = ();
 
     const NAME: &'static str = "strict";
@@ -57,20 +57,20 @@ impl Workload for Strict {
     fn operations(&self, _: usize) -> BoxedStrategy<Vec<String>> {
         Just(Vec::new()).boxed()
     }
-    async fn open<D: Database>(&self, _: &D, _: usize) -> tx::Result<()> {
+    async fn open(&self, _: &Db, _: usize) -> tx::Result<()> {
         Ok(())
     }
-    async fn apply<D: Database>(&self, (): &mut (), _: &String) -> Outcome<()> {
+    async fn apply(&self, (): &mut (), _: &String) -> Outcome<()> {
         Outcome::Answered(())
     }
     fn model(&self) {}
     fn step(&self, (): &mut (), _: &Step<'_, Self>) -> Result<(), Misfit> {
         Ok(())
     }
-    async fn audit<D: Database>(&self, _: &D::Transaction) -> tx::Result<Result<(), Misfit>> {
+    async fn audit(&self, _: &Tx) -> tx::Result<Result<(), Misfit>> {
         Ok(Ok(()))
     }
-    async fn check<D: Database>(&self, _: &D, (): &()) -> tx::Result<Result<(), Misfit>> {
+    async fn check(&self, _: &Db, (): &()) -> tx::Result<Result<(), Misfit>> {
         Ok(Ok(()))
     }
 }

@@ -21,7 +21,7 @@ use shaketable_sim::{
     rt::{Nanos, SECOND},
     seed::Stream,
 };
-use shaketable_tx::{self as tx, Database, Error, Isolation, Transaction, points};
+use shaketable_tx::{self as tx, Db, Error, Isolation, Transaction, Tx, points};
 use std::{ops::RangeInclusive, time::Duration};
 
 /// A workload with one register, whose operations have at most one effect if `ONE`.
@@ -50,7 +50,7 @@ impl<const ONE: bool> Workload for Register<ONE> {
     type Op = Op;
     /// The value read.
     type Answer = Option<String>;
-    type Session<D: Database> = ();
+    type Session = ();
     /// Its value, and the versionstamp of its last write.
     type Model = (Option<String>, Option<[u8; 10]>);
 
@@ -81,10 +81,10 @@ impl<const ONE: bool> Workload for Register<ONE> {
     fn may_land_late(&self, _: &Option<String>) -> bool {
         self.late
     }
-    async fn open<D: Database>(&self, _: &D, _: usize) -> tx::Result<()> {
+    async fn open(&self, _: &Db, _: usize) -> tx::Result<()> {
         Ok(())
     }
-    async fn apply<D: Database>(&self, _: &mut (), _: &Op) -> Outcome<Option<String>> {
+    async fn apply(&self, _: &mut (), _: &Op) -> Outcome<Option<String>> {
         Outcome::Answered(None)
     }
     fn model(&self) -> Self::Model {
@@ -114,19 +114,15 @@ impl<const ONE: bool> Workload for Register<ONE> {
         }
         Ok(())
     }
-    async fn audit<D: Database>(&self, tx: &D::Transaction) -> tx::Result<Result<(), Misfit>> {
+    async fn audit(&self, tx: &Tx) -> tx::Result<Result<(), Misfit>> {
         let broken = tx.get(b"broken", Isolation::Serializable).await?;
         shaketable_tx::always!(broken.is_none(), "it is not broken");
         Ok(broken.map_or(Ok(()), |_| Err("it is broken".into())))
     }
     /// The register holds its value.
-    async fn audit_against<D: Database>(
-        &self,
-        tx: &D::Transaction,
-        (model, _): &Self::Model,
-    ) -> tx::Result<Result<(), Misfit>> {
+    async fn audit_against(&self, tx: &Tx, (model, _): &Self::Model) -> tx::Result<Result<(), Misfit>> {
         let stored = tx.get(b"register", Isolation::Serializable).await?;
-        if let Err(broken) = self.audit::<D>(tx).await? {
+        if let Err(broken) = self.audit(tx).await? {
             return Ok(Err(broken));
         }
         Ok(match stored.as_deref() == model.as_deref().map(str::as_bytes) {
@@ -134,7 +130,7 @@ impl<const ONE: bool> Workload for Register<ONE> {
             false => Err(format!("holds {stored:?} where the model has {model:?}").into()),
         })
     }
-    async fn check<D: Database>(&self, _: &D, _: &Self::Model) -> tx::Result<Result<(), Misfit>> {
+    async fn check(&self, _: &Db, _: &Self::Model) -> tx::Result<Result<(), Misfit>> {
         Ok(Ok(()))
     }
 }

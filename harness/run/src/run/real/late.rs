@@ -27,10 +27,10 @@ use shaketable_sim::{
     seed::{Seed, Stream},
 };
 use shaketable_tx::{
-    AnyDatabase, ConflictRangeType, Database, DatabaseOption, Env, Error,
+    ConflictRangeType, Database, DatabaseOption, Db, Env, Error,
     Isolation::{self, Serializable},
     KeySelector, MutationType, RangeBatch, RangeOption, Result, StreamingMode, Transaction,
-    TransactionOption, Turns,
+    TransactionOption, Turns, Tx,
 };
 use std::{
     future::Future,
@@ -48,13 +48,13 @@ const LATE: u64 = 20;
 /// is there stays there, also if its transaction is reset meanwhile.
 #[derive(Clone)]
 struct Preempted {
-    db: AnyDatabase,
+    db: Db,
     /// The number of the commit that ends with 4100 and does nothing, counted down; negative for none.
     failing: Arc<AtomicI32>,
 }
 
 impl Preempted {
-    fn new(db: AnyDatabase) -> Preempted {
+    fn new(db: Db) -> Preempted {
         Preempted { db, failing: Arc::new(AtomicI32::new(-1)) }
     }
 }
@@ -67,7 +67,7 @@ struct Late<T> {
 }
 
 impl Database for Preempted {
-    type Transaction = Late<<AnyDatabase as Database>::Transaction>;
+    type Transaction = Late<<Db as Database>::Transaction>;
 
     fn create_transaction(&self) -> Result<Self::Transaction> {
         let inner = self.db.create_transaction()?;
@@ -266,7 +266,7 @@ struct Two;
 impl Workload for Two {
     type Op = ();
     type Answer = ();
-    type Session<D: Database> = ();
+    type Session = ();
     type Model = ();
 
     const NAME: &'static str = "two";
@@ -289,7 +289,7 @@ impl Workload for Two {
     }
 
     /// Refuses keys that are there.
-    async fn setup<D: Database>(&self, db: &D) -> Result<()> {
+    async fn setup(&self, db: &Db) -> Result<()> {
         for key in [b"a", b"b"] {
             let put = db.run(|tx, _| async move {
                 match tx.get(key, Serializable).await? {
@@ -303,11 +303,11 @@ impl Workload for Two {
         Ok(())
     }
 
-    async fn open<D: Database>(&self, _: &D, _: usize) -> Result<()> {
+    async fn open(&self, _: &Db, _: usize) -> Result<()> {
         Ok(())
     }
 
-    async fn apply<D: Database>(&self, _: &mut (), _: &()) -> Outcome<()> {
+    async fn apply(&self, _: &mut (), _: &()) -> Outcome<()> {
         Outcome::Answered(())
     }
 
@@ -317,11 +317,11 @@ impl Workload for Two {
         Ok(())
     }
 
-    async fn audit<D: Database>(&self, _: &D::Transaction) -> Result<std::result::Result<(), Misfit>> {
+    async fn audit(&self, _: &Tx) -> Result<std::result::Result<(), Misfit>> {
         Ok(Ok(()))
     }
 
-    async fn check<D: Database>(&self, db: &D, _: &()) -> Result<std::result::Result<(), Misfit>> {
+    async fn check(&self, db: &Db, _: &()) -> Result<std::result::Result<(), Misfit>> {
         let all = &RangeOption::new(&b""[..], &b"\xff"[..]);
         let read = db.run(|tx, _| async move { tx.get_range_all(all.clone(), Serializable).await });
         let rows = read.await.map_err(|e| e.error)?;
@@ -337,13 +337,8 @@ fn a_setup_that_the_injection_ends_begins_again() {
             let db = Preempted { db, failing: Arc::new(AtomicI32::new(failing)) };
             let site = Site::new("run/").expect("a prefix");
             let plan = Plan::draw::<Two>(Seed(0), &Demands::default());
-            let result = perform(
-                &plan,
-                &|| Ok(AnyDatabase::new(db.clone())),
-                &site,
-                Conditions::new(false, &|| false),
-            )
-            .await;
+            let result =
+                perform(&plan, &|| Ok(Db::new(db.clone())), &site, Conditions::new(false, &|| false)).await;
             assert!(db.failing.load(Ordering::SeqCst) <= 0, "it was injected");
             result.map(|result| result.findings)
         });

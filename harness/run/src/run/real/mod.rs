@@ -26,7 +26,7 @@ pub use testbed::{Conditions, RunError, perform};
 
 use crate::judge::finding::Kind;
 use shaketable_sim::faults::Family;
-use shaketable_tx::{AnyDatabase, Error};
+use shaketable_tx::{Db, Error};
 
 /// The fault families that a real cluster has as well: a run delivers the deaths of clients, and the fault
 /// injection of FoundationDB's client ends calls with errors (`CLIENT_BUGGIFY` in its `NativeAPI.actor.cpp`).
@@ -46,4 +46,4 @@ pub const FAMILIES: &[Family] = &[
 pub const NOT_JUDGED: &[Kind] = &[Kind::ConflictFree, Kind::Unexplained];
 
 /// Opens a database of the real cluster for one client.
-pub type Open<'a> = &'a (dyn Fn() -> Result<AnyDatabase, Error> + Sync);
+pub type Open<'a> = &'a (dyn Fn() -> Result<Db, Error> + Sync);

@@ -28,7 +28,7 @@ use shaketable_sim::{
     rt::{MILLISECOND, Nanos},
     trace::Kind,
 };
-use shaketable_tx::{AnyDatabase, Database, Error, Transaction};
+use shaketable_tx::{Database, Db, Error, Transaction};
 use std::{
     collections::BTreeMap,
     convert::Infallible,
@@ -126,13 +126,13 @@ async fn again<T>(mut work: impl AsyncFnMut() -> Result<T, Error>) -> Result<T, 
 
 /// A task of this process as the host of a client.
 struct Task {
-    db: Recorded<AnyDatabase>,
+    db: Recorded<Db>,
     /// The same database without its type.
-    any: AnyDatabase,
+    any: Db,
 }
 
 impl Host for Task {
-    fn database(&self) -> &AnyDatabase {
+    fn database(&self) -> &Db {
         &self.any
     }
 
@@ -207,7 +207,7 @@ pub async fn perform(
 struct Access<'a> {
     open: Open<'a>,
     /// The database of the run itself.
-    db: &'a AnyDatabase,
+    db: &'a Db,
     site: &'a Site,
     conditions: Conditions<'a>,
     history: Arc<SharedHistory>,
@@ -221,7 +221,7 @@ impl Access<'_> {
     fn task(&self, id: ClientId) -> Result<Task, RunError> {
         let db = (self.open)().map_err(|error| self.lost("opening a client's database", error))?;
         let db = Recorded::new(db, self.site.data(), self.site.log(), id, self.history.clone());
-        Ok(Task { any: AnyDatabase::new(db.clone()), db })
+        Ok(Task { any: Db::new(db.clone()), db })
     }
 
     /// The time since the run began.
@@ -314,7 +314,7 @@ fn leaving(faults: &FaultPlan, clients: usize) -> BTreeMap<usize, Nanos> {
 }
 
 /// Clears all keys of the workload.
-async fn clear(db: &AnyDatabase) -> Result<(), Error> {
+async fn clear(db: &Db) -> Result<(), Error> {
     let cleared = db.run(|tx, _| async move {
         tx.clear_range(b"", b"\xff");
         Ok::<_, Error>(())
@@ -351,7 +351,7 @@ impl<'a> Testbed for Real<'a> {
         &self,
         client: ClientId,
         doing: &'static str,
-        job: impl Fn(AnyDatabase) -> F + Send + Sync + 'static,
+        job: impl Fn(Db) -> F + Send + Sync + 'static,
     ) -> Result<Job<T>, RunError>
     where
         T: Send + 'static,

@@ -18,7 +18,7 @@ use crate::{
 use shaketable_reports::Counters;
 use shaketable_sim::{history::History, judges::Said, rt::Nanos};
 use shaketable_tx::{
-    AnyDatabase, Error,
+    Db, Error,
     points::{self, Part},
 };
 use std::sync::Arc;
@@ -100,7 +100,7 @@ fn neighbours(plan: &Plan, history: &History) -> Option<Finding> {
 async fn set_up<T: Testbed>(plan: &Plan, testbed: &T) -> Result<Vec<Finding>, T::Lost> {
     let workload = plan.configuration.clone();
     let owned = judge::neighbours::Owned::of(workload.subspaces());
-    let setup = move |db: AnyDatabase| {
+    let setup = move |db: Db| {
         let (workload, owned) = (workload.clone(), owned.clone());
         let part = || Part { operation: None, moment: Some(0) };
         async move {
@@ -186,7 +186,7 @@ async fn final_check<T: Testbed>(
         return Ok(None);
     }
     let (workload, model, ended) = (plan.configuration.clone(), Arc::new(model), testbed.now());
-    let check = move |db: AnyDatabase| {
+    let check = move |db: Db| {
         let (workload, model) = (workload.clone(), model.clone());
         let part = move || Part { operation: None, moment: Some(ended) };
         async move { points::in_part(part, phase::judge_task(workload.check(&db, &model))).await }

@@ -9,13 +9,13 @@ use shaketable_sim::{
     trace::Kind,
     world::World,
 };
-use shaketable_tx::AnyDatabase;
+use shaketable_tx::Db;
 use std::{future::Future, sync::Arc};
 
 /// The environment of a client: a database, a clock, and an event stream.
 pub(crate) trait Host {
     /// The client's database. Layers and workloads are compiled for this type alone.
-    fn database(&self) -> &AnyDatabase;
+    fn database(&self) -> &Db;
 
     /// Time since the run began.
     fn now(&self) -> Nanos;
@@ -48,18 +48,18 @@ pub(super) struct Machine {
     node: NodeId,
     db: SimDatabase,
     /// The same database without its type.
-    any: AnyDatabase,
+    any: Db,
 }
 
 impl Machine {
     /// A client with this database.
     pub(super) fn new(world: Arc<World>, node: NodeId, db: SimDatabase) -> Machine {
-        Machine { world, node, any: AnyDatabase::new(db.clone()), db }
+        Machine { world, node, any: Db::new(db.clone()), db }
     }
 }
 
 impl Host for Machine {
-    fn database(&self) -> &AnyDatabase {
+    fn database(&self) -> &Db {
         &self.any
     }
 

@@ -35,7 +35,7 @@ use shaketable_sim::{
     trace::{Kind, hash_bytes},
     world::{Class, World},
 };
-use shaketable_tx::{AnyDatabase, Error, mutants};
+use shaketable_tx::{Db, Error, mutants};
 use std::{convert::Infallible, panic::AssertUnwindSafe, sync::Arc};
 
 /// How often a waiting act checks whether it is over, nanoseconds.
@@ -205,7 +205,7 @@ impl Testbed for Simulated<'_> {
         &self,
         client: ClientId,
         doing: &'static str,
-        job: impl Fn(AnyDatabase) -> F + Send + Sync + 'static,
+        job: impl Fn(Db) -> F + Send + Sync + 'static,
     ) -> Result<Job<T>, Infallible>
     where
         T: Send + 'static,
@@ -217,7 +217,7 @@ impl Testbed for Simulated<'_> {
             let (slot, job) = (slot.clone(), job.clone());
             async move {
                 let db = SimDatabase::new(world, node, client, controller);
-                let job = AssertUnwindSafe(job(AnyDatabase::new(db)));
+                let job = AssertUnwindSafe(job(Db::new(db)));
                 *slot.lock() = Some(match job.catch_unwind().await {
                     Ok(Ok(done)) => Job::Done(done),
                     Ok(Err(error)) => Job::Failed(error),

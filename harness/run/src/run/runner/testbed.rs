@@ -7,7 +7,7 @@ use crate::{
     run::plan::Plan,
 };
 use shaketable_sim::{history::History, ids::ClientId, proto::Version, rt::Nanos};
-use shaketable_tx::{AnyDatabase, Error};
+use shaketable_tx::{Db, Error};
 use std::future::Future;
 
 /// The acts of a run, with their numbers in the event stream.
@@ -51,7 +51,7 @@ pub(crate) trait Testbed {
         &self,
         client: ClientId,
         doing: &'static str,
-        job: impl Fn(AnyDatabase) -> F + Send + Sync + 'static,
+        job: impl Fn(Db) -> F + Send + Sync + 'static,
     ) -> impl Future<Output = Result<Job<T>, Self::Lost>>
     where
         T: Send + 'static,

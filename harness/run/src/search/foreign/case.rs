@@ -15,7 +15,7 @@ use futures::{
     future::{Either, select},
 };
 use shaketable_sim::seed::Seed;
-use shaketable_tx::{self as tx, AnyDatabase, Database, DatabaseOption, Error, Transaction};
+use shaketable_tx::{self as tx, Database, DatabaseOption, Db, Error, Transaction};
 use std::{
     collections::BTreeMap,
     panic::{AssertUnwindSafe, catch_unwind},
@@ -97,7 +97,7 @@ impl Case {
         runner::watched(name.clone(), || pool::apart(name, STACK, recorded))
     }
 
-    async fn perform(&self, db: AnyDatabase) -> Result<(), String> {
+    async fn perform(&self, db: Db) -> Result<(), String> {
         let mut sessions = BTreeMap::new();
         for (number, (client, op)) in self.operations.iter().enumerate() {
             if number == 0 || !self.keeps {
@@ -126,7 +126,7 @@ impl Case {
     }
 
     /// Makes the damaged rows all that is stored.
-    async fn store(&self, db: &AnyDatabase) -> tx::Result<()> {
+    async fn store(&self, db: &Db) -> tx::Result<()> {
         // An operation may have set one.
         db.set_option(DatabaseOption::TransactionTimeout(0))?;
         let size = |row: &(Bytes, Option<Bytes>)| row.0.len() + row.1.as_ref().map_or(0, Bytes::len);
@@ -160,7 +160,7 @@ impl Case {
     /// Does an operation of a client. The error says what is wrong.
     async fn operate(
         &self,
-        db: &AnyDatabase,
+        db: &Db,
         sessions: &mut BTreeMap<usize, AnySession>,
         client: usize,
         op: &AnyValue,

@@ -360,25 +360,46 @@ mod levels {
         [b'n', at]
     }
 
-    shaketable::modelled! {
-        /// Two numbers, and their sum: a read that does not ask for an isolation level has its own.
-        pub Two as "two": Refusal;
+    #[derive(Clone, Debug, Default, Serialize, Deserialize)]
+    pub(super) struct Two;
 
-        model [u8; 2] = [0; 2];
-
-        fn put(tx, at: u8 = 0..2u8, value: u8 = 0..100u8) {
+    /// Two numbers, and their sum: a read that does not ask for an isolation level has its own.
+    #[shaketable::workload(name = "two", model = Numbers)]
+    impl Two {
+        #[write]
+        async fn put(
+            &self,
+            tx: &Tx,
+            #[draw(0..2u8)] at: u8,
+            #[draw(0..100u8)] value: u8,
+        ) -> Result<(), Refusal> {
             tx.writing().await.set(&key(at), &[value]);
             Ok(())
         }
-        model(two) {
-            two[usize::from(at)] = value;
+
+        #[read]
+        async fn sum(&self, tx: &Tx) -> Result<u8, Refusal> {
+            Ok(numbers(tx).await?.iter().sum())
+        }
+
+        #[stored]
+        async fn stored(&self, tx: &Tx) -> Result<Numbers, Refusal> {
+            numbers(tx).await.map(Numbers)
+        }
+    }
+
+    #[derive(Clone, Debug, Default, PartialEq)]
+    pub(super) struct Numbers([u8; 2]);
+
+    impl Numbers {
+        fn put(&mut self, at: u8, value: u8) -> Result<(), Refusal> {
+            self.0[usize::from(at)] = value;
             Ok(())
         }
 
-        read sum(tx) -> u8 { Ok(numbers(tx).await?.iter().sum()) }
-        model(two) { Ok(two.iter().sum()) }
-
-        stored(tx) { numbers(tx).await }
+        fn sum(&self) -> Result<u8, Refusal> {
+            Ok(self.0.iter().sum())
+        }
     }
 
     async fn numbers(tx: &Tx) -> Result<[u8; 2], Refusal> {
@@ -405,24 +426,32 @@ mod long {
         pub enum Refusal {}
     }
 
-    shaketable::modelled! {
-        /// A number. Two answers fit into what a session can record of a transaction, and three do not.
-        pub Told as "told": Refusal;
+    #[derive(Clone, Debug, Default, Serialize, Deserialize)]
+    pub(super) struct Told;
 
-        model u8 = 0;
-
-        fn put(tx, value: u8 = 0..100u8) -> String {
+    /// A number. Two answers fit into what a session can record of a transaction, and three do not.
+    #[shaketable::workload(name = "told", model = Number)]
+    impl Told {
+        #[write]
+        async fn put(&self, tx: &Tx, #[draw(0..100u8)] value: u8) -> Result<String, Refusal> {
             tx.writing().await.set(b"n", &[value]);
             Ok(words(value))
         }
-        model(number) {
-            *number = value;
-            Ok(words(value))
-        }
 
-        stored(tx) {
+        #[stored]
+        async fn stored(&self, tx: &Tx) -> tx::Result<Number> {
             let value = tx.reading().await.get(b"n", Serializable).await?;
-            Ok(value.and_then(|value| value.first().copied()).unwrap_or(0))
+            Ok(Number(value.and_then(|value| value.first().copied()).unwrap_or(0)))
+        }
+    }
+
+    #[derive(Clone, Debug, Default, PartialEq)]
+    pub(super) struct Number(u8);
+
+    impl Number {
+        fn put(&mut self, value: u8) -> Result<String, Refusal> {
+            self.0 = value;
+            Ok(words(value))
         }
     }
 

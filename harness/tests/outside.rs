@@ -21,9 +21,10 @@ fn root() -> PathBuf {
 static PLACE: LazyLock<PathBuf> = LazyLock::new(packaged);
 
 /// The packages that crates outside of the workspace depend on, by the folder that they are copied to.
-const PACKAGES: [(&str, &str); 7] = [
+const PACKAGES: [(&str, &str); 8] = [
     ("harness", "shaketable"),
     ("driver", "shaketable-driver"),
+    ("macros", "shaketable-macros"),
     ("reports", "shaketable-reports"),
     ("run", "shaketable-run"),
     ("session", "shaketable-session"),
@@ -81,7 +82,7 @@ fn packaged() -> PathBuf {
     fs::create_dir_all(place.join(".cargo")).expect("a folder");
     fs::write(place.join(".cargo/config.toml"), profile()).expect("written");
     // Those that another package depends on, in every crate; a lock file names each that is not used.
-    patch_in(&place, &place, &["reports", "run", "session", "sim", "tx"]);
+    patch_in(&place, &place, &["macros", "reports", "run", "session", "sim", "tx"]);
     patch_in(&place, &place.join("examples/tickets"), &["driver"]);
     for example in EXAMPLES.map(|name| place.join("examples").join(name)) {
         // Its own lock file has all that it needs. What of it is on no machine yet is downloaded.
@@ -185,11 +186,11 @@ fn the_ledgers_tests_pass_and_its_command_lists_runs_and_catches() {
     let ledger = example("ledger");
     printed(&ledger, &["test", "--locked"]);
     let listed = command(&ledger, &["list", "workloads"]);
-    assert!(listed.contains("  Sums\n") && listed.contains("  Accounts\n"), "{listed}");
+    assert!(listed.contains("  Sums\n") && listed.contains("  accounts\n"), "{listed}");
     let swept = command(&ledger, &["run", "--seeds", "20", "--check-determinism", "3"]);
     assert!(swept.contains("PASSED"), "{swept}");
     let caught = command(&ledger, &["bugs"]);
-    assert!(caught.contains("all 4 planted bugs were caught"), "{caught}");
+    assert!(caught.contains("all 12 planted bugs were caught"), "{caught}");
 }
 
 #[test]
@@ -303,7 +304,7 @@ fn a_new_crate_passes_its_tests_and_catches_its_planted_bugs() {
         assert!(tested.contains(&format!("{test} ... ok")), "{tested}");
     }
     let caught = command(&crate_, &["bugs"]);
-    assert!(caught.contains("all 2 planted bugs were caught"), "{caught}");
+    assert!(caught.contains("all 8 planted bugs were caught"), "{caught}");
 
     let before = read(crate_.join("Cargo.toml"));
     let (code, error) = new("my-stock", None);
@@ -342,5 +343,5 @@ fn lines(file: &str) -> usize {
 #[test]
 fn a_workload_is_short() {
     assert!(lines("guarded.rs") <= 40, "{}", lines("guarded.rs"));
-    assert!(lines("modelled.rs") <= 40, "{}", lines("modelled.rs"));
+    assert!(lines("modelled.rs") <= 60, "{}", lines("modelled.rs"));
 }

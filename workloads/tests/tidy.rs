@@ -74,8 +74,10 @@ fn crates_depend_in_one_direction() {
                 "shaketable-run",
                 "shaketable-reports",
                 "shaketable-session",
+                "shaketable-macros",
             ],
         ),
+        ("harness/macros", vec![]),
         (
             "harness/run",
             vec![

@@ -65,49 +65,80 @@ const VOUCHERS: u32 = 3;
 /// From a hundredth of a second to a second: some expire before they are redeemed, and some do not.
 const LIFETIMES: [i64; 3] = [10_000, 100_000, 1_000_000];
 
-shaketable::modelled! {
-    /// Vouchers are issued, expire, and are redeemed once.
-    pub Vouchers: Refusal;
+/// The clients: only their calls are drawn.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct Vouchers;
 
-    // The last version at which each voucher is valid.
-    model BTreeMap<u32, i64> = BTreeMap::new();
+/// Vouchers are issued, expire, and are redeemed once.
+#[shaketable::workload(name = "vouchers", model = Valid, planted)]
+impl Vouchers {
+    #[draws(voucher)]
+    fn voucher() -> impl Strategy<Value = u32> {
+        0..VOUCHERS
+    }
 
-    keys = (0..VOUCHERS).map(key);
+    fn keys(&self) -> Vec<Vec<u8>> {
+        (0..VOUCHERS).map(key).collect()
+    }
 
-    fn issue(tx, voucher: u32 = 0..VOUCHERS, lifetime: i64 = select(&LIFETIMES)) {
+    #[write(at)]
+    async fn issue(
+        &self,
+        tx: &Tx,
+        voucher: u32,
+        #[draw(select(&LIFETIMES))] lifetime: i64,
+    ) -> Result<(), Refusal> {
         issue(tx, voucher, lifetime).await
     }
-    model(vouchers, at) {
-        vouchers.insert(voucher, at.read_version.unwrap_or_default() + lifetime);
-        Ok(())
-    }
 
-    fn redeem(tx, voucher: u32 = 0..VOUCHERS; env) {
+    #[write(at)]
+    async fn redeem(&self, tx: &Tx, voucher: u32) -> Result<(), Refusal> {
         redeem(tx, voucher).await
     }
-    // The version at which the operation read is its time.
-    model(vouchers, at) {
-        let last = *vouchers.get(&voucher).ok_or(Refusal::Absent)?;
-        if last < at.read_version.unwrap_or_default() {
-            return Err(Refusal::Expired);
-        }
-        vouchers.remove(&voucher);
-        Ok(())
-    }
-    // As if each version were a microsecond of this machine's clock.
-    bug "own-clock", "a client takes the time from the clock of its machine",
-        "a time to live that is compared with the time of day" {
-        let tx = &tx.writing().await;
-        redeem_at(tx, voucher, FIRST_VERSION + env.now().as_micros() as i64).await
-    }
 
-    stored(tx) {
+    #[stored]
+    async fn stored(&self, tx: &Tx) -> Result<Valid, Refusal> {
         let rows = tx.get_range_all(RangeOption::from(space().range()), Serializable).await?;
         let pair = |row: &tx::KeyValue| {
             let voucher = space().unpack(&row.key).map_err(|_| Refusal::Foreign)?;
             Ok((voucher, version(&row.value)))
         };
-        rows.iter().map(pair).collect()
+        rows.iter().map(pair).collect::<Result<_, _>>().map(Valid)
+    }
+}
+
+/// The model: the last version at which each voucher is valid. The version at which an operation reads is
+/// its time.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Valid(BTreeMap<u32, i64>);
+
+impl Valid {
+    fn issue(&mut self, voucher: u32, lifetime: i64, at: &At) -> Result<(), Refusal> {
+        self.0.insert(voucher, at.read_version.unwrap_or_default() + lifetime);
+        Ok(())
+    }
+
+    fn redeem(&mut self, voucher: u32, at: &At) -> Result<(), Refusal> {
+        let last = *self.0.get(&voucher).ok_or(Refusal::Absent)?;
+        if last < at.read_version.unwrap_or_default() {
+            return Err(Refusal::Expired);
+        }
+        self.0.remove(&voucher);
+        Ok(())
+    }
+}
+
+#[shaketable::planted]
+impl Vouchers {
+    /// As if each version were a microsecond of this machine's clock.
+    #[bug(
+        redeem,
+        "a client takes the time from the clock of its machine",
+        "a time to live that is compared with the time of day"
+    )]
+    async fn own_clock(&self, tx: &Tx, env: &Env, voucher: u32) -> Result<(), Refusal> {
+        let tx = &tx.writing().await;
+        redeem_at(tx, voucher, FIRST_VERSION + env.now().as_micros() as i64).await
     }
 }
 

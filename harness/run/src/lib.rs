@@ -35,10 +35,13 @@ pub use search::{
 /// What this crate's macros name.
 #[doc(hidden)]
 pub mod __private {
-    pub use crate::describe::{sessions::set_up, specimen::stored};
+    pub use crate::describe::{
+        sessions::set_up,
+        specimen::table::{Stored, alone, general, outcome},
+    };
     pub use bytes::Bytes;
     pub use proptest::strategy::{BoxedStrategy, Just, Strategy, Union};
     pub use serde;
-    pub use shaketable_sim::seed::Stream;
+    pub use shaketable_sim::{proto::Mutation, seed::Stream};
     pub use shaketable_tx::{self as tx, Database, Db, Env, Isolation, RunError, Tx};
 }

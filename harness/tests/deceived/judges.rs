@@ -48,41 +48,64 @@ mod totals {
         Ok(())
     }
 
-    shaketable::modelled! {
-        /// Numbers, and their total.
-        pub Totals as "totals": Refusal;
+    #[derive(Clone, Debug, Default, Serialize, Deserialize)]
+    pub(super) struct Totals;
 
+    /// Numbers, and their total.
+    #[shaketable::workload(name = "totals", model = Stored, planted)]
+    impl Totals {
         const TRANSACTIONS: std::ops::Range<u64> = 20..40;
-        model (BTreeMap<u32, u64>, u64) = Default::default();
 
-        fn put(tx, slot: u32 = 0..SLOTS, value: u64 = 0..100u64) {
-            put(tx, slot, value, Serializable).await
-        }
-        model(stored) {
-            if value == 0 {
-                return Err(Refusal::Zero);
-            }
-            stored.0.insert(slot, value);
-            stored.1 = stored.0.values().sum();
-            Ok(())
-        }
-        bug "snapshot-total", "the total is that of a snapshot, until the next operation", "a lie" {
-            put(tx, slot, value, Snapshot).await
+        #[draws(at)]
+        fn at() -> impl Strategy<Value = u32> {
+            0..SLOTS
         }
 
-        read get(tx, at: u32 = 0..SLOTS; isolation) -> u64 {
+        #[write]
+        async fn put(&self, tx: &Tx, at: u32, #[draw(0..100u64)] value: u64) -> Result<(), Refusal> {
+            put(tx, at, value, Serializable).await
+        }
+
+        #[read]
+        async fn get(&self, tx: &Tx, isolation: Isolation, at: u32) -> Result<u64, Refusal> {
             Ok(number(tx.reading().await.get(&slot(at), isolation).await?))
         }
-        model(stored) { Ok(stored.0.get(&at).copied().unwrap_or(0)) }
 
-        stored(tx) {
+        #[stored]
+        async fn stored(&self, tx: &Tx) -> tx::Result<Stored> {
             let mut numbers = BTreeMap::new();
             for at in 0..SLOTS {
                 if let Some(value) = tx.get(&slot(at), Serializable).await? {
                     numbers.insert(at, number(Some(value)));
                 }
             }
-            Ok((numbers, number(tx.get(b"total", Serializable).await?)))
+            Ok(Stored(numbers, number(tx.get(b"total", Serializable).await?)))
+        }
+    }
+
+    #[derive(Clone, Debug, Default, PartialEq)]
+    pub(super) struct Stored(BTreeMap<u32, u64>, u64);
+
+    impl Stored {
+        fn put(&mut self, at: u32, value: u64) -> Result<(), Refusal> {
+            if value == 0 {
+                return Err(Refusal::Zero);
+            }
+            self.0.insert(at, value);
+            self.1 = self.0.values().sum();
+            Ok(())
+        }
+
+        fn get(&self, at: u32) -> Result<u64, Refusal> {
+            Ok(self.0.get(&at).copied().unwrap_or(0))
+        }
+    }
+
+    #[shaketable::planted]
+    impl Totals {
+        #[bug(put, "the total is that of a snapshot, until the next operation", "a lie")]
+        async fn snapshot_total(&self, tx: &Tx, at: u32, value: u64) -> Result<(), Refusal> {
+            put(tx, at, value, Snapshot).await
         }
     }
 }

@@ -8,10 +8,10 @@
 
 mod content;
 mod foreseen;
-mod modelled;
 mod mounted;
 mod perform;
 mod planted;
+pub mod table;
 
 pub use content::Content;
 pub use mounted::{Client, Mounted};
@@ -84,7 +84,7 @@ pub trait Specimen: Clone + Debug + Serialize + DeserializeOwned + Send + Sync +
     const TOGETHER: Range<u64> = 1..5;
     /// Whether several calls may run side by side in one transaction, with joined futures. Their effects and
     /// answers must be those of calls one after the other, in the order in which their futures were first
-    /// polled. A layer whose calls take turns ([`Transaction::writing`](tx::Transaction::writing)) promises this.
+    /// polled. A layer whose calls take turns ([`writing`](tx::Transaction::writing)) promises this.
     const JOINS: bool = true;
     /// Whether the layer itself refuses keys, values and ranges that FoundationDB does not accept, and a call
     /// that is too large for a transaction of its own. It is a finding then if FoundationDB refuses one.
@@ -189,6 +189,41 @@ pub trait Specimen: Clone + Debug + Serialize + DeserializeOwned + Send + Sync +
         isolation: Isolation,
     ) -> impl Future<Output = Result<Self::Answer, Self::Error>> + Send;
 
+    /// Whether it has the planted bug of this name as a [table](crate::table) of operations, which need not
+    /// keep the name in its configuration.
+    #[doc(hidden)]
+    fn plants(bug: &str) -> bool {
+        let _ = bug;
+        false
+    }
+
+    /// Does one call with one of the bugs that it [`plants`](Specimen::plants); `None` if the bug does not
+    /// change it.
+    #[doc(hidden)]
+    fn perform_planted(
+        &self,
+        bug: &str,
+        within: (&Tx, &Env),
+        op: &Self::Op,
+        isolation: Isolation,
+    ) -> impl Future<Output = Option<Result<Self::Answer, Self::Error>>> + Send {
+        let _ = (bug, within, op, isolation);
+        async { None }
+    }
+
+    /// Does the calls of a transaction with one of the bugs that it [`plants`](Specimen::plants), in several
+    /// transactions; `None` if the bug does not change them.
+    #[doc(hidden)]
+    fn apply_bug(
+        &self,
+        bug: &str,
+        session: &mut Session<Db>,
+        ops: &[Self::Op],
+    ) -> impl Future<Output = Option<Outcome<Answer<Self::Answer>>>> {
+        let _ = (bug, session, ops);
+        async { None }
+    }
+
     /// Does the calls in the way of a planted bug that concerns more than one transaction. Returns `None` if
     /// the bug does not change them.
     fn apply_planted(
@@ -260,16 +295,6 @@ pub trait Specimen: Clone + Debug + Serialize + DeserializeOwned + Send + Sync +
         &self,
         tx: &Tx,
     ) -> impl Future<Output = Result<Result<Self::Model, Misfit>, tx::Error>> + Send;
-}
-
-/// What [`modelled!`](crate::modelled) reads back, as [`Specimen::read_model`] returns it: a refusal of the
-/// layer describes what is wrong with the stored data.
-#[doc(hidden)]
-pub fn stored<M, E: RetryError + Display>(read: Result<M, E>) -> tx::Result<Result<M, Misfit>> {
-    match read {
-        Ok(model) => Ok(Ok(model)),
-        Err(e) => e.fdb().map_or_else(|| Ok(Err(e.to_string().into())), Err),
-    }
 }
 
 /// The answer of the calls of one transaction.

@@ -20,7 +20,7 @@ use proptest::{
 };
 use serde::{Deserialize, Serialize};
 use shaketable_sim::{proto::Mutation, seed::Stream};
-use shaketable_tx::{self as tx, Database, Db, Tx, once::Session};
+use shaketable_tx::{self as tx, Database, Db, Env, Isolation, Tx, once::Session};
 use std::{fmt::Debug, ops::Range, sync::Arc};
 
 /// The maximum number of calls in a transaction of some runs.
@@ -39,7 +39,7 @@ pub struct Mounted<S: Specimen> {
     /// Whether clients use plain transactions instead of a session: an unknown commit result is then not
     /// resolved.
     bare: bool,
-    planted: Option<Planted>,
+    planted: Option<String>,
 }
 
 /// The state of a client of a specimen.
@@ -49,6 +49,27 @@ pub struct Client<S: Specimen> {
 }
 
 impl<S: Specimen> Mounted<S> {
+    /// Whether each call is checked for its turn. What a bug does is found by other means.
+    pub(super) fn takes_turns(&self) -> bool {
+        self.planted.is_none() && self.specimen.takes_turns()
+    }
+
+    /// Does one call, with the planted bug if it is one of a table of operations.
+    pub(super) async fn perform_call(
+        &self,
+        tx: &Tx,
+        env: &Env,
+        op: &S::Op,
+        isolation: Isolation,
+    ) -> Result<S::Answer, S::Error> {
+        if let Some(bug) = &self.planted
+            && let Some(done) = self.specimen.perform_planted(bug, (tx, env), op, isolation).await
+        {
+            return done;
+        }
+        self.specimen.perform(tx, env, op, isolation).await
+    }
+
     /// The model after a transaction, and the expected answer.
     fn expect(&self, model: &S::Model, ops: &[S::Op], at: &At) -> (S::Model, Answer<S::Answer>) {
         let mut after = model.clone();
@@ -113,7 +134,7 @@ impl<S: Specimen> Workload for Mounted<S> {
             together: 1..together + 1,
             timeout: sessions::draw_timeout(rng),
             bare: rng.chance(0.1) && bug != Some(UNRECORDED),
-            planted: bug.and_then(Planted::named),
+            planted: bug.filter(|bug| Planted::named(bug).is_some() || S::plants(bug)).map(str::to_owned),
             specimen: S::draw(rng, bug),
         }
     }
@@ -212,24 +233,23 @@ impl<S: Specimen> Workload for Mounted<S> {
     async fn apply_planted(&self, client: &mut Client<S>, ops: &Vec<S::Op>) -> Option<Outcome<Self::Answer>> {
         match self.specimen.apply_planted(&mut client.session, ops).await {
             Some(outcome) => Some(within_limits(S::CHECKS_LIMITS, ops.len(), outcome)),
-            None => self.perform_planted(self.planted?, client, ops).await,
+            None => self.perform_planted(self.planted.as_deref()?, client, ops).await,
         }
     }
 
     async fn apply(&self, Client { session, .. }: &mut Client<S>, ops: &Vec<S::Op>) -> Outcome<Self::Answer> {
-        let specimen = &self.specimen;
         if ops.iter().all(S::is_read_only) {
-            let read = ran_all(specimen, session.database(), ops, Reads::Fresh).await;
+            let read = ran_all(self, session.database(), ops, Reads::Fresh).await;
             return within_limits(S::CHECKS_LIMITS, ops.len(), read);
         }
         if self.bare {
             return within_limits(
                 S::CHECKS_LIMITS,
                 ops.len(),
-                without_session(specimen, session.database(), ops).await,
+                without_session(self, session.database(), ops).await,
             );
         }
-        within_limits(S::CHECKS_LIMITS, ops.len(), told(apply_all(specimen, session, ops).await))
+        within_limits(S::CHECKS_LIMITS, ops.len(), told(apply_all(self, session, ops).await))
     }
 
     async fn resolve(

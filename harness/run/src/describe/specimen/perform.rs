@@ -1,6 +1,6 @@
 //! How the calls of a transaction are performed, and what their client learns.
 
-use super::{Answer, Specimen};
+use super::{Answer, Mounted, Specimen};
 use crate::{
     describe::isolation::{self, Checked},
     describe::workload::Outcome,
@@ -58,8 +58,8 @@ impl<A: Serialize + DeserializeOwned + Send> once::Answer for Recorded<A> {
 const READS_PER_DOUBLE_READ: u64 = 4;
 
 /// The transaction of one call.
-fn of_call<S: Specimen>(specimen: &S, tx: impl Transaction) -> Tx {
-    match specimen.takes_turns() {
+fn of_call<S: Specimen>(mounted: &Mounted<S>, tx: impl Transaction) -> Tx {
+    match mounted.takes_turns() {
         true => Tx::in_turns(tx),
         false => Tx::new(tx),
     }
@@ -68,15 +68,15 @@ fn of_call<S: Specimen>(specimen: &S, tx: impl Transaction) -> Tx {
 /// Does a read-only call at both isolation levels.
 #[allow(clippy::manual_async_fn, reason = "see perform_all")]
 fn perform_at_both_levels<'a, S: Specimen>(
-    specimen: &'a S,
+    mounted: &'a Mounted<S>,
     tx: &'a Tx,
     env: &'a Env,
     op: &'a S::Op,
 ) -> impl Future<Output = Result<S::Answer, S::Error>> + Send + 'a {
     async move {
         let read = |tx, isolation| async move {
-            let tx = of_call(specimen, tx);
-            Box::pin(specimen.perform(&tx, env, op, isolation)).await
+            let tx = of_call(mounted, tx);
+            Box::pin(mounted.perform_call(&tx, env, op, isolation)).await
         };
         isolation::at_both_levels(tx, op, read).await
     }
@@ -89,7 +89,7 @@ type Lost = AtomicBool;
 /// Does one call: some of the read-only ones at both isolation levels, unless others run `beside` it.
 #[allow(clippy::manual_async_fn, reason = "see perform_all")]
 fn perform_one<'a, S: Specimen>(
-    specimen: &'a S,
+    mounted: &'a Mounted<S>,
     tx: &'a Tx,
     env: &'a Env,
     op: &'a S::Op,
@@ -97,14 +97,14 @@ fn perform_one<'a, S: Specimen>(
 ) -> impl Future<Output = Result<S::Answer, S::Error>> + Send + 'a {
     async move {
         let twice = beside.is_none()
-            && specimen.takes_isolation(op)
+            && mounted.specimen.takes_isolation(op)
             && env.random_u64().is_multiple_of(READS_PER_DOUBLE_READ);
         if twice {
-            return Box::pin(perform_at_both_levels(specimen, tx, env, op)).await;
+            return Box::pin(perform_at_both_levels(mounted, tx, env, op)).await;
         }
         let checked = Checked::new(tx.clone());
-        let within = of_call(specimen, checked.clone());
-        let answer = Box::pin(specimen.perform(&within, env, op, Isolation::Serializable)).await;
+        let within = of_call(mounted, checked.clone());
+        let answer = Box::pin(mounted.perform_call(&within, env, op, Isolation::Serializable)).await;
         if let Err(refusal) = &answer {
             let is_lost = || beside.is_some_and(|lost| lost.load(Relaxed));
             if refusal.fdb().is_some() {
@@ -127,7 +127,7 @@ const TRANSACTIONS_PER_JOINED: u64 = 2;
     reason = "a plain async fn that borrows into `Database::run` is not Send (rust-lang/rust#100013)"
 )]
 pub(super) fn perform_all<'a, S: Specimen>(
-    specimen: &'a S,
+    mounted: &'a Mounted<S>,
     tx: Tx,
     env: &'a Env,
     ops: &'a [S::Op],
@@ -138,13 +138,13 @@ pub(super) fn perform_all<'a, S: Specimen>(
             let lost = Lost::default();
             let mut calls = Vec::with_capacity(ops.len());
             for op in ops {
-                calls.push(perform_one(specimen, &tx, env, op, Some(&lost)).boxed());
+                calls.push(perform_one(mounted, &tx, env, op, Some(&lost)).boxed());
             }
             return join(calls).await;
         }
         let mut answers = Vec::with_capacity(ops.len());
         for op in ops {
-            answers.push(perform_one(specimen, &tx, env, op, None).await?);
+            answers.push(perform_one(mounted, &tx, env, op, None).await?);
         }
         Ok(answers)
     }
@@ -159,7 +159,7 @@ pub async fn join<A, E>(calls: Vec<BoxFuture<'_, Result<A, E>>>) -> Result<Vec<A
 /// Does the calls side by side, and lets none wait for another one: each has turns of its own.
 #[allow(clippy::manual_async_fn, reason = "see perform_all")]
 pub(super) fn perform_interleaved<'a, S: Specimen>(
-    specimen: &'a S,
+    mounted: &'a Mounted<S>,
     tx: Tx,
     env: &'a Env,
     ops: &'a [S::Op],
@@ -169,7 +169,7 @@ pub(super) fn perform_interleaved<'a, S: Specimen>(
         let mut calls = Vec::with_capacity(ops.len());
         for op in ops {
             let apart = tx.with_turns(Turns::default());
-            calls.push(async move { perform_one(specimen, &apart, env, op, Some(lost)).await }.boxed());
+            calls.push(async move { perform_one(mounted, &apart, env, op, Some(lost)).await }.boxed());
         }
         join(calls).await
     }
@@ -214,7 +214,7 @@ pub(super) enum Reads {
 /// Does the calls in a retry loop without a session. Returns the read version with the answers, if it is to
 /// be kept.
 pub(super) async fn run_all<S: Specimen>(
-    specimen: &S,
+    mounted: &Mounted<S>,
     db: &Db,
     ops: &[S::Op],
     reads: Reads,
@@ -234,35 +234,35 @@ pub(super) async fn run_all<S: Specimen>(
                 Some(tx.get_read_version().await?)
             }
         };
-        Ok((version, perform_all(specimen, tx, env, ops).await?))
+        Ok((version, perform_all(mounted, tx, env, ops).await?))
     })
     .await
 }
 
 /// Does the calls in a retry loop without a session, and returns their outcome for the client.
 pub(super) async fn ran_all<S: Specimen>(
-    specimen: &S,
+    mounted: &Mounted<S>,
     db: &Db,
     ops: &[S::Op],
     reads: Reads,
 ) -> Outcome<Answer<S::Answer>> {
-    ran(run_all(specimen, db, ops, reads).await.map(|(_, answers)| answers))
+    ran(run_all(mounted, db, ops, reads).await.map(|(_, answers)| answers))
 }
 
 /// Does the calls as one operation of the session.
 pub(super) async fn apply_all<S: Specimen>(
-    specimen: &S,
+    mounted: &Mounted<S>,
     session: &mut Session<Db>,
     ops: &[S::Op],
 ) -> once::Outcome<Recorded<S::Answer>, S::Error> {
     let db = session.database().clone();
     let env = db.env();
-    session.apply(|tx| async move { perform_all(specimen, tx, env, ops).await.map(Recorded) }).await
+    session.apply(|tx| async move { perform_all(mounted, tx, env, ops).await.map(Recorded) }).await
 }
 
 /// Does calls in a transaction that is never committed, and returns their answers as if it had been.
 pub(super) async fn without_commit<S: Specimen>(
-    specimen: &S,
+    mounted: &Mounted<S>,
     db: &Db,
     ops: &[S::Op],
 ) -> Outcome<Answer<S::Answer>> {
@@ -270,7 +270,7 @@ pub(super) async fn without_commit<S: Specimen>(
         return Outcome::Failed(tx::Error::OPERATION_CANCELLED);
     };
     loop {
-        let error = match perform_all(specimen, tx.clone(), db.env(), ops).await {
+        let error = match perform_all(mounted, tx.clone(), db.env(), ops).await {
             Ok(answers) => return Outcome::Answered(Answer::Done(answers)),
             Err(e) => match e.fdb() {
                 Some(e) => e,
@@ -286,7 +286,7 @@ pub(super) async fn without_commit<S: Specimen>(
 /// Does the calls in a transaction without a session. It retries only if the last attempt certainly had no
 /// effect.
 pub(super) async fn without_session<S: Specimen>(
-    specimen: &S,
+    mounted: &Mounted<S>,
     db: &Db,
     ops: &[S::Op],
 ) -> Outcome<Answer<S::Answer>> {
@@ -295,7 +295,7 @@ pub(super) async fn without_session<S: Specimen>(
         Err(e) => return Outcome::Failed(e),
     };
     loop {
-        let error = match perform_all(specimen, tx.clone(), db.env(), ops).await {
+        let error = match perform_all(mounted, tx.clone(), db.env(), ops).await {
             Ok(answers) => match tx.commit().await {
                 Ok(()) => return Outcome::Answered(Answer::Done(answers)),
                 Err(e) if e.is_retryable_not_committed() => e,

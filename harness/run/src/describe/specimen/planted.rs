@@ -96,50 +96,53 @@ impl<S: Specimen> Mounted<S> {
     /// Does the calls as a client with a planted bug does. Returns `None` if the bug does not change them.
     pub(super) async fn perform_planted(
         &self,
-        planted: Planted,
+        planted: &str,
         Client { session, bug_state }: &mut Client<S>,
         ops: &[S::Op],
     ) -> Option<Outcome<Answer<S::Answer>>> {
-        let (specimen, db) = (&self.specimen, session.database().clone());
+        if let Some(outcome) = self.specimen.apply_bug(planted, session, ops).await {
+            return Some(outcome);
+        }
+        let db = session.database().clone();
         let (env, read_only) = (db.env(), ops.iter().all(S::is_read_only));
-        match planted {
-            Planted::Unrecorded => Some(ran_all(specimen, &db, ops, Reads::Fresh).await),
-            Planted::Unwritten if !read_only => Some(without_commit(specimen, &db, ops).await),
-            Planted::Deferred if !read_only && bug_state.deferred.is_empty() => {
-                let outcome = without_commit(specimen, &db, ops).await;
+        match Planted::named(planted) {
+            Some(Planted::Unrecorded) => Some(ran_all(self, &db, ops, Reads::Fresh).await),
+            Some(Planted::Unwritten) if !read_only => Some(without_commit(self, &db, ops).await),
+            Some(Planted::Deferred) if !read_only && bug_state.deferred.is_empty() => {
+                let outcome = without_commit(self, &db, ops).await;
                 if let Outcome::Answered(Answer::Done(_)) = outcome {
                     bug_state.deferred = ops.to_vec();
                 }
                 Some(outcome)
             }
-            Planted::Deferred if !read_only => {
+            Some(Planted::Deferred) if !read_only => {
                 let before = std::mem::take(&mut bug_state.deferred);
                 let all = [&before[..], ops].concat();
-                let applied = apply_all(specimen, session, &all).await;
+                let applied = apply_all(self, session, &all).await;
                 Some(told(applied.map(|Recorded(mut answers)| Recorded(answers.split_off(before.len())))))
             }
-            Planted::Remembered if read_only => {
+            Some(Planted::Remembered) if read_only => {
                 let calls = format!("{ops:?}");
                 if let Some(outcome) = bug_state.remembered.get(&calls) {
                     return Some(outcome.clone());
                 }
-                let outcome = ran_all(specimen, &db, ops, Reads::Fresh).await;
+                let outcome = ran_all(self, &db, ops, Reads::Fresh).await;
                 bug_state.remembered.insert(calls, outcome.clone());
                 Some(outcome)
             }
-            Planted::KeptVersion if read_only => {
+            Some(Planted::KeptVersion) if read_only => {
                 let kept = bug_state.kept.filter(|(_, since)| env.now() < *since + Duration::from_secs(1));
                 let kept = kept.map(|(version, _)| version);
-                let read = run_all(specimen, &db, ops, Reads::Kept(kept)).await;
+                let read = run_all(self, &db, ops, Reads::Kept(kept)).await;
                 if let (Ok((Some(version), _)), None) = (&read, kept) {
                     bug_state.kept = Some((*version, env.now()));
                 }
                 Some(ran(read.map(|(_, answers)| answers)))
             }
-            Planted::RiskyRead if read_only => Some(ran_all(specimen, &db, ops, Reads::Risky).await),
-            Planted::NotAwaited if !read_only => {
+            Some(Planted::RiskyRead) if read_only => Some(ran_all(self, &db, ops, Reads::Risky).await),
+            Some(Planted::NotAwaited) if !read_only => {
                 let tx = db.create_transaction().ok()?;
-                let answers = match perform_all(specimen, tx.clone(), env, ops).await {
+                let answers = match perform_all(self, tx.clone(), env, ops).await {
                     Ok(answers) => answers,
                     Err(e) => return Some(refused(&e)),
                 };
@@ -148,9 +151,8 @@ impl<S: Specimen> Mounted<S> {
                 drop(select(pin!(tx.commit()), env.sleep(wait)).await);
                 Some(Outcome::Answered(Answer::Done(answers)))
             }
-            Planted::Interleaved if ops.len() > 1 => {
-                let calls =
-                    |tx| async move { perform_interleaved(specimen, tx, env, ops).await.map(Recorded) };
+            Some(Planted::Interleaved) if ops.len() > 1 => {
+                let calls = |tx| async move { perform_interleaved(self, tx, env, ops).await.map(Recorded) };
                 Some(told(session.apply(calls).await))
             }
             _ => None,

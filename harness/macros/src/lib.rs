@@ -1,0 +1,34 @@
+//! A workload as a table of operations: the attributes that make one of plain `impl` blocks.
+//!
+//! `shaketable` exports them, and explains how they are used.
+
+mod expand;
+mod operation;
+mod planted;
+mod table;
+
+use proc_macro::TokenStream;
+use syn::{ItemImpl, parse_macro_input};
+
+/// Makes a workload with a model of an `impl` block: its methods with `#[write]` or `#[read]` are the
+/// operations. See `shaketable::table`.
+#[proc_macro_attribute]
+pub fn workload(attribute: TokenStream, item: TokenStream) -> TokenStream {
+    let attribute = parse_macro_input!(attribute as table::Attribute);
+    let block = parse_macro_input!(item as ItemImpl);
+    match table::Table::of(attribute, block) {
+        Ok(table) => expand::expand(&table).into(),
+        Err(e) => e.into_compile_error().into(),
+    }
+}
+
+/// Makes the planted bugs of a workload of an `impl` block: each of its methods with `#[bug]` is another body
+/// of an operation. See `shaketable::table`.
+#[proc_macro_attribute]
+pub fn planted(attribute: TokenStream, item: TokenStream) -> TokenStream {
+    let block = parse_macro_input!(item as ItemImpl);
+    match planted::expand(attribute.into(), block) {
+        Ok(expanded) => expanded.into(),
+        Err(e) => e.into_compile_error().into(),
+    }
+}

@@ -1,0 +1,293 @@
+//! What an `impl` block says of a workload.
+
+use crate::operation::{Draws, Operation, docs, same, take};
+use syn::{
+    Error, Ident, ImplItem, ImplItemFn, ItemImpl, LitStr, Result, ReturnType, Token, Type, parenthesized,
+    parse::{Parse, ParseStream},
+    punctuated::Punctuated,
+    spanned::Spanned,
+};
+
+/// What is said in `#[workload(..)]`.
+pub struct Attribute {
+    pub name: LitStr,
+    pub model: Type,
+    pub error: Option<Type>,
+    /// Whether a block with `#[planted]` has its planted bugs.
+    pub planted: bool,
+    /// What the layer promises.
+    pub turns: bool,
+    pub limits: bool,
+    /// The general bugs that it does not have.
+    pub without: Vec<Ident>,
+}
+
+/// Names of general planted bugs, as they stand in `without(..)`.
+pub const GENERAL: [&str; 7] =
+    ["unrecorded", "unwritten", "deferred", "not_awaited", "remembered", "kept_version", "interleaved"];
+
+impl Parse for Attribute {
+    fn parse(input: ParseStream<'_>) -> Result<Attribute> {
+        let (mut name, mut model, mut error) = (None, None, None);
+        let (mut planted, mut turns, mut limits, mut without) = (false, false, false, Vec::new());
+        let span = input.span();
+        while !input.is_empty() {
+            let word: Ident = input.parse()?;
+            match word.to_string().as_str() {
+                "name" => {
+                    input.parse::<Token![=]>()?;
+                    name = Some(input.parse::<LitStr>()?);
+                }
+                "model" => {
+                    input.parse::<Token![=]>()?;
+                    model = Some(input.parse::<Type>()?);
+                }
+                "error" => {
+                    input.parse::<Token![=]>()?;
+                    error = Some(input.parse::<Type>()?);
+                }
+                "planted" => planted = true,
+                "promises" => {
+                    for promise in words(input)? {
+                        match promise.to_string().as_str() {
+                            "turns" => turns = true,
+                            "limits" => limits = true,
+                            _ => {
+                                return Err(Error::new(
+                                    promise.span(),
+                                    "a layer promises `turns` or `limits`",
+                                ));
+                            }
+                        }
+                    }
+                }
+                "without" => {
+                    without = words(input)?.into_iter().collect();
+                    let unknown = without.iter().find(|word| !GENERAL.contains(&word.to_string().as_str()));
+                    if let Some(unknown) = unknown {
+                        let message = format!("the general bugs are {}", GENERAL.join(", "));
+                        return Err(Error::new(unknown.span(), message));
+                    }
+                }
+                _ => {
+                    let message =
+                        "a workload has `name`, `model`, `error`, `planted`, `promises` or `without`";
+                    return Err(Error::new(word.span(), message));
+                }
+            }
+            if !input.is_empty() {
+                input.parse::<Token![,]>()?;
+            }
+        }
+        let missing = |what: &str| Error::new(span, format!("a workload needs `{what}`"));
+        let name = name.ok_or_else(|| missing("name = \"..\""))?;
+        let is_name = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_' || c == '-';
+        if name.value().is_empty() || !name.value().chars().all(is_name) {
+            let message = "a name on the command line has lower case letters, digits, `_` and `-`";
+            return Err(Error::new(name.span(), message));
+        }
+        let model = model.ok_or_else(|| missing("model = TYPE"))?;
+        Ok(Attribute { name, model, error, planted, turns, limits, without })
+    }
+}
+
+fn words(input: ParseStream<'_>) -> Result<Punctuated<Ident, Token![,]>> {
+    let content;
+    parenthesized!(content in input);
+    Punctuated::parse_terminated(&content)
+}
+
+/// A workload.
+pub struct Table {
+    pub attribute: Attribute,
+    /// The block, without the attributes of its methods.
+    pub block: ItemImpl,
+    /// The type that the block is of, and its name.
+    pub kind: Type,
+    pub kind_name: Ident,
+    pub about: String,
+    pub operations: Vec<Operation>,
+    /// The error of all operations.
+    pub error: Type,
+    /// The method that reads what is stored.
+    pub stored: Ident,
+    /// Methods by whose names the workload is described further: the name, and the number of arguments.
+    pub described: Vec<(Ident, usize)>,
+    /// Constants by whose names it is.
+    pub constants: Vec<(Ident, Type)>,
+    /// Whether `setup` is given a transaction, and not the database.
+    pub sets_up_in_transaction: bool,
+}
+
+/// The methods by whose names a workload is described. None of them is an operation.
+pub const DESCRIBED: [&str; 14] = [
+    "draw",
+    "keys",
+    "subspaces",
+    "number",
+    "is_conflict_free",
+    "describe_key",
+    "describe_value",
+    "setup",
+    "is_effect",
+    "model",
+    "choose",
+    "timeout",
+    "wait",
+    "points",
+];
+
+const CONSTANTS: [&str; 4] = ["CLIENTS", "TRANSACTIONS", "TOGETHER", "JOINS"];
+
+impl Table {
+    /// What the block says.
+    pub fn of(attribute: Attribute, mut block: ItemImpl) -> Result<Table> {
+        if let Some((_, of, _)) = &block.trait_ {
+            return Err(Error::new(of.span(), "a workload is an `impl` block of a type, without a trait"));
+        }
+        if let Some(parameter) = block.generics.params.first() {
+            return Err(Error::new(parameter.span(), "a workload has no type parameters"));
+        }
+        let kind = (*block.self_ty).clone();
+        let kind_name = match &kind {
+            Type::Path(path) => path.path.segments.last().map(|last| last.ident.clone()),
+            _ => None,
+        };
+        let kind_name =
+            kind_name.ok_or_else(|| Error::new(kind.span(), "a workload is a type with a name"))?;
+        let about = about(&block)?;
+        let mut failed: Option<Error> = None;
+        let mut fail = |e: Error| match &mut failed {
+            Some(first) => first.combine(e),
+            none => *none = Some(e),
+        };
+        let (mut operations, mut stored) = (Vec::<Operation>::new(), None::<Ident>);
+        let (mut described, mut constants, mut sets_up_in_transaction) = (Vec::new(), Vec::new(), false);
+        let (mut draws, mut attempted) = (Draws::default(), false);
+        for item in &mut block.items {
+            if let ImplItem::Fn(method) = item {
+                draws.note(method).unwrap_or_else(&mut fail);
+            }
+        }
+        for item in &mut block.items {
+            match item {
+                ImplItem::Fn(method) => {
+                    let name = method.sig.ident.clone();
+                    if let Some(attribute) = take(&mut method.attrs, "stored").first() {
+                        match &stored {
+                            Some(_) => fail(Error::new(attribute.span(), "one method reads what is stored")),
+                            None => stored = Some(name),
+                        }
+                        continue;
+                    }
+                    let done = Operation::of(method, &mut draws);
+                    attempted |= !matches!(done, Ok(None));
+                    match done {
+                        Ok(Some(operation)) if DESCRIBED.contains(&name.to_string().as_str()) => {
+                            let message =
+                                format!("`{}` describes the workload, and is no operation", operation.method);
+                            fail(Error::new(name.span(), message));
+                        }
+                        Ok(Some(operation)) => operations.push(operation),
+                        Ok(None) if DESCRIBED.contains(&name.to_string().as_str()) => {
+                            if name == "setup" {
+                                sets_up_in_transaction = takes_transaction(method);
+                            }
+                            described.push((name, method.sig.inputs.len()));
+                        }
+                        Ok(None) => {}
+                        Err(e) => fail(e),
+                    }
+                }
+                ImplItem::Const(constant) if CONSTANTS.contains(&constant.ident.to_string().as_str()) => {
+                    constants.push((constant.ident.clone(), constant.ty.clone()));
+                }
+                _ => {}
+            }
+        }
+        if let Some(unused) = draws.unused() {
+            fail(Error::new(unused.span(), format!("no operation takes `{unused}`")));
+        }
+        if stored.is_none() {
+            let message = "one method reads what is stored, as the model: mark it with `#[stored]`";
+            fail(Error::new(kind.span(), message));
+        }
+        if operations.is_empty() && !attempted {
+            fail(Error::new(
+                kind.span(),
+                "a workload has operations: mark methods with `#[write]` or `#[read]`",
+            ));
+        }
+        let error = attribute.error.clone().or_else(|| operations.iter().find_map(|of| of.error.clone()));
+        for operation in &operations {
+            if let (Some(own), Some(error)) = (&operation.error, &error)
+                && !same(own, error)
+            {
+                fail(Error::new(own.span(), "all operations are refused with the same error"));
+            }
+        }
+        if error.is_none() && !operations.is_empty() {
+            fail(Error::new(
+                operations[0].answer.span(),
+                "with which error? Write `Result<.., Error>`, or `error = ..` in the attribute",
+            ));
+        }
+        if let Some(failed) = failed {
+            return Err(failed);
+        }
+        let (Some(stored), Some(error)) = (stored, error) else { unreachable!("either was refused") };
+        Ok(Table {
+            attribute,
+            block,
+            kind,
+            kind_name,
+            about,
+            operations,
+            error,
+            stored,
+            described,
+            constants,
+            sets_up_in_transaction,
+        })
+    }
+
+    /// How many arguments the method of this name takes, if there is one.
+    pub fn described(&self, name: &str) -> Option<usize> {
+        self.described.iter().find(|(own, _)| own == name).map(|(_, count)| *count)
+    }
+}
+
+/// The first line of the block's documentation, as lists show it: without its full stop, and with a small
+/// letter unless its first word has more capitals.
+fn about(block: &ItemImpl) -> Result<String> {
+    let lines = docs(&block.attrs);
+    let first = lines.first().and_then(|line| match &line.meta {
+        syn::Meta::NameValue(pair) => match &pair.value {
+            syn::Expr::Lit(syn::ExprLit { lit: syn::Lit::Str(text), .. }) => {
+                Some(text.value().trim().to_owned())
+            }
+            _ => None,
+        },
+        _ => None,
+    });
+    let listed = |line: String| {
+        let line = line.trim_end_matches('.');
+        let (first, rest) = line.split_at(line.chars().next().map_or(0, char::len_utf8));
+        let word = rest.split(' ').next().unwrap_or_default();
+        match word.chars().any(char::is_uppercase) {
+            true => line.to_owned(),
+            false => first.to_lowercase() + rest,
+        }
+    };
+    first.filter(|line| !line.is_empty()).map(listed).ok_or_else(|| {
+        let message = "a workload says in one line what it shakes: a `///` before this block";
+        Error::new(block.impl_token.span, message)
+    })
+}
+
+/// Whether the last argument of a method is a transaction, and what it returns a result.
+fn takes_transaction(method: &ImplItemFn) -> bool {
+    let last = method.sig.inputs.last();
+    matches!(last, Some(syn::FnArg::Typed(typed)) if crate::operation::last_name(&typed.ty).as_deref() == Some("Tx"))
+        && matches!(method.sig.output, ReturnType::Type(..))
+}

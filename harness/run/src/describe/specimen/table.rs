@@ -1,0 +1,255 @@
+//! A workload as a table of operations.
+//!
+//! `#[shaketable::workload]` on an `impl` block makes a workload with a model of it: a [`Specimen`], which is
+//! run as [`Mounted`](super::Mounted). Each operation is a method, and the model is a type with methods of
+//! the same names: what `stock.take(many)` should answer is what `model.take(many)` answers.
+//!
+//! ```
+//! use shaketable::prelude::*;
+//!
+//! shaketable_tx::refusals! {
+//!     /// Why a step was refused.
+//!     pub enum Refusal { Empty = "there is nothing left" }
+//! }
+//!
+//! fn number(value: Option<Bytes>) -> u64 {
+//!     value.and_then(|value| value[..].try_into().ok()).map_or(0, u64::from_le_bytes)
+//! }
+//!
+//! /// The configuration of a run: nothing is drawn.
+//! #[derive(Clone, Debug, Default, Serialize, Deserialize)]
+//! pub struct Stock {}
+//!
+//! /// A number that never falls below zero.
+//! #[shaketable::workload(name = "stock", model = Model, planted, promises(turns))]
+//! impl Stock {
+//!     #[draws(many)]
+//!     fn many() -> impl Strategy<Value = u64> {
+//!         1..15u64
+//!     }
+//!
+//!     #[write(weight = 2, blind)]
+//!     async fn add(&self, tx: &Tx, many: u64) -> Result<(), Refusal> {
+//!         tx.writing().await.atomic_op(b"stock", &many.to_le_bytes(), MutationType::Add);
+//!         Ok(())
+//!     }
+//!
+//!     #[write]
+//!     async fn take(&self, tx: &Tx, many: u64) -> Result<u64, Refusal> {
+//!         let tx = tx.writing().await;
+//!         let left = number(tx.get(b"stock", Serializable).await?).checked_sub(many).ok_or(Refusal::Empty)?;
+//!         tx.set(b"stock", &left.to_le_bytes());
+//!         Ok(left)
+//!     }
+//!
+//!     #[read]
+//!     async fn count(&self, tx: &Tx, isolation: Isolation) -> Result<u64, Refusal> {
+//!         Ok(number(tx.reading().await.get(b"stock", isolation).await?))
+//!     }
+//!
+//!     #[stored]
+//!     async fn stored(&self, tx: &Tx) -> tx::Result<Model> {
+//!         Ok(Model(number(tx.get(b"stock", Serializable).await?)))
+//!     }
+//! }
+//!
+//! /// How many there should be.
+//! #[derive(Clone, Debug, Default, PartialEq)]
+//! pub struct Model(u64);
+//!
+//! impl Model {
+//!     fn add(&mut self, many: u64) -> Result<(), Refusal> {
+//!         self.0 += many;
+//!         Ok(())
+//!     }
+//!
+//!     fn take(&mut self, many: u64) -> Result<u64, Refusal> {
+//!         self.0 = self.0.checked_sub(many).ok_or(Refusal::Empty)?;
+//!         Ok(self.0)
+//!     }
+//!
+//!     fn count(&self) -> Result<u64, Refusal> {
+//!         Ok(self.0)
+//!     }
+//! }
+//!
+//! #[shaketable::planted]
+//! impl Stock {
+//!     #[bug(take, "the number is read at snapshot", "a missing conflict range")]
+//!     async fn at_snapshot(&self, tx: &Tx, many: u64) -> Result<u64, Refusal> {
+//!         let left = number(tx.get(b"stock", Snapshot).await?).checked_sub(many).ok_or(Refusal::Empty)?;
+//!         tx.set(b"stock", &left.to_le_bytes());
+//!         Ok(left)
+//!     }
+//! }
+//!
+//! Shake::<Mounted<Stock>>::new().seeds(0..10).assert();
+//! Shake::<Mounted<Stock>>::new().bug("at-snapshot").assert_caught();
+//! Shake::<Mounted<Stock>>::new().bug("unrecorded").assert_caught();
+//! ```
+//!
+//! # The attribute
+//!
+//! The first line of the block's documentation is what lists say of the workload.
+//!
+//! | | |
+//! |---|---|
+//! | `name = "stock"` | the name on the command line |
+//! | `model = Model` | the model: a type that is `Clone`, `Debug` and `PartialEq` |
+//! | `error = Refusal` | the layer's error, where the operations return an alias of `Result` that hides it |
+//! | `planted` | another block has its planted bugs |
+//! | `promises(turns, limits)` | each call [takes a turn](shaketable_tx::Transaction::writing); the layer itself [refuses](Specimen::CHECKS_LIMITS) what is too large |
+//! | `without(interleaved)` | general planted bugs that it does not have |
+//!
+//! # Operations
+//!
+//! `#[write]` or `#[read]` makes an operation of an `async` method. It takes `&self`, its transaction as
+//! `tx: &Tx`, and then in any order an [`Isolation`] (it is then read at both levels), an [`Env`], and its
+//! arguments. An argument is drawn by its own `#[draw(STRATEGY)]`, or by the method that `#[draws(NAME)]`
+//! gives to all arguments of this name. It is taken as it is, or by reference.
+//!
+//! | in `#[write(..)]`, `#[read(..)]` | |
+//! |---|---|
+//! | `weight = 3` | how often it is drawn; 1 if nothing is said |
+//! | `blind` | it conflicts with no other blind operation, which is checked |
+//! | `rare` | it need not succeed in a sweep |
+//! | `at` | the model's method takes [where it stands](super::At) in the sequential order as well: `at: &At` |
+//! | `composed` | a refused call may have written: it consists of several calls of the layer |
+//!
+//! `#[stored]` reads everything that the layer stores, as the model. An error of the layer, or an inner
+//! `Result` with a text or a [`Misfit`], says what is wrong with it.
+//!
+//! # Further methods
+//!
+//! These describe a workload by their names: `draw`, `keys`, `subspaces`, `setup`, `model`, `points`,
+//! `number`, `is_conflict_free`, `describe_key`, `describe_value`, `is_effect`, `choose`, `timeout` and
+//! `wait`, each as in [`Specimen`]. Without `draw` and `model`, it is the default of the type. `setup` may
+//! take a transaction, `setup(&self, tx: &Tx)`. So do the constants `CLIENTS`, `TRANSACTIONS`, `TOGETHER` and
+//! `JOINS`.
+//!
+//! # Planted bugs
+//!
+//! Every workload has the [`general`] ones. `#[shaketable::planted]` on a block adds others: a method with
+//! `#[bug(OPERATION, WHAT, SOURCE)]` is another body of this operation, or of several, `add | take`. It takes
+//! of the operation's arguments what it needs. Instead of `tx: &Tx` it may take `db: &Db`, for several
+//! transactions, or `session: &mut Session<Db>`, and then returns an [`Outcome`]. A fourth text says what it
+//! takes to show a bug that no real cluster shows. `#[bug(OPERATION, part_of = "NAME")]` is a further body of
+//! a bug.
+
+use super::{Answer, Specimen, refused};
+use crate::{
+    describe::misfit::Misfit,
+    describe::workload::{Bug, Outcome},
+};
+use shaketable_tx::{self as tx, Db, Env, Isolation, RetryError, Tx, once::Session};
+use std::{fmt::Display, future::Future};
+
+/// The planted bugs of a workload that is a table of operations: `#[shaketable::planted]` implements this.
+pub trait Planted: Specimen {
+    /// The bugs.
+    const BUGS: &'static [Bug];
+
+    /// Does one call in its transaction with this bug; `None` if the bug does not change it.
+    fn perform(
+        &self,
+        bug: &str,
+        within: (&Tx, &Env),
+        op: &Self::Op,
+        isolation: Isolation,
+    ) -> impl Future<Output = Option<Result<Self::Answer, Self::Error>>> + Send;
+
+    /// Does the calls of a transaction with this bug in several transactions; `None` if the bug does not
+    /// change them.
+    fn apply(
+        &self,
+        bug: &str,
+        session: &mut Session<Db>,
+        ops: &[Self::Op],
+    ) -> impl Future<Output = Option<Outcome<Answer<Self::Answer>>>>;
+}
+
+/// What a method with `#[stored]` returns: the model, or what is wrong with what is stored. An error of the
+/// layer says what is wrong, unless it is one of FoundationDB.
+pub trait Stored<M> {
+    /// As [`Specimen::read_model`] returns it.
+    fn stored(self) -> tx::Result<Result<M, Misfit>>;
+}
+
+impl<M, E: RetryError + Display> Stored<M> for Result<M, E> {
+    fn stored(self) -> tx::Result<Result<M, Misfit>> {
+        match self {
+            Ok(model) => Ok(Ok(model)),
+            Err(e) => e.fdb().map_or_else(|| Ok(Err(e.to_string().into())), Err),
+        }
+    }
+}
+
+impl<M, X: Into<Misfit>> Stored<M> for tx::Result<Result<M, X>> {
+    fn stored(self) -> tx::Result<Result<M, Misfit>> {
+        self.map(|read| read.map_err(Into::into))
+    }
+}
+
+/// The outcome of a call that was done in several transactions.
+pub fn outcome<A, E: RetryError + Display>(done: Result<A, E>) -> Outcome<Answer<A>> {
+    match done {
+        Ok(answer) => Outcome::Answered(Answer::Done(vec![answer])),
+        Err(e) => refused(&e),
+    }
+}
+
+/// The outcome of a transaction with this call alone.
+pub fn alone<A, B>(outcome: Outcome<A>, answer: impl FnOnce(A) -> B) -> Outcome<Answer<B>> {
+    match outcome {
+        Outcome::Answered(answered) => Outcome::Answered(Answer::Done(vec![answer(answered)])),
+        Outcome::Failed(e) => Outcome::Failed(e),
+        Outcome::Unknown(e) => Outcome::Unknown(e),
+        Outcome::Violated(why) => Outcome::Violated(why),
+    }
+}
+
+/// The planted bugs of every table of operations: mistakes in the way a client uses the layer.
+pub mod general {
+    use super::super::planted;
+    use crate::describe::workload::Bug;
+
+    const fn bug(name: &'static str, about: &'static str, source: &'static str) -> Bug {
+        Bug { name, about, source, only_simulated: None }
+    }
+
+    /// Operations are retried without a record.
+    pub const UNRECORDED: Bug = planted::UNRECORDED_BUG;
+    /// Writes are never committed.
+    pub const UNWRITTEN: Bug = bug(
+        planted::UNWRITTEN,
+        "what is written is acknowledged and never committed",
+        "a write-behind cache",
+    );
+    /// Writes are committed with the next ones.
+    pub const DEFERRED: Bug = bug(
+        planted::DEFERRED,
+        "what is written is acknowledged at once and committed with the client's next write",
+        "batching without a wait",
+    );
+    /// Commits are not awaited.
+    pub const NOT_AWAITED: Bug =
+        bug(planted::NOT_AWAITED, "the commit is started and not awaited", "fire and forget");
+    /// Answers of reads are remembered.
+    pub const REMEMBERED: Bug = bug(
+        planted::REMEMBERED,
+        "a client that repeats a read gets the answer that it remembers",
+        "a cache that is never invalidated",
+    );
+    /// A read version is kept.
+    pub const KEPT_VERSION: Bug = bug(
+        planted::KEPT_VERSION,
+        "a client reads at a version that it keeps for up to a second",
+        "a read version shared between transactions",
+    );
+    /// Calls side by side take no turns.
+    pub const INTERLEAVED: Bug = bug(
+        planted::INTERLEAVED,
+        "calls that run side by side in one transaction do not take turns",
+        "two futures in one transaction",
+    );
+}

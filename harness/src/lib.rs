@@ -25,8 +25,8 @@ pub use shaketable_run::specimen::table;
 #[doc(inline)]
 pub use shaketable_run::{
     Bug, Foreign, Guarded, Invariants, Misfit, Outcome, Shake, Staleness, Step, Workload, allocations,
-    beside, calm, determinism, entry, erased, explore, foreign, invariants, isolation, judge,
-    models, plan, planted_bugs, real, regressions, runner, seeds, sessions, shake, shrink, specimen,
-    strategies, waiting, weakened, when, workload,
+    beside, calm, determinism, entry, erased, explore, foreign, invariants, isolation, judge, models, plan,
+    planted_bugs, real, regressions, runner, seeds, sessions, shake, shrink, specimen, strategies, waiting,
+    weakened, when, workload,
 };
 pub use tell::advice;

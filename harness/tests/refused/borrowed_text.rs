@@ -1,10 +1,8 @@
 //! An argument cannot be kept.
 
-use shaketable::prelude::*;
+mod stock;
 
-/// The configuration.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub struct Stock {}
+use stock::*;
 
 /// A number.
 #[shaketable::workload(name = "stock", model = Model)]
@@ -17,17 +15,6 @@ impl Stock {
     #[stored]
     async fn stored(&self, _: &Tx) -> tx::Result<Model> {
         Ok(Model(0))
-    }
-}
-
-/// The model.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Model(u64);
-
-impl Model {
-    fn add(&mut self, many: u64) -> Result<u64, once::Error> {
-        self.0 += many;
-        Ok(self.0)
     }
 }
 

@@ -1,10 +1,8 @@
 //! A workload says nothing of itself.
 
-use shaketable::prelude::*;
+mod stock;
 
-/// The configuration.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub struct Stock {}
+use stock::*;
 
 #[shaketable::workload(name = "stock", model = Model)]
 impl Stock {
@@ -16,17 +14,6 @@ impl Stock {
     #[stored]
     async fn stored(&self, _: &Tx) -> tx::Result<Model> {
         Ok(Model(0))
-    }
-}
-
-/// The model.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Model(u64);
-
-impl Model {
-    fn add(&mut self, many: u64) -> Result<u64, once::Error> {
-        self.0 += many;
-        Ok(self.0)
     }
 }
 

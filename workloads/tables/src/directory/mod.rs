@@ -85,6 +85,12 @@ impl Directory {
         }
     }
 
+    /// Whether calls may give this prefix by hand.
+    fn may_be_manual(&self, prefix: &[u8]) -> bool {
+        let is_nested = || prefix.starts_with(self.subspaces().1.bytes());
+        PREFIXES.contains(&prefix) || self.manual && self.nested && is_nested()
+    }
+
     /// The directories of the run.
     fn directories(&self) -> Directories {
         let (nodes, content) = self.subspaces();
@@ -308,9 +314,19 @@ impl Specimen for Directory {
         answers: Option<&[Answer]>,
         mutations: &[Mutation],
     ) {
-        for (expected, answer) in expected.iter_mut().zip(answers.unwrap_or(&[])) {
+        for (n, answer) in answers.unwrap_or(&[]).iter().enumerate() {
+            let Some((expected, later)) = expected.get_mut(n..).and_then(<[Answer]>::split_first_mut) else {
+                break;
+            };
+            // What an allocated directory had may be given by hand after it is removed.
+            let again = |prefix: &Vec<u8>| {
+                let is_it = |later: &Answer| matches!(later, Answer::Opened(_, Some(own)) if own == prefix);
+                self.may_be_manual(prefix) && later.iter().any(is_it)
+            };
             match (expected, answer) {
-                (Answer::Opened(_, open @ None), Answer::Opened(_, Some(prefix))) if !model.gave(prefix) => {
+                (Answer::Opened(_, open @ None), Answer::Opened(_, Some(prefix)))
+                    if !model.gave(prefix) || again(prefix) =>
+                {
                     *open = Some(prefix.clone());
                 }
                 (Answer::Allocated(open), Answer::Allocated(Some(prefix)))
@@ -334,11 +350,38 @@ impl Specimen for Directory {
         let rows = before.into_iter().chain(behind).map(|row| (row.key.to_vec(), row.value.to_vec()));
         let (nodes, content) = self.subspaces();
         let surveyed = survey(rows.collect::<Rows>(), nodes.bytes());
-        let by_hand = |prefix: &[u8]| {
-            PREFIXES.contains(&prefix) || self.manual && self.nested && prefix.starts_with(content.bytes())
-        };
+        let by_hand = |prefix: &[u8]| self.may_be_manual(prefix);
         Ok(surveyed
             .and_then(|layer| Known::surveyed(&layer, content.bytes(), &by_hand, &row))
             .map_err(Misfit::from))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use shaketable_sim::seed::Seed;
+
+    #[test]
+    fn a_prefix_may_be_given_by_hand_after_its_directory_is_removed_in_the_same_transaction() {
+        let drawn = |nested: bool| {
+            let mut all = (0..400).map(|seed| Directory::draw(&mut Seed(seed).stream("draw"), None));
+            all.find(|own| own.manual && own.nested == nested && !own.own_subspaces)
+        };
+        let prefix = vec![0x15, 7];
+        for (nested, expected) in [(true, Some(prefix.clone())), (false, None)] {
+            let own = drawn(nested).expect("a configuration");
+            let mut model = own.model();
+            model.below.insert("b".into(), Known { prefix: Some(prefix.clone()), ..Known::default() });
+            let answer = |prefix: Option<&Vec<u8>>| Answer::Opened(Vec::new(), prefix.cloned());
+            let mut answers = [answer(None), Answer::Done, answer(Some(&prefix))];
+            own.choose(
+                &mut model,
+                &mut answers,
+                Some(&[answer(Some(&prefix)), Answer::Done, answer(Some(&prefix))]),
+                &[],
+            );
+            assert_eq!(answers[0], answer(expected.as_ref()));
+        }
     }
 }

@@ -12,8 +12,48 @@ use syn::{
 /// What is said in `#[bug(..)]`: the operations that it changes, and what the bug is, or that it is a further
 /// part of another one.
 struct Said {
+    /// None: whatever the calls of a transaction are.
     operations: Vec<Ident>,
     what: What,
+}
+
+/// What is said in `#[flaw(..)]`: operations whose transaction has a flaw.
+struct Flawed {
+    name: Ident,
+    operations: Vec<Ident>,
+    flaw: Ident,
+    about: LitStr,
+    source: LitStr,
+}
+
+impl Parse for Flawed {
+    fn parse(input: ParseStream<'_>) -> Result<Flawed> {
+        let usage = |e: Error| {
+            let message =
+                "a flaw is `#[flaw(NAME, OPERATION, FLAW, \"what is wrong\", \"where it comes from\")]`";
+            Error::new(e.span(), message)
+        };
+        let name = input.parse().map_err(usage)?;
+        input.parse::<Token![,]>().map_err(usage)?;
+        let operations = alternatives(input).map_err(usage)?;
+        input.parse::<Token![,]>().map_err(usage)?;
+        let flaw = input.parse().map_err(usage)?;
+        input.parse::<Token![,]>().map_err(usage)?;
+        let about = input.parse().map_err(usage)?;
+        input.parse::<Token![,]>().map_err(usage)?;
+        let source = input.parse().map_err(usage)?;
+        input.parse::<Option<Token![,]>>()?;
+        Ok(Flawed { name, operations, flaw, about, source })
+    }
+}
+
+/// `add | take`.
+fn alternatives(input: ParseStream<'_>) -> Result<Vec<Ident>> {
+    let mut operations = vec![input.parse::<Ident>()?];
+    while input.parse::<Option<Token![|]>>()?.is_some() {
+        operations.push(input.parse()?);
+    }
+    Ok(operations)
 }
 
 enum What {
@@ -23,10 +63,10 @@ enum What {
 
 impl Parse for Said {
     fn parse(input: ParseStream<'_>) -> Result<Said> {
-        let mut operations = vec![input.parse::<Ident>()?];
-        while input.parse::<Option<Token![|]>>()?.is_some() {
-            operations.push(input.parse()?);
-        }
+        let operations = match input.parse::<Option<Token![*]>>()? {
+            Some(_) => Vec::new(),
+            None => alternatives(input)?,
+        };
         let usage = |e: Error| {
             let message = "a bug is `#[bug(OPERATION, \"what is wrong\", \"where it comes from\")]`, \
                            and a further part of one is `#[bug(OPERATION, part_of = \"NAME\")]`";
@@ -59,6 +99,23 @@ pub fn expand(attribute: TokenStream, mut block: ItemImpl) -> Result<TokenStream
     }
     let kind = (*block.self_ty).clone();
     let (mut bugs, mut arms, mut failed) = (Vec::new(), Arms::default(), None::<Error>);
+    for attribute in take(&mut block.attrs, "flaw") {
+        let Flawed { name, operations, flaw, about, source } = attribute.parse_args()?;
+        let name = name.to_string().replace('_', "-");
+        let bug = quote!(::shaketable::Bug {
+            name: #name, about: #about, source: #source, only_simulated: ::core::option::Option::None,
+        });
+        bugs.push((name.clone(), bug));
+        let patterns =
+            operations.iter().map(|operation| quote_spanned!(operation.span()=> Op::#operation { .. }));
+        arms.performed.push(quote! {
+            (#name, op @ (#(#patterns)|*)) => {
+                let flawed = __with::flawed(tx, __with::Flaw::#flaw, __with::everything());
+                let done = ::shaketable::specimen::Specimen::perform(self, &flawed, env, &op, isolation);
+                ::core::option::Option::Some(done.await)
+            }
+        });
+    }
     for item in &mut block.items {
         let ImplItem::Fn(method) = item else { continue };
         for attribute in take(&mut method.attrs, "bug") {
@@ -71,11 +128,14 @@ pub fn expand(attribute: TokenStream, mut block: ItemImpl) -> Result<TokenStream
         }
     }
     if bugs.is_empty() && failed.is_none() {
-        return Err(Error::new(kind.span(), "there is no bug: mark methods with `#[bug(..)]`"));
+        return Err(Error::new(
+            kind.span(),
+            "there is no bug: mark methods with `#[bug(..)]`, or the block with `#[flaw(..)]`",
+        ));
     }
     // The workload can do without the bugs that are refused.
     let failed = failed.map(Error::into_compile_error);
-    let Arms { performed, applied } = arms;
+    let Arms { performed, applied, composed } = arms;
     let bugs = bugs.iter().map(|(_, bug)| bug);
     Ok(quote! {
         #failed
@@ -110,6 +170,7 @@ pub fn expand(attribute: TokenStream, mut block: ItemImpl) -> Result<TokenStream
                 ) -> ::core::option::Option<::shaketable::Outcome<::shaketable::specimen::Answer<Answer>>>
                 {
                     let _ = &session;
+                    #(#composed)*
                     let [op] = ops else { return ::core::option::Option::None };
                     match (bug, ::core::clone::Clone::clone(op)) {
                         #(#applied,)*
@@ -126,6 +187,8 @@ pub fn expand(attribute: TokenStream, mut block: ItemImpl) -> Result<TokenStream
 struct Arms {
     performed: Vec<TokenStream>,
     applied: Vec<TokenStream>,
+    /// What is done with all calls of a transaction.
+    composed: Vec<TokenStream>,
 }
 
 /// Notes the bug, or the part of one, that an attribute of a method declares.
@@ -159,6 +222,14 @@ fn bug(
             return Err(Error::new(name.span(), "no bug before this one has this name"));
         }
     };
+    if operations.is_empty() {
+        let method = &method.sig.ident;
+        arms.composed.push(quote! {
+            if bug == #name {
+                return <#kind>::#method(self, session, ops).await;
+            }
+        });
+    }
     for operation in &operations {
         match body(kind, method, operation, &name)? {
             (true, arm) => arms.performed.push(arm),

@@ -38,6 +38,7 @@ pub mod __private {
     pub use crate::describe::{
         sessions::set_up,
         specimen::table::{Stored, alone, general, outcome},
+        weakened::{Flaw, everything, flawed},
     };
     pub use bytes::Bytes;
     pub use proptest::strategy::{BoxedStrategy, Just, Strategy, Union};

@@ -74,6 +74,7 @@
 //! }
 //!
 //! #[shaketable::planted]
+//! #[flaw(unwritten_take, take, Unwritten, "what is taken is not written", "a forgotten line")]
 //! impl Stock {
 //!     #[bug(take, "the number is read at snapshot", "a missing conflict range")]
 //!     async fn at_snapshot(&self, tx: &Tx, many: u64) -> Result<u64, Refusal> {
@@ -85,6 +86,7 @@
 //!
 //! Shake::<Mounted<Stock>>::new().seeds(0..10).assert();
 //! Shake::<Mounted<Stock>>::new().bug("at-snapshot").assert_caught();
+//! Shake::<Mounted<Stock>>::new().bug("unwritten-take").assert_caught();
 //! Shake::<Mounted<Stock>>::new().bug("unrecorded").assert_caught();
 //! ```
 //!
@@ -134,7 +136,11 @@
 //! of the operation's arguments what it needs. Instead of `tx: &Tx` it may take `db: &Db`, for several
 //! transactions, or `session: &mut Session<Db>`, and then returns an [`Outcome`]. A fourth text says what it
 //! takes to show a bug that no real cluster shows. `#[bug(OPERATION, part_of = "NAME")]` is a further body of
-//! a bug.
+//! a bug. With `#[bug(*, WHAT, SOURCE)]` the method takes all calls of a transaction, `session: &mut
+//! Session<Db>, ops: &[StockOp]`, and returns their outcome, or `None` if it changes nothing.
+//!
+//! `#[flaw(NAME, OPERATION, FLAW, WHAT, SOURCE)]` on the block needs no body: the operation is done as it is
+//! written, in a transaction with a [`Flaw`](crate::weakened::Flaw).
 
 use super::{Answer, Specimen, refused};
 use crate::{

@@ -3,8 +3,7 @@
 use super::{
     Refusal,
     backend::BackendArguments,
-    bugs::First,
-    choose,
+    choose::{self, First},
     failures::{self, FailuresArguments},
     files::Files,
     output, refuse,

@@ -155,8 +155,7 @@ impl Backend {
 pub mod real {
     //! A real cluster, through FoundationDB's client.
 
-    use super::BackendArguments;
-    use crate::command::{Refusal, interrupt::Interrupt, output, refuse, report};
+    use crate::command::{Refusal, backend::BackendArguments, interrupt::Interrupt, output, refuse, report};
     use crate::search::entry::Entry;
     use crate::{
         judge::finding::{Finding, Kind},

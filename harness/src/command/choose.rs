@@ -160,6 +160,33 @@ pub fn shard(text: &str) -> Result<(u64, u64), String> {
     }
 }
 
+/// A seed that is tried on a bug before the others.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(super) struct First {
+    pub(super) place: String,
+    pub(super) bug: String,
+    pub(super) seed: u64,
+}
+
+impl First {
+    /// `WORKLOAD/BUG=SEED`.
+    pub(super) fn parse(text: &str) -> Result<First, String> {
+        let parts = text.split_once('=').and_then(|(bug, seed)| Some((bug.split_once('/')?, seed)));
+        let Some(((place, bug), seed)) = parts else {
+            return Err(
+                "must be a workload, a planted bug and a seed, such as queue/interleaved=2".to_owned()
+            );
+        };
+        let seed = seed.parse().map_err(|_| "the seed must be a whole number".to_owned())?;
+        Ok(First { place: place.to_owned(), bug: bug.to_owned(), seed })
+    }
+
+    /// Whether it is one of this bug.
+    pub(super) fn is_of(&self, place: &str, bug: &str) -> bool {
+        self.place == place && self.bug == bug
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -180,6 +207,15 @@ mod tests {
         assert_eq!(shard("3/4"), Ok((3, 4)));
         for bad in ["", "0/4", "5/4", "1", "a/b", "1/0", "1/2/3"] {
             assert!(shard(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_first_seed_names_its_bug() {
+        let first = First { place: "one".to_owned(), bug: "early".to_owned(), seed: 9 };
+        assert_eq!(First::parse("one/early=9"), Ok(first));
+        for bad in ["", "one", "one/early", "one=1", "one/early=", "one/early=x", "one/early=-1"] {
+            assert!(First::parse(bad).is_err(), "{bad}");
         }
     }
 

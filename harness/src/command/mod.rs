@@ -33,7 +33,9 @@ mod merge;
 mod mutant_runs;
 mod new;
 pub mod output;
+mod program;
 pub mod progress;
+mod refusal;
 mod regressions;
 mod replay;
 mod report;
@@ -48,108 +50,16 @@ mod watch;
 mod with;
 
 use crate::plan::Undrawn;
-use crate::search::entry::Entry;
 pub use args::EXIT_CODES;
 use args::{Arguments, Command, ReportCommand};
 use clap::{CommandFactory, FromArgMatches, Subcommand};
 pub use conclude::settle;
-use shaketable_reports::{Conclusion, Figure};
-use shaketable_tx::real::Client;
-use std::{fmt, process::ExitCode, sync::OnceLock};
-
-/// A program with the command: its name, its version and its workloads.
-pub struct Program {
-    /// The name in messages and in the help.
-    pub name: &'static str,
-    /// The version.
-    pub version: &'static str,
-    /// The commit from which it was built, for reports.
-    pub commit: &'static str,
-    /// The workloads, in the order of lists.
-    pub workloads: fn() -> Vec<Box<dyn Entry>>,
-    /// Receives the figures of `bench` for the workloads, and returns all figures of the benchmark.
-    pub figures: fn(Vec<Figure>, &interrupt::Interrupt) -> Result<Vec<Figure>, Refusal>,
-    /// FoundationDB's client, for runs on real clusters.
-    pub client: Option<&'static dyn Client>,
-    /// Whether `bugs` without names also runs the planted bugs of the simulated cluster. A single workload
-    /// rarely reaches all of them.
-    pub tests_cluster: bool,
-}
-
-impl Program {
-    /// Creates a program whose benchmark measures only its workloads. It has the client that this crate is
-    /// built with.
-    pub fn new(
-        name: &'static str,
-        version: &'static str,
-        commit: &'static str,
-        workloads: fn() -> Vec<Box<dyn Entry>>,
-    ) -> Program {
-        Program {
-            name,
-            version,
-            commit,
-            workloads,
-            figures: |figures, _| Ok(figures),
-            client: client(),
-            tests_cluster: false,
-        }
-    }
-}
-
-/// FoundationDB's client, if this crate is built with it.
-fn client() -> Option<&'static dyn Client> {
-    #[cfg(feature = "fdb-client")]
-    return Some(&shaketable_fdb::Client);
-    #[cfg(not(feature = "fdb-client"))]
-    None
-}
-
-static PROGRAM: OnceLock<Program> = OnceLock::new();
-
-/// The program of this process.
-pub fn program() -> &'static Program {
-    PROGRAM.get_or_init(|| Program::new("shaketable", env!("CARGO_PKG_VERSION"), "unknown", Vec::new))
-}
-
-/// Why a command ended without its result: one line on stderr.
-#[derive(Debug, PartialEq, Eq)]
-pub enum Refusal {
-    /// Bad usage, configuration or input.
-    Usage(String),
-    /// A cluster that does not reply.
-    Cluster(String),
-    /// The command was interrupted: its exit code, and how far it came.
-    Interrupted(u8, String),
-}
-
-impl Refusal {
-    fn exit_code(&self) -> u8 {
-        match self {
-            Refusal::Usage(_) => 2,
-            Refusal::Cluster(_) => Conclusion::Harness.exit_code(),
-            Refusal::Interrupted(code, _) => *code,
-        }
-    }
-}
-
-impl fmt::Display for Refusal {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (Refusal::Usage(line) | Refusal::Cluster(line) | Refusal::Interrupted(_, line)) = self;
-        // A message is one line, also if it quotes text with line breaks, such as a file name or a parser
-        // error.
-        f.write_str(&line.split_whitespace().collect::<Vec<_>>().join(" "))
-    }
-}
-
-/// Returns a [`Refusal::Usage`](crate::command::Refusal::Usage) with a formatted line.
-#[macro_export]
-macro_rules! refuse {
-    ($($message:tt)+) => {
-        return Err($crate::command::Refusal::Usage(format!($($message)+)))
-    };
-}
-use crate::refuse;
+use program::PROGRAM;
+pub use program::{Program, program};
+pub use refusal::Refusal;
+pub(crate) use refusal::refuse;
+use shaketable_reports::Conclusion;
+use std::process::ExitCode;
 
 /// Defines the `main` function of a program that shakes these workloads, with the subcommands `run`,
 /// `replay`, `regressions`, `bugs`, `list`, `bench` and `new`, on simulated clusters and, with the feature

@@ -72,7 +72,7 @@ pub extern "C" fn fdb_database_resume_cdc_consumer(
     stream: u64,
     consumed: i64,
 ) -> *mut FDBFuture {
-    FDBFuture::ready(Ok(Value::Consumer(FDBCdcConsumer { stream, consumed })))
+    FDBFuture::ready(Ok(Value::Consumer { stream, consumed }))
 }
 
 /// Destroys a consumer.
@@ -132,9 +132,10 @@ pub unsafe extern "C" fn fdb_future_get_cdc_consumer(
 ) -> fdb_error_t {
     // SAFETY: as the caller promises.
     code(unsafe { borrow(f) }.pick(|value| match value {
-        Value::Consumer(consumer) => {
+        Value::Consumer { stream, consumed } => {
+            let consumer = FDBCdcConsumer { stream: *stream, consumed: *consumed };
             // SAFETY: as the caller promises.
-            unsafe { store(out, Box::into_raw(Box::new(*consumer))) };
+            unsafe { store(out, Box::into_raw(Box::new(consumer))) };
             Some(())
         }
         _ => None,

@@ -9,7 +9,7 @@ use super::{
     future::{FDBFuture, code},
     memory::{copy, copy_option, store},
     network::Network,
-    removed::demand,
+    selected::demand,
     transaction::FDBTransaction,
     types::fdb_error_t,
     value::Value,

@@ -12,7 +12,7 @@
 use super::{
     errors::{BLOCKED_FROM_NETWORK_THREAD, FUTURE_RELEASED, SUCCESS},
     fork,
-    types::{FDBCallback, fdb_bool_t, fdb_error_t},
+    types::{fdb_bool_t, fdb_error_t},
     value::Value,
 };
 use parking_lot::{Condvar, Mutex};
@@ -24,6 +24,8 @@ use std::{
     sync::{Arc, OnceLock},
 };
 
+/// A callback of a future.
+pub type FDBCallback = Option<unsafe extern "C" fn(*mut FDBFuture, *mut c_void)>;
 /// A result that is, or will be, there.
 pub struct FDBFuture {
     state: Mutex<State>,

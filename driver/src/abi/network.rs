@@ -11,7 +11,9 @@ use super::{
     },
     fork,
     memory::copy_option,
-    network_option, time,
+    network_option,
+    selected::{self, require_api_version},
+    time,
     types::{CompletionHook, fdb_error_t},
     versions::{is_eight, network_option_set},
 };
@@ -32,15 +34,13 @@ use std::{
     ffi::{c_char, c_int, c_void},
     sync::{
         Arc, OnceLock,
-        atomic::{AtomicBool, AtomicI32, Ordering},
+        atomic::{AtomicBool, Ordering},
     },
     time::Duration,
 };
 
 /// The newest version of the API.
 const MAX_API_VERSION: c_int = 800;
-/// What a process has before it selects a version, and functions within a simulation without one.
-const DEFAULT_API_VERSION: c_int = 740;
 /// The oldest version of the API that this library speaks.
 const MIN_API_VERSION: c_int = 200;
 
@@ -51,10 +51,6 @@ const LONGEST_END: Duration = Duration::from_secs(10);
 /// How often the end of a process looks whether the network thread gets on.
 const GLANCE: Duration = Duration::from_millis(50);
 
-/// The selected version, 0 before.
-static API_VERSION: AtomicI32 = AtomicI32::new(0);
-/// The version that the program was compiled for, 0 before.
-static HEADER_VERSION: AtomicI32 = AtomicI32::new(0);
 /// The network, once it is set up.
 static NETWORK: OnceLock<Network> = OnceLock::new();
 
@@ -210,37 +206,10 @@ impl Network {
     }
 }
 
-/// The selected version of the API; that of 7.4 if there is none.
-pub fn api_version() -> c_int {
-    match API_VERSION.load(Ordering::SeqCst) {
-        0 => DEFAULT_API_VERSION,
-        version => version,
-    }
-}
-
-/// Ends the process with a sentence if no version of the API is selected: FoundationDB's library crashes in
-/// this function then, because it has no client yet (`fdb_c.cpp`, `MultiVersionTransaction.actor.cpp`).
-pub(super) fn require_api_version(function: &str) {
-    if API_VERSION.load(Ordering::SeqCst) == 0 {
-        output::complain(&format!(
-            "{function} is called before fdb_select_api_version, where FoundationDB's library crashes"
-        ));
-        std::process::abort();
-    }
-}
-
-/// The version that the program was compiled for; that of 7.4 if it has selected none.
-pub fn header_version() -> c_int {
-    match HEADER_VERSION.load(Ordering::SeqCst) {
-        0 => DEFAULT_API_VERSION,
-        version => version,
-    }
-}
-
 /// Selects the version of the API, from 200 to 800; once.
 #[unsafe(no_mangle)]
 pub extern "C" fn fdb_select_api_version_impl(runtime: c_int, header: c_int) -> fdb_error_t {
-    if API_VERSION.load(Ordering::SeqCst) != 0 {
+    if selected::is_selected() {
         return API_VERSION_ALREADY_SET;
     }
     if runtime > header {
@@ -249,11 +218,10 @@ pub extern "C" fn fdb_select_api_version_impl(runtime: c_int, header: c_int) -> 
     if header > MAX_API_VERSION || runtime < MIN_API_VERSION {
         return API_VERSION_NOT_SUPPORTED;
     }
-    let selected = API_VERSION.compare_exchange(0, runtime, Ordering::SeqCst, Ordering::SeqCst);
-    if selected.is_ok() {
-        HEADER_VERSION.store(header, Ordering::SeqCst);
+    match selected::select(runtime, header) {
+        true => SUCCESS,
+        false => API_VERSION_ALREADY_SET,
     }
-    selected.map_or(API_VERSION_ALREADY_SET, |_| SUCCESS)
 }
 
 /// 800.

@@ -7,12 +7,11 @@ use super::{
     errors::SUCCESS,
     future::{FDBFuture, borrow, code},
     memory::store,
-    network::header_version,
+    selected::demand,
     transaction::FDBTransaction,
     types::{fdb_bool_t, fdb_error_t},
     value::{Handle, Value},
 };
-use shaketable_session::output;
 use shaketable_tx::Error;
 use std::{
     ffi::{CStr, CString, c_char, c_int},
@@ -24,17 +23,6 @@ const INVALID_DATABASE_NAME: Error = Error::from_code(2013);
 
 /// A cluster before version 610: a path, of which databases are made.
 pub struct FDBCluster(CString);
-
-/// The version that has removed a function which every version has.
-pub(super) const NEVER: c_int = c_int::MAX;
-
-/// Ends a program that calls a function which its header does not have.
-pub(super) fn demand(name: &str, removed_in: c_int) {
-    if header_version() >= removed_in {
-        output::complain(&format!("{name} was removed from the API in version {removed_in}"));
-        std::process::abort();
-    }
-}
 
 /// A future with a cluster, before version 610.
 ///
@@ -50,7 +38,7 @@ pub unsafe extern "C" fn fdb_create_cluster(cluster_file_path: *const c_char) ->
         false => unsafe { CStr::from_ptr(cluster_file_path) }.to_owned(),
     };
     let cluster = Box::into_raw(Box::new(FDBCluster(path)));
-    FDBFuture::ready(Ok(Value::Handle(Handle::Cluster(cluster))))
+    FDBFuture::ready(Ok(Value::Handle(Handle::Cluster(cluster.cast()))))
 }
 
 /// Destroys a cluster, before version 610. Its databases remain.
@@ -100,7 +88,7 @@ pub unsafe extern "C" fn fdb_cluster_create_database(
     // write.
     let created = unsafe { fdb_create_database((*c).0.as_ptr(), &mut database) };
     FDBFuture::ready(match created {
-        SUCCESS => Ok(Value::Handle(Handle::Database(database))),
+        SUCCESS => Ok(Value::Handle(Handle::Database(database.cast()))),
         error => Err(Error::from_code(error)),
     })
 }
@@ -117,7 +105,7 @@ pub unsafe extern "C" fn fdb_future_get_cluster(f: *mut FDBFuture, out: *mut *mu
     code(unsafe { borrow(f) }.pick(|value| match value {
         Value::Handle(Handle::Cluster(cluster)) => {
             // SAFETY: as the caller promises.
-            unsafe { store(out, *cluster) };
+            unsafe { store(out, cluster.cast()) };
             Some(())
         }
         _ => None,
@@ -139,7 +127,7 @@ pub unsafe extern "C" fn fdb_future_get_database(
     code(unsafe { borrow(f) }.pick(|value| match value {
         Value::Handle(Handle::Database(database)) => {
             // SAFETY: as the caller promises.
-            unsafe { store(out, *database) };
+            unsafe { store(out, database.cast()) };
             Some(())
         }
         _ => None,

@@ -3,7 +3,7 @@
 use super::{
     future::{FDBFuture, borrow, code},
     memory::store,
-    removed::{NEVER, demand},
+    selected::{NEVER, demand},
     types::{FDBKey, FDBKeyRange, FDBKeyValue, FDBMappedKeyValue, fdb_bool_t, fdb_error_t},
     value::{Value, length},
     versions::EIGHT,

@@ -5,8 +5,9 @@ use super::{
     fork,
     future::FDBFuture,
     memory::{copy, copy_option, store},
+    restart::Restart,
     types::{fdb_bool_t, fdb_error_t},
-    versions::{Restart, adapt, is_new_option, resets, translate},
+    versions::{adapt, is_new_option, resets, translate},
 };
 use shaketable_session::{Action, Call, Command, DatabaseId, Reply, Session, TransactionId};
 use shaketable_tx::{ConflictRangeType, Error, Isolation, KeySelector, Result, TransactionOption};

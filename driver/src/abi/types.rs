@@ -9,8 +9,6 @@ pub type fdb_error_t = c_int;
 /// 0 is false.
 pub type fdb_bool_t = c_int;
 
-/// A callback of a future.
-pub type FDBCallback = Option<unsafe extern "C" fn(*mut super::future::FDBFuture, *mut c_void)>;
 /// A function that is called when the network thread ends.
 pub type CompletionHook = Option<unsafe extern "C" fn(*mut c_void)>;
 

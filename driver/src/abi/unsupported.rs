@@ -6,8 +6,7 @@
 use super::{
     database::{FDBDatabase, FDBTenant},
     future::FDBFuture,
-    network,
-    removed::{NEVER, demand},
+    selected::{NEVER, demand, require_api_version},
     transaction::FDBTransaction,
     types::{FDBKeyValue, FDBReadBlobGranuleContext, fdb_bool_t, fdb_error_t},
     versions::EIGHT,
@@ -161,7 +160,7 @@ pub extern "C" fn fdb_database_set_shared_state(_: *mut FDBDatabase, _: *mut c_v
 /// One client library tells another that it speaks a newer protocol: there is one library here.
 #[unsafe(no_mangle)]
 pub extern "C" fn fdb_use_future_protocol_version() {
-    network::require_api_version("fdb_use_future_protocol_version");
+    require_api_version("fdb_use_future_protocol_version");
 }
 
 /// Ends a read of blob granules: 2108.

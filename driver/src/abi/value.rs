@@ -1,15 +1,12 @@
 //! Results in the form in which C reads them: arrays of pointers into memory that lives as long as they do.
 
-use super::{
-    cdc::FDBCdcConsumer,
-    database::FDBDatabase,
-    removed::FDBCluster,
-    types::{FDBGetRangeReqAndResult, FDBKey, FDBKeySelector, FDBKeyValue, FDBMappedKeyValue, fdb_bool_t},
+use super::types::{
+    FDBGetRangeReqAndResult, FDBKey, FDBKeySelector, FDBKeyValue, FDBMappedKeyValue, fdb_bool_t,
 };
 use bytes::Bytes;
 use shaketable_session::Reply;
 use shaketable_tx::{KeyValue, MappedBatch, MappedRow, RangeBatch};
-use std::ffi::{CString, c_char, c_int};
+use std::ffi::{CString, c_char, c_int, c_void};
 
 /// The result of a future.
 pub enum Value {
@@ -18,7 +15,12 @@ pub enum Value {
     /// A handle of a version of the API that returned them through futures. It is its reader's to destroy.
     Handle(Handle),
     /// A consumer of a stream of changes. Each of its readers has a handle of its own.
-    Consumer(FDBCdcConsumer),
+    Consumer {
+        /// The stream.
+        stream: u64,
+        /// The position from which it was resumed.
+        consumed: i64,
+    },
     /// Streams of changes: none.
     Streams,
     /// A number.
@@ -45,9 +47,9 @@ pub enum Value {
 #[derive(Clone, Copy)]
 pub enum Handle {
     /// A cluster.
-    Cluster(*mut FDBCluster),
+    Cluster(*mut c_void),
     /// A database.
-    Database(*mut FDBDatabase),
+    Database(*mut c_void),
 }
 
 // SAFETY: the pointer is only handed to the program, whose handles may be used by any thread.

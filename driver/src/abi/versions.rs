@@ -1,13 +1,12 @@
 //! What depends on the version of the API that the program selected.
 
-use super::{network::api_version, transaction::FDBTransaction};
+use super::selected::api_version;
 use bytes::Bytes;
-use parking_lot::Mutex;
-use shaketable_session::{Action, Call, Command, Reply, TransactionId};
+use shaketable_session::{Action, Call, Command, Reply};
 use shaketable_tx::{Error, KEY_SIZE_LIMIT, RangeOption, Result, StreamingMode};
 use std::{
     ffi::c_int,
-    sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst},
+    sync::atomic::{AtomicBool, Ordering::SeqCst},
     time::Duration,
 };
 
@@ -20,7 +19,7 @@ const LONG_OFFSETS: c_int = 520;
 /// From this version on, an error that is not retryable leaves its transaction to be reset.
 const ERROR_ENDS: c_int = 610;
 /// From this version on, transactions write special keys, and a commit leaves its transaction as it is.
-const KEEPS_COMMITTED: c_int = 700;
+pub(super) const KEEPS_COMMITTED: c_int = 700;
 /// From this version on, the cache of read versions belongs to the state that the databases of several client
 /// libraries share.
 const SHARED_CACHE: c_int = 720;
@@ -214,71 +213,6 @@ pub fn translate(action: Action) -> Action {
             Action::SetOption { code: NO_OPTION, value: None }
         }
         action => action,
-    }
-}
-
-/// What a commit makes of a transaction before version 700: it begins again, with a new read version,
-/// although the transaction itself can only be reset.
-#[derive(Default)]
-pub struct Restart {
-    /// The number of the part of the transaction's life between two resets.
-    life: AtomicU64,
-    /// One more than the life in which a commit has ended, or 0.
-    ended: AtomicU64,
-    /// The transaction that has the new read version.
-    fresh: Mutex<Option<TransactionId>>,
-}
-
-impl Restart {
-    /// The life in which a commit is made.
-    pub fn life(&self) -> u64 {
-        self.life.load(SeqCst)
-    }
-
-    /// A commit of this life has ended, with or without success.
-    pub fn commit_ended(&self, life: u64) {
-        if api_version() < KEEPS_COMMITTED {
-            self.ended.store(life + 1, SeqCst);
-        }
-    }
-}
-
-/// Whether a call is answered by what has begun again.
-fn is_of_the_new_one(call: &Call) -> bool {
-    matches!(call, Call::GetReadVersion | Call::GetTotalCost | Call::GetTagThrottledDuration)
-}
-
-impl FDBTransaction {
-    /// The transaction that a call is made on.
-    pub fn called(&self, call: &Call) -> TransactionId {
-        let restart = &self.restart;
-        if matches!(call, Call::OnError(_)) {
-            self.renew();
-        }
-        if restart.ended.load(SeqCst) != restart.life() + 1 {
-            return self.id;
-        }
-        if is_of_the_new_one(call) {
-            let create = || {
-                let id = self.session.next_transaction();
-                self.session.command(self.database, Command::Create(id));
-                id
-            };
-            return *restart.fresh.lock().get_or_insert_with(create);
-        }
-        if !matches!(call, Call::GetApproximateSize | Call::GetVersionstamp) {
-            // A transaction that is used after its commit has an error, which every later call returns.
-            self.renew();
-        }
-        self.id
-    }
-
-    /// The transaction is reset, or cannot be used until it is.
-    pub fn renew(&self) {
-        self.restart.life.fetch_add(1, SeqCst);
-        if let Some(fresh) = self.restart.fresh.lock().take() {
-            self.session.command(self.database, Command::Transaction(fresh, Action::Destroy));
-        }
     }
 }
 

@@ -35,13 +35,16 @@ pub mod rank;
 pub mod ranked_set;
 mod registry;
 pub mod scrub;
-pub(crate) mod state;
+mod standard;
+mod state;
+pub(crate) mod states;
 mod value;
 pub mod version;
 
 pub use entries::{Entry, EntryChanges};
 pub use online::{BuildReport, ScrubReport};
 pub use registry::Registry;
+pub use states::IndexState;
 pub use value::ValueIndex;
 
 use crate::{
@@ -56,21 +59,6 @@ use foundationdb_tuple::Subspace;
 use futures::future::BoxFuture;
 use shaketable_tx::Transaction;
 use std::sync::Arc;
-
-/// Whether an index is complete and up to date. Stored by the name of the index, as the number it has here.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-#[repr(i64)]
-pub enum IndexState {
-    /// It has the keys of all records.
-    #[default]
-    Readable = 0,
-    /// It is written, but does not have the keys of all older records: it is being built.
-    WriteOnly = 1,
-    /// It is not written.
-    Disabled = 2,
-    /// It has the keys of all records, but some records violate its uniqueness.
-    ReadableUniquePending = 3,
-}
 
 /// One entry of an index.
 #[derive(Clone, Debug, PartialEq)]

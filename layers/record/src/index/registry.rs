@@ -1,16 +1,7 @@
 //! The maintainers of indexes, by the type of the index.
 
-use super::{
-    IndexMaintainer,
-    aggregate::{Aggregate, AggregateIndex},
-    rank::RankIndex,
-    value::ValueIndex,
-    version::VersionIndex,
-};
-use crate::{
-    error::Error,
-    metadata::{RecordMetaData, index_types},
-};
+use super::IndexMaintainer;
+use crate::{error::Error, metadata::RecordMetaData};
 use shaketable_tx::Transaction;
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -32,18 +23,6 @@ impl<T: Transaction> Default for Registry<T> {
 }
 
 impl<T: Transaction> Registry<T> {
-    /// The maintainers of this crate.
-    pub fn standard() -> Registry<T> {
-        let mut registry = Registry::default();
-        registry.register(index_types::VALUE, ValueIndex);
-        registry.register(index_types::RANK, RankIndex);
-        registry.register(index_types::VERSION, VersionIndex);
-        for aggregate in Aggregate::ALL {
-            registry.register(aggregate.kind(), AggregateIndex(aggregate));
-        }
-        registry
-    }
-
     /// Refuses meta-data with an index whose type has no maintainer, or whose maintainer refuses it.
     pub fn validate(&self, meta_data: &RecordMetaData) -> Result<(), Error> {
         for index in meta_data.indexes() {

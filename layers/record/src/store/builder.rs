@@ -3,7 +3,7 @@
 use super::{Keyspace, Opened, RebuildPolicy, RecordContext, RecordStore, header::Header, upgrade};
 use crate::{
     error::Error,
-    index::{Registry, state},
+    index::{Registry, states},
     metadata::RecordMetaData,
 };
 use foundationdb_tuple::Subspace;
@@ -150,7 +150,7 @@ impl<T: Transaction> RecordStoreBuilder<T> {
         let turn = context.writing().await;
         let tx = turn.transaction()?;
         let states = self.keyspace.part(super::Part::States);
-        let (header, states) = try_join(Header::read(tx, &self.keyspace), state::read(tx, &states)).await?;
+        let (header, states) = try_join(Header::read(tx, &self.keyspace), states::read(tx, &states)).await?;
         match (expected, &header) {
             (Expected::Store, None) => return Err(Error::NoStore),
             (Expected::Nothing, Some(_)) => return Err(Error::StoreExists),

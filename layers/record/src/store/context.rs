@@ -1,6 +1,6 @@
 //! The record context: a transaction with what the record stores in it share.
 
-use super::{Opened, stamped::Stamped};
+use super::{opened::Opened, stamped::Stamped};
 use crate::{error::Error, version::RecordVersion};
 use foundationdb_tuple::Subspace;
 use futures::future::BoxFuture;

@@ -7,6 +7,7 @@ mod describe;
 mod header;
 mod keyspace;
 mod load;
+mod opened;
 mod path;
 mod record;
 mod rows;
@@ -21,17 +22,14 @@ pub use context::RecordContext;
 pub use describe::{describe_key, describe_value};
 pub use header::FORMAT_VERSION;
 pub use keyspace::{Keyspace, Part, suffix};
+use opened::Opened;
 pub use path::KeySpacePath;
 pub use record::StoredRecord;
 pub use save::{RecordExistenceCheck, SaveVersion};
 pub use scan::OnTorn;
 pub use upgrade::RebuildPolicy;
 
-use crate::{
-    error::Error,
-    index::{Registry, state::States},
-    metadata::RecordMetaData,
-};
+use crate::{error::Error, index::Registry, metadata::RecordMetaData};
 use shaketable_tx::Transaction;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -43,15 +41,6 @@ pub struct RecordStore<T: Transaction> {
     registry: Registry<T>,
     opened: Arc<Mutex<Opened>>,
     previous: Option<PreviousVersions>,
-}
-
-/// What all stores in one subspace have in common that are open in one context.
-#[derive(Debug, Default)]
-pub(crate) struct Opened {
-    /// The version of the meta-data with which it was opened last.
-    pub meta_data: i32,
-    /// The states of the indexes that are not readable, by name, as the transaction sees them.
-    pub states: States,
 }
 
 /// With what a store was last opened before.

@@ -213,17 +213,9 @@ impl Operation {
                         Error::new(argument.span(), message)
                     })?;
                     let (kind, by_reference) = match kind {
-                        Type::Reference(reference) => ((*reference.elem).clone(), true),
+                        Type::Reference(reference) => (owned(&reference.elem), true),
                         kind => (kind.clone(), false),
                     };
-                    let is_owned = match &kind {
-                        Type::Slice(_) => false,
-                        kind => last_name(kind).as_deref() != Some("str"),
-                    };
-                    if !is_owned {
-                        let message = "what is drawn is kept in a repro file: take an owned type, or a reference to one";
-                        return Err(Error::new(kind.span(), message));
-                    }
                     Taken::Argument(Box::new(Argument { name: argument, kind, by_reference, strategy }))
                 }
             });
@@ -298,6 +290,18 @@ impl Draws {
     /// A name that no operation has.
     pub fn unused(&self) -> Option<&Ident> {
         self.0.iter().find(|draw| !draw.is_used).map(|draw| &draw.argument)
+    }
+}
+
+/// What is kept of an argument that is taken by reference.
+fn owned(kind: &Type) -> Type {
+    match kind {
+        Type::Slice(slice) => {
+            let of = &slice.elem;
+            syn::parse_quote!(::std::vec::Vec<#of>)
+        }
+        kind if last_name(kind).as_deref() == Some("str") => syn::parse_quote!(::std::string::String),
+        kind => kind.clone(),
     }
 }
 

@@ -139,6 +139,8 @@ pub fn expand(attribute: TokenStream, mut block: ItemImpl) -> Result<TokenStream
     let bugs = bugs.iter().map(|(_, bug)| bug);
     Ok(quote! {
         #failed
+        // A method's name is the bug's.
+        #[allow(clippy::wrong_self_convention)]
         #block
         const _: () = {
             use ::shaketable::__private as __with;

@@ -1,74 +1,108 @@
 //! Planted bugs: a hierarchy implemented or used wrongly.
 
-use super::{Answer, Hierarchy, Op, layer, space};
+use super::{Change, Hierarchy, layer, space};
 use crate::models::json::{Shown, key, tuple};
 use serde_json::{Map, Value};
-use shaketable::{
-    specimen::{INTERLEAVED, UNRECORDED},
-    weakened::{Flaw, everything, flawed},
-};
+use shaketable::prelude::*;
 use shaketable_layers::hierarchy::{EMPTY_ARRAY, EMPTY_OBJECT, Error, Step};
-use shaketable_tx::{
-    Isolation::{self, Serializable},
-    Transaction, Tx,
-};
 
-shaketable::planted_bugs! {
-    Interleaved = INTERLEAVED, "two changes that run side by side in one transaction decide about the same rows", "two futures in one transaction";
-    Unrecorded = UNRECORDED, "an insert is retried after an unknown result without an operation record", "a write done twice";
-    BlindInsert = "blind-insert", "an insert writes its tuples in addition to whatever is stored", "the recipe's insert_hier";
-    IntegerMarkers = "integer-markers", "the integers -2 and -1 are read as an empty object and an empty list", "the recipe's markers, recognized by their first element";
-    FromTheRoot = "from-the-root", "a read by path returns the tree from the root on", "the recipe's get_sub_hier";
-    AbsentIsEmpty = "absent-is-empty", "a missing value is read as an empty object", "a published from_tuples";
-    OneNumber = "one-number", "1.0 is stored as 1 and -0.0 as 0", "one type for all numbers";
-    SkipsLong = "skips-long", "a leaf that is too long for a key is left out", "a limit that is discovered late";
-    TuplesConflict = "tuples-conflict", "tuples that are requested at snapshot are read serializably", "an isolation that is not passed on";
-    ClearedFirst = "cleared-first", "what is at a path is cleared before it is known whether the path can be written", "a refusal that comes too late";
-    MembersEnd = "members-end", "the members of an object are read up to the name U+FFFF", "a range that ends at a constant";
-}
+#[shaketable::planted]
+#[flaw(
+    blind_insert,
+    insert,
+    Uncleared,
+    "an insert writes its tuples in addition to whatever is stored",
+    "the recipe's insert_hier"
+)]
+impl Hierarchy {
+    #[bug(
+        get,
+        "the integers -2 and -1 are read as an empty object and an empty list",
+        "the recipe's markers, recognized by their first element"
+    )]
+    async fn integer_markers(
+        &self,
+        tx: &Tx,
+        isolation: Isolation,
+        path: &[Step],
+    ) -> Result<Option<Shown>, Error> {
+        let read = layer().get(tx, path, isolation).await?;
+        let marked = read.map(|value| match value.as_i64() {
+            Some(EMPTY_OBJECT) => Map::new().into(),
+            Some(EMPTY_ARRAY) => Vec::<Value>::new().into(),
+            _ => value,
+        });
+        Ok(marked.as_ref().map(Shown::from))
+    }
 
-/// Performs a call with the bug, or correctly if the bug does not change this call.
-pub async fn perform(
-    planted: Planted,
-    workload: &Hierarchy,
-    tx: &Tx,
-    op: &Op,
-    isolation: Isolation,
-) -> Result<Answer, Error> {
-    let hierarchy = layer();
-    let read = async |path: &[Step]| hierarchy.get(tx, path, isolation).await;
-    let told = |value: Option<Value>| Ok(Answer::Read(value.as_ref().map(Shown::from)));
-    match (planted, op) {
-        (Planted::BlindInsert, Op::Insert(..)) => {
-            workload.right(&flawed(tx, Flaw::Uncleared, everything()), op, isolation).await
-        }
-        (Planted::IntegerMarkers, Op::Get(path)) => {
-            told(read(path).await?.map(|value| match value.as_i64() {
-                Some(EMPTY_OBJECT) => Map::new().into(),
-                Some(EMPTY_ARRAY) => Vec::<Value>::new().into(),
-                _ => value,
-            }))
-        }
-        (Planted::FromTheRoot, Op::Get(path)) => told(read(path).await?.map(|value| from_root(path, value))),
-        (Planted::AbsentIsEmpty, Op::Get(path)) => told(read(path).await?.or(Some(Map::new().into()))),
-        (Planted::OneNumber, Op::Replace(path, item)) => {
-            hierarchy.replace(tx, path, &one_number(item.value())).await.map(|()| Answer::Written)
-        }
-        (Planted::ClearedFirst, Op::Replace(path, _)) => {
-            let replaced = workload.right(tx, op, isolation).await;
-            if matches!(replaced, Err(Error::NotAnObject(_) | Error::NotAList(_) | Error::Gap { .. })) {
-                let begin = key(space().bytes(), &tuple(path));
-                tx.clear_range(&[&begin[..], &[0]].concat(), &[&begin[..], &[0xff]].concat());
-            }
-            replaced
-        }
-        (Planted::MembersEnd, Op::Get(path)) => told(read(path).await?.map(members_end)),
-        (Planted::SkipsLong, Op::Replace(..)) => match workload.right(tx, op, isolation).await {
-            Err(Error::TooLarge(_)) => Ok(Answer::Written),
+    #[bug(get, "a read by path returns the tree from the root on", "the recipe's get_sub_hier")]
+    async fn from_the_root(
+        &self,
+        tx: &Tx,
+        isolation: Isolation,
+        path: &[Step],
+    ) -> Result<Option<Shown>, Error> {
+        let read = layer().get(tx, path, isolation).await?;
+        Ok(read.map(|value| Shown::from(&from_root(path, value))))
+    }
+
+    #[bug(get, "a missing value is read as an empty object", "a published from_tuples")]
+    async fn absent_is_empty(
+        &self,
+        tx: &Tx,
+        isolation: Isolation,
+        path: &[Step],
+    ) -> Result<Option<Shown>, Error> {
+        let read = layer().get(tx, path, isolation).await?;
+        Ok(Some(Shown::from(&read.unwrap_or_else(|| Map::new().into()))))
+    }
+
+    #[bug(replace, "1.0 is stored as 1 and -0.0 as 0", "one type for all numbers")]
+    async fn one_number(&self, tx: &Tx, change: &Change) -> Result<(), Error> {
+        let (path, item) = change;
+        layer().replace(tx, path, &one_number(item.value())).await
+    }
+
+    #[bug(replace, "a leaf that is too long for a key is left out", "a limit that is discovered late")]
+    async fn skips_long(&self, tx: &Tx, change: &Change) -> Result<(), Error> {
+        match self.replace(tx, change).await {
+            Err(Error::TooLarge(_)) => Ok(()),
             other => other,
-        },
-        (Planted::TuplesConflict, Op::Tuples(_)) => workload.right(tx, op, Serializable).await,
-        _ => workload.right(tx, op, isolation).await,
+        }
+    }
+
+    #[bug(
+        tuples,
+        "tuples that are requested at snapshot are read serializably",
+        "an isolation that is not passed on"
+    )]
+    async fn tuples_conflict(&self, tx: &Tx, path: &[Step]) -> Result<Option<Shown>, Error> {
+        self.tuples(tx, Serializable, path).await
+    }
+
+    #[bug(
+        replace,
+        "what is at a path is cleared before it is known whether the path can be written",
+        "a refusal that comes too late"
+    )]
+    async fn cleared_first(&self, tx: &Tx, change: &Change) -> Result<(), Error> {
+        let replaced = self.replace(tx, change).await;
+        if matches!(replaced, Err(Error::NotAnObject(_) | Error::NotAList(_) | Error::Gap { .. })) {
+            let begin = key(space().bytes(), &tuple(&change.0));
+            tx.clear_range(&[&begin[..], &[0]].concat(), &[&begin[..], &[0xff]].concat());
+        }
+        replaced
+    }
+
+    #[bug(get, "the members of an object are read up to the name U+FFFF", "a range that ends at a constant")]
+    async fn members_end(
+        &self,
+        tx: &Tx,
+        isolation: Isolation,
+        path: &[Step],
+    ) -> Result<Option<Shown>, Error> {
+        let read = layer().get(tx, path, isolation).await?;
+        Ok(read.map(|value| Shown::from(&members_end(value))))
     }
 }
 

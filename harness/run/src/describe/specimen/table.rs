@@ -108,7 +108,8 @@
 //! `#[write]` or `#[read]` makes an operation of an `async` method. It takes `&self`, its transaction as
 //! `tx: &Tx`, and then in any order an [`Isolation`] (it is then read at both levels), an [`Env`], and its
 //! arguments. An argument is drawn by its own `#[draw(STRATEGY)]`, or by the method that `#[draws(NAME)]`
-//! gives to all arguments of this name. It is taken as it is, or by reference.
+//! gives to all arguments of this name. It is taken as it is, or by reference: `&[T]` is drawn as a `Vec<T>`,
+//! and `&str` as a `String`.
 //!
 //! | in `#[write(..)]`, `#[read(..)]` | |
 //! |---|---|

@@ -3,8 +3,8 @@
 use proc_macro2::Span;
 use quote::ToTokens;
 use syn::{
-    Attribute, Error, Expr, FnArg, GenericArgument, Ident, ImplItemFn, LitInt, Pat, PathArguments, Result,
-    ReturnType, Token, Type,
+    Attribute, Error, Expr, ExprLit, FnArg, GenericArgument, Ident, ImplItemFn, Lit, Pat, PathArguments,
+    Result, ReturnType, Token, Type,
     parse::{Parse, ParseStream},
     punctuated::Punctuated,
     spanned::Spanned,
@@ -25,7 +25,7 @@ pub struct Operation {
 #[derive(Default)]
 pub struct Options {
     pub writes: bool,
-    pub weight: Option<LitInt>,
+    pub weight: Option<Expr>,
     pub blind: bool,
     pub rare: bool,
     pub at: bool,
@@ -51,7 +51,7 @@ pub struct Argument {
 const KNOWN: &str = "an operation has `weight = N`, `blind`, `rare`, `at` or `composed`";
 
 enum Setting {
-    Weight(LitInt),
+    Weight(Expr),
     Word(Ident),
 }
 
@@ -60,10 +60,17 @@ impl Parse for Setting {
         let word: Ident = input.parse()?;
         if word == "weight" {
             input.parse::<Token![=]>()?;
-            let weight: LitInt = input.parse()?;
-            return match weight.base10_parse::<u32>() {
-                Ok(1..) => Ok(Setting::Weight(weight)),
-                _ => Err(Error::new(weight.span(), "a weight is a number from 1 to 4294967295")),
+            let weight: Expr = input.parse()?;
+            let is_weight = match &weight {
+                Expr::Lit(ExprLit { lit: Lit::Int(number), .. }) => {
+                    matches!(number.base10_parse::<u32>(), Ok(1..))
+                }
+                Expr::Lit(_) => false,
+                _ => true,
+            };
+            return match is_weight {
+                true => Ok(Setting::Weight(weight)),
+                false => Err(Error::new(weight.span(), "a weight is a number from 1 to 4294967295")),
             };
         }
         if input.peek(Token![=]) {

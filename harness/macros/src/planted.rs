@@ -281,10 +281,12 @@ fn body(kind: &Type, method: &ImplItemFn, operation: &Ident, bug: &str) -> Resul
     let place = place.ok_or_else(|| place_of(method.sig.ident.span()))?;
     let (name, pattern) =
         (&method.sig.ident, quote_spanned!(operation.span()=> (#bug, Op::#operation { #(#fields,)* .. })));
-    let answer = match place {
-        Place::Session => outcome_of(&method.sig.output, name.span())?,
-        _ => result_of(&method.sig.output, name.span())?.0,
+    let (answer, error) = match place {
+        Place::Session => (outcome_of(&method.sig.output, name.span())?, None),
+        _ => result_of(&method.sig.output, name.span())?,
     };
+    // What a retry loop returns may have been committed.
+    let may_be_committed = error.as_ref().and_then(last_name).as_deref() == Some("RunError");
     let answered = match is_unit(&answer) {
         true => quote!(|()| Answer::#operation),
         false => quote!(Answer::#operation),
@@ -294,6 +296,13 @@ fn body(kind: &Type, method: &ImplItemFn, operation: &Ident, bug: &str) -> Resul
             #pattern => ::core::option::Option::Some(
                 <#kind>::#name(self, tx, #(#takes),*).await.map(#answered)
             )
+        },
+        Place::Database if may_be_committed => quote! {
+            #pattern => {
+                let db = ::core::clone::Clone::clone(session.database());
+                let ran = <#kind>::#name(self, &db, #(#takes),*).await.map(#answered);
+                ::core::option::Option::Some(::shaketable::specimen::ran(ran.map(|answer| ::std::vec![answer])))
+            }
         },
         Place::Database => quote! {
             #pattern => {

@@ -1,8 +1,8 @@
 //! The sequential model: documents by id; and how rows are read back as a model.
 
-use super::{Answer, Document, Op, index_space, indexed_path, root, space};
+use super::{Patch, index_space, indexed_path, root, space};
 use crate::{
-    models::json::{self, Assembly, Json, Leaves, Shown},
+    models::json::{self, Assembly, Item, Json, Leaves, Shown},
     shared,
 };
 use bytes::Bytes;
@@ -16,87 +16,101 @@ use shaketable_tx::{self as tx, KeyValue, Tx, nesting};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Documents by id.
-pub type Model = BTreeMap<Id, Json>;
+#[derive(Clone, Debug, PartialEq)]
+pub struct Model {
+    indexed: bool,
+    piece: usize,
+    documents: BTreeMap<Id, Json>,
+}
 
-impl Document {
-    /// Performs one call on the model.
-    pub(super) fn replayed(&self, model: &mut Model, op: &Op) -> Result<Answer, Error> {
-        let add = |model: &mut Model, id: &Id, doc: Value| {
-            self.accepts(id, &[], Some(&doc))?;
-            if model.contains_key(id) {
-                return Err(Error::Exists(id.clone()));
-            }
-            self.fits(id, &[], &doc)?;
-            model.insert(id.clone(), Json(doc));
-            Ok(())
-        };
-        Ok(match op {
-            Op::Insert(id, item) => {
-                add(model, id, item.value())?;
-                Answer::Written
-            }
-            Op::InsertOwn(Json(doc)) => {
-                let id = Id::of(&doc[DOC_ID]).ok_or_else(|| Error::NotAnId(doc[DOC_ID].to_string()))?;
-                add(model, &id, doc.clone())?;
-                Answer::Inserted(id)
-            }
-            // No other operation uses its id.
-            Op::InsertDrawn(_) => Answer::Removed(true),
-            Op::Replace(id, item) => {
-                let doc = item.value();
-                self.accepts(id, &[], Some(&doc))?;
-                self.fits(id, &[], &doc)?;
-                model.insert(id.clone(), Json(doc));
-                Answer::Written
-            }
-            Op::Merge(id, path, item) => {
-                let item = item.value();
-                self.edit(model, (id, path, &item), |old| json::merged(old, &item))?
-            }
-            Op::Patch(id, path, item) => {
-                let item = item.value();
-                self.edit(model, (id, path, &item), |_| item.clone())?
-            }
-            Op::Remove(id, path) => {
-                self.accepts(id, path, None)?;
-                json::reaches(&root(id), path)?;
-                let mut document = model.remove(id).map(|Json(doc)| doc);
-                let was_there = json::remove(&mut document, path);
-                model.extend(document.map(|doc| (id.clone(), Json(doc))));
-                Answer::Removed(was_there)
-            }
-            Op::Get(id, path) => {
-                self.accepts(id, path, None)?;
-                json::reaches(&root(id), path)?;
-                let document = model.get(id).and_then(|Json(doc)| json::get(doc, path));
-                Answer::Read(document.map(Shown::from))
-            }
-            Op::Find(path, leaf) => {
-                if !self.indexed || *path != indexed_path() {
-                    let at = path.iter().map(|step| match step {
-                        Step::Key(name) => format!("/{name}"),
-                        Step::Index(index) => format!("/{index}"),
-                    });
-                    return Err(Error::NoIndex(at.collect()));
-                }
-                let has = |doc: &Json| json::get(&doc.0, path).is_some_and(|at| Json(at.clone()) == *leaf);
-                Answer::Found(model.iter().filter(|(_, doc)| has(doc)).map(|(id, _)| id.clone()).collect())
-            }
-        })
+impl Model {
+    /// No documents, with an index or without, and with texts in pieces of this size.
+    pub fn new(indexed: bool, piece: usize) -> Model {
+        Model { indexed, piece, documents: BTreeMap::new() }
+    }
+
+    fn add(&mut self, id: &Id, doc: Value) -> Result<(), Error> {
+        self.accepts(id, &[], Some(&doc))?;
+        if self.documents.contains_key(id) {
+            return Err(Error::Exists(id.clone()));
+        }
+        self.fits(id, &[], &doc)?;
+        self.documents.insert(id.clone(), Json(doc));
+        Ok(())
+    }
+
+    pub(super) fn insert(&mut self, (id, item): &(Id, Item)) -> Result<(), Error> {
+        self.add(id, item.value())
+    }
+
+    pub(super) fn insert_own(&mut self, Json(doc): &Json) -> Result<Id, Error> {
+        let id = Id::of(&doc[DOC_ID]).ok_or_else(|| Error::NotAnId(doc[DOC_ID].to_string()))?;
+        self.add(&id, doc.clone())?;
+        Ok(id)
+    }
+
+    pub(super) fn insert_drawn(&mut self, _: &Json) -> Result<bool, Error> {
+        // No other operation uses its id.
+        Ok(true)
+    }
+
+    pub(super) fn replace(&mut self, id: &Id, item: &Item) -> Result<(), Error> {
+        let doc = item.value();
+        self.accepts(id, &[], Some(&doc))?;
+        self.fits(id, &[], &doc)?;
+        self.documents.insert(id.clone(), Json(doc));
+        Ok(())
+    }
+
+    pub(super) fn merge(&mut self, id: &Id, path: &[Step], item: &Item) -> Result<(), Error> {
+        let item = item.value();
+        self.edit((id, path, &item), |old| json::merged(old, &item))
+    }
+
+    pub(super) fn patch(&mut self, (id, path, item): &Patch) -> Result<(), Error> {
+        let item = item.value();
+        self.edit((id, path, &item), |_| item.clone())
+    }
+
+    pub(super) fn remove(&mut self, id: &Id, path: &[Step]) -> Result<bool, Error> {
+        self.accepts(id, path, None)?;
+        json::reaches(&root(id), path)?;
+        let mut document = self.documents.remove(id).map(|Json(doc)| doc);
+        let was_there = json::remove(&mut document, path);
+        self.documents.extend(document.map(|doc| (id.clone(), Json(doc))));
+        Ok(was_there)
+    }
+
+    pub(super) fn get(&self, id: &Id, path: &[Step]) -> Result<Option<Shown>, Error> {
+        self.accepts(id, path, None)?;
+        json::reaches(&root(id), path)?;
+        let document = self.documents.get(id).and_then(|Json(doc)| json::get(doc, path));
+        Ok(document.map(Shown::from))
+    }
+
+    pub(super) fn find(&self, (path, leaf): &(Vec<Step>, Json)) -> Result<Vec<Id>, Error> {
+        if !self.indexed || *path != indexed_path() {
+            let at = path.iter().map(|step| match step {
+                Step::Key(name) => format!("/{name}"),
+                Step::Index(index) => format!("/{index}"),
+            });
+            return Err(Error::NoIndex(at.collect()));
+        }
+        let has = |doc: &Json| json::get(&doc.0, path).is_some_and(|at| Json(at.clone()) == *leaf);
+        Ok(self.documents.iter().filter(|(_, doc)| has(doc)).map(|(id, _)| id.clone()).collect())
     }
 
     /// Changes a document that exists.
     fn edit(
-        &self,
-        model: &mut Model,
+        &mut self,
         (id, path, item): (&Id, &[Step], &Value),
         change: impl FnOnce(Option<Value>) -> Value,
-    ) -> Result<Answer, Error> {
+    ) -> Result<(), Error> {
         self.accepts(id, path, Some(item))?;
         self.fits(id, path, item)?;
-        let Json(old) = model.get(id).cloned().ok_or_else(|| Error::Missing(id.clone()))?;
-        model.insert(id.clone(), Json(json::change(Some(old), path, change)?));
-        Ok(Answer::Written)
+        let Json(old) = self.documents.get(id).cloned().ok_or_else(|| Error::Missing(id.clone()))?;
+        self.documents.insert(id.clone(), Json(json::change(Some(old), path, change)?));
+        Ok(())
     }
 
     /// Refuses what the layer refuses before it reads.
@@ -126,9 +140,9 @@ impl Document {
         json::fits(&root(id), Leaves::Value(self.piece), path, item)
     }
 
-    /// Reads everything that is stored, as a model. The inner error describes a broken invariant, such as an
-    /// index that does not follow the documents.
-    pub(super) async fn read(&self, tx: &Tx) -> tx::Result<Result<Model, String>> {
+    /// Everything that is stored, as a model like this one. The inner error describes a broken invariant, such
+    /// as an index that does not follow the documents.
+    pub(super) async fn read(self, tx: &Tx) -> tx::Result<Result<Model, String>> {
         let rows = shared::rows(tx, &space()).await?;
         let entries = shared::rows(tx, &index_space()).await?;
         let documents = match assemble(&rows) {
@@ -137,7 +151,7 @@ impl Document {
         };
         let found: BTreeSet<Vec<u8>> = entries.into_iter().map(|row| row.key.to_vec()).collect();
         let expected: BTreeSet<Vec<u8>> = match self.indexed {
-            true => documents.iter().filter_map(|(id, Json(doc))| self.entry(id, doc)).collect(),
+            true => documents.iter().filter_map(|(id, Json(doc))| entry(id, doc)).collect(),
             false => BTreeSet::new(),
         };
         if let Some(key) = found.symmetric_difference(&expected).next() {
@@ -149,19 +163,18 @@ impl Document {
         });
         Ok(match other {
             Some((id, doc)) => Err(format!("the document {id} is {doc:?}")),
-            None => Ok(documents),
+            None => Ok(Model { documents, ..self }),
         })
     }
+}
 
-    /// The key of a document's entry in the index, if it has one.
-    fn entry(&self, id: &Id, document: &Value) -> Option<Vec<u8>> {
-        let mut leaf =
-            json::get(document, &indexed_path()).filter(|v| !v.is_object() && !v.is_array())?.clone();
-        if let Value::String(text) = &mut leaf {
-            text.truncate(text.floor_char_boundary(1_000));
-        }
-        Some(json::key(index_space().bytes(), &[leaf, id.to_value()]))
+/// The key of a document's entry in the index, if it has one.
+fn entry(id: &Id, document: &Value) -> Option<Vec<u8>> {
+    let mut leaf = json::get(document, &indexed_path()).filter(|v| !v.is_object() && !v.is_array())?.clone();
+    if let Value::String(text) = &mut leaf {
+        text.truncate(text.floor_char_boundary(1_000));
     }
+    Some(json::key(index_space().bytes(), &[leaf, id.to_value()]))
 }
 
 /// The JSON value of a tuple's element, if it is the value of a leaf.
@@ -177,7 +190,7 @@ fn scalar(element: &Element<'_>) -> Option<Value> {
 }
 
 /// The documents that consist of these rows, or what is wrong with the rows.
-fn assemble(rows: &[KeyValue]) -> Result<Model, String> {
+fn assemble(rows: &[KeyValue]) -> Result<BTreeMap<Id, Json>, String> {
     let mut documents: BTreeMap<Id, Assembly> = BTreeMap::new();
     let mut texts: BTreeMap<(Id, String), (Tuple, Vec<Bytes>)> = BTreeMap::new();
     for row in rows {

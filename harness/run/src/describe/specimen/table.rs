@@ -113,7 +113,7 @@
 //!
 //! | in `#[write(..)]`, `#[read(..)]` | |
 //! |---|---|
-//! | `weight = 3` | how often it is drawn; 1 if nothing is said |
+//! | `weight = 3` | how often it is drawn, a number or an expression of `self`; 1 if nothing is said |
 //! | `blind` | it conflicts with no other blind operation, which is checked |
 //! | `rare` | it need not succeed in a sweep |
 //! | `at` | the model's method takes [where it stands](super::At) in the sequential order as well: `at: &At` |
@@ -135,7 +135,8 @@
 //! Every workload has the [`general`] ones. `#[shaketable::planted]` on a block adds others: a method with
 //! `#[bug(OPERATION, WHAT, SOURCE)]` is another body of this operation, or of several, `add | take`. It takes
 //! of the operation's arguments what it needs. Instead of `tx: &Tx` it may take `db: &Db`, for several
-//! transactions, or `session: &mut Session<Db>`, and then returns an [`Outcome`]. A fourth text says what it
+//! transactions (the error is then that of the layer, or the `RunError` of a retry loop), or `session: &mut
+//! Session<Db>`, and then returns an [`Outcome`]. A fourth text says what it
 //! takes to show a bug that no real cluster shows. `#[bug(OPERATION, part_of = "NAME")]` is a further body of
 //! a bug. With `#[bug(*, WHAT, SOURCE)]` the method takes all calls of a transaction, `session: &mut
 //! Session<Db>, ops: &[StockOp]`, and returns their outcome, or `None` if it changes nothing.

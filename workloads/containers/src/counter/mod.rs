@@ -16,30 +16,255 @@ use crate::{
     beside,
     shared::{self, isolation},
 };
-use bytes::Bytes;
 use foundationdb_tuple::Subspace;
-use planted::{BUGS, Planted};
-use proptest::{prelude::*, sample::select};
-use serde::{Deserialize, Serialize};
-use shaketable::{
-    Misfit,
-    models::timeline::Timeline,
-    specimen::{self, At, Specimen},
-    strategies,
-    workload::{Bug, Outcome},
-};
+use shaketable::{models::timeline::Timeline, prelude::*, strategies};
 use shaketable_layers::counter::{self, Error, Part, SplitCounter};
-use shaketable_sim::seed::Stream;
-use shaketable_tx::{
-    self as tx, Db, Env,
-    Isolation::{self, Serializable},
-    Transaction, Tx,
-    once::Session,
-};
+use shaketable_tx::KeyValue;
 use std::collections::BTreeMap;
 
+/// The drawn configuration of a run.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Counter {
+    /// The numbers of parts that clients with even and with odd numbers use.
+    parts: [u32; 2],
+    /// The largest number that is added.
+    largest: i64,
+    /// The distance of the bounds from zero.
+    bound: i64,
+    /// Whether parts are drawn by the layer. The model then keeps each counter in one part.
+    drawn: bool,
+}
+
+/// Single and split counters, blind additions and bounded ones.
+#[shaketable::workload(name = "counter", model = Counters, planted, promises(turns, limits))]
+impl Counter {
+    fn draw(rng: &mut Stream, bug: Option<&str>) -> Counter {
+        let mut parts = [(); 2].map(|()| *rng.pick(&[0, 1, 2, 4, 255, 256, 300, u32::MAX]));
+        if matches!(bug, Some("known-parts" | "torn-sum")) {
+            parts = [2, 4];
+        }
+        let largest = *rng.pick(&[3, 127, 128, 256, 300, 70_000, i64::MAX / 2, i64::MAX / 2 + 1]);
+        Counter {
+            parts,
+            largest,
+            bound: *rng.pick(&[0, 2, 500]),
+            drawn: bug.is_none() && largest < 1 << 32 && rng.chance(0.3),
+        }
+    }
+
+    fn points() -> &'static [&'static str] {
+        &["counter: a counter has several parts", "counter: a change would leave the bounds"]
+    }
+
+    fn keys(&self) -> Vec<Vec<u8>> {
+        all().flat_map(|which| [which.key(Part(0)), which.key(Part(2))]).collect()
+    }
+
+    fn is_conflict_free(&self, op: &CounterOp) -> bool {
+        matches!(op, CounterOp::add { .. } | CounterOp::set { .. } | CounterOp::get { snapshot: true, .. })
+    }
+
+    /// A counter, as this client uses it.
+    fn which(&self, client: usize) -> BoxedStrategy<Which> {
+        let parts = self.parts[client % 2];
+        (any::<bool>(), 0..2u8).prop_map(move |(split, number)| Which { split, number, parts }).boxed()
+    }
+
+    #[draws(part)]
+    fn part() -> impl Strategy<Value = Part> {
+        prop_oneof![20 => 0..1_000u64, 1 => Just(u64::MAX)].prop_map(Part)
+    }
+
+    /// Whether sums may overflow.
+    fn is_large(&self) -> bool {
+        self.largest > 1 << 32
+    }
+
+    fn extreme(&self) -> BoxedStrategy<i64> {
+        if self.is_large() { strategies::integers() } else { (-1..2i64).boxed() }
+    }
+
+    fn change(&self) -> BoxedStrategy<i64> {
+        let largest = self.largest;
+        prop_oneof![6 => -2..3i64, 4 => -largest..=largest, 2 => Just(largest), 1 => self.extreme()].boxed()
+    }
+
+    fn small_change(&self) -> BoxedStrategy<i64> {
+        prop_oneof![8 => -3..3i64, if self.is_large() { 3 } else { 1 } => self.extreme()].boxed()
+    }
+
+    #[draws(bounds)]
+    fn bounds(&self) -> BoxedStrategy<(i64, i64)> {
+        prop_oneof![
+            8 => Just((-self.bound, self.bound)),
+            if self.is_large() { 6 } else { 1 } => Just((i64::MIN, i64::MAX)),
+            1 => Just((self.bound, -self.bound)),
+        ]
+        .boxed()
+    }
+
+    /// The part that a change is applied to.
+    fn chosen(&self, env: &Env, part: Part) -> Part {
+        if self.drawn { Part::draw(env) } else { part }
+    }
+
+    async fn setup(&self, db: &Db) -> tx::Result<()> {
+        beside::plant(db, &beside()).await
+    }
+
+    #[write(weight = 8, at)]
+    async fn add(
+        &self,
+        tx: &Tx,
+        env: &Env,
+        #[draw(self.which(client))] which: Which,
+        part: Part,
+        #[draw(self.change())] by: i64,
+    ) -> Result<(), Error> {
+        which.add(tx, self.chosen(env, part), by).await
+    }
+
+    /// Adds, unless the result would be out of bounds.
+    #[write(weight = 6, at)]
+    async fn add_within(
+        &self,
+        tx: &Tx,
+        env: &Env,
+        #[draw(self.which(client))] which: Which,
+        part: Part,
+        #[draw(self.small_change())] by: i64,
+        bounds: (i64, i64),
+    ) -> Result<i64, Error> {
+        which.add_within(tx, self.chosen(env, part), by, bounds).await
+    }
+
+    #[write(at)]
+    async fn set(
+        &self,
+        tx: &Tx,
+        #[draw(self.which(client))] which: Which,
+        #[draw(prop_oneof![4 => select(vec![0, 1, -1, 255]), 1 => self.extreme()])] value: i64,
+    ) -> Result<(), Error> {
+        which.set(tx, value).await
+    }
+
+    /// Reads a counter, at snapshot if true. The model knows what a snapshot read sees.
+    #[read(weight = 4, at)]
+    async fn get(
+        &self,
+        tx: &Tx,
+        #[draw(self.which(client))] which: Which,
+        #[draw(any::<bool>())] snapshot: bool,
+    ) -> Result<i64, Error> {
+        which.get(tx, isolation(snapshot)).await
+    }
+
+    #[stored]
+    async fn stored(&self, tx: &Tx) -> tx::Result<Result<Counters, String>> {
+        if let Err(why) = beside::check(tx, &beside()).await? {
+            return Ok(Err(why));
+        }
+        let mut rows = Vec::new();
+        for which in all() {
+            let of = match which.split {
+                true => shared::rows(tx, &which.space()).await?,
+                false => {
+                    let key = which.space().into_bytes();
+                    let value = tx.get(&key, Serializable).await?;
+                    value.map(|value| KeyValue::new(key, value)).into_iter().collect()
+                }
+            };
+            rows.extend(of.into_iter().map(|row| (which, row)));
+        }
+        Ok(self.read(&rows))
+    }
+
+    /// Reads rows back by the key schema, as a model.
+    fn read(&self, rows: &[(Which, KeyValue)]) -> Result<Counters, String> {
+        let mut all = Parts::new();
+        for (which, row) in rows {
+            let part = match which.split {
+                true => which.space().unpack::<(i64,)>(&row.key).map(|(part,)| part as u64),
+                false => Ok(0),
+            };
+            let part = part.map_err(|_| format!("{} is not the key of a counter", row.key.escape_ascii()))?;
+            let value = row.value[..].try_into().map(i64::from_le_bytes);
+            let value =
+                value.map_err(|_| format!("{} is not the value of a counter", row.value.escape_ascii()))?;
+            let parts = all.entry((which.split, which.number)).or_default();
+            *parts.entry(if self.drawn { 0 } else { part }).or_default() += value;
+        }
+        Ok(Counters { drawn: self.drawn, parts: Timeline::new(all) })
+    }
+
+    fn model(&self) -> Counters {
+        Counters { drawn: self.drawn, parts: Timeline::new(Parts::new()) }
+    }
+}
+
+/// The parts of each counter.
+type Parts = BTreeMap<(bool, u8), BTreeMap<u64, i64>>;
+
+/// The model: the counters, with their past.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Counters {
+    /// Whether each counter is kept in one part.
+    drawn: bool,
+    parts: Timeline<Parts>,
+}
+
+impl Counters {
+    fn add(&mut self, which: Which, part: Part, by: i64, at: &At) -> Result<(), Error> {
+        self.parts.begin(at);
+        let part = if self.drawn { 0 } else { which.part(part) };
+        self.parts.write(|all| {
+            let value = all.entry((which.split, which.number)).or_default().entry(part).or_default();
+            *value = value.wrapping_add(by);
+        });
+        Ok(())
+    }
+
+    fn add_within(
+        &mut self,
+        which: Which,
+        part: Part,
+        by: i64,
+        (least, most): (i64, i64),
+        at: &At,
+    ) -> Result<i64, Error> {
+        let value = self.get(which, false, at)?;
+        let after = value.checked_add(by).filter(|after| *after >= least && *after <= most);
+        let after = after.ok_or(Error::OutOfBounds { value, by, least, most })?;
+        self.add(which, part, by, at)?;
+        Ok(after)
+    }
+
+    fn set(&mut self, which: Which, value: i64, at: &At) -> Result<(), Error> {
+        self.parts.begin(at);
+        self.parts.write(|all| drop(all.insert((which.split, which.number), BTreeMap::from([(0, value)]))));
+        Ok(())
+    }
+
+    fn get(&mut self, which: Which, snapshot: bool, at: &At) -> Result<i64, Error> {
+        self.parts.begin(at);
+        sum(self
+            .parts
+            .seen(snapshot)
+            .get(&(which.split, which.number))
+            .into_iter()
+            .flatten()
+            .map(|(_, n)| *n))
+    }
+}
+
+/// The sum of parts, if it fits.
+fn sum(parts: impl IntoIterator<Item = impl Into<i128>>) -> Result<i64, Error> {
+    let sum = parts.into_iter().map(Into::into).sum();
+    i64::try_from(sum).map_err(|_| Error::Overflow(sum))
+}
+
 /// A counter: its number, and whether it is split.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct Which {
     split: bool,
     number: u8,
@@ -70,247 +295,40 @@ impl Which {
         }
     }
 
-    fn single(self) -> counter::Counter {
+    fn one(self) -> counter::Counter {
         counter::Counter::new(self.space())
     }
 
-    fn split(self) -> SplitCounter {
+    fn several(self) -> SplitCounter {
         SplitCounter::new(self.space(), self.parts)
     }
-}
 
-/// The drawn configuration of a run.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Counter {
-    /// The numbers of parts that clients with even and with odd numbers use.
-    parts: [u32; 2],
-    /// The largest number that is added.
-    largest: i64,
-    /// The distance of the bounds from zero.
-    bound: i64,
-    /// Whether parts are drawn by the layer. The model then keeps each counter in one part.
-    drawn: bool,
-    planted: Option<Planted>,
-}
-
-/// One call.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub enum Op {
-    /// Adds.
-    Add(Which, Part, i64),
-    /// Adds, unless the result would be out of bounds.
-    Within(Which, Part, i64, i64, i64),
-    /// Sets the counter to this value.
-    Set(Which, i64),
-    /// Reads the counter, at snapshot if true.
-    Get(Which, bool),
-}
-
-/// What a call returns.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub enum Answer {
-    /// Written.
-    Written,
-    /// The value of the counter.
-    Value(i64),
-}
-
-/// The parts of each counter.
-pub type Counters = BTreeMap<(bool, u8), BTreeMap<u64, i64>>;
-
-/// The counters, with their past.
-pub type Model = Timeline<Counters>;
-
-fn value(model: &Counters, which: Which) -> Result<i64, Error> {
-    let parts = model.get(&(which.split, which.number)).into_iter().flatten();
-    let sum = parts.map(|(_, value)| i128::from(*value)).sum();
-    i64::try_from(sum).map_err(|_| Error::Overflow(sum))
-}
-
-fn add(model: &mut Counters, which: Which, part: u64, by: i64) {
-    let parts = model.entry((which.split, which.number)).or_default();
-    let value = parts.entry(part).or_default();
-    *value = value.wrapping_add(by);
-}
-
-/// This workload in the catalogue. Unit tests run none: their build would generate its code once more.
-#[cfg(not(test))]
-pub fn entry() -> Box<dyn shaketable::entry::Entry> {
-    shaketable::entry::entry::<shaketable::specimen::Mounted<Counter>>()
-}
-
-impl Specimen for Counter {
-    type Op = Op;
-    type Answer = Answer;
-    type Error = Error;
-    type Model = Model;
-
-    const NAME: &'static str = "counter";
-    const ABOUT: &'static str = "single and split counters, blind additions and bounded ones";
-    const CHECKS_LIMITS: bool = true;
-
-    fn bugs() -> &'static [Bug] {
-        BUGS
-    }
-
-    fn points() -> &'static [&'static str] {
-        &["counter: a counter has several parts", "counter: a change would leave the bounds"]
-    }
-
-    fn draw(rng: &mut Stream, bug: Option<&str>) -> Counter {
-        let planted = bug.and_then(Planted::named);
-        let mut parts = [(); 2].map(|()| *rng.pick(&[0, 1, 2, 4, 255, 256, 300, u32::MAX]));
-        if matches!(planted, Some(Planted::KnownParts | Planted::TornSum)) {
-            parts = [2, 4];
-        }
-        let largest = *rng.pick(&[3, 127, 128, 256, 300, 70_000, i64::MAX / 2, i64::MAX / 2 + 1]);
-        Counter {
-            parts,
-            largest,
-            bound: *rng.pick(&[0, 2, 500]),
-            drawn: planted.is_none() && largest < 1 << 32 && rng.chance(0.3),
-            planted,
+    async fn add(self, tx: &Tx, part: Part, by: i64) -> Result<(), Error> {
+        match self.split {
+            true => self.several().add(tx, part, by).await,
+            false => self.one().add(tx, by).await,
         }
     }
 
-    fn keys(&self) -> Vec<Bytes> {
-        all().flat_map(|which| [which.key(Part(0)), which.key(Part(2))]).map(Bytes::from).collect()
-    }
-
-    fn operation(&self, client: usize) -> BoxedStrategy<Op> {
-        let (parts, largest, bound) = (self.parts[client % 2], self.largest, self.bound);
-        let which =
-            move || (any::<bool>(), 0..2u8).prop_map(move |(split, number)| Which { split, number, parts });
-        let part = || prop_oneof![20 => 0..1_000u64, 1 => Just(u64::MAX)].prop_map(Part);
-        let large = largest > 1 << 32;
-        let extreme = move || if large { strategies::integers() } else { (-1..2i64).boxed() };
-        let change =
-            move || prop_oneof![6 => -2..3i64, 4 => -largest..=largest, 2 => Just(largest), 1 => extreme()];
-        let bounds = move || {
-            prop_oneof![
-                8 => Just((-bound, bound)),
-                if large { 6 } else { 1 } => Just((i64::MIN, i64::MAX)),
-                1 => Just((bound, -bound)),
-            ]
-        };
-        let within =
-            (which(), part(), prop_oneof![8 => -3..3i64, if large { 3 } else { 1 } => extreme()], bounds());
-        prop_oneof![
-            8 => (which(), part(), change()).prop_map(|(which, part, by)| Op::Add(which, part, by)),
-            6 => within.prop_map(|(which, part, by, (least, most))| Op::Within(which, part, by, least, most)),
-            1 => (which(), prop_oneof![4 => select(vec![0, 1, -1, 255]), 1 => extreme()])
-                .prop_map(|(which, value)| Op::Set(which, value)),
-            4 => (which(), any::<bool>()).prop_map(|(which, snapshot)| Op::Get(which, snapshot)),
-        ]
-        .boxed()
-    }
-
-    fn is_read_only(op: &Op) -> bool {
-        matches!(op, Op::Get(..))
-    }
-
-    fn is_conflict_free(&self, op: &Op) -> bool {
-        matches!(op, Op::Add(..) | Op::Set(..) | Op::Get(_, true))
-    }
-
-    async fn setup(&self, db: &Db) -> tx::Result<()> {
-        beside::plant(db, &beside()).await
-    }
-
-    async fn perform(&self, tx: &Tx, env: &Env, op: &Op, _: Isolation) -> Result<Answer, Error> {
-        match (self.planted, op) {
-            (Some(planted), op) => planted::perform(planted, tx, op).await,
-            (None, Op::Add(which, _, by)) if self.drawn => {
-                perform(tx, &Op::Add(*which, Part::draw(env), *by)).await
-            }
-            (None, Op::Within(which, _, by, least, most)) if self.drawn => {
-                perform(tx, &Op::Within(*which, Part::draw(env), *by, *least, *most)).await
-            }
-            (None, op) => perform(tx, op).await,
+    async fn add_within(self, tx: &Tx, part: Part, by: i64, (least, most): (i64, i64)) -> Result<i64, Error> {
+        match self.split {
+            true => self.several().add_within(tx, part, by, least, most).await,
+            false => self.one().add_within(tx, by, least, most).await,
         }
     }
 
-    async fn apply_planted(
-        &self,
-        session: &mut Session<Db>,
-        ops: &[Op],
-    ) -> Option<Outcome<specimen::Answer<Answer>>> {
-        match (self.planted, ops) {
-            (Some(Planted::DecisionBefore), [op @ Op::Within(which, part, by, ..)]) => {
-                Some(planted::decided_before(session, op, &Op::Add(*which, *part, *by)).await)
-            }
-            (Some(Planted::TornSum), [Op::Get(which, _)]) if which.split => {
-                Some(planted::torn_sum(session, *which).await)
-            }
-            _ => None,
+    async fn set(self, tx: &Tx, value: i64) -> Result<(), Error> {
+        match self.split {
+            true => self.several().set(tx, value).await,
+            false => self.one().set(tx, value).await,
         }
     }
 
-    fn takes_turns(&self) -> bool {
-        self.planted.is_none()
-    }
-
-    fn model(&self) -> Model {
-        Timeline::new(Counters::new())
-    }
-
-    fn replay(&self, model: &mut Model, op: &Op, at: &At) -> Result<Answer, Error> {
-        model.begin(at);
-        let to = |which: Which, part| if self.drawn { 0 } else { which.part(part) };
-        Ok(match *op {
-            Op::Add(which, part, by) => {
-                model.write(|counters| add(counters, which, to(which, part), by));
-                Answer::Written
-            }
-            Op::Within(which, part, by, least, most) => {
-                let value = value(model.now(), which)?;
-                let after = value.checked_add(by).filter(|after| *after >= least && *after <= most);
-                let after = after.ok_or(Error::OutOfBounds { value, by, least, most })?;
-                model.write(|counters| add(counters, which, to(which, part), by));
-                Answer::Value(after)
-            }
-            Op::Set(which, value) => {
-                let parts = BTreeMap::from([(0, value)]);
-                model.write(|counters| drop(counters.insert((which.split, which.number), parts.clone())));
-                Answer::Written
-            }
-            Op::Get(which, snapshot) => Answer::Value(value(model.seen(snapshot), which)?),
-        })
-    }
-
-    async fn read_model(&self, tx: &Tx) -> tx::Result<Result<Model, Misfit>> {
-        if let Err(why) = beside::check(tx, &beside()).await? {
-            return Ok(Err(why.into()));
+    async fn get(self, tx: &Tx, isolation: Isolation) -> Result<i64, Error> {
+        match self.split {
+            true => self.several().get(tx, isolation).await,
+            false => self.one().get(tx, isolation).await,
         }
-        let mut counters = Counters::new();
-        for which in all() {
-            let rows = match which.split {
-                true => shared::rows(tx, &which.space()).await?,
-                false => {
-                    let key = which.space().into_bytes();
-                    let value = tx.get(&key, Serializable).await?;
-                    value.map(|value| tx::KeyValue::new(key, value)).into_iter().collect()
-                }
-            };
-            for row in rows {
-                let part = match which.split {
-                    true => which.space().unpack::<(i64,)>(&row.key).ok().map(|(part,)| part as u64),
-                    false => Some(0),
-                };
-                let Some(part) = part else {
-                    return Ok(Err(format!("{} is not the key of a counter", row.key.escape_ascii()).into()));
-                };
-                let Ok(value) = <[u8; 8]>::try_from(&row.value[..]) else {
-                    return Ok(Err(
-                        format!("{} is not the value of a counter", row.value.escape_ascii()).into()
-                    ));
-                };
-                let part = if self.drawn { 0 } else { part };
-                let parts = counters.entry((which.split, which.number)).or_default();
-                *parts.entry(part).or_default() += i64::from_le_bytes(value);
-            }
-        }
-        Ok(Ok(Timeline::new(counters)))
     }
 }
 
@@ -331,27 +349,8 @@ fn beside() -> Vec<Vec<u8>> {
     all().flat_map(of).collect()
 }
 
-/// Performs a call correctly.
-async fn perform(tx: &Tx, op: &Op) -> Result<Answer, Error> {
-    let written = |()| Answer::Written;
-    match *op {
-        Op::Add(which, part, by) if which.split => which.split().add(tx, part, by).await.map(written),
-        Op::Add(which, _, by) => which.single().add(tx, by).await.map(written),
-        Op::Within(which, part, by, least, most) if which.split => {
-            which.split().add_within(tx, part, by, least, most).await.map(Answer::Value)
-        }
-        Op::Within(which, _, by, least, most) => {
-            which.single().add_within(tx, by, least, most).await.map(Answer::Value)
-        }
-        Op::Set(which, value) if which.split => which.split().set(tx, value).await.map(written),
-        Op::Set(which, value) => which.single().set(tx, value).await.map(written),
-        Op::Get(which, snapshot) => get(tx, which, isolation(snapshot)).await.map(Answer::Value),
-    }
-}
-
-async fn get(tx: &Tx, which: Which, isolation: tx::Isolation) -> Result<i64, Error> {
-    match which.split {
-        true => which.split().get(tx, isolation).await,
-        false => which.single().get(tx, isolation).await,
-    }
+/// This workload in the catalogue. Unit tests run none: their build would generate its code once more.
+#[cfg(not(test))]
+pub fn entry() -> Box<dyn shaketable::entry::Entry> {
+    shaketable::entry::entry::<Mounted<Counter>>()
 }

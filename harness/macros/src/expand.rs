@@ -241,7 +241,8 @@ fn bugs(table: &Table) -> TokenStream {
         _ => writes,
     });
     let general = general.filter(|name| table.attribute.without.iter().all(|other| other != **name));
-    let general = general.map(|name| format_ident!("{}", name.to_uppercase()));
+    let risky_read = table.attribute.risky_read.then_some(&"risky_read");
+    let general = general.chain(risky_read).map(|name| format_ident!("{}", name.to_uppercase()));
     let (own, planted) = match table.attribute.planted {
         true => (
             quote!(<#kind as ::shaketable::table::Planted>::BUGS),

@@ -256,6 +256,7 @@ struct Draw {
     argument: Ident,
     method: Ident,
     takes_self: bool,
+    takes_client: bool,
     is_used: bool,
 }
 
@@ -264,6 +265,7 @@ impl Draws {
     pub fn note(&mut self, method: &mut ImplItemFn) -> Result<()> {
         for attribute in take(&mut method.attrs, "draws") {
             let takes_self = method.sig.inputs.iter().any(|input| matches!(input, FnArg::Receiver(_)));
+            let takes_client = method.sig.inputs.len() > usize::from(takes_self);
             if let (true, ReturnType::Type(_, kind)) = (takes_self, &method.sig.output)
                 && matches!(**kind, Type::ImplTrait(_))
             {
@@ -277,7 +279,13 @@ impl Draws {
                     let message = format!("`{argument}` is drawn by another method");
                     return Err(Error::new(argument.span(), message));
                 }
-                self.0.push(Draw { argument, method: method.sig.ident.clone(), takes_self, is_used: false });
+                self.0.push(Draw {
+                    argument,
+                    method: method.sig.ident.clone(),
+                    takes_self,
+                    takes_client,
+                    is_used: false,
+                });
             }
         }
         Ok(())
@@ -288,9 +296,10 @@ impl Draws {
         let draw = self.0.iter_mut().find(|draw| draw.argument == *argument)?;
         draw.is_used = true;
         let method = &draw.method;
+        let client = draw.takes_client.then(|| Ident::new("client", method.span()));
         Some(match draw.takes_self {
-            true => syn::parse_quote!(self.#method()),
-            false => syn::parse_quote!(Self::#method()),
+            true => syn::parse_quote!(self.#method(#client)),
+            false => syn::parse_quote!(Self::#method(#client)),
         })
     }
 

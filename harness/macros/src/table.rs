@@ -18,8 +18,9 @@ pub struct Attribute {
     /// What the layer promises.
     pub turns: bool,
     pub limits: bool,
-    /// The general bugs that it does not have.
+    /// The general bugs that it does not have, and whether it has the one that few layers show.
     pub without: Vec<Ident>,
+    pub risky_read: bool,
 }
 
 /// Names of general planted bugs, as they stand in `without(..)`.
@@ -29,7 +30,8 @@ pub const GENERAL: [&str; 7] =
 impl Parse for Attribute {
     fn parse(input: ParseStream<'_>) -> Result<Attribute> {
         let (mut name, mut model, mut error) = (None, None, None);
-        let (mut planted, mut turns, mut limits, mut without) = (false, false, false, Vec::new());
+        let (mut planted, mut turns, mut limits, mut risky_read, mut without) =
+            (false, false, false, false, Vec::new());
         let span = input.span();
         while !input.is_empty() {
             let word: Ident = input.parse()?;
@@ -47,6 +49,7 @@ impl Parse for Attribute {
                     error = Some(input.parse::<Type>()?);
                 }
                 "planted" => planted = true,
+                "risky_read" => risky_read = true,
                 "promises" => {
                     for promise in words(input)? {
                         match promise.to_string().as_str() {
@@ -70,8 +73,7 @@ impl Parse for Attribute {
                     }
                 }
                 _ => {
-                    let message =
-                        "a workload has `name`, `model`, `error`, `planted`, `promises` or `without`";
+                    let message = "a workload has `name`, `model`, `error`, `planted`, `promises`, `risky_read` or `without`";
                     return Err(Error::new(word.span(), message));
                 }
             }
@@ -87,7 +89,7 @@ impl Parse for Attribute {
             return Err(Error::new(name.span(), message));
         }
         let model = model.ok_or_else(|| missing("model = TYPE"))?;
-        Ok(Attribute { name, model, error, planted, turns, limits, without })
+        Ok(Attribute { name, model, error, planted, turns, limits, without, risky_read })
     }
 }
 

@@ -29,7 +29,7 @@ pub struct Array {
 }
 
 /// Cells of a sparse matrix, read alone and by the row.
-#[shaketable::workload(name = "array", model = Model, planted, promises(turns, limits))]
+#[shaketable::workload(name = "array", model = Model, planted, promises(turns, limits), risky_read)]
 impl Array {
     fn draw(rng: &mut Stream) -> Array {
         Array {

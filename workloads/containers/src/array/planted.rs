@@ -1,10 +1,7 @@
 //! Planted bugs: a sparse array implemented or used wrongly.
 
-use super::{Array, ArrayAnswer, ArrayOp, Cells, space};
-use shaketable::{
-    prelude::*,
-    specimen::{Answer, Content},
-};
+use super::{Array, Cells, space};
+use shaketable::{prelude::*, specimen::Content};
 use shaketable_layers::array::Error;
 use shaketable_tx::VALUE_SIZE_LIMIT;
 
@@ -17,12 +14,6 @@ use shaketable_tx::VALUE_SIZE_LIMIT;
     "a range that is longer than a batch"
 )]
 impl Array {
-    /// A client's mistake, which `Mounted` makes for every workload that lists it: no call differs.
-    #[bug(*, "reads accept a causally risky read version", "an option set for its speed", "risky-read")]
-    async fn risky_read(&self, _: &mut Session<Db>, _: &[ArrayOp]) -> Option<Outcome<Answer<ArrayAnswer>>> {
-        None
-    }
-
     #[bug(
         cells,
         "the cells of a row are in the order of their indexes as decimal text, which sorts 10 before 9",

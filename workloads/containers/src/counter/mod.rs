@@ -65,6 +65,7 @@ impl Counter {
     }
 
     /// A counter, as this client uses it.
+    #[draws(which)]
     fn which(&self, client: usize) -> BoxedStrategy<Which> {
         let parts = self.parts[client % 2];
         (any::<bool>(), 0..2u8).prop_map(move |(split, number)| Which { split, number, parts }).boxed()
@@ -117,7 +118,7 @@ impl Counter {
         &self,
         tx: &Tx,
         env: &Env,
-        #[draw(self.which(client))] which: Which,
+        which: Which,
         part: Part,
         #[draw(self.change())] by: i64,
     ) -> Result<(), Error> {
@@ -130,7 +131,7 @@ impl Counter {
         &self,
         tx: &Tx,
         env: &Env,
-        #[draw(self.which(client))] which: Which,
+        which: Which,
         part: Part,
         #[draw(self.small_change())] by: i64,
         bounds: (i64, i64),
@@ -142,7 +143,7 @@ impl Counter {
     async fn set(
         &self,
         tx: &Tx,
-        #[draw(self.which(client))] which: Which,
+        which: Which,
         #[draw(prop_oneof![4 => select(vec![0, 1, -1, 255]), 1 => self.extreme()])] value: i64,
     ) -> Result<(), Error> {
         which.set(tx, value).await
@@ -150,12 +151,7 @@ impl Counter {
 
     /// Reads a counter, at snapshot if true. The model knows what a snapshot read sees.
     #[read(weight = 4, at)]
-    async fn get(
-        &self,
-        tx: &Tx,
-        #[draw(self.which(client))] which: Which,
-        #[draw(any::<bool>())] snapshot: bool,
-    ) -> Result<i64, Error> {
+    async fn get(&self, tx: &Tx, which: Which, #[draw(any::<bool>())] snapshot: bool) -> Result<i64, Error> {
         which.get(tx, isolation(snapshot)).await
     }
 

@@ -102,14 +102,15 @@
 //! | `planted` | another block has its planted bugs |
 //! | `promises(turns, limits)` | each call [takes a turn](shaketable_tx::Transaction::writing); the layer itself [refuses](Specimen::CHECKS_LIMITS) what is too large |
 //! | `without(interleaved)` | general planted bugs that it does not have |
+//! | `risky_read` | a general bug that few workloads show: reads accept a causally risky read version |
 //!
 //! # Operations
 //!
 //! `#[write]` or `#[read]` makes an operation of an `async` method. It takes `&self`, its transaction as
 //! `tx: &Tx`, and then in any order an [`Isolation`] (it is then read at both levels), an [`Env`], and its
 //! arguments. An argument is drawn by its own `#[draw(STRATEGY)]`, or by the method that `#[draws(NAME)]`
-//! gives to all arguments of this name. It is taken as it is, or by reference: `&[T]` is drawn as a `Vec<T>`,
-//! and `&str` as a `String`.
+//! gives to all arguments of this name, which may take the number of the client. It is taken as it is, or by
+//! reference: `&[T]` is drawn as a `Vec<T>`, and `&str` as a `String`.
 //!
 //! | in `#[write(..)]`, `#[read(..)]` | |
 //! |---|---|
@@ -254,6 +255,9 @@ pub mod general {
         "a client reads at a version that it keeps for up to a second",
         "a read version shared between transactions",
     );
+    /// Reads accept a risky version.
+    pub const RISKY_READ: Bug =
+        bug(planted::RISKY_READ, "reads accept a causally risky read version", "an option set for its speed");
     /// Calls side by side take no turns.
     pub const INTERLEAVED: Bug = bug(
         planted::INTERLEAVED,

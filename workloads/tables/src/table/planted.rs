@@ -1,126 +1,138 @@
 //! Planted bugs: tables implemented or used wrongly.
 
-use super::{
-    Answer, Op, Shape,
-    client::perform as right,
-    operations::{bytes, labels},
-    shape::grid,
-};
+use super::{Cell, Fixed, Found, Replacement, Shape, Table, TableAnswer, TableOp, Value, bytes, labels};
 use crate::models::labels::digits;
-use bytes::Bytes;
 use shaketable::{
-    specimen::{self, INTERLEAVED, UNRECORDED, ran},
+    prelude::*,
+    specimen::{Answer, Content, ran},
     weakened::{Flaw, everything, flawed},
-    workload::Outcome,
 };
 use shaketable_layers::{label::Label, table::Error};
-use shaketable_tx::{
-    Database, Db,
-    Isolation::{self, Serializable, Snapshot},
-    Tx, VALUE_SIZE_LIMIT, limits,
-    once::Session,
-};
+use shaketable_tx::{VALUE_SIZE_LIMIT, limits};
 
-shaketable::planted_bugs! {
-    Interleaved = INTERLEAVED, "a line is replaced while another call of the transaction sets one of its cells", "two futures in one transaction";
-    Unrecorded = UNRECORDED, "a cell is set again after an unknown result without an operation record", "a blind write done twice";
-    SetRowAsPrinted = "set-row-as-printed", "replacing a row clears it in the order of rows only", "the recipe's table_set_row";
-    GetCellAsPrinted = "get-cell-as-printed", "an unassigned cell is decoded as if it had a value", "the recipe's table_get_cell";
-    RowsMerge = "rows-merge", "setting a row leaves the columns that are not given", "an update taken for a replacement";
-    OrderOnItsOwn = "order-on-its-own", "the second order is written in a separate transaction", "an index outside the transaction";
-    FirstBatch = "first-batch", "the first batch of a range read is taken for the whole row", "a range that is longer than a batch";
-    TextLabels = "text-labels", "labels are stored as text, so that row 1 is row \"1\"", "labels without their types";
-    EmptyIsAbsent = "empty-is-absent", "an empty value is read as an unassigned cell", "absent and empty treated alike";
-    SliceAtSnapshot = "slice-at-snapshot", "a slice is read at snapshot, whatever isolation was requested", "a dropped conflict range";
-    AxisTwice = "axis-twice", "an axis that is given twice counts once", "a request that is not checked";
-    LargestRefused = "largest-refused", "a value of the maximum size is refused", "a limit that is off by one";
-    ClearedFirst = "cleared-first", "a line is cleared before its new cells are checked", "a refusal that comes too late";
-    SliceEnd = "slice-end", "a slice leaves out the cells whose last label contains a code point beyond U+FFFF", "a range that ends at a constant";
-}
-
-impl Planted {
-    /// The shape that the bug needs, if it needs one.
-    pub(super) fn shape(self) -> Option<Shape> {
-        use Planted::*;
-        match self {
-            SetRowAsPrinted | OrderOnItsOwn => Some(Shape::Both),
-            FirstBatch => Some(Shape::Rows),
-            AxisTwice => Some(Shape::Cube),
-            _ => None,
-        }
+/// The shape that the bug needs, if it needs one.
+pub(super) fn shape(bug: &str) -> Option<Shape> {
+    match bug {
+        "set-row-as-printed" | "order-on-its-own" => Some(Shape::Both),
+        "first-batch" => Some(Shape::Rows),
+        "axis-twice" => Some(Shape::Cube),
+        _ => None,
     }
 }
 
-/// Performs a call with the bug, or correctly if the bug does not change this call.
-pub async fn perform(
-    planted: Planted,
-    shape: Shape,
-    tx: &Tx,
-    op: &Op,
-    isolation: Isolation,
-) -> Result<Answer, Error> {
-    match (planted, op) {
-        (Planted::SetRowAsPrinted, Op::Replace(fixed, new))
-            if matches!(fixed[..], [(0, _)]) && !new.is_empty() =>
-        {
-            let second = [shape.orders()[1].0.range()];
-            right(shape, &flawed(tx, Flaw::Uncleared, second), op, isolation).await
-        }
-        (Planted::RowsMerge, Op::Replace(_, new)) if !new.is_empty() => {
-            right(shape, &flawed(tx, Flaw::Uncleared, everything()), op, isolation).await
-        }
-        (Planted::ClearedFirst, Op::Replace(fixed, _)) => {
-            right(shape, tx, &Op::Replace(fixed.clone(), Vec::new()), isolation).await?;
-            right(shape, tx, op, isolation).await
-        }
-        (Planted::SliceEnd, Op::Slice(_)) => {
-            let mut answer = right(shape, tx, op, isolation).await?;
-            if let Answer::Cells(cells) = &mut answer {
-                cells.retain(|(cell, _)| !format!("{:?}", cell.last()).contains("\\xf4\\x8f"));
-            }
-            Ok(answer)
-        }
-        (Planted::GetCellAsPrinted, Op::Get(_)) => match right(shape, tx, op, isolation).await? {
-            Answer::Value(None) => Err(Error::Foreign(Bytes::new())),
+#[shaketable::planted]
+#[flaw(
+    first_batch,
+    slice,
+    FirstBatch,
+    "the first batch of a range read is taken for the whole row",
+    "a range that is longer than a batch"
+)]
+impl Table {
+    #[bug(replace, "replacing a row clears it in the order of rows only", "the recipe's table_set_row")]
+    async fn set_row_as_printed(&self, tx: &Tx, replacement: &Replacement) -> Result<(), Error> {
+        let second = flawed(tx, Flaw::Uncleared, [self.shape.orders()[1].0.range()]);
+        let is_changed = matches!(replacement.0[..], [(0, _)]) && !replacement.1.is_empty();
+        self.replace(if is_changed { &second } else { tx }, replacement).await
+    }
+
+    #[bug(get, "an unassigned cell is decoded as if it had a value", "the recipe's table_get_cell")]
+    async fn get_cell_as_printed(
+        &self,
+        tx: &Tx,
+        isolation: Isolation,
+        cell: &Cell,
+    ) -> Result<Option<Content>, Error> {
+        match self.get(tx, isolation, cell).await? {
+            None => Err(Error::Foreign(Bytes::new())),
             value => Ok(value),
-        },
-        (Planted::FirstBatch, Op::Slice(_)) => {
-            right(shape, &flawed(tx, Flaw::FirstBatch, everything()), op, isolation).await
         }
-        (Planted::TextLabels, Op::Set(cell, value)) => {
-            let cell: Vec<Label> = labels(cell).iter().map(digits).collect();
-            grid(shape)?.set(tx, &cell, &bytes(*value)).await.map(|()| Answer::Written)
-        }
-        (Planted::EmptyIsAbsent, Op::Get(_)) => Ok(match right(shape, tx, op, isolation).await? {
-            Answer::Value(Some(value)) if value.length() == 0 => Answer::Value(None),
-            other => other,
-        }),
-        (Planted::SliceAtSnapshot, Op::Slice(_)) => right(shape, tx, op, Snapshot).await,
-        (Planted::AxisTwice, Op::Slice(fixed)) if matches!(fixed[..], [(0, _), (0, _)]) => {
-            right(shape, tx, &Op::Slice(fixed[..1].to_vec()), isolation).await
-        }
-        (Planted::LargestRefused, Op::Set(_, value)) if value.1 == VALUE_SIZE_LIMIT => {
-            limits::value_up_to(VALUE_SIZE_LIMIT - 1, b"", &bytes(*value))?;
-            right(shape, tx, op, isolation).await
-        }
-        _ => right(shape, tx, op, isolation).await,
     }
-}
 
-/// Sets a cell in one transaction for each order.
-pub async fn order_on_its_own(
-    shape: Shape,
-    session: &Session<Db>,
-    op: &Op,
-) -> Option<Outcome<specimen::Answer<Answer>>> {
-    let (db, mut outcome) = (session.database().clone(), None);
-    for (other, _) in shape.orders().into_iter().rev() {
-        let other = &other.range();
-        let set = db.run(|tx, _| async move {
-            let one = flawed(&tx, Flaw::Unwritten, [other.clone()]);
-            Ok::<_, Error>(vec![right(shape, &one, op, Serializable).await?])
-        });
-        outcome = Some(ran(set.await));
+    #[bug(
+        replace,
+        "setting a row leaves the columns that are not given",
+        "an update taken for a replacement"
+    )]
+    async fn rows_merge(&self, tx: &Tx, replacement: &Replacement) -> Result<(), Error> {
+        let merged = flawed(tx, Flaw::Uncleared, everything());
+        self.replace(if replacement.1.is_empty() { tx } else { &merged }, replacement).await
     }
-    outcome
+
+    #[bug(
+        *,
+        "the second order is written in a separate transaction",
+        "an index outside the transaction"
+    )]
+    async fn order_on_its_own(
+        &self,
+        session: &mut Session<Db>,
+        ops: &[TableOp],
+    ) -> Option<Outcome<Answer<TableAnswer>>> {
+        let [op @ TableOp::set { .. }] = ops else { return None };
+        let (db, mut outcome) = (session.database().clone(), None);
+        for (other, _) in self.shape.orders().into_iter().rev() {
+            let (env, other) = (db.env(), &other.range());
+            let set = db.run(|tx, _| async move {
+                let one = flawed(&tx, Flaw::Unwritten, [other.clone()]);
+                Ok::<_, Error>(vec![self.perform(&one, env, op, Serializable).await?])
+            });
+            outcome = Some(ran(set.await));
+        }
+        outcome
+    }
+
+    #[bug(set, "labels are stored as text, so that row 1 is row \"1\"", "labels without their types")]
+    async fn text_labels(&self, tx: &Tx, cell: &Cell, value: Value) -> Result<(), Error> {
+        let cell: Vec<Label> = labels(cell).iter().map(digits).collect();
+        self.shape.grid()?.set(tx, &cell, &bytes(value)).await
+    }
+
+    #[bug(get, "an empty value is read as an unassigned cell", "absent and empty treated alike")]
+    async fn empty_is_absent(
+        &self,
+        tx: &Tx,
+        isolation: Isolation,
+        cell: &Cell,
+    ) -> Result<Option<Content>, Error> {
+        Ok(self.get(tx, isolation, cell).await?.filter(|value| value.length() > 0))
+    }
+
+    #[bug(slice, "a slice is read at snapshot, whatever isolation was requested", "a dropped conflict range")]
+    async fn slice_at_snapshot(&self, tx: &Tx, fixed: &Fixed) -> Result<Found, Error> {
+        self.slice(tx, Snapshot, fixed).await
+    }
+
+    #[bug(slice, "an axis that is given twice counts once", "a request that is not checked")]
+    async fn axis_twice(&self, tx: &Tx, isolation: Isolation, fixed: &Fixed) -> Result<Found, Error> {
+        match fixed[..] {
+            [once @ (0, _), (0, _)] => self.slice(tx, isolation, &vec![once]).await,
+            _ => self.slice(tx, isolation, fixed).await,
+        }
+    }
+
+    #[bug(set, "a value of the maximum size is refused", "a limit that is off by one")]
+    async fn largest_refused(&self, tx: &Tx, cell: &Cell, value: Value) -> Result<(), Error> {
+        if value.1 == VALUE_SIZE_LIMIT {
+            limits::value_up_to(VALUE_SIZE_LIMIT - 1, b"", &bytes(value))?;
+        }
+        self.set(tx, cell, value).await
+    }
+
+    #[bug(replace, "a line is cleared before its new cells are checked", "a refusal that comes too late")]
+    async fn cleared_first(&self, tx: &Tx, replacement: &Replacement) -> Result<(), Error> {
+        self.replace(tx, &(replacement.0.clone(), Vec::new())).await?;
+        self.replace(tx, replacement).await
+    }
+
+    #[bug(
+        slice,
+        "a slice leaves out the cells whose last label contains a code point beyond U+FFFF",
+        "a range that ends at a constant"
+    )]
+    async fn slice_end(&self, tx: &Tx, isolation: Isolation, fixed: &Fixed) -> Result<Found, Error> {
+        let mut found = self.slice(tx, isolation, fixed).await?;
+        found.retain(|(cell, _)| !format!("{:?}", cell.last()).contains("\\xf4\\x8f"));
+        Ok(found)
+    }
 }

@@ -39,16 +39,12 @@ impl Shape {
         }
     }
 
-    /// Whether some order begins with these axes.
-    pub(super) fn keeps(self, fixed: &[usize]) -> bool {
-        self.order_of(fixed).is_some()
-    }
-
     /// The axes of the first order that begins with these.
-    pub(super) fn order_of(self, fixed: &[usize]) -> Option<Vec<usize>> {
+    pub(super) fn order_of(self, fixed: &[usize]) -> Result<Vec<usize>, Error> {
         let begins = |axes: &Vec<usize>| axes[..fixed.len()].iter().all(|axis| fixed.contains(axis));
-        let orders = self.orders().into_iter().map(|(_, axes)| axes);
-        orders.filter(|_| fixed.len() < self.dimensions()).find(begins)
+        let mut orders = self.orders().into_iter().map(|(_, axes)| axes);
+        let found = if fixed.len() < self.dimensions() { orders.find(begins) } else { None };
+        found.ok_or_else(|| Error::NoOrder(fixed.to_vec()))
     }
 
     /// The key of a cell in each order.
@@ -59,19 +55,24 @@ impl Shape {
         };
         self.orders().into_iter().map(key).collect()
     }
-}
 
-pub(super) fn grid(shape: Shape) -> Result<Grid, Error> {
-    let orders = shape.orders().into_iter().map(|(space, axes)| Order::new(space, &axes));
-    Grid::new(shape.dimensions(), orders.collect())
-}
+    /// The table of rows and columns, if there are two dimensions.
+    pub(super) fn table(self) -> Option<table::Table> {
+        let space = Subspace::from("T");
+        match self {
+            Shape::Rows => Some(table::Table::by_row(space)),
+            Shape::Columns => Some(table::Table::by_column(space)),
+            Shape::Both => Some(table::Table::both(space)),
+            Shape::Cube | Shape::Turned => None,
+        }
+    }
 
-pub(super) fn table(shape: Shape) -> Option<table::Table> {
-    let space = Subspace::from("T");
-    match shape {
-        Shape::Rows => Some(table::Table::by_row(space)),
-        Shape::Columns => Some(table::Table::by_column(space)),
-        Shape::Both => Some(table::Table::both(space)),
-        Shape::Cube | Shape::Turned => None,
+    /// The table as a grid.
+    pub(super) fn grid(self) -> Result<Grid, Error> {
+        if let Some(table) = self.table() {
+            return Ok(table.grid().clone());
+        }
+        let orders = self.orders().into_iter().map(|(space, axes)| Order::new(space, &axes));
+        Grid::new(self.dimensions(), orders.collect())
     }
 }

@@ -207,6 +207,11 @@ impl Table {
                 _ => {}
             }
         }
+        let blind = operations.iter().find(|of| of.options.blind);
+        if let (Some(blind), true) = (blind, described.iter().any(|(name, _)| name == "is_conflict_free")) {
+            let message = "`is_conflict_free` says what is blind: it takes the place of `blind`";
+            fail(Error::new(blind.method.span(), message));
+        }
         if let Some(unused) = draws.unused() {
             fail(Error::new(unused.span(), format!("no operation takes `{unused}`")));
         }

@@ -253,7 +253,7 @@ fn an_error_in_place_of_the_one_that_was_given_is_a_finding() {
 }
 
 mod wrong {
-    use shaketable_tx::Transaction;
+    use shaketable::prelude::*;
     use std::sync::atomic::{AtomicU64, Ordering};
 
     shaketable_tx::refusals! {
@@ -263,58 +263,70 @@ mod wrong {
 
     static CALLS: AtomicU64 = AtomicU64::new(0);
 
-    shaketable::invariants! {
-        /// A layer with a static.
-        pub Counted: Refusal;
+    #[derive(Clone, Debug, Default, Serialize, Deserialize)]
+    pub struct Counted;
 
-        fn put(tx) {
+    /// A layer with a static.
+    #[shaketable::workload(name = "counted")]
+    impl Counted {
+        #[write]
+        async fn put(&self, tx: &Tx) -> Result<(), Refusal> {
             tx.set(b"n", &CALLS.fetch_add(1, Ordering::Relaxed).to_le_bytes());
             Ok(())
         }
 
-        invariant "nothing is wrong" (tx) {
+        #[invariant("nothing is wrong")]
+        async fn holds(&self, tx: &Tx) -> Result<bool, Refusal> {
             let _ = tx;
             Ok(true)
         }
     }
 
-    shaketable::invariants! {
-        /// A setup that is more than a transaction holds.
-        pub TooMuch: Refusal;
+    #[derive(Clone, Debug, Default, Serialize, Deserialize)]
+    pub struct TooMuch;
 
-        setup(tx) {
+    /// A setup that is more than a transaction holds.
+    #[shaketable::workload(name = "too_much")]
+    impl TooMuch {
+        async fn setup(&self, tx: &Tx) -> Result<(), Refusal> {
             for key in 0..120u8 {
                 tx.set(&[b'l', key], &vec![b'x'; 99_000]);
             }
             Ok(())
         }
 
-        fn put(tx, n: u8 = 0..200u8) {
+        #[write]
+        async fn put(&self, tx: &Tx, #[draw(0..200u8)] n: u8) -> Result<(), Refusal> {
             tx.set(b"n", &[n]);
             Ok(())
         }
 
-        invariant "nothing is wrong" (tx) {
+        #[invariant("nothing is wrong")]
+        async fn holds(&self, tx: &Tx) -> Result<bool, Refusal> {
             let _ = tx;
             Ok(true)
         }
     }
 
-    shaketable::invariants! {
-        /// A setup with too long a key.
-        pub TooLong: Refusal;
+    #[derive(Clone, Debug, Default, Serialize, Deserialize)]
+    pub struct TooLong;
 
-        setup(tx) {
+    /// A setup with too long a key.
+    #[shaketable::workload(name = "too_long")]
+    impl TooLong {
+        async fn setup(&self, tx: &Tx) -> Result<(), Refusal> {
             tx.set(&vec![b'k'; 20_000], b"");
             Ok(())
         }
 
-        fn put(tx, n: u8 = 0..200u8) {
+        #[write]
+        async fn put(&self, tx: &Tx, #[draw(0..200u8)] n: u8) -> Result<(), Refusal> {
             tx.set(b"n", &[n]);
             Ok(())
         }
 
-        invariant "nothing is wrong" (tx) {
+        #[invariant("nothing is wrong")]
+        async fn holds(&self, tx: &Tx) -> Result<bool, Refusal> {
             let _ = tx;
             Ok(true)
         }

@@ -31,21 +31,25 @@ mod layers {
 
     macro_rules! ticks {
         ($layer:ident, |$ticks:ident| $operation:block, |$audited:ident| $invariant:block) => {
-            shaketable::invariants! {
-                /// A claim in code is broken before the invariant is.
-                pub $layer: Refusal;
+            #[derive(Clone, Debug, Default, Serialize, Deserialize)]
+            pub struct $layer;
 
+            /// A claim in code is broken before the invariant is.
+            #[shaketable::workload]
+            impl $layer {
                 const OPERATIONS: std::ops::Range<u64> = 20..21;
 
-                fn tick(tx) {
+                #[write]
+                async fn tick(&self, tx: &Tx) -> Result<(), Refusal> {
                     let $ticks = ticks(tx).await?;
-                    $operation
+                    $operation;
                     Ok(())
                 }
 
-                invariant "there are few" (tx) {
+                #[invariant("there are few")]
+                async fn holds(&self, tx: &Tx) -> Result<bool, Refusal> {
                     let $audited = number(tx, b"ticks").await?;
-                    $invariant
+                    $invariant;
                     Ok($audited <= 20)
                 }
             }
@@ -74,15 +78,24 @@ mod layers {
         Ok(())
     }
 
-    shaketable::invariants! {
-        /// Two defects that break one invariant, with two messages.
-        pub Slips: Refusal;
+    #[derive(Clone, Debug, Default, Serialize, Deserialize)]
+    pub struct Slips;
 
-        fn common(tx) { Ok(common(tx).await?) }
+    /// Two defects that break one invariant, with two messages.
+    #[shaketable::workload(name = "slips")]
+    impl Slips {
+        #[write]
+        async fn common(&self, tx: &Tx) -> Result<(), Refusal> {
+            Ok(common(tx).await?)
+        }
 
-        fn rare(tx, key: u8 = 0..2u8) { Ok(count(tx, key).await?) }
+        #[write]
+        async fn rare(&self, tx: &Tx, #[draw(0..2u8)] key: u8) -> Result<(), Refusal> {
+            Ok(count(tx, key).await?)
+        }
 
-        invariant "the state is right" (tx) {
+        #[invariant("the state is right")]
+        async fn holds(&self, tx: &Tx) -> Result<Result<(), String>, Refusal> {
             for key in 0..2u8 {
                 let (n, m) = counts(tx, key).await?;
                 if n != m {
@@ -96,17 +109,29 @@ mod layers {
 
     macro_rules! two_names {
         ($layer:ident, $easy:literal, $rare:literal) => {
-            shaketable::invariants! {
-                /// Two defects that break two invariants.
-                pub $layer: Refusal;
+            #[derive(Clone, Debug, Default, Serialize, Deserialize)]
+            pub struct $layer;
 
-                fn common(tx) { Ok(common(tx).await?) }
+            /// Two defects that break two invariants.
+            #[shaketable::workload]
+            impl $layer {
+                #[write]
+                async fn common(&self, tx: &Tx) -> Result<(), Refusal> {
+                    Ok(common(tx).await?)
+                }
 
-                fn rare(tx, key: u8 = 0..2u8) { Ok(count(tx, key).await?) }
+                #[write]
+                async fn rare(&self, tx: &Tx, #[draw(0..2u8)] key: u8) -> Result<(), Refusal> {
+                    Ok(count(tx, key).await?)
+                }
 
-                invariant $easy (tx) { Ok(number(tx, b"easy").await? <= 30) }
+                #[invariant($easy)]
+                async fn holds(&self, tx: &Tx) -> Result<bool, Refusal> {
+                    Ok(number(tx, b"easy").await? <= 30)
+                }
 
-                invariant $rare (tx) {
+                #[invariant($rare)]
+                async fn holds_2(&self, tx: &Tx) -> Result<bool, Refusal> {
                     let ((a, b), (c, d)) = (counts(tx, 0).await?, counts(tx, 1).await?);
                     Ok(a == b && c == d)
                 }
@@ -118,18 +143,25 @@ mod layers {
     two_names!(NamesWithNumbers, "account 1 is right", "account 2 is right");
     two_names!(NamesWithQuotes, "\"few\" is right", "\"lost\" is right");
 
-    shaketable::invariants! {
-        /// An invariant that is refused once something is written.
-        pub Refused: Refusal;
+    #[derive(Clone, Debug, Default, Serialize, Deserialize)]
+    pub struct Refused;
 
-        fn put(tx, n: u8 = 0..200u8) {
+    /// An invariant that is refused once something is written.
+    #[shaketable::workload(name = "refused")]
+    impl Refused {
+        #[write]
+        async fn put(&self, tx: &Tx, #[draw(0..200u8)] n: u8) -> Result<(), Refusal> {
             tx.set(b"n", &[n]);
             Ok(())
         }
 
-        invariant "something is read" (tx) { Ok(tx.get(b"other", Serializable).await?.is_none()) }
+        #[invariant("something is read")]
+        async fn holds(&self, tx: &Tx) -> Result<bool, Refusal> {
+            Ok(tx.get(b"other", Serializable).await?.is_none())
+        }
 
-        invariant "nothing is wrong" (tx) {
+        #[invariant("nothing is wrong")]
+        async fn holds_2(&self, tx: &Tx) -> Result<bool, Refusal> {
             match tx.get(b"n", Serializable).await? {
                 None => Ok(true),
                 Some(_) => Err(Refusal::Never),
@@ -137,16 +169,20 @@ mod layers {
         }
     }
 
-    shaketable::invariants! {
-        /// An invariant that panics once something is written.
-        pub Panics: Refusal;
+    #[derive(Clone, Debug, Default, Serialize, Deserialize)]
+    pub struct Panics;
 
-        fn put(tx, n: u8 = 0..200u8) {
+    /// An invariant that panics once something is written.
+    #[shaketable::workload(name = "panics")]
+    impl Panics {
+        #[write]
+        async fn put(&self, tx: &Tx, #[draw(0..200u8)] n: u8) -> Result<(), Refusal> {
             tx.set(b"n", &[n]);
             Ok(())
         }
 
-        invariant "nothing is wrong" (tx) {
+        #[invariant("nothing is wrong")]
+        async fn holds(&self, tx: &Tx) -> Result<bool, Refusal> {
             assert!(tx.get(b"n", Serializable).await?.is_none(), "it is written");
             Ok(true)
         }

@@ -476,21 +476,25 @@ mod refused {
         pub enum Refusal { Full = "the store is full" }
     }
 
-    shaketable::invariants! {
-        /// A workload whose setup its layer refuses.
-        pub Full: Refusal;
+    #[derive(Clone, Debug, Default, Serialize, Deserialize)]
+    pub struct Full;
 
-        setup(tx) {
+    /// A workload whose setup its layer refuses.
+    #[shaketable::workload(name = "full")]
+    impl Full {
+        async fn setup(&self, tx: &Tx) -> Result<(), Refusal> {
             tx.set(b"a", b"1");
             Err(Refusal::Full)
         }
 
-        fn read(tx, _unused: u32 = 0..2u32) {
+        #[write]
+        async fn read(&self, tx: &Tx, #[draw(0..2u32)] _unused: u32) -> Result<(), Refusal> {
             tx.get(b"a", Serializable).await?;
             Ok(())
         }
 
-        invariant "nothing is there" (tx) {
+        #[invariant("nothing is there")]
+        async fn holds(&self, tx: &Tx) -> Result<bool, Refusal> {
             Ok(tx.get(b"a", Serializable).await?.is_none())
         }
     }

@@ -19,19 +19,24 @@ fn number(value: &[u8]) -> Result<u64, Refusal> {
 /// A layer of three numbers, of which an operation reads one and writes its successor: as `$read` does.
 macro_rules! layer {
     ($name:ident, $invariant:expr, |$tx:ident, $value:ident| $read:expr) => {
-        shaketable::invariants! {
-            /// Numbers that are counted up.
-            $name: Refusal;
+        #[derive(Clone, Debug, Default, Serialize, Deserialize)]
+        struct $name;
 
-            fn count(tx, of: u8 = 0..3u8) {
+        /// Numbers that are counted up.
+        #[shaketable::workload]
+        impl $name {
+            #[write]
+            async fn count(&self, tx: &Tx, #[draw(0..3u8)] of: u8) -> Result<(), Refusal> {
                 let $tx = tx;
-                let $value = tx.get(&[b'n', of], Serializable).await?.unwrap_or_else(|| Bytes::from(vec![0; 8]));
+                let $value =
+                    tx.get(&[b'n', of], Serializable).await?.unwrap_or_else(|| Bytes::from(vec![0; 8]));
                 let found: u64 = $read;
                 tx.set(&[b'n', of], &found.wrapping_add(1).to_le_bytes());
                 Ok(())
             }
 
-            invariant "as told" (_tx) {
+            #[invariant("as told")]
+            async fn holds(&self, _tx: &Tx) -> Result<bool, Refusal> {
                 Ok($invariant)
             }
         }
@@ -57,22 +62,26 @@ layer!(Asks, true, |tx, value| {
 });
 layer!(Broken, false, |_tx, value| number(&value)?);
 
-shaketable::invariants! {
-    /// A layer that stores nothing.
-    Empty: Refusal;
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+struct Empty;
 
-    fn nothing(_tx) {
+/// A layer that stores nothing.
+#[shaketable::workload(name = "empty")]
+impl Empty {
+    #[write]
+    async fn nothing(&self, _tx: &Tx) -> Result<(), Refusal> {
         Ok(())
     }
 
-    invariant "nothing" (_tx) {
+    #[invariant("nothing")]
+    async fn holds(&self, _tx: &Tx) -> Result<bool, Refusal> {
         Ok(true)
     }
 }
 
 /// The failures of a layer, each with its case alone.
 fn wrong<I: Invariants>() -> Vec<Wrong> {
-    Foreign::<Guarded<I>>::new().cases(0..60).run()
+    Foreign::<Guarded<I>>::new().cases(0..200).run()
 }
 
 #[track_caller]

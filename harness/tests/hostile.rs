@@ -281,19 +281,24 @@ macro_rules! guarded {
             use super::{Hostility, Refusal, perform};
             use shaketable::prelude::*;
 
-            shaketable::invariants! {
-                /// Additions to a sum.
-                pub Layer: Refusal;
+            #[derive(Clone, Debug, Default, Serialize, Deserialize)]
+            pub struct Layer;
 
-                fn add(tx, n: u64 = 1..1_000u64) {
+            /// Additions to a sum.
+            #[shaketable::workload(name = "layer")]
+            impl Layer {
+                #[write]
+                async fn add(&self, tx: &Tx, #[draw(1..1_000u64)] n: u64) -> Result<(), Refusal> {
                     perform(tx, &super::Op::Add(n), $hostility).await.map(drop)
                 }
 
-                fn read(tx) {
+                #[write]
+                async fn read(&self, tx: &Tx) -> Result<(), Refusal> {
                     perform(tx, &super::Op::Read, $hostility).await.map(drop)
                 }
 
-                invariant "it is a number" (tx) {
+                #[invariant("it is a number")]
+                async fn holds(&self, tx: &Tx) -> Result<bool, Refusal> {
                     Ok(tx.get(super::KEY, Serializable).await?.is_none_or(|value| value.len() == 8))
                 }
             }

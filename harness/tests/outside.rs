@@ -186,7 +186,7 @@ fn the_ledgers_tests_pass_and_its_command_lists_runs_and_catches() {
     let ledger = example("ledger");
     printed(&ledger, &["test", "--locked"]);
     let listed = command(&ledger, &["list", "workloads"]);
-    assert!(listed.contains("  Sums\n") && listed.contains("  accounts\n"), "{listed}");
+    assert!(listed.contains("  sums\n") && listed.contains("  accounts\n"), "{listed}");
     let swept = command(&ledger, &["run", "--seeds", "20", "--check-determinism", "3"]);
     assert!(swept.contains("PASSED"), "{swept}");
     let caught = command(&ledger, &["bugs"]);

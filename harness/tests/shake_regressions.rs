@@ -16,16 +16,19 @@ mod counted {
         pub enum Refusal { TooLarge = "the number is too large" }
     }
 
-    shaketable::invariants! {
-        /// A number that is never five.
-        pub Counted: Refusal;
+    #[derive(Clone, Debug, Default, Serialize, Deserialize)]
+    pub struct Counted;
 
-        setup(tx) {
+    /// A number that is never five.
+    #[shaketable::workload(name = "counted")]
+    impl Counted {
+        async fn setup(&self, tx: &Tx) -> Result<(), Refusal> {
             tx.set(b"n", b"0");
             Ok(())
         }
 
-        fn write(tx, value: u32 = 0..4u32) {
+        #[write]
+        async fn write(&self, tx: &Tx, #[draw(0..4u32)] value: u32) -> Result<(), Refusal> {
             if value > 5 {
                 return Err(Refusal::TooLarge);
             }
@@ -34,7 +37,8 @@ mod counted {
             Ok(())
         }
 
-        invariant "it is not five" (tx) {
+        #[invariant("it is not five")]
+        async fn holds(&self, tx: &Tx) -> Result<bool, Refusal> {
             Ok(tx.get(b"n", Serializable).await?.is_none_or(|n| n != b"5"[..]))
         }
     }

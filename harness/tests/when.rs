@@ -24,11 +24,14 @@ mod first {
         pub enum Refusal { Late = "another was first" }
     }
 
-    shaketable::invariants! {
-        /// Numbers of which the first one stays, and must be even: the clients race.
-        pub First: Refusal;
+    #[derive(Clone, Debug, Default, Serialize, Deserialize)]
+    pub struct First;
 
-        fn write(tx, value: u32 = 0..100u32) {
+    /// Numbers of which the first one stays, and must be even: the clients race.
+    #[shaketable::workload(name = "first")]
+    impl First {
+        #[write]
+        async fn write(&self, tx: &Tx, #[draw(0..100u32)] value: u32) -> Result<(), Refusal> {
             if tx.get(b"n", Serializable).await?.is_some() {
                 return Err(Refusal::Late);
             }
@@ -36,7 +39,8 @@ mod first {
             Ok(())
         }
 
-        invariant "it is even" (tx) {
+        #[invariant("it is even")]
+        async fn holds(&self, tx: &Tx) -> Result<bool, Refusal> {
             Ok(tx.get(b"n", Serializable).await?.is_none_or(|n| n[n.len() - 1] % 2 == 0))
         }
     }

@@ -139,8 +139,8 @@ pub async fn held(strict: bool) -> Claim {
     let (_, looks) = future::join(changes, looks).await;
     looks.into_iter().collect::<Claim<()>>()?;
 
-    // The last acknowledged version is there, or one whose result was unknown. This reads the keys themselves,
-    // since an error of a read would look like absence.
+    // The last acknowledged version is there, or one whose result was unknown. This reads the keys
+    // themselves, since an error of a read would look like absence.
     let db = Database::default().map_err(|error| error.to_string())?;
     for file in &files {
         let file = file.borrow();

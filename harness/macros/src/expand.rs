@@ -4,18 +4,23 @@ use crate::{
     operation::{Operation, Taken, is_unit},
     table::{GENERAL, Table},
 };
-use proc_macro2::TokenStream;
+use proc_macro2::{Ident, TokenStream};
 use quote::{format_ident, quote, quote_spanned};
+use syn::Type;
 
 /// Everything that takes the place of the block.
 pub fn expand(table: &Table) -> TokenStream {
-    let (block, types, specimen) = (&table.block, types(table), specimen(table));
+    let (block, types) = (&table.block, types(table));
+    let implemented = match (&table.attribute.model, &table.stored) {
+        (Some(model), Some(stored)) => specimen(table, model, stored),
+        _ => invariants(table),
+    };
     quote! {
         #block
         #types
         const _: () = {
             use ::shaketable::__private as __with;
-            #specimen
+            #implemented
         };
     }
 }
@@ -32,41 +37,47 @@ fn types(table: &Table) -> TokenStream {
         true => quote!(#method),
         false => quote!(#method(#answer)),
     });
+    let answers = table.attribute.model.as_ref().map(|_| {
+        let answer_doc = format!("What an operation of [`{}`] returns.", table.kind_name);
+        quote! {
+            #[doc = #answer_doc]
+            #[allow(non_camel_case_types, missing_docs, private_interfaces)]
+            #[derive(
+                Clone, Debug, PartialEq,
+                ::shaketable::__private::serde::Serialize, ::shaketable::__private::serde::Deserialize,
+            )]
+            #[serde(crate = "::shaketable::__private::serde")]
+            pub enum #answer { #(#answers),* }
+        }
+    });
     let op_doc = format!("An operation of [`{}`].", table.kind_name);
-    let answer_doc = format!("What an operation of [`{}`] returns.", table.kind_name);
     quote! {
-        #[doc = #op_doc]
-        #[allow(non_camel_case_types, missing_docs, private_interfaces)]
-        #[derive(
-            Clone, Debug,
-            ::shaketable::__private::serde::Serialize, ::shaketable::__private::serde::Deserialize,
-        )]
-        #[serde(crate = "::shaketable::__private::serde")]
-        pub enum #op { #(#variants),* }
+            #[doc = #op_doc]
+            #[allow(non_camel_case_types, missing_docs, private_interfaces)]
+            #[derive(
+                Clone, Debug,
+                ::shaketable::__private::serde::Serialize, ::shaketable::__private::serde::Deserialize,
+            )]
+            #[serde(crate = "::shaketable::__private::serde")]
+            pub enum #op { #(#variants),* }
 
-        #[doc = #answer_doc]
-        #[allow(non_camel_case_types, missing_docs, private_interfaces)]
-        #[derive(
-            Clone, Debug, PartialEq,
-            ::shaketable::__private::serde::Serialize, ::shaketable::__private::serde::Deserialize,
-        )]
-        #[serde(crate = "::shaketable::__private::serde")]
-        pub enum #answer { #(#answers),* }
-    }
+    #answers
+        }
 }
 
 /// The names of the types of operations and of answers.
-fn names(table: &Table) -> (proc_macro2::Ident, proc_macro2::Ident) {
+fn names(table: &Table) -> (Ident, Ident) {
     (format_ident!("{}Op", table.kind_name), format_ident!("{}Answer", table.kind_name))
 }
 
-fn specimen(table: &Table) -> TokenStream {
-    let (kind, model, error) = (&table.kind, &table.attribute.model, &table.error);
+/// A workload with a model.
+fn specimen(table: &Table, model: &Type, stored: &Ident) -> TokenStream {
+    let (kind, error) = (&table.kind, &table.error);
     let (op, answer) = names(table);
-    let (name, about, stored) = (&table.attribute.name, &table.about, &table.stored);
+    let (name, about) = (table.name(), &table.about);
     let (limits, turns) = (table.attribute.limits, table.attribute.turns);
     let constants = table.constants.iter().map(|(name, of)| quote!(const #name: #of = <#kind>::#name;));
-    let (bugs, described) = (bugs(table), described(table));
+    let (bugs, described) = (bugs(table), described(table, model));
     let all = &table.operations;
     let (writes, free, isolated, rare, composed): (Vec<_>, Vec<_>, Vec<_>, Vec<_>, Vec<_>) = (
         names_of(all, |one| one.options.writes),
@@ -76,7 +87,7 @@ fn specimen(table: &Table) -> TokenStream {
         names_of(all, |one| one.options.composed),
     );
     let rare = rare.iter().map(|name| name.to_string());
-    let matching = |some: &[&proc_macro2::Ident]| match some {
+    let matching = |some: &[&Ident]| match some {
         [] => quote!({
             let _ = op;
             false
@@ -88,16 +99,10 @@ fn specimen(table: &Table) -> TokenStream {
         Some(_) => quote!(<#kind>::is_conflict_free(self, op)),
         None => matching(&free),
     };
-    let strategies = all.iter().map(|operation| strategy(operation, &op));
+    let drawn = drawn(table);
     let performed = all.iter().map(|operation| {
-        let (method, pattern) = (&operation.method, pattern(operation, &op));
-        let takes = operation.takes.iter().map(|taken| match taken {
-            Taken::Env => quote!(env),
-            Taken::Isolation => quote!(isolation),
-            Taken::Argument(argument) => given(argument),
-        });
-        let answered = answered(operation, &answer);
-        quote!(#pattern => <#kind>::#method(self, tx, #(#takes),*).await.map(#answered))
+        let (call, answered) = (call(table, operation), answered(operation, &answer));
+        quote!(#call.map(#answered))
     });
     let replayed = all.iter().map(|operation| {
         let (method, pattern) = (&operation.method, pattern(operation, &op));
@@ -126,11 +131,7 @@ fn specimen(table: &Table) -> TokenStream {
             #bugs
             #described
 
-            fn operation(&self, client: usize) -> __with::BoxedStrategy<#op> {
-                use __with::Strategy as _;
-                let _ = client;
-                __with::Union::new_weighted(::std::vec![#(#strategies),*]).boxed()
-            }
+            #drawn
 
             fn is_read_only(op: &#op) -> bool {
                 !#writes
@@ -191,11 +192,106 @@ fn specimen(table: &Table) -> TokenStream {
     }
 }
 
-fn names_of(all: &[Operation], is: impl Fn(&Operation) -> bool) -> Vec<&proc_macro2::Ident> {
+/// The strategy of one operation.
+fn drawn(table: &Table) -> TokenStream {
+    let (op, _) = names(table);
+    let strategies = table.operations.iter().map(|operation| strategy(operation, &op));
+    quote! {
+        fn operation(&self, client: usize) -> __with::BoxedStrategy<#op> {
+            use __with::Strategy as _;
+            let _ = client;
+            __with::Union::new_weighted(::std::vec![#(#strategies),*]).boxed()
+        }
+    }
+}
+
+/// The arm that performs an operation, up to what it returns.
+fn call(table: &Table, operation: &Operation) -> TokenStream {
+    let (kind, (op, _)) = (&table.kind, names(table));
+    let (method, pattern) = (&operation.method, pattern(operation, &op));
+    let takes = operation.takes.iter().map(|taken| match taken {
+        Taken::Env => quote!(env),
+        Taken::Isolation => quote!(isolation),
+        Taken::Argument(argument) => given(argument),
+    });
+    quote!(#pattern => <#kind>::#method(self, tx, #(#takes),*).await)
+}
+
+/// A workload with invariants.
+fn invariants(table: &Table) -> TokenStream {
+    let (kind, error, (op, _)) = (&table.kind, &table.error, names(table));
+    let (name, about) = (table.name(), &table.about);
+    let constants = table.constants.iter().map(|(name, of)| quote!(const #name: #of = <#kind>::#name;));
+    let draw = match table.described("draw") {
+        Some(1) => quote!(<#kind>::draw(rng)),
+        Some(_) => quote!(<#kind>::draw(rng, ::core::option::Option::None)),
+        None => quote!(let _ = rng; ::core::default::Default::default()),
+    };
+    let (drawn, keys) = (drawn(table), keys(table));
+    let setup = table.described("setup").map(|_| {
+        quote! {
+            async fn setup(&self, tx: &__with::Tx) -> ::core::result::Result<(), #error> {
+                <#kind>::setup(self, tx).await
+            }
+        }
+    });
+    let others = ["points", "subspaces"].map(|name| further(table, name));
+    let performed = table.operations.iter().map(|operation| call(table, operation));
+    let holds = table.invariants.iter().map(|(words, method)| {
+        quote! {
+            let verdict = ::shaketable::invariants::judged(#words, <#kind>::#method(self, tx)).await;
+            if let ::core::result::Result::Err(broken) = verdict.map_err(<#error>::from)? {
+                return ::core::result::Result::Ok(::core::result::Result::Err(broken));
+            }
+        }
+    });
+    quote! {
+        impl ::shaketable::Invariants for #kind {
+            type Op = #op;
+            type Error = #error;
+
+            const NAME: &'static str = #name;
+            const ABOUT: &'static str = #about;
+            #(#constants)*
+
+            fn draw(rng: &mut __with::Stream) -> Self {
+                #draw
+            }
+
+            #keys
+            #setup
+            #(#others)*
+            #drawn
+
+            async fn perform(
+                &self,
+                tx: &__with::Tx,
+                env: &__with::Env,
+                op: &#op,
+            ) -> ::core::result::Result<(), #error> {
+                let isolation = __with::Isolation::Serializable;
+                let _ = (env, isolation);
+                match ::core::clone::Clone::clone(op) {
+                    #(#performed.map(drop),)*
+                }
+            }
+
+            async fn holds(
+                &self,
+                tx: &__with::Tx,
+            ) -> ::core::result::Result<::core::result::Result<(), ::shaketable::Misfit>, #error> {
+                #(#holds)*
+                ::core::result::Result::Ok(::core::result::Result::Ok(()))
+            }
+        }
+    }
+}
+
+fn names_of(all: &[Operation], is: impl Fn(&Operation) -> bool) -> Vec<&Ident> {
     all.iter().filter(|one| is(one)).map(|one| &one.method).collect()
 }
 
-fn pattern(operation: &Operation, op: &proc_macro2::Ident) -> TokenStream {
+fn pattern(operation: &Operation, op: &Ident) -> TokenStream {
     let (method, arguments) = (&operation.method, operation.arguments().map(|argument| &argument.name));
     quote!(#op::#method { #(#arguments),* })
 }
@@ -209,7 +305,7 @@ fn given(argument: &crate::operation::Argument) -> TokenStream {
 }
 
 /// What makes the answer of what an operation returns.
-fn answered(operation: &Operation, answer: &proc_macro2::Ident) -> TokenStream {
+fn answered(operation: &Operation, answer: &Ident) -> TokenStream {
     let method = &operation.method;
     match is_unit(&operation.answer) {
         true => quote!(|()| #answer::#method),
@@ -217,7 +313,7 @@ fn answered(operation: &Operation, answer: &proc_macro2::Ident) -> TokenStream {
     }
 }
 
-fn strategy(operation: &Operation, op: &proc_macro2::Ident) -> TokenStream {
+fn strategy(operation: &Operation, op: &Ident) -> TokenStream {
     let pattern = pattern(operation, op);
     let weight = operation.options.weight.as_ref().map_or_else(|| quote!(1), |weight| quote!(#weight));
     let (names, strategies): (Vec<_>, Vec<_>) =
@@ -287,18 +383,15 @@ fn bugs(table: &Table) -> TokenStream {
 }
 
 /// The methods of the block that describe the workload.
-fn described(table: &Table) -> TokenStream {
-    let (kind, model, error) = (&table.kind, &table.attribute.model, &table.error);
+fn described(table: &Table, model: &Type) -> TokenStream {
+    let (kind, error) = (&table.kind, &table.error);
     let (op, answer) = names(table);
     let draw = match table.described("draw") {
         Some(1) => quote!(let _ = bug; <#kind>::draw(rng)),
         Some(_) => quote!(<#kind>::draw(rng, bug)),
         None => quote!(let _ = (rng, bug); ::core::default::Default::default()),
     };
-    let keys = match table.described("keys") {
-        Some(_) => quote!(<#kind>::keys(self).into_iter().map(__with::Bytes::from).collect()),
-        None => quote!(::std::vec::Vec::new()),
-    };
+    let keys = keys(table);
     let initial = match table.described("model") {
         Some(_) => quote!(<#kind>::model(self)),
         None => quote!(::core::default::Default::default()),
@@ -319,15 +412,6 @@ fn described(table: &Table) -> TokenStream {
         (None, _) => quote!(),
     };
     let others = [
-        ("points", quote!(fn points() -> &'static [&'static str] { <#kind>::points() })),
-        (
-            "subspaces",
-            quote! {
-                fn subspaces(&self) -> ::std::vec::Vec<::shaketable::weakened::Span> {
-                    <#kind>::subspaces(self).into_iter().collect()
-                }
-            },
-        ),
         (
             "number",
             quote!(fn number(op: &mut #op, client: usize, number: usize) {
@@ -396,14 +480,13 @@ fn described(table: &Table) -> TokenStream {
         ),
     ];
     let others = others.into_iter().filter(|(name, _)| table.described(name).is_some()).map(|(_, own)| own);
+    let others = others.chain(["points", "subspaces"].into_iter().filter_map(|name| further(table, name)));
     quote! {
         fn draw(rng: &mut __with::Stream, bug: ::core::option::Option<&str>) -> Self {
             #draw
         }
 
-        fn keys(&self) -> ::std::vec::Vec<__with::Bytes> {
-            #keys
-        }
+        #keys
 
         fn model(&self) -> #model {
             #initial
@@ -412,4 +495,32 @@ fn described(table: &Table) -> TokenStream {
         #setup
         #(#others)*
     }
+}
+
+/// The samples of keys.
+fn keys(table: &Table) -> TokenStream {
+    let kind = &table.kind;
+    let keys = match table.described("keys") {
+        Some(_) => quote!(<#kind>::keys(self).into_iter().map(__with::Bytes::from).collect()),
+        None => quote!(::std::vec::Vec::new()),
+    };
+    quote! {
+        fn keys(&self) -> ::std::vec::Vec<__with::Bytes> {
+            #keys
+        }
+    }
+}
+
+/// A method that every workload may have, if this one has it.
+fn further(table: &Table, name: &str) -> Option<TokenStream> {
+    let kind = &table.kind;
+    table.described(name)?;
+    Some(match name {
+        "points" => quote!(fn points() -> &'static [&'static str] { <#kind>::points() }),
+        _ => quote! {
+            fn subspaces(&self) -> ::std::vec::Vec<::shaketable::weakened::Span> {
+                <#kind>::subspaces(self).into_iter().collect()
+            }
+        },
+    })
 }

@@ -10,8 +10,10 @@ use syn::{
 
 /// What is said in `#[workload(..)]`.
 pub struct Attribute {
-    pub name: LitStr,
-    pub model: Type,
+    /// The name on the command line; without one, it is made of the type's.
+    pub name: Option<LitStr>,
+    /// The model; without one, the block has invariants.
+    pub model: Option<Type>,
     pub error: Option<Type>,
     /// Whether a block with `#[planted]` has its planted bugs.
     pub planted: bool,
@@ -32,7 +34,6 @@ impl Parse for Attribute {
         let (mut name, mut model, mut error) = (None, None, None);
         let (mut planted, mut turns, mut limits, mut risky_read, mut without) =
             (false, false, false, false, Vec::new());
-        let span = input.span();
         while !input.is_empty() {
             let word: Ident = input.parse()?;
             match word.to_string().as_str() {
@@ -81,15 +82,21 @@ impl Parse for Attribute {
                 input.parse::<Token![,]>()?;
             }
         }
-        let missing = |what: &str| Error::new(span, format!("a workload needs `{what}`"));
-        let name = name.ok_or_else(|| missing("name = \"..\""))?;
         let is_name = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_' || c == '-';
-        if name.value().is_empty() || !name.value().chars().all(is_name) {
+        if let Some(name) = &name
+            && (name.value().is_empty() || !name.value().chars().all(is_name))
+        {
             let message = "a name on the command line has lower case letters, digits, `_` and `-`";
             return Err(Error::new(name.span(), message));
         }
-        let model = model.ok_or_else(|| missing("model = TYPE"))?;
         Ok(Attribute { name, model, error, planted, turns, limits, without, risky_read })
+    }
+}
+
+impl Attribute {
+    /// Whether it says what only a workload with a model can do.
+    fn needs_model(&self) -> bool {
+        self.planted || self.turns || self.limits || self.risky_read || !self.without.is_empty()
     }
 }
 
@@ -111,8 +118,10 @@ pub struct Table {
     pub operations: Vec<Operation>,
     /// The error of all operations.
     pub error: Type,
-    /// The method that reads what is stored.
-    pub stored: Ident,
+    /// The method that reads what is stored, for the model.
+    pub stored: Option<Ident>,
+    /// What must always hold: its name, and the method.
+    pub invariants: Vec<(LitStr, Ident)>,
     /// Methods by whose names the workload is described further: the name, and the number of arguments.
     pub described: Vec<(Ident, usize)>,
     /// Constants by whose names it is.
@@ -141,6 +150,9 @@ pub const DESCRIBED: [&str; 14] = [
 
 const CONSTANTS: [&str; 4] = ["CLIENTS", "TRANSACTIONS", "TOGETHER", "JOINS"];
 
+/// Those of a workload without a model.
+const OF_INVARIANTS: [&str; 3] = ["CLIENTS", "OPERATIONS", "MAY_OVERWRITE"];
+
 impl Table {
     /// What the block says.
     pub fn of(attribute: Attribute, mut block: ItemImpl) -> Result<Table> {
@@ -164,6 +176,8 @@ impl Table {
             none => *none = Some(e),
         };
         let (mut operations, mut stored) = (Vec::<Operation>::new(), None::<Ident>);
+        let mut invariants = Vec::new();
+        let known = if attribute.model.is_some() { &CONSTANTS[..] } else { &OF_INVARIANTS[..] };
         let (mut described, mut constants, mut sets_up_in_transaction) = (Vec::new(), Vec::new(), false);
         let (mut draws, mut attempted) = (Draws::default(), false);
         for item in &mut block.items {
@@ -179,6 +193,16 @@ impl Table {
                         match &stored {
                             Some(_) => fail(Error::new(attribute.span(), "one method reads what is stored")),
                             None => stored = Some(name),
+                        }
+                        continue;
+                    }
+                    if let Some(attribute) = take(&mut method.attrs, "invariant").first() {
+                        match attribute.parse_args::<LitStr>() {
+                            Ok(words) => invariants.push((words, name)),
+                            Err(e) => fail(Error::new(
+                                e.span(),
+                                "an invariant has a name: `#[invariant(\"the sum stays\")]`",
+                            )),
                         }
                         continue;
                     }
@@ -201,7 +225,7 @@ impl Table {
                         Err(e) => fail(e),
                     }
                 }
-                ImplItem::Const(constant) if CONSTANTS.contains(&constant.ident.to_string().as_str()) => {
+                ImplItem::Const(constant) if known.contains(&constant.ident.to_string().as_str()) => {
                     constants.push((constant.ident.clone(), constant.ty.clone()));
                 }
                 _ => {}
@@ -215,8 +239,28 @@ impl Table {
         if let Some(unused) = draws.unused() {
             fail(Error::new(unused.span(), format!("no operation takes `{unused}`")));
         }
-        if stored.is_none() {
-            let message = "one method reads what is stored, as the model: mark it with `#[stored]`";
+        match (&attribute.model, &stored, invariants.first()) {
+            (Some(_), None, _) => {
+                let message = "one method reads what is stored, as the model: mark it with `#[stored]`";
+                fail(Error::new(kind.span(), message));
+            }
+            (Some(_), _, Some((words, _))) => {
+                let message =
+                    "what is stored is compared with the model: an invariant is for a workload without one";
+                fail(Error::new(words.span(), message));
+            }
+            (None, Some(stored), _) => {
+                let message = "it is read as which model? Write `model = TYPE` in the attribute";
+                fail(Error::new(stored.span(), message));
+            }
+            (None, None, None) => {
+                let message = "a workload has a model, `model = TYPE`, or says what must hold: mark methods with `#[invariant(\"..\")]`";
+                fail(Error::new(kind.span(), message));
+            }
+            _ => {}
+        }
+        if attribute.model.is_none() && attribute.needs_model() {
+            let message = "`planted`, `promises`, `without` and `risky_read` are for a workload with a model";
             fail(Error::new(kind.span(), message));
         }
         if operations.is_empty() && !attempted {
@@ -242,7 +286,7 @@ impl Table {
         if let Some(failed) = failed {
             return Err(failed);
         }
-        let (Some(stored), Some(error)) = (stored, error) else { unreachable!("either was refused") };
+        let Some(error) = error else { unreachable!("it was refused") };
         Ok(Table {
             attribute,
             block,
@@ -252,10 +296,26 @@ impl Table {
             operations,
             error,
             stored,
+            invariants,
             described,
             constants,
             sets_up_in_transaction,
         })
+    }
+
+    /// The name on the command line.
+    pub fn name(&self) -> String {
+        if let Some(name) = &self.attribute.name {
+            return name.value();
+        }
+        let mut name = String::new();
+        for (at, c) in self.kind_name.to_string().chars().enumerate() {
+            if c.is_uppercase() && at > 0 {
+                name.push('_');
+            }
+            name.extend(c.to_lowercase());
+        }
+        name
     }
 
     /// How many arguments the method of this name takes, if there is one.
@@ -269,12 +329,7 @@ impl Table {
 fn about(block: &ItemImpl) -> Result<String> {
     let lines = docs(&block.attrs);
     let first = lines.first().and_then(|line| match &line.meta {
-        syn::Meta::NameValue(pair) => match &pair.value {
-            syn::Expr::Lit(syn::ExprLit { lit: syn::Lit::Str(text), .. }) => {
-                Some(text.value().trim().to_owned())
-            }
-            _ => None,
-        },
+        syn::Meta::NameValue(pair) => text_of(&pair.value),
         _ => None,
     });
     let listed = |line: String| {
@@ -290,6 +345,15 @@ fn about(block: &ItemImpl) -> Result<String> {
         let message = "a workload says in one line what it shakes: a `///` before this block";
         Error::new(block.impl_token.span, message)
     })
+}
+
+/// A literal text, which a macro may have passed on.
+fn text_of(value: &syn::Expr) -> Option<String> {
+    match value {
+        syn::Expr::Lit(syn::ExprLit { lit: syn::Lit::Str(text), .. }) => Some(text.value().trim().to_owned()),
+        syn::Expr::Group(group) => text_of(&group.expr),
+        _ => None,
+    }
 }
 
 /// Whether the last argument of a method is a transaction, and what it returns a result.

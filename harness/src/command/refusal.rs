@@ -40,4 +40,4 @@ macro_rules! refuse {
         return Err($crate::command::Refusal::Usage(format!($($message)+)))
     };
 }
-pub(crate) use crate::refuse;
+pub(crate) use refuse;

@@ -144,17 +144,21 @@ mod queues {
 
     macro_rules! queue {
         ($(#[doc = $about:literal])+ $name:ident, $isolation:ident, $may_overwrite:literal) => {
-            shaketable::invariants! {
-                $(#[doc = $about])+
-                pub $name: Refusal;
+            #[derive(Clone, Debug, Default, Serialize, Deserialize)]
+            pub struct $name;
 
+            $(#[doc = $about])+
+            #[shaketable::workload]
+            impl $name {
                 const MAY_OVERWRITE: bool = $may_overwrite;
 
-                fn enqueue(tx, item: u64 = any::<u64>()) {
+                #[write]
+                async fn enqueue(&self, tx: &Tx, #[draw(any::<u64>())] item: u64) -> Result<(), Refusal> {
                     enqueue(tx, item, $isolation).await
                 }
 
-                invariant "nothing is before the first" (tx) {
+                #[invariant("nothing is before the first")]
+                async fn holds(&self, tx: &Tx) -> Result<bool, Refusal> {
                     Ok(tx.get(b"queue/", Serializable).await?.is_none())
                 }
             }
@@ -190,23 +194,30 @@ fn an_item_that_another_one_overwrites_is_lost() {
 /// Rows in a subspace, of which some operations reach for the key behind it or before it.
 macro_rules! edges {
     ($(#[doc = $about:literal])+ $name:ident, $begin:literal, $end:literal, $read:literal) => {
-        shaketable::invariants! {
-            $(#[doc = $about])+
-            pub $name: queues::Refusal;
+        #[derive(Clone, Debug, Default, Serialize, Deserialize)]
+        pub struct $name;
 
-            subspaces = [(b"rows/".to_vec(), b"rows0".to_vec())];
+        $(#[doc = $about])+
+        #[shaketable::workload]
+        impl $name {
+            fn subspaces(&self) -> [(Vec<u8>, Vec<u8>); 1] {
+                [(b"rows/".to_vec(), b"rows0".to_vec())]
+            }
 
-            fn put(tx, row: u8 = 0..9u8) {
+            #[write]
+            async fn put(&self, tx: &Tx, #[draw(0..9u8)] row: u8) -> Result<(), queues::Refusal> {
                 tx.set(&[b"rows/", &[row][..]].concat(), b"");
                 Ok(())
             }
 
-            fn reset(tx) {
+            #[write]
+            async fn reset(&self, tx: &Tx) -> Result<(), queues::Refusal> {
                 tx.clear_range($begin, $end);
                 Ok(())
             }
 
-            invariant "a row is a byte" (tx) {
+            #[invariant("a row is a byte")]
+            async fn holds(&self, tx: &Tx) -> Result<bool, queues::Refusal> {
                 let rows = RangeOption::new(b"rows/".to_vec(), $read.to_vec());
                 let rows = tx.get_range_all(rows, Serializable).await?;
                 Ok(rows.iter().all(|row| row.key.len() == 6))

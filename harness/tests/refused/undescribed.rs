@@ -2,6 +2,7 @@
 
 mod stock;
 
+#[allow(unused_imports)]
 use stock::*;
 
 #[shaketable::workload(name = "stock", model = Model)]

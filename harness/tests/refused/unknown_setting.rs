@@ -2,6 +2,7 @@
 
 mod stock;
 
+#[allow(unused_imports)]
 use stock::*;
 
 /// A number.

@@ -1,6 +1,6 @@
 //! Workloads with operations and invariants, and without a model.
 //!
-//! [`invariants!`](macro@crate::invariants) defines one from a few functions. Each operation runs
+//! A [table](crate::table) of operations without a model is one. Each operation runs
 //! in one transaction, exactly once, through a session. The invariants are read on the running cluster, at
 //! the end, and at versions rebuilt from the log ([`audits`](crate::judge::audits)). Without a model answers
 //! are not compared: an operation may return a wrong answer unnoticed as long as the invariants hold. A
@@ -27,14 +27,13 @@ use shaketable_tx::{
 };
 use std::{
     any::Any,
-    fmt::{self, Debug, Display, Formatter},
-    marker::PhantomData,
+    fmt::{Debug, Display},
     ops::Range,
     panic::{AssertUnwindSafe, resume_unwind},
 };
 
-/// A layer with operations and invariants.
-pub trait Invariants: Clone + Debug + Send + Sync + 'static {
+/// A layer with operations and invariants. The value is the drawn configuration of a run.
+pub trait Invariants: Clone + Debug + Serialize + DeserializeOwned + Send + Sync + 'static {
     /// One operation: plain data.
     type Op: Clone + Debug + Serialize + DeserializeOwned + Send + Sync + 'static;
     /// Why the layer refuses an operation.
@@ -52,26 +51,44 @@ pub trait Invariants: Clone + Debug + Send + Sync + 'static {
     /// overwrites what another one wrote after it had looked, at snapshot, and seen nothing there.
     const MAY_OVERWRITE: bool = false;
 
-    /// The subspaces that have all keys of the layer, as [`Workload::subspaces`].
-    fn subspaces() -> Vec<Span> {
+    /// The `sometimes!` and `reachable!` claims that its sweep must reach.
+    fn points() -> &'static [&'static str] {
+        &[]
+    }
+
+    /// Draws a configuration.
+    fn draw(rng: &mut Stream) -> Self;
+
+    /// Samples of the keys it uses, at which shards and resolvers may be split.
+    fn keys(&self) -> Vec<Bytes> {
         Vec::new()
     }
 
-    /// The strategy of one operation.
-    fn operation() -> BoxedStrategy<Self::Op>;
+    /// The subspaces that have all keys of the layer, as [`Workload::subspaces`].
+    fn subspaces(&self) -> Vec<Span> {
+        Vec::new()
+    }
+
+    /// The strategy of one operation by client number `client`.
+    fn operation(&self, client: usize) -> BoxedStrategy<Self::Op>;
 
     /// Fills the empty database in one transaction, before any fault.
-    fn setup(tx: &Tx) -> impl Future<Output = Result<(), Self::Error>> + Send {
+    fn setup(&self, tx: &Tx) -> impl Future<Output = Result<(), Self::Error>> + Send {
         let _ = tx;
         async { Ok(()) }
     }
 
     /// Does an operation in a transaction. `env` is the client's clock and randomness.
-    fn perform(tx: &Tx, env: &Env, op: &Self::Op) -> impl Future<Output = Result<(), Self::Error>> + Send;
+    fn perform(
+        &self,
+        tx: &Tx,
+        env: &Env,
+        op: &Self::Op,
+    ) -> impl Future<Output = Result<(), Self::Error>> + Send;
 
     /// Checks the invariants, which must hold at every version. The inner error names and describes the one
     /// that does not.
-    fn holds(tx: &Tx) -> impl Future<Output = Result<Result<(), Misfit>, Self::Error>> + Send;
+    fn holds(&self, tx: &Tx) -> impl Future<Output = Result<Result<(), Misfit>, Self::Error>> + Send;
 }
 
 /// The result of the body of an invariant: a `bool`, or a `Result` whose error describes what is wrong.
@@ -119,24 +136,15 @@ pub async fn judged<E: RetryError + Display>(
 
 /// Operations and invariants as a workload. Its only planted bug retries operations without recording earlier
 /// attempts.
-#[derive(Clone, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(bound = "")]
-pub struct Guarded<I> {
+pub struct Guarded<I: Invariants> {
     clients: usize,
     operations: Range<usize>,
     /// The timeout that clients set on their database, in milliseconds.
     timeout: Option<i32>,
     unrecorded: bool,
-    #[serde(skip)]
-    layer: PhantomData<fn() -> I>,
-}
-
-impl<I> Debug for Guarded<I> {
-    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        let mut shown = f.debug_struct("Guarded");
-        shown.field("clients", &self.clients).field("operations", &self.operations);
-        shown.field("timeout", &self.timeout).field("unrecorded", &self.unrecorded).finish()
-    }
+    layer: I,
 }
 
 /// The answer of an operation.
@@ -153,8 +161,8 @@ fn refused<E: RetryError + Display>(error: &E) -> Outcome<Answer> {
 }
 
 /// Checks the invariants in a transaction.
-async fn audit<I: Invariants>(tx: &Tx) -> tx::Result<Result<(), Misfit>> {
-    match I::holds(tx).await {
+async fn audit<I: Invariants>(layer: &I, tx: &Tx) -> tx::Result<Result<(), Misfit>> {
+    match layer.holds(tx).await {
         Ok(verdict) => Ok(verdict),
         Err(error) => error.fdb().map_or_else(|| Ok(Err(error.to_string().into())), Err),
     }
@@ -173,6 +181,10 @@ impl<I: Invariants> Workload for Guarded<I> {
         &[UNRECORDED_BUG]
     }
 
+    fn points() -> &'static [&'static str] {
+        I::points()
+    }
+
     fn draw(rng: &mut Stream, bug: Option<&str>) -> Self {
         let most = rng.range(I::OPERATIONS) as usize;
         Guarded {
@@ -180,7 +192,7 @@ impl<I: Invariants> Workload for Guarded<I> {
             operations: most / 2..most + 1,
             timeout: sessions::draw_timeout(rng),
             unrecorded: bug == Some(UNRECORDED),
-            layer: PhantomData,
+            layer: I::draw(rng),
         }
     }
 
@@ -189,15 +201,16 @@ impl<I: Invariants> Workload for Guarded<I> {
     }
 
     fn keys(&self) -> Vec<Bytes> {
-        (0..self.clients as u64).map(|client| slots().key(client)).collect()
+        let slots = (0..self.clients as u64).map(|client| slots().key(client));
+        slots.chain(self.layer.keys()).collect()
     }
 
     fn subspaces(&self) -> Vec<Span> {
-        I::subspaces()
+        self.layer.subspaces()
     }
 
-    fn operations(&self, _: usize) -> BoxedStrategy<Vec<I::Op>> {
-        vec(I::operation(), self.operations.clone()).boxed()
+    fn operations(&self, client: usize) -> BoxedStrategy<Vec<I::Op>> {
+        vec(self.layer.operation(client), self.operations.clone()).boxed()
     }
 
     fn may_overwrite(&self, _: &I::Op) -> bool {
@@ -209,7 +222,7 @@ impl<I: Invariants> Workload for Guarded<I> {
     }
 
     async fn setup(&self, db: &Db) -> tx::Result<()> {
-        let filled = db.run(|tx, _| async move { I::setup(&tx).await }).await;
+        let filled = db.run(|tx, _| async move { self.layer.setup(&tx).await }).await;
         sessions::set_up(filled)
     }
 
@@ -227,7 +240,7 @@ impl<I: Invariants> Workload for Guarded<I> {
         }
         let db = session.database();
         let env = db.env();
-        let ran = db.run(|tx, _| async move { I::perform(&tx, env, op).await }).await;
+        let ran = db.run(|tx, _| async move { self.layer.perform(&tx, env, op).await }).await;
         Some(match ran {
             Ok(()) => Outcome::Answered(Answer::Done),
             Err(e) => match e.error.fdb() {
@@ -240,7 +253,7 @@ impl<I: Invariants> Workload for Guarded<I> {
     async fn apply(&self, session: &mut Session<Db>, op: &I::Op) -> Outcome<Answer> {
         let db = session.database().clone();
         let env = db.env();
-        match session.apply(|tx| async move { I::perform(&tx, env, op).await }).await {
+        match session.apply(|tx| async move { self.layer.perform(&tx, env, op).await }).await {
             once::Outcome::Applied(()) => Outcome::Answered(Answer::Done),
             once::Outcome::Refused(e) => refused(&e),
             once::Outcome::Unknown(_) => Outcome::Unknown(tx::Error::COMMIT_UNKNOWN_RESULT),
@@ -268,130 +281,10 @@ impl<I: Invariants> Workload for Guarded<I> {
     }
 
     async fn audit(&self, tx: &Tx) -> tx::Result<Result<(), Misfit>> {
-        audit::<I>(tx).await
+        audit(&self.layer, tx).await
     }
 
     async fn check(&self, db: &Db, (): &()) -> tx::Result<Result<(), Misfit>> {
-        db.run(|tx, _| async move { audit::<I>(&tx).await }).await.map_err(|e| e.error)
+        db.run(|tx, _| async move { audit(&self.layer, &tx).await }).await.map_err(|e| e.error)
     }
-}
-
-/// Defines a workload from operations and invariants.
-///
-/// The parts are the name of its type and the error of the layer; any constants of [`Invariants`], such as
-/// `const MAY_OVERWRITE: bool = true;`; an optional `subspaces = LIST;`, the begin and the end of each
-/// subspace of the layer, so that [nothing else may be changed](Workload::subspaces); an optional `setup` of
-/// the empty database;
-/// the operations with their arguments, each drawn by a proptest strategy (a range of numbers needs a type,
-/// as in `0..5u32`), and after a semicolon a name for the [`Env`] (clock and randomness) if they need it, as
-/// in `fn step(tx, by: i64 = 1..10i64; env)`; and the invariants, whose bodies evaluate to `Ok` of a `bool`,
-/// or of a `Result<(), String>` whose error describes what is wrong. All bodies are `async` and may use `?`.
-///
-/// ```
-/// use shaketable::prelude::*;
-///
-/// shaketable_tx::refusals! {
-///     /// Why a step was refused.
-///     pub enum Refusal { TooMuch = "that is too much" }
-/// }
-///
-/// shaketable::invariants! {
-///     /// Two counters that move together.
-///     Twins: Refusal;
-///
-///     fn step(tx, by: i64 = 1..10i64; env) {
-///         if env.random_u64() % 9 == 0 {
-///             return Err(Refusal::TooMuch);
-///         }
-///         for twin in [b"a", b"b"] {
-///             tx.atomic_op(twin, &by.to_le_bytes(), MutationType::Add);
-///         }
-///         Ok(())
-///     }
-///
-///     invariant "they are equal" (tx) {
-///         Ok(tx.get(b"a", Serializable).await? == tx.get(b"b", Serializable).await?)
-///     }
-/// }
-///
-/// Shake::<Guarded<Twins>>::new().seeds(0..3).run();
-/// ```
-#[macro_export]
-macro_rules! invariants {
-    (
-        $(#[doc = $about:literal])+
-        $vis:vis $layer:ident: $error:ty;
-        $(const $constant:ident: $constant_type:ty = $constant_value:expr;)*
-        $(subspaces = $subspaces:expr;)?
-        $(setup($setup_tx:ident) $setup:block)?
-        $(fn $op:ident(
-            $tx:ident $(, $arg:ident: $type:ty = $strategy:expr)* $(,)? $(; $env:ident)?
-        ) $body:block)+
-        $(invariant $name:literal ($audit_tx:ident) $audit:block)+
-    ) => {
-        $(#[doc = $about])+
-        #[derive(Clone, Debug)]
-        $vis struct $layer;
-
-        const _: () = {
-            use $crate::__private as __with;
-
-            $crate::__operations! { $($op { $($arg: $type = $strategy),* })+ }
-
-            impl $crate::Invariants for $layer {
-                type Op = __Op;
-                type Error = $error;
-
-                const NAME: &'static str = stringify!($layer);
-                const ABOUT: &'static str = [$($about),+][0].trim_ascii();
-                $(const $constant: $constant_type = $constant_value;)*
-
-                $(fn subspaces() -> Vec<$crate::weakened::Span> {
-                    $subspaces.into_iter().collect()
-                })?
-
-                fn operation() -> __with::BoxedStrategy<__Op> {
-                    __operation()
-                }
-
-                $(async fn setup(
-                    $setup_tx: &__with::Tx,
-                ) -> ::std::result::Result<(), $error> $setup)?
-
-                async fn perform(
-                    tx: &__with::Tx,
-                    env: &__with::Env,
-                    op: &__Op,
-                ) -> ::std::result::Result<(), $error> {
-                    match op.clone() {
-                        $(__Op::$op { $($arg),* } => {
-                            async fn __perform(
-                                $tx: &__with::Tx,
-                                env: &__with::Env,
-                                $($arg: $type),*
-                            ) -> ::std::result::Result<(), $error> {
-                                $(let $env = env;)?
-                                $body
-                            }
-                            __perform(tx, env, $($arg),*).await
-                        })+
-                    }
-                }
-
-                async fn holds(
-                    tx: &__with::Tx,
-                ) -> ::std::result::Result<::std::result::Result<(), $crate::Misfit>, $error> {
-                    $({
-                        async fn __holds(
-                            $audit_tx: &__with::Tx,
-                        ) -> ::std::result::Result<impl $crate::invariants::Verdict, $error> $audit
-                        if let Err(broken) = $crate::invariants::judged($name, __holds(tx)).await? {
-                            return Ok(Err(broken));
-                        }
-                    })+
-                    Ok(Ok(()))
-                }
-            }
-        };
-    };
 }

@@ -37,28 +37,3 @@ macro_rules! planted_bugs {
         }
     };
 }
-
-/// The operations of a workload that a macro defines: their type, and the strategy of one of them. `__with`
-/// is `__private`, where this stands: serde takes no other path.
-#[doc(hidden)]
-#[macro_export]
-macro_rules! __operations {
-    ($($op:ident { $($arg:ident: $type:ty = $strategy:expr),* })+) => {
-        #[allow(non_camel_case_types)]
-        #[derive(Clone, Debug, __with::serde::Serialize, __with::serde::Deserialize)]
-        #[serde(crate = "__with::serde")]
-        pub enum __Op {
-            $($op { $($arg: $type),* }),+
-        }
-
-        fn __operation() -> __with::BoxedStrategy<__Op> {
-            use __with::Strategy as _;
-            __with::Union::new([$(
-                (__with::Just(()), $($strategy),*)
-                    .prop_map(|((), $($arg),*)| __Op::$op { $($arg),* })
-                    .boxed()
-            ),+])
-            .boxed()
-        }
-    };
-}

@@ -140,8 +140,8 @@ impl Model {
         json::fits(&root(id), Leaves::Value(self.piece), path, item)
     }
 
-    /// Everything that is stored, as a model like this one. The inner error describes a broken invariant, such
-    /// as an index that does not follow the documents.
+    /// Everything that is stored, as a model like this one. The inner error describes a broken invariant,
+    /// such as an index that does not follow the documents.
     pub(super) async fn read(self, tx: &Tx) -> tx::Result<Result<Model, String>> {
         let rows = shared::rows(tx, &space()).await?;
         let entries = shared::rows(tx, &index_space()).await?;

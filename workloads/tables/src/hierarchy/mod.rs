@@ -198,8 +198,8 @@ fn layer() -> hierarchy::Hierarchy {
     hierarchy::Hierarchy::new(space())
 }
 
-/// A path too long for a key, and some whose leaf, if it is null, is just as long as a key may be, or too long
-/// by a byte.
+/// A path too long for a key, and some whose leaf, if it is null, is just as long as a key may be, or too
+/// long by a byte.
 fn far() -> impl Strategy<Value = Vec<Step>> {
     let room = KEY_SIZE_LIMIT - space().pack(&"").len();
     let far = select(vec![room + 2, room - key_room(), room - key_room() - 1, room - key_room() - 2]);

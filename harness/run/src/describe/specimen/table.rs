@@ -1,8 +1,8 @@
 //! A workload as a table of operations.
 //!
-//! `#[shaketable::workload]` on an `impl` block makes a workload with a model of it: a [`Specimen`], which is
-//! run as [`Mounted`](super::Mounted). Each operation is a method, and the model is a type with methods of
-//! the same names: what `stock.take(many)` should answer is what `model.take(many)` answers.
+//! `#[shaketable::workload]` on an `impl` block makes a workload of it. With a model it is a [`Specimen`],
+//! which is run as [`Mounted`](super::Mounted). Each operation is a method, and the model is a type with
+//! methods of the same names: what `stock.take(many)` should answer is what `model.take(many)` answers.
 //!
 //! ```
 //! use shaketable::prelude::*;
@@ -90,14 +90,55 @@
 //! Shake::<Mounted<Stock>>::new().bug("unrecorded").assert_caught();
 //! ```
 //!
+//! # Without a model
+//!
+//! A block without a model says what must hold instead: methods with `#[invariant(..)]`, which return `Ok` of
+//! a `bool`, or of a `Result<(), String>` whose error describes what is wrong. It is an
+//! [`Invariants`](crate::Invariants), and is run as [`Guarded`](crate::Guarded). Answers are not compared.
+//!
+//! ```
+//! use shaketable::prelude::*;
+//!
+//! shaketable_tx::refusals! {
+//!     /// Why a step was refused.
+//!     pub enum Refusal { TooMuch = "that is too much" }
+//! }
+//!
+//! #[derive(Clone, Debug, Default, Serialize, Deserialize)]
+//! pub struct Twins;
+//!
+//! /// Two counters that move together.
+//! #[shaketable::workload(name = "twins")]
+//! impl Twins {
+//!     #[write]
+//!     async fn step(&self, tx: &Tx, env: &Env, #[draw(1..10i64)] by: i64) -> Result<(), Refusal> {
+//!         if env.random_u64() % 9 == 0 {
+//!             return Err(Refusal::TooMuch);
+//!         }
+//!         for twin in [b"a", b"b"] {
+//!             tx.atomic_op(twin, &by.to_le_bytes(), MutationType::Add);
+//!         }
+//!         Ok(())
+//!     }
+//!
+//!     #[invariant("they are equal")]
+//!     async fn equal(&self, tx: &Tx) -> tx::Result<bool> {
+//!         Ok(tx.get(b"a", Serializable).await? == tx.get(b"b", Serializable).await?)
+//!     }
+//! }
+//!
+//! Shake::<Guarded<Twins>>::new().seeds(0..3).assert();
+//! Shake::<Guarded<Twins>>::new().bug("unrecorded").run();
+//! ```
+//!
 //! # The attribute
 //!
 //! The first line of the block's documentation is what lists say of the workload.
 //!
 //! | | |
 //! |---|---|
-//! | `name = "stock"` | the name on the command line |
-//! | `model = Model` | the model: a type that is `Clone`, `Debug` and `PartialEq` |
+//! | `name = "stock"` | the name on the command line; without it, that of the type in small letters |
+//! | `model = Model` | the model, if there is one: a type that is `Clone`, `Debug` and `PartialEq` |
 //! | `error = Refusal` | the layer's error, where the operations return an alias of `Result` that hides it |
 //! | `planted` | another block has its planted bugs |
 //! | `promises(turns, limits)` | each call [takes a turn](shaketable_tx::Transaction::writing); the layer itself [refuses](Specimen::CHECKS_LIMITS) what is too large |
@@ -129,7 +170,8 @@
 //! `number`, `is_conflict_free`, `describe_key`, `describe_value`, `is_effect`, `choose`, `timeout` and
 //! `wait`, each as in [`Specimen`]. Without `draw` and `model`, it is the default of the type. `setup` may
 //! take a transaction, `setup(&self, tx: &Tx)`. So do the constants `CLIENTS`, `TRANSACTIONS`, `TOGETHER` and
-//! `JOINS`.
+//! `JOINS`. Without a model these are `draw`, `keys`, `subspaces`, `setup` and `points`, and the constants
+//! `CLIENTS`, `OPERATIONS` and `MAY_OVERWRITE`.
 //!
 //! # Planted bugs
 //!

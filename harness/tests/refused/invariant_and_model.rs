@@ -1,11 +1,12 @@
-//! The name is missing.
+//! A workload has both a model and an invariant.
 
 mod stock;
 
+#[allow(unused_imports)]
 use stock::*;
 
 /// A number.
-#[shaketable::workload(model = Model)]
+#[shaketable::workload(name = "stock", model = Model)]
 impl Stock {
     #[write]
     async fn add(&self, _: &Tx, #[draw(1..9u64)] many: u64) -> Result<u64, once::Error> {
@@ -15,6 +16,11 @@ impl Stock {
     #[stored]
     async fn stored(&self, _: &Tx) -> tx::Result<Model> {
         Ok(Model(0))
+    }
+
+    #[invariant("it is right")]
+    async fn right(&self, _: &Tx) -> tx::Result<bool> {
+        Ok(true)
     }
 }
 

@@ -1,86 +1,163 @@
 //! Planted bugs: blobs implemented or used wrongly, as published recipes do it or as is easily done by
-//! mistake.
+//! mistake. Calls on blobs with long names are done correctly.
 
 use super::{
-    Answer, Blob, Op,
-    operations::has_long_name,
+    Blob, Data, is_long,
     stored::{places, space},
 };
 use crate::shared;
 use foundationdb_tuple::Bytes as TupleBytes;
 use shaketable::{
-    specimen::{INTERLEAVED, UNRECORDED},
+    prelude::*,
+    specimen::Content,
     weakened::{Flaw, everything, flawed},
 };
-use shaketable_layers::blob::Error;
-use shaketable_tx::{
-    Isolation::{self, Serializable, Snapshot},
-    Transaction, Tx, strinc,
-};
+use shaketable_layers::blob::{Error, Generation};
+use shaketable_tx::strinc;
 
-shaketable::planted_bugs! {
-    Interleaved = INTERLEAVED, "two appends that run side by side in one transaction begin at the same end", "two futures in one transaction";
-    Unrecorded = UNRECORDED, "an append is retried after an unknown result without an operation record", "an append done twice";
-    TailKept = "tail-kept", "a write does not clear the previous content", "the official recipe's write";
-    EmptyIsMissing = "empty-is-missing", "a blob without a chunk is read as a missing blob", "the recipe, which stores nothing but chunks";
-    EmptyKeeps = "empty-keeps", "a write of zero bytes returns at once", "the official recipe's write";
-    WholeRead = "whole-read", "a slice scans the blob from its beginning", "the recipe's read of a range";
-    SizeReads = "size-reads", "the size is the sum of all chunks", "the recipe's size";
-    FirstBatch = "first-batch", "the first batch of a range read is taken for the whole content", "a range that is longer than a batch";
-    SliceAtSnapshot = "slice-at-snapshot", "a slice is read at snapshot, whatever isolation was requested", "a dropped conflict range";
-    SnapshotConflicts = "snapshot-conflicts", "a read that is requested at snapshot is serializable", "an isolation that is not passed on";
-    NameWithoutEnd = "name-without-end", "deleting a blob clears every key with the blob's name as its prefix", "a prefix without an end";
-    ClearedFirst = "cleared-first", "a truncation beyond the end is refused after the chunks were cleared", "a refusal that comes too late";
+#[shaketable::planted]
+impl Blob {
+    #[bug(write, "a write does not clear the previous content", "the official recipe's write")]
+    async fn tail_kept(&self, tx: &Tx, written: (usize, usize, Data)) -> Result<Generation, Error> {
+        self.write(&flawed_for(tx, written.1, Flaw::Uncleared), written).await
+    }
+
+    #[bug(
+        read,
+        "a blob without a chunk is read as a missing blob",
+        "the recipe, which stores nothing but chunks"
+    )]
+    async fn empty_is_missing(
+        &self,
+        tx: &Tx,
+        isolation: Isolation,
+        name: usize,
+    ) -> Result<Option<Content>, Error> {
+        let content = self.read(tx, isolation, name).await?;
+        Ok(content.filter(|content| is_long(name) || content.length() > 0))
+    }
+
+    #[bug(write, "a write of zero bytes returns at once", "the official recipe's write")]
+    async fn empty_keeps(&self, tx: &Tx, written: (usize, usize, Data)) -> Result<Generation, Error> {
+        let (_, name, data) = written;
+        if data.length() > 0 {
+            return self.write(tx, written).await;
+        }
+        let silent = flawed_for(tx, name, Flaw::Unwritten);
+        self.write(&flawed_for(&silent, name, Flaw::Uncleared), written).await
+    }
+
+    #[bug(read_range, "a slice scans the blob from its beginning", "the recipe's read of a range")]
+    async fn whole_read(
+        &self,
+        tx: &Tx,
+        isolation: Isolation,
+        name: usize,
+        slice: (u64, u64),
+    ) -> Result<Option<Content>, Error> {
+        let look = |tx| async move {
+            self.scan(&tx, name).await?;
+            self.read_range(&tx, isolation, name, slice).await
+        };
+        self.sparing(tx, isolation, name, slice, look).await
+    }
+
+    #[bug(size, "the size is the sum of all chunks", "the recipe's size")]
+    async fn size_reads(
+        &self,
+        tx: &Tx,
+        isolation: Isolation,
+        kind: usize,
+        name: usize,
+    ) -> Result<Option<u64>, Error> {
+        let look = |tx| async move {
+            self.scan(&tx, name).await?;
+            self.size(&tx, isolation, kind, name).await
+        };
+        self.sparing(tx, isolation, name, (0, 0), look).await
+    }
+
+    /// Reads all chunks.
+    async fn scan(&self, tx: &Tx, name: usize) -> tx::Result<()> {
+        match is_long(name) {
+            true => Ok(()),
+            false => shared::rows(tx, &places(self.name(name)).1).await.map(drop),
+        }
+    }
+
+    #[bug(
+        read,
+        "the first batch of a range read is taken for the whole content",
+        "a range that is longer than a batch"
+    )]
+    async fn first_batch(
+        &self,
+        tx: &Tx,
+        isolation: Isolation,
+        name: usize,
+    ) -> Result<Option<Content>, Error> {
+        self.read(&flawed_for(tx, name, Flaw::FirstBatch), isolation, name).await
+    }
+
+    #[bug(
+        read_range,
+        "a slice is read at snapshot, whatever isolation was requested",
+        "a dropped conflict range"
+    )]
+    async fn slice_at_snapshot(
+        &self,
+        tx: &Tx,
+        isolation: Isolation,
+        name: usize,
+        slice: (u64, u64),
+    ) -> Result<Option<Content>, Error> {
+        let isolation = if is_long(name) { isolation } else { Snapshot };
+        self.read_range(tx, isolation, name, slice).await
+    }
+
+    #[bug(size, "a read that is requested at snapshot is serializable", "an isolation that is not passed on")]
+    async fn snapshot_conflicts(
+        &self,
+        tx: &Tx,
+        isolation: Isolation,
+        kind: usize,
+        name: usize,
+    ) -> Result<Option<u64>, Error> {
+        let isolation = if is_long(name) { isolation } else { Serializable };
+        self.size(tx, isolation, kind, name).await
+    }
+
+    #[bug(
+        delete,
+        "deleting a blob clears every key with the blob's name as its prefix",
+        "a prefix without an end"
+    )]
+    async fn name_without_end(&self, tx: &Tx, name: usize) -> Result<bool, Error> {
+        let deleted = self.delete(tx, name).await?;
+        if deleted && !is_long(name) {
+            let all = space().pack(&(1, TupleBytes::from(self.name(name))));
+            let begin = &all[..all.len() - 1];
+            tx.clear_range(begin, &strinc(begin).unwrap_or_default());
+        }
+        Ok(deleted)
+    }
+
+    #[bug(
+        truncate,
+        "a truncation beyond the end is refused after the chunks were cleared",
+        "a refusal that comes too late"
+    )]
+    async fn cleared_first(&self, tx: &Tx, name: usize, size: u64) -> Result<Generation, Error> {
+        let truncated = self.truncate(tx, name, size).await;
+        if let (Err(Error::BeyondEnd { .. }), false) = (&truncated, is_long(name)) {
+            let (begin, end) = places(self.name(name)).1.range();
+            tx.clear_range(&begin, &end);
+        }
+        truncated
+    }
 }
 
-/// Performs a call with the bug, or correctly if the bug does not change this call.
-pub async fn perform(
-    planted: Planted,
-    workload: &Blob,
-    tx: &Tx,
-    op: &Op,
-    isolation: Isolation,
-) -> Result<Answer, Error> {
-    let right = workload.right(tx, op, isolation);
-    match (planted, op) {
-        _ if has_long_name(op) => right.await,
-        (Planted::TailKept, Op::Write(..)) => {
-            workload.right(&flawed(tx, Flaw::Uncleared, everything()), op, isolation).await
-        }
-        (Planted::FirstBatch, Op::Read(_)) => {
-            workload.right(&flawed(tx, Flaw::FirstBatch, everything()), op, isolation).await
-        }
-        (Planted::EmptyIsMissing, Op::Read(_)) => Ok(match right.await? {
-            Answer::Content(content) => Answer::Content(content.filter(|content| content.length() > 0)),
-            other => other,
-        }),
-        (Planted::EmptyKeeps, Op::Write(_, _, data)) if data.bytes().is_empty() => {
-            let silent = flawed(tx, Flaw::Unwritten, everything());
-            workload.right(&flawed(&silent, Flaw::Uncleared, everything()), op, isolation).await
-        }
-        (Planted::WholeRead, Op::ReadRange(name, ..)) | (Planted::SizeReads, Op::Size(_, name)) => {
-            shared::rows(tx, &places(workload.name(*name)).1).await?;
-            right.await
-        }
-        (Planted::ClearedFirst, Op::Truncate(name, _)) => {
-            let truncated = right.await;
-            if let Err(Error::BeyondEnd { .. }) = truncated {
-                let (begin, end) = places(workload.name(*name)).1.range();
-                tx.clear_range(&begin, &end);
-            }
-            truncated
-        }
-        (Planted::SliceAtSnapshot, Op::ReadRange(..)) => workload.right(tx, op, Snapshot).await,
-        (Planted::SnapshotConflicts, Op::Size(..)) => workload.right(tx, op, Serializable).await,
-        (Planted::NameWithoutEnd, Op::Delete(name)) => {
-            let deleted = right.await?;
-            if deleted == Answer::Deleted(true) {
-                let all = space().pack(&(1, TupleBytes::from(workload.name(*name))));
-                let begin = &all[..all.len() - 1];
-                tx.clear_range(begin, &strinc(begin).unwrap_or_default());
-            }
-            Ok(deleted)
-        }
-        _ => right.await,
-    }
+/// The transaction with a flaw, unless the call is on a blob with a long name.
+fn flawed_for(tx: &Tx, name: usize, flaw: Flaw) -> Tx {
+    if is_long(name) { tx.clone() } else { flawed(tx, flaw, everything()) }
 }

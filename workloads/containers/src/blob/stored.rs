@@ -1,6 +1,6 @@
 //! Everything that is stored, read by the key schema, chunk by chunk, as a model.
 
-use super::{Model, Stored};
+use super::Stored;
 use crate::shared;
 use bytes::Bytes;
 use foundationdb_tuple::{Bytes as TupleBytes, Subspace, unpack};
@@ -19,14 +19,14 @@ pub(crate) fn places(name: &[u8]) -> (Vec<u8>, Subspace) {
 
 /// Reads every blob by the key schema, chunk by chunk. The inner error describes a broken invariant: a chunk
 /// that belongs to no blob, has the wrong length, or is missing.
-pub(crate) async fn stored(tx: &Tx) -> tx::Result<Result<Model, String>> {
+pub(crate) async fn stored(tx: &Tx) -> tx::Result<Result<BTreeMap<Vec<u8>, Stored>, String>> {
     let rows = shared::rows(tx, &space()).await?;
     Ok(whole(rows.into_iter().map(|row| (row.key, row.value)).collect()))
 }
 
-fn whole(rows: BTreeMap<Bytes, Bytes>) -> Result<Model, String> {
+fn whole(rows: BTreeMap<Bytes, Bytes>) -> Result<BTreeMap<Vec<u8>, Stored>, String> {
     let words = |key: &[u8]| format!("\"{}\"", key.escape_ascii());
-    let (mut model, mut named) = (Model::new(), 0);
+    let (mut model, mut named) = (BTreeMap::new(), 0);
     for (key, value) in &rows {
         let Ok((0, name)) = space().unpack::<(i64, TupleBytes<'_>)>(key) else { continue };
         let (size, chunk, version, step, upload): (u64, u64, i64, i64, TupleBytes<'_>) =

@@ -2,7 +2,7 @@
 
 use super::{Answer, Life, Op, Upload, Wish, steps::Pulse};
 use crate::{
-    blob,
+    blob::{self, Blob, BlobAnswer, BlobOp},
     shared::{self, ended, turned, unexpected},
 };
 use bytes::Bytes;
@@ -116,7 +116,7 @@ impl Upload {
                 let call = |tx: Tx| async move {
                     Ok::<_, Error>(Recorded(vec![Answer::Calls(self.call(&tx, env, calls).await?)]))
                 };
-                if calls.iter().all(blob::is_read_only) {
+                if calls.iter().all(Blob::is_read_only) {
                     let looked = db.run(|tx, _| call(tx)).await.map(only);
                     return looked.map_or_else(
                         |e| applied(once::Outcome::Refused(e.error), Expect::Anything, only),
@@ -191,7 +191,7 @@ impl Upload {
         blobs.abandon_upload(&turned(tx), upload).await.map(drop)
     }
 
-    async fn call(&self, tx: &Tx, env: &Env, calls: &[blob::Op]) -> Result<Vec<blob::Answer>, Error> {
+    async fn call(&self, tx: &Tx, env: &Env, calls: &[BlobOp]) -> Result<Vec<BlobAnswer>, Error> {
         let (blob, mut answers) = (self.blob(), Vec::new());
         for call in calls {
             answers.push(blob.perform(&turned(tx), env, call, Serializable).await?);

@@ -1,7 +1,7 @@
 //! The sequential model: the blobs. An upload becomes visible in the transaction that ends it.
 
 use super::{Answer, Life, Op, Upload, Wish};
-use crate::blob::{self, Stored, change, writable};
+use crate::blob::{self, Blob, BlobOp, Stored, writable};
 use shaketable::{
     Misfit,
     specimen::{At, Content, Specimen},
@@ -18,7 +18,7 @@ impl Upload {
             called: step.known_at_call(),
             ..At::default()
         };
-        let stored = |name: usize| model.get(self.name(name));
+        let stored = |name: usize| model.blobs.get(self.name(name));
         let fits = match (step.op, step.answer) {
             (_, None) if !step.committed => return Ok(()),
             (Op::Leave(..) | Op::Crowd(_) | Op::Collect | Op::TooMany(_), Some(Answer::Unseen)) => {
@@ -41,8 +41,9 @@ impl Upload {
         match fits {
             true => Ok(()),
             false => Err(format!(
-                "returned {:?}, but the blobs are {model:?}{}",
+                "returned {:?}, but the blobs are {:?}{}",
                 step.answer,
+                model.blobs,
                 if step.committed { ", and committed a visible change" } else { "" }
             )
             .into()),
@@ -52,7 +53,7 @@ impl Upload {
     /// Performs the visible part of an operation on the model.
     fn replay(&self, model: &mut blob::Model, op: &Op, at: &At, expect: Expect) -> Result<Answer, Error> {
         let blob = self.blob();
-        let call = |model: &mut blob::Model, calls: &[blob::Op]| {
+        let call = |model: &mut blob::Model, calls: &[BlobOp]| {
             calls.iter().map(|call| blob.replay(model, call, at)).collect::<Result<Vec<_>, _>>()
         };
         let (name, data, before, behind) = match op {
@@ -66,15 +67,14 @@ impl Upload {
         let name = self.name(name);
         writable(name)?;
         let before = call(model, before)?;
-        let found = model.get(name).map(|blob| blob.generation);
+        let found = model.blobs.get(name).map(|blob| blob.generation);
         if !meets(expect, found) {
             return Err(Error::Changed { expected: expect, found });
         }
-        let written = change(model, name, at, |bytes| {
+        let generation = model.change(name, at, |bytes| {
             *bytes = data;
             Ok(())
         })?;
-        let blob::Answer::Written(generation) = written else { return Err(Error::Missing) };
         Ok(Answer::Uploaded(expect, before, generation, call(model, behind)?))
     }
 }
@@ -91,7 +91,7 @@ impl Upload {
     ) -> Result<(), Misfit> {
         let (wish, read_only) = match op {
             Op::Upload(_, _, wish) | Op::Life(Life { wish, .. }) => (*wish, false),
-            Op::Calls(calls) => (Wish::Anything, calls.iter().all(blob::is_read_only)),
+            Op::Calls(calls) => (Wish::Anything, calls.iter().all(Blob::is_read_only)),
             _ => (Wish::Anything, true),
         };
         let expect = match (answer, wish) {

@@ -1,14 +1,17 @@
 //! The operations of the workload and their answers as plain data, and how they are drawn.
 
 use super::{Upload, planted::Planted};
-use crate::blob::{self, Data};
+use crate::blob::{self, Blob, BlobAnswer, BlobOp, Data};
 use proptest::{collection::vec, prelude::*, sample::select};
 use serde::{Deserialize, Serialize};
-use shaketable::{specimen::Content, strategies};
+use shaketable::{
+    specimen::{Content, Specimen},
+    strategies,
+};
 use shaketable_layers::blob::{Expect, Generation, MAX_PARTS};
 
 /// One operation.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub enum Op {
     /// Uploads a blob as a whole.
     Upload(usize, Data, Wish),
@@ -23,7 +26,7 @@ pub enum Op {
     /// Uploads so many parts more than there may be.
     TooMany(usize),
     /// Performs calls on blobs in one transaction.
-    Calls(Vec<blob::Op>),
+    Calls(Vec<BlobOp>),
     /// Reads a blob page by page, with a pause before each page if true.
     Pages(usize, bool),
 }
@@ -43,7 +46,7 @@ pub enum Wish {
 const PAGE: usize = 100;
 
 /// An upload that goes step by step, and ends with this data.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Life {
     pub(super) name: usize,
     pub(super) data: Data,
@@ -54,7 +57,7 @@ pub struct Life {
     /// The steps; those in one list are performed in one transaction.
     pub(super) steps: Vec<Vec<Deed>>,
     /// Calls in the transaction that ends the upload, before and after the end.
-    pub(super) calls: [Vec<blob::Op>; 2],
+    pub(super) calls: [Vec<BlobOp>; 2],
 }
 
 /// A step of an upload.
@@ -95,10 +98,10 @@ pub enum Done {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Answer {
     /// What the calls returned.
-    Calls(Vec<blob::Answer>),
+    Calls(Vec<BlobAnswer>),
     /// The expectation, what the calls before the end returned, the new generation, and what the calls after
     /// the end returned.
-    Uploaded(Expect, Vec<blob::Answer>, Generation, Vec<blob::Answer>),
+    Uploaded(Expect, Vec<BlobAnswer>, Generation, Vec<BlobAnswer>),
     /// The last transaction was refused, with this expectation and this message.
     Refused(Expect, String),
     /// The upload has been collected.
@@ -142,10 +145,12 @@ impl Upload {
         let steps = (begin, vec(vec(deed, 1..4), 0..6))
             .prop_map(|(begin, rest)| std::iter::once(begin).chain(rest).collect::<Vec<_>>());
         let late = proptest::bool::weighted(0.2);
-        let life = (name(), data(), wish(), late, steps, vec(blob.calls(), 0..3), vec(blob.calls(), 0..3))
-            .prop_map(|(name, data, wish, late, steps, before, behind)| {
+        let calls = || vec(blob.operation(client), 0..3);
+        let life = (name(), data(), wish(), late, steps, calls(), calls()).prop_map(
+            |(name, data, wish, late, steps, before, behind)| {
                 Op::Life(Life { name, data, wish, late, steps, calls: [before, behind] })
-            });
+            },
+        );
         let long = prop_oneof![30 => name(), 1 => 1_000..1_002usize];
         // Uploads that reveal the planted bug are drawn more often.
         let uploads = if self.planted.is_some_and(Planted::uploads) { 30 } else { 6 };
@@ -162,7 +167,7 @@ impl Upload {
             .prop_map(Op::Crowd),
             3 => Just(Op::Collect),
             1 => (1..3usize).prop_map(Op::TooMany),
-            8 => vec(blob.calls(), 1..4).prop_map(Op::Calls),
+            8 => vec(blob.operation(client), 1..4).prop_map(Op::Calls),
             5 => (name(), any::<bool>()).prop_map(|(name, pauses)| Op::Pages(name, pauses)),
         ];
         let tagged = move |mut ops: Vec<Op>| {
@@ -174,10 +179,10 @@ impl Upload {
             for op in &mut ops {
                 match op {
                     Op::Upload(_, data, _) | Op::Leave(_, data, ..) => data.tag(client, next()),
-                    Op::Calls(calls) => calls.iter_mut().for_each(|call| blob::tag(call, client, next())),
+                    Op::Calls(calls) => calls.iter_mut().for_each(|call| Blob::number(call, client, next())),
                     Op::Life(life) => {
                         life.data.tag(client, next());
-                        life.calls.iter_mut().flatten().for_each(|call| blob::tag(call, client, next()));
+                        life.calls.iter_mut().flatten().for_each(|call| Blob::number(call, client, next()));
                         for deed in life.steps.iter_mut().flatten() {
                             if let Deed::PutOther(_, data) = deed {
                                 data.tag(client, next());

@@ -11,39 +11,23 @@
 
 #[cfg(test)]
 mod bounds;
-mod client;
 #[cfg(test)]
 mod documents;
 mod model;
-mod operations;
 mod planted;
 
-pub use model::Classes;
-pub use operations::{Answer, Op};
-
-use bytes::Bytes;
-use client::{contents, page, scheduling};
-use operations::{SEATS, student};
-use planted::{BUGS, Planted};
-use proptest::prelude::*;
-use serde::{Deserialize, Serialize};
-use shaketable::{
-    Misfit,
-    specimen::{self, At, Content, Specimen},
-    workload::{Bug, Outcome},
+use crate::shared::{came_back, one_call, page_sizes};
+use foundationdb_tuple::{Subspace, pack};
+use model::Classes;
+use proptest::option;
+use shaketable::{prelude::*, specimen::Content, strategies::CONFUSED_TEXT};
+use shaketable_layers::scheduling::{
+    Change, Error, MAX_INIT, Refusal, Scheduling, catalogue, keys::MAX_NAME,
 };
-use shaketable_layers::scheduling::{Error, MAX_CLASSES, keys::unpack_seats};
-use shaketable_sim::seed::Stream;
-use shaketable_tx::{
-    self as tx, Database, Db, Env,
-    Isolation::{self, Serializable},
-    KeyValue, RetryError, Transaction, Tx,
-    once::Session,
-};
-use std::collections::BTreeMap;
 
-/// The drawn configuration of a run.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+/// The drawn configuration of a run. Operations name classes by numbers: the popular ones first, then the
+/// planned ones. The names of [`LONG_CLASS`] and [`LONG_STUDENT`] are too long.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Signups {
     /// Whether most of the tutorial's 1,620 classes exist, or only those that operations name.
     whole_catalogue: bool,
@@ -55,27 +39,40 @@ pub struct Signups {
     students: u8,
     /// The weight of drops, where sign-ups have a weight of 12 and switches one of 8.
     drops: u32,
-    planted: Option<Planted>,
 }
 
-/// This workload in the catalogue. Unit tests run none: their build would generate its code once more.
-#[cfg(not(test))]
-pub fn entry() -> Box<dyn shaketable::entry::Entry> {
-    shaketable::entry::entry::<shaketable::specimen::Mounted<Signups>>()
-}
+/// The weight of sign-ups, drops and switches together, whatever that of drops is among them. Each is
+/// multiplied with this, and each other weight with [`Signups::changes`].
+const CHANGES: u32 = 32;
+/// The classes of the tutorial's catalogue.
+const CLASSES: usize = 1_620;
+/// The seats of each of them.
+const SEATS: u32 = 100;
+/// The class whose name is too long.
+const LONG_CLASS: u16 = u16::MAX;
+/// The student whose name is too long.
+const LONG_STUDENT: u8 = u8::MAX;
 
-impl Specimen for Signups {
-    type Op = Op;
-    type Answer = Answer;
-    type Error = Error;
-    type Model = Classes;
+/// What a call returns after which the transaction may continue anyway.
+type Anyway<A> = Result<A, Refusal>;
 
-    const NAME: &'static str = "scheduling";
-    const ABOUT: &'static str = "class scheduling: seats and sign-ups always add up, five classes a student";
-    const CHECKS_LIMITS: bool = true;
+/// The number of classes on a page, the classes, and the class after which the next page begins.
+type Page = (usize, Content, Option<Content>);
 
-    fn bugs() -> &'static [Bug] {
-        BUGS
+/// Class scheduling: seats and sign-ups always add up, five classes a student.
+#[shaketable::workload(name = "scheduling", model = Classes, planted, promises(turns, limits))]
+impl Signups {
+    fn draw(rng: &mut Stream) -> Signups {
+        let whole_catalogue = rng.chance(0.04);
+        Signups {
+            whole_catalogue,
+            popular: rng.range(1..13) as u16,
+            planned: rng.range(1..4) as u16,
+            seats: if whole_catalogue { SEATS } else { rng.range(1..5) as u32 },
+            // Mostly fewer students than clients.
+            students: rng.range(1..6) as u8,
+            drops: *rng.pick(&[1, 4, 10]),
+        }
     }
 
     fn points() -> &'static [&'static str] {
@@ -88,161 +85,266 @@ impl Specimen for Signups {
         ]
     }
 
-    fn rare_kinds() -> &'static [&'static str] {
-        &["InitMany"]
+    fn keys(&self) -> Vec<Vec<u8>> {
+        let (scheduling, first) = (layer(), self.class_name(0));
+        let courses = (0..self.popular + self.planned).map(|n| scheduling.keys().course(&self.class_name(n)));
+        let students = (0..self.students).map(|s| scheduling.keys().attendance(&student_name(s), &first));
+        courses.chain(students).collect()
     }
 
-    fn draw(rng: &mut Stream, bug: Option<&str>) -> Signups {
-        let whole_catalogue = rng.chance(0.04);
-        Signups {
-            whole_catalogue,
-            popular: rng.range(1..13) as u16,
-            planned: rng.range(1..4) as u16,
-            seats: if whole_catalogue { SEATS } else { rng.range(1..5) as u32 },
-            // Mostly fewer students than clients.
-            students: rng.range(1..6) as u8,
-            drops: *rng.pick(&[1, 4, 10]),
-            planted: bug.and_then(Planted::named),
-        }
+    /// The sum of the weights of sign-ups, drops and switches.
+    fn changes(&self) -> u32 {
+        12 + self.drops + 8
     }
 
-    fn keys(&self) -> Vec<Bytes> {
-        let (scheduling, first) = (scheduling(), self.class(0));
-        let courses = (0..self.popular + self.planned).map(|n| scheduling.keys().course(&self.class(n)));
-        let students = (0..self.students).map(|s| scheduling.keys().attendance(&student(s), &first));
-        courses.chain(students).map(Bytes::from).collect()
+    #[draws(student)]
+    fn any_student(&self) -> BoxedStrategy<u8> {
+        prop_oneof![60 => 0..self.students, 1 => Just(250u8), 1 => Just(LONG_STUDENT)].boxed()
     }
 
-    fn operation(&self, _: usize) -> BoxedStrategy<Op> {
-        self.drawn()
+    #[draws(class, old, new)]
+    fn any_class(&self) -> BoxedStrategy<u16> {
+        prop_oneof![60 => 0..self.popular + self.planned, 1 => Just(LONG_CLASS)].boxed()
     }
 
-    fn refuses_cleanly(op: &Op, _: &Error) -> bool {
-        !matches!(op, Op::Switch(..))
+    #[draws(seats)]
+    fn any_seats(&self) -> BoxedStrategy<u32> {
+        let edges = [0, 1, 255, 256, 65_535, 65_536, i32::MAX as u32, i32::MAX as u32 + 1, u32::MAX];
+        select([&edges[..], &[self.seats]].concat()).boxed()
     }
 
-    fn is_read_only(op: &Op) -> bool {
-        matches!(op, Op::Available(..) | Op::ClassesOf(_) | Op::SeatsLeft(_) | Op::SignUps(_))
+    /// Whether the transaction continues if the call is refused.
+    #[draws(anyway)]
+    fn anyway() -> impl Strategy<Value = bool> {
+        prop_oneof![20 => Just(false), 12 => Just(true)]
     }
 
-    async fn setup(&self, db: &Db) -> tx::Result<()> {
-        let classes = &self.initial();
-        let init = db.run(|tx, _| async move { scheduling().init(&tx, classes, self.seats).await });
-        init.await.map(|_| ()).map_err(|e| e.error.fdb().unwrap_or(tx::Error::INTERNAL_ERROR))
+    async fn setup(&self, tx: &Tx) -> Result<(), Error> {
+        layer().init(tx, self.initial(), self.seats).await.map(|_| ())
     }
 
-    async fn perform(&self, tx: &Tx, _: &Env, op: &Op, _: Isolation) -> Result<Answer, Error> {
-        let (op, anyway) = match op {
-            Op::Anyway(op) => (&**op, true),
-            op => (op, false),
-        };
-        let done = match self.planted {
-            Some(planted) => planted::perform(planted, self, tx, op).await,
-            None => self.call(tx, op).await,
-        };
-        match done {
-            Err(Error::Refused(refusal)) if anyway => Ok(Answer::Refused(refusal)),
-            done => done,
-        }
-    }
-
-    async fn apply_planted(
+    /// Offers a class with this many seats.
+    #[write(weight = 4 * self.changes())]
+    async fn add_class(
         &self,
-        session: &mut Session<Db>,
-        ops: &[Op],
-    ) -> Option<Outcome<specimen::Answer<Answer>>> {
-        planted::apply_planted(self.planted?, self, session, ops).await
+        tx: &Tx,
+        #[draw(prop_oneof![
+            3 => self.popular..self.popular + self.planned,
+            1 => self.any_class(),
+        ])]
+        class: u16,
+        seats: u32,
+    ) -> Result<Change, Error> {
+        Ok(came_back(layer().add_class(tx, &self.class_name(class), seats).await?))
     }
 
-    fn takes_turns(&self) -> bool {
-        self.planted.is_none()
+    /// Initializes the classes that exist from the beginning.
+    #[write(weight = self.changes())]
+    async fn init(&self, tx: &Tx) -> Result<usize, Error> {
+        layer().init(tx, self.initial(), self.seats).await
+    }
+
+    #[write(weight = 2 * self.changes())]
+    async fn init_some(
+        &self,
+        tx: &Tx,
+        #[draw(vec(self.any_class(), 0..4))] classes: &[u16],
+    ) -> Result<usize, Error> {
+        layer().init(tx, classes.iter().map(|class| self.class_name(*class)), self.seats).await
+    }
+
+    /// Initializes the first classes of the tutorial's catalogue, or all of them if 0. Few runs have all of
+    /// it.
+    #[write(weight = self.changes() * if self.whole_catalogue { 4 } else { 1 }, rare)]
+    async fn init_many(
+        &self,
+        tx: &Tx,
+        #[draw(select(&[0, MAX_INIT, MAX_INIT + 1][if self.whole_catalogue { 0 } else { 2 }..]))]
+        classes: usize,
+    ) -> Result<usize, Error> {
+        match classes {
+            0 => layer().init_catalogue(tx).await,
+            _ => layer().init(tx, (0..classes).map(catalogue::class_name), self.seats).await,
+        }
+    }
+
+    #[write(weight = CHANGES * 12)]
+    async fn signup(&self, tx: &Tx, student: u8, class: u16, anyway: bool) -> Result<Anyway<Change>, Error> {
+        let signed = layer().signup(tx, &student_name(student), &self.class_name(class)).await;
+        continued(signed.map(came_back), anyway)
+    }
+
+    #[write(weight = CHANGES * self.drops)]
+    async fn drop(&self, tx: &Tx, student: u8, class: u16) -> Result<Change, Error> {
+        Ok(came_back(layer().drop(tx, &student_name(student), &self.class_name(class)).await?))
+    }
+
+    #[write(weight = CHANGES * 8, composed)]
+    async fn switch(
+        &self,
+        tx: &Tx,
+        student: u8,
+        old: u16,
+        new: u16,
+        anyway: bool,
+    ) -> Result<Anyway<()>, Error> {
+        let (old, new) = (self.class_name(old), self.class_name(new));
+        continued(layer().switch(tx, &student_name(student), &old, &new).await, anyway)
+    }
+
+    /// Lists those with seats left, of this many classes after this one.
+    #[read(weight = 4 * self.changes())]
+    async fn available(
+        &self,
+        tx: &Tx,
+        #[draw(option::of(self.any_class()))] after: Option<u16>,
+        #[draw(prop_oneof![1 => Just(0), 4 => page_sizes(), 1 => Just(usize::MAX)])] most: usize,
+    ) -> Result<Page, Error> {
+        let after = after.map(|class| self.class_name(class));
+        let read = layer().available_classes(tx, after.as_deref(), most).await?;
+        Ok(page(&read.classes, read.next.as_ref()))
+    }
+
+    #[read(weight = 3 * self.changes())]
+    async fn classes_of(&self, tx: &Tx, student: u8) -> Result<Vec<Content>, Error> {
+        Ok(contents(&layer().classes_of(tx, &student_name(student)).await?))
+    }
+
+    #[read(weight = 3 * self.changes())]
+    async fn seats_left(&self, tx: &Tx, class: u16) -> Result<Option<u32>, Error> {
+        layer().seats_left(tx, &self.class_name(class)).await
+    }
+
+    /// Lists the first sign-ups, by their keys.
+    #[read(weight = self.changes())]
+    async fn sign_ups(
+        &self,
+        tx: &Tx,
+        #[draw(0..9usize)] most: usize,
+    ) -> Result<Vec<(Content, Content)>, Error> {
+        let scheduling = layer();
+        let range = scheduling.keys().attendances().limit(most.max(1));
+        let rows = one_call(tx, true).await.get_range_all(range, Serializable).await?;
+        let sign_ups = rows.iter().map(|row| {
+            let (student, class) = scheduling.keys().student_and_class(&row.key)?;
+            Ok((Content::from(&student), Content::from(&class)))
+        });
+        sign_ups.collect()
+    }
+
+    #[stored]
+    async fn stored(&self, tx: &Tx) -> tx::Result<Result<Classes, String>> {
+        let scheduling = layer();
+        let courses = tx.get_range_all(scheduling.keys().courses(), Serializable).await?;
+        let attendances = tx.get_range_all(scheduling.keys().attendances(), Serializable).await?;
+        Ok(Classes::found(self, &courses, &attendances))
     }
 
     fn model(&self) -> Classes {
-        Classes::new(self.initial(), self.seats)
+        Classes::new(self)
     }
 
-    fn replay(&self, model: &mut Classes, op: &Op, _: &At) -> Result<Answer, Error> {
-        Ok(match op {
-            Op::AddClass(class, seats) => Answer::Change(model.add_class(&self.class(*class), *seats)?),
-            Op::Init | Op::InitSome(_) | Op::InitMany(_) => {
-                Answer::Added(model.init(&self.initialised(op), self.seats_of(op))?)
-            }
-            Op::Signup(s, class) => Answer::Change(model.signup(&student(*s), &self.class(*class))?),
-            Op::Drop(s, class) => Answer::Change(model.drop(&student(*s), &self.class(*class))),
-            Op::Switch(s, old, new) => {
-                model.switch(&student(*s), &self.class(*old), &self.class(*new))?;
-                Answer::Switched
-            }
-            Op::Available(after, most) => {
-                let after = after.map(|class| self.class(class));
-                let (classes, next) = model.available(after.as_deref(), (*most).max(1));
-                page(&classes, next.as_ref())
-            }
-            Op::ClassesOf(s) => contents(&model.classes_of(&student(*s))),
-            Op::SeatsLeft(class) => Answer::Seats(model.seats_left(&self.class(*class))),
-            Op::SignUps(most) => {
-                let first = model.sign_ups().take((*most).max(1));
-                Answer::SignUps(first.map(|(s, class)| (Content::from(s), Content::from(class))).collect())
-            }
-            Op::Anyway(op) => {
-                let before = model.clone();
-                match self.replay(model, op, &At::default()) {
-                    Err(Error::Refused(refusal)) => {
-                        *model = before;
-                        Answer::Refused(refusal)
-                    }
-                    answered => return answered,
-                }
-            }
-        })
+    /// The name of a class.
+    fn class_name(&self, n: u16) -> String {
+        let (place, popular) = (usize::from(n), usize::from(self.popular));
+        match place {
+            _ if n == LONG_CLASS => "c".repeat(MAX_NAME + 1),
+            _ if place >= popular => format!("a{}", "\0planned".repeat(place - popular + 1)),
+            _ if self.whole_catalogue => catalogue::class_name(place * (CLASSES / popular.max(1))),
+            _ if place < CONFUSED_TEXT.len() => CONFUSED_TEXT[place].into(),
+            9 => "\0".repeat(MAX_NAME),
+            _ => "x".repeat(MAX_NAME + 10 - place),
+        }
     }
 
-    async fn read_model(&self, tx: &Tx) -> tx::Result<Result<Classes, Misfit>> {
-        let scheduling = scheduling();
-        let courses = tx.get_range_all(scheduling.keys().courses(), Serializable).await?;
-        let attendances = tx.get_range_all(scheduling.keys().attendances(), Serializable).await?;
-        Ok(self.found(&courses, &attendances).map_err(Misfit::from))
+    /// The classes that exist from the beginning.
+    fn initial(&self) -> Vec<String> {
+        match self.whole_catalogue {
+            // The last ones are added by operations.
+            true => (0..CLASSES - 20).map(catalogue::class_name).collect(),
+            false => (0..self.popular).map(|n| self.class_name(n)).collect(),
+        }
     }
 }
 
-impl Signups {
-    /// What is stored, as a model, if seats and sign-ups add up.
-    fn found(&self, courses: &[KeyValue], attendances: &[KeyValue]) -> Result<Classes, String> {
-        let (scheduling, words) = (scheduling(), |e: Error| e.to_string());
-        let keys = scheduling.keys();
-        let mut seats = BTreeMap::new();
-        for row in courses {
-            let class = keys.class_of_course(&row.key).map_err(words)?;
-            seats.insert(class, unpack_seats(&row.key, &row.value).map_err(words)?);
+fn layer() -> Scheduling {
+    Scheduling::new(&Subspace::from("scheduling"))
+}
+
+fn student_name(n: u8) -> String {
+    match usize::from(n) {
+        n if n < CONFUSED_TEXT.len() => CONFUSED_TEXT[n].into(),
+        n if n == usize::from(LONG_STUDENT) => "s".repeat(MAX_NAME + 1),
+        _ => "\0".repeat(MAX_NAME),
+    }
+}
+
+/// A refusal is an answer, if the transaction continues after it.
+fn continued<A>(done: Result<A, Error>, anyway: bool) -> Result<Anyway<A>, Error> {
+    match done {
+        Err(Error::Refused(refusal)) if anyway => Ok(Err(refusal)),
+        done => done.map(Ok),
+    }
+}
+
+fn page(classes: &[String], next: Option<&String>) -> Page {
+    (classes.len(), Content::from(&pack(&classes.to_vec())), next.map(Content::from))
+}
+
+fn contents(names: &[String]) -> Vec<Content> {
+    names.iter().map(Content::from).collect()
+}
+
+/// This workload in the catalogue. Unit tests run none: their build would generate its code once more.
+#[cfg(not(test))]
+pub fn entry() -> Box<dyn shaketable::entry::Entry> {
+    shaketable::entry::entry::<Mounted<Signups>>()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::shared::drawn;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn names_of_classes_and_students_differ_and_two_are_too_long() {
+        for whole_catalogue in [false, true] {
+            let (popular, planned) = (12, 3);
+            let signups = Signups { whole_catalogue, popular, planned, seats: 1, students: 5, drops: 1 };
+            let names: BTreeSet<String> = (0..15).map(|n| signups.class_name(n)).collect();
+            assert_eq!(names.len(), 15);
+            assert!(names.iter().all(|name| name.len() <= MAX_NAME));
+            assert!((0..popular).all(|n| signups.initial().contains(&signups.class_name(n))));
+            assert_eq!(signups.class_name(LONG_CLASS).len(), MAX_NAME + 1);
         }
-        let sign_ups = attendances.iter().map(|row| match row.value.is_empty() {
-            true => keys.student_and_class(&row.key).map_err(words),
-            false => Err(format!("a sign-up has the value \"{}\"", row.value.escape_ascii())),
-        });
-        let sign_ups = sign_ups.collect::<Result<Vec<_>, _>>()?;
-        let mut taking: BTreeMap<&str, u32> = BTreeMap::new();
-        let mut taken: BTreeMap<&str, usize> = BTreeMap::new();
-        for (student, class) in &sign_ups {
-            *taking.entry(class).or_default() += 1;
-            *taken.entry(student).or_default() += 1;
-        }
-        if let Some((student, n)) = taken.iter().find(|(_, n)| **n > MAX_CLASSES) {
-            return Err(format!("student {student:?} takes {n} classes"));
-        }
-        if let Some(class) = taking.keys().find(|class| !seats.contains_key(**class)) {
-            return Err(format!("there are sign-ups for {class:?}, which is not offered"));
-        }
-        for n in 0..self.popular {
-            let class = self.class(n);
-            let (left, taking) = (seats.get(&class), taking.get(&*class).copied().unwrap_or(0));
-            if left.is_none_or(|left| left + taking != self.seats) {
-                let seats = self.seats;
-                return Err(format!(
-                    "{class:?}: {left:?} seats left and {taking} sign-ups, of {seats} seats"
-                ));
+        let students: BTreeSet<String> = (0..5).chain([250, LONG_STUDENT]).map(student_name).collect();
+        assert_eq!(students.len(), 7);
+    }
+
+    #[test]
+    fn the_races_of_the_tutorial_are_drawn() {
+        use SignupsAnswer::switch;
+        let (mut last_seat, mut sixth, mut switched, mut kept) = (0, 0, 0, 0);
+        for seed in 0..200 {
+            let (mounted, operations) = drawn::<Mounted<Signups>>(seed);
+            let configuration = serde_json::to_value(&mounted).expect("plain data");
+            let signups: Signups =
+                serde_json::from_value(configuration["specimen"].clone()).expect("the same");
+            let mut model = signups.model();
+            for op in operations.iter().flatten().flatten() {
+                match signups.replay(&mut model, op, &At::default()) {
+                    Err(Error::Refused(Refusal::NoRemainingSeats)) => last_seat += 1,
+                    Err(Error::Refused(Refusal::TooManyClasses)) => sixth += 1,
+                    Ok(switch(Err(Refusal::NoRemainingSeats))) => kept += 1,
+                    Ok(switch(Ok(()))) => switched += 1,
+                    _ => {}
+                }
             }
         }
-        Ok(Classes::found(seats, sign_ups))
+        assert!(
+            last_seat > 200 && sixth > 50 && switched > 200 && kept > 50,
+            "{last_seat} {sixth} {switched} {kept}"
+        );
     }
 }

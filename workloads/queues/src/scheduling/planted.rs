@@ -1,213 +1,316 @@
 //! Planted bugs: class scheduling implemented or used wrongly, as the tutorial is printed, as in a published
 //! example, or as is easily done by mistake.
 
-use super::{
-    Answer, Op, Signups,
-    client::{contents, scheduling},
-    operations::student,
-};
+use super::{Anyway, Signups, SignupsAnswer, SignupsOp, contents, continued, layer, student_name};
 use crate::shared::in_order;
-use bytes::Bytes;
+use futures::{FutureExt, future::BoxFuture};
 use parking_lot::Mutex;
 use shaketable::{
-    specimen::{self, INTERLEAVED, Recorded, Specimen, ran, told},
-    weakened::{Flaw, everything, flawed, only, weakened},
-    workload::Outcome,
+    prelude::*,
+    specimen::{Answer, Content, Recorded, ran, told},
+    weakened::{only, weakened},
 };
 use shaketable_layers::scheduling::{Change, Error, Refusal, keys as layout};
-use shaketable_tx::{
-    Database, Db, Env,
-    Isolation::Serializable,
-    RangeOption, Transaction, TransactionOption, Tx,
-    once::{self, Session},
-    strinc,
-};
-use std::future::Future;
+use shaketable_tx::{TransactionOption, strinc};
 
-shaketable::planted_bugs! {
-    Interleaved = INTERLEAVED, "two sign-ups that run side by side in one transaction count the same seats", "two futures in one transaction";
-    AddClassAsPrinted = "add-class-as-printed", "add_class sets the seats of a class that students have signed up for", "the tutorial's add_class";
-    InitAsPrinted = "init-as-printed", "init clears everything before it adds the classes", "the tutorial's init";
-    NoOpRecord = "no-op-record", "signup, drop and switch are retried without an operation record", "the tutorial's \"all of the transactions are idempotent\"";
-    SnapshotReads = "snapshot-reads", "sign-ups and seats are read at snapshot", "foundationdb-rs examples/class-scheduling.rs";
-    SwitchAsPrinted = "switch-as-printed", "switch does not check whether the student takes the old class", "the tutorial's switch";
-    SwitchKeepsHalf = "switch-keeps-half", "switch ignores the refusal of the new class after dropping the old one", "an error swallowed in a composed call";
-    SixthAtSnapshot = "sixth-class-at-snapshot", "a student's classes are counted at snapshot", "foundationdb-rs examples/class-scheduling.rs, write skew";
-    FirstBatch = "first-batch", "the first batch of a range read is taken for the whole range", "a range that is longer than a batch";
-    NestedDatabase = "nested-database", "switch drops the old class in a separate transaction", "addClass of the older guide of the data modeling guide";
-    OwnWritesUnseen = "own-writes-unseen", "switch runs with read-your-writes disabled", "a transaction that cannot see itself";
-    LookBeside = "look-beside", "a list in a transaction is read in another transaction", "a look-up that is given the database";
-    TimeoutIsRefusal = "timeout-is-refusal", "an unknown outcome is reported as a failure", "a timeout reported as a failure";
-    RetryAsNew = "retry-as-new", "an operation whose outcome is unknown is repeated as a new one", "a timeout taken for a failure";
-    SeatsKept = "seats-kept", "the seats read in the first attempt are kept for the retries", "state that survives a retry";
-    BareStudent = "bare-student", "the classes of a student include those of all students with this prefix", "a prefix without its end";
-    SeatsCutOff = "seats-cut-off", "seats are stored in 16 bits", "a number that outgrows its field";
-}
+/// How a transaction ended; `None` if the bug does not change it.
+type Ended = Option<Outcome<Answer<SignupsAnswer>>>;
 
-/// Performs a call with the bug, or correctly if the bug does not change this call.
-pub async fn perform(planted: Planted, signup: &Signups, tx: &Tx, op: &Op) -> Result<Answer, Error> {
-    let scheduling = scheduling();
-    let keys = scheduling.keys();
-    Ok(match (planted, op) {
-        (Planted::AddClassAsPrinted, Op::AddClass(class, seats)) => {
-            let class = signup.class(*class);
-            layout::check_name(&class)?;
-            tx.set(&keys.course(&class), &layout::pack_seats(*seats));
-            Answer::Change(Change::Made)
-        }
-        (Planted::InitAsPrinted, Op::Init) => {
-            for all in [keys.courses(), keys.attendances()] {
-                tx.clear_range(&all.begin.key, &all.end.key);
-            }
-            signup.call(tx, op).await?
-        }
-        (Planted::FirstBatch, Op::Available(..) | Op::Signup(..) | Op::Drop(..) | Op::Switch(..)) => {
-            signup.call(&flawed(tx, Flaw::FirstBatch, everything()), op).await?
-        }
-        (Planted::SnapshotReads, Op::Signup(..) | Op::Drop(..) | Op::Switch(..)) => {
-            signup.call(&weakened(tx.clone(), everything()), op).await?
-        }
-        (Planted::SixthAtSnapshot, Op::Signup(s, _) | Op::Switch(s, ..)) => {
-            let counted = only(keys.attendances_of(&student(*s)).begin.key);
-            signup.call(&weakened(tx.clone(), [counted]), op).await?
-        }
-        (Planted::SeatsCutOff, Op::AddClass(class, seats)) => {
-            signup.call(tx, &Op::AddClass(*class, *seats & 0xffff)).await?
-        }
-        (Planted::BareStudent, Op::ClassesOf(s)) => {
-            let whole = keys.attendances_of(&student(*s)).begin.key;
-            // Without the byte that ends the name, and the one with which a range begins.
-            let bare = &whole[..whole.len() - 2];
-            let range = RangeOption::new(bare.to_vec(), strinc(bare).unwrap_or_default());
-            let rows = tx.get_range_all(range, Serializable).await?;
-            let classes = rows.iter().map(|row| Ok(keys.student_and_class(&row.key)?.1));
-            contents(&classes.collect::<Result<Vec<_>, Error>>()?)
-        }
-        (Planted::SwitchAsPrinted | Planted::SwitchKeepsHalf, Op::Switch(s, old, new)) => {
-            let switched = signup.call(tx, op).await;
-            let Err(Error::Refused(refusal)) = &switched else { return switched };
-            // The tutorial does not check these.
-            let unchecked =
-                matches!(refusal, Refusal::SameClass | Refusal::NotTakingOld | Refusal::AlreadyTakingNew);
-            if unchecked != (planted == Planted::SwitchAsPrinted) {
-                return switched;
-            }
-            signup.call(tx, &Op::Drop(*s, *old)).await?;
-            if unchecked {
-                signup.call(tx, &Op::Signup(*s, *new)).await?;
-            }
-            Answer::Switched
-        }
-        _ => signup.call(tx, op).await?,
-    })
-}
-
-/// Performs the calls of one transaction with the bug, if the bug affects more than one transaction.
-pub async fn apply_planted(
-    planted: Planted,
-    signup: &Signups,
-    session: &mut Session<Db>,
-    ops: &[Op],
-) -> Option<Outcome<specimen::Answer<Answer>>> {
-    let db = &session.database().clone();
-    let env = db.env();
-    let named = |op: &Op| if let Op::Anyway(op) = op { (**op).clone() } else { op.clone() };
-    let changes = |op: &Op| matches!(named(op), Op::Signup(..) | Op::Drop(..) | Op::Switch(..));
-    let switches = ops.iter().any(|op| matches!(named(op), Op::Switch(..)));
-    let reads_only = ops.iter().all(Signups::is_read_only);
-    Some(match planted {
-        Planted::NoOpRecord if ops.iter().any(changes) => {
-            ran(db.run(|tx, _| async move { all(signup, &tx, env, ops).await }).await)
-        }
-        Planted::TimeoutIsRefusal | Planted::RetryAsNew if !reads_only => {
-            let mut right = async || {
-                told(session.apply(|tx| async move { all(signup, &tx, env, ops).await.map(Recorded) }).await)
-            };
-            match (planted, right().await) {
-                (Planted::TimeoutIsRefusal, Outcome::Unknown(e)) => Outcome::Failed(e),
-                (_, Outcome::Unknown(_)) => right().await,
-                (_, known) => known,
-            }
-        }
-        Planted::OwnWritesUnseen if switches => {
-            // If it cannot begin here, it cannot begin correctly either.
-            let op = session.begin().await.ok()?;
-            let slots = &session.slots().clone();
-            let ran = db.run(|tx, _| async move {
-                // The option must be set before any operation, so that the session's own loop cannot set it.
-                tx.set_option(TransactionOption::ReadYourWritesDisable)?;
-                Ok::<_, Error>(match once::check(&tx, slots, op).await? {
-                    once::Check::Done(answer) => once::PendingAnswer::ready(answer),
-                    once::Check::New(permit) => {
-                        let answers = all(signup, &tx, env, ops).await?;
-                        once::record(&tx, permit, Recorded(answers))?
-                    }
-                })
-            });
-            let ran = ran.await;
-            told(session.conclude(op, ran).await)
-        }
-        Planted::NestedDatabase | Planted::LookBeside if !reads_only => {
-            let apart =
-                session.apply(|tx| async move { apart(planted, signup, db, tx, ops).await.map(Recorded) });
-            told(apart.await)
-        }
-        Planted::SeatsKept => {
-            let [op @ (Op::Signup(_, class) | Op::Drop(_, class))] = ops else { return None };
-            let (kept, course) = (&Mutex::new(None), &scheduling().keys().course(&signup.class(*class)));
-            let done = session.apply(|tx| async move {
-                let known: Option<Bytes> = kept.lock().clone();
-                let seats = if known.is_some() { known } else { tx.get(course, Serializable).await? };
-                seats.iter().for_each(|seats| tx.set(course, seats));
-                *kept.lock() = seats;
-                signup.call(&tx, op).await.map(|answer| Recorded(vec![answer]))
-            });
-            told(done.await)
-        }
-        _ => return None,
-    })
-}
-
-/// All calls in one transaction, performed correctly.
-async fn all(signup: &Signups, tx: &Tx, env: &Env, ops: &[Op]) -> Result<Vec<Answer>, Error> {
-    in_order(ops, |op| signup.perform(tx, env, op, Serializable)).await
-}
-
-/// All calls in one transaction, except that looks, or the first half of a switch, have separate ones.
-#[allow(clippy::manual_async_fn, reason = "a plain async fn is not seen to be Send (rust-lang/rust#100013)")]
-fn apart<'a>(
-    planted: Planted,
-    signup: &'a Signups,
-    db: &'a Db,
-    tx: Tx,
-    ops: &'a [Op],
-) -> impl Future<Output = Result<Vec<Answer>, Error>> + Send + 'a {
-    async move {
-        let (env, scheduling, mut answers) = (db.env(), &scheduling(), Vec::new());
-        for op in ops {
-            answers.push(match (planted, op) {
-                (Planted::LookBeside, op) if Signups::is_read_only(op) => {
-                    let read =
-                        db.run(|own, _| async move { signup.perform(&own, env, op, Serializable).await });
-                    read.await.map_err(|e| e.error)?
-                }
-                (Planted::NestedDatabase, Op::Switch(s, old, new)) => {
-                    let (s, old, new) = (&student(*s), &signup.class(*old), &signup.class(*new));
-                    let taken = scheduling.classes_of(&tx, s).await?;
-                    match () {
-                        () if old == new => return Err(Refusal::SameClass.into()),
-                        () if !taken.contains(old) => return Err(Refusal::NotTakingOld.into()),
-                        () if taken.contains(new) => return Err(Refusal::AlreadyTakingNew.into()),
-                        () => {}
-                    }
-                    let dropped = db.run(|tx, _| async move { scheduling.drop(&tx, s, old).await });
-                    dropped.await.map_err(|e| e.error)?;
-                    scheduling.signup(&tx, s, new).await?;
-                    Answer::Switched
-                }
-                _ => signup.perform(&tx, env, op, Serializable).await?,
-            });
-        }
-        Ok(answers)
+#[shaketable::planted]
+#[flaw(
+    snapshot_reads,
+    signup | drop | switch,
+    AtSnapshot,
+    "sign-ups and seats are read at snapshot",
+    "foundationdb-rs examples/class-scheduling.rs"
+)]
+#[flaw(
+    first_batch,
+    available | signup | drop | switch,
+    FirstBatch,
+    "the first batch of a range read is taken for the whole range",
+    "a range that is longer than a batch"
+)]
+impl Signups {
+    #[bug(
+        add_class,
+        "add_class sets the seats of a class that students have signed up for",
+        "the tutorial's add_class"
+    )]
+    async fn add_class_as_printed(&self, tx: &Tx, class: u16, seats: u32) -> Result<Change, Error> {
+        let class = self.class_name(class);
+        layout::check_name(&class)?;
+        tx.set(&layer().keys().course(&class), &layout::pack_seats(seats));
+        Ok(Change::Made)
     }
+
+    #[bug(init, "init clears everything before it adds the classes", "the tutorial's init")]
+    async fn init_as_printed(&self, tx: &Tx) -> Result<usize, Error> {
+        let scheduling = layer();
+        for all in [scheduling.keys().courses(), scheduling.keys().attendances()] {
+            tx.clear_range(&all.begin.key, &all.end.key);
+        }
+        self.init(tx).await
+    }
+
+    #[bug(
+        *,
+        "signup, drop and switch are retried without an operation record",
+        "the tutorial's \"all of the transactions are idempotent\""
+    )]
+    async fn no_op_record(&self, session: &mut Session<Db>, ops: &[SignupsOp]) -> Ended {
+        use SignupsOp::{drop, signup, switch};
+        if !ops.iter().any(|op| matches!(op, signup { .. } | drop { .. } | switch { .. })) {
+            return None;
+        }
+        let db = &session.database().clone();
+        Some(ran(db.run(|tx, _| async move { self.all(&tx, db.env(), ops).await }).await))
+    }
+
+    #[bug(switch, "switch does not check whether the student takes the old class", "the tutorial's switch")]
+    async fn switch_as_printed(
+        &self,
+        tx: &Tx,
+        student: u8,
+        old: u16,
+        new: u16,
+        anyway: bool,
+    ) -> Result<Anyway<()>, Error> {
+        match self.switch(tx, student, old, new, true).await? {
+            Err(refusal) if is_unchecked(refusal) => {
+                self.drop(tx, student, old).await?;
+                Ok(self.signup(tx, student, new, anyway).await?.map(|_| ()))
+            }
+            switched => continued(switched.map_err(Error::from), anyway),
+        }
+    }
+
+    #[bug(
+        switch,
+        "switch ignores the refusal of the new class after dropping the old one",
+        "an error swallowed in a composed call"
+    )]
+    async fn switch_keeps_half(
+        &self,
+        tx: &Tx,
+        student: u8,
+        old: u16,
+        new: u16,
+        anyway: bool,
+    ) -> Result<Anyway<()>, Error> {
+        match self.switch(tx, student, old, new, true).await? {
+            Err(refusal) if !is_unchecked(refusal) => {
+                self.drop(tx, student, old).await?;
+                Ok(Ok(()))
+            }
+            switched => continued(switched.map_err(Error::from), anyway),
+        }
+    }
+
+    #[bug(
+        signup,
+        "a student's classes are counted at snapshot",
+        "foundationdb-rs examples/class-scheduling.rs, write skew"
+    )]
+    async fn sixth_class_at_snapshot(
+        &self,
+        tx: &Tx,
+        student: u8,
+        class: u16,
+        anyway: bool,
+    ) -> Result<Anyway<Change>, Error> {
+        self.signup(&counted_at_snapshot(tx, student), student, class, anyway).await
+    }
+
+    #[bug(switch, part_of = "sixth-class-at-snapshot")]
+    async fn switched_at_snapshot(
+        &self,
+        tx: &Tx,
+        student: u8,
+        old: u16,
+        new: u16,
+        anyway: bool,
+    ) -> Result<Anyway<()>, Error> {
+        self.switch(&counted_at_snapshot(tx, student), student, old, new, anyway).await
+    }
+
+    #[bug(
+        *,
+        "switch drops the old class in a separate transaction",
+        "addClass of the older guide of the data modeling guide"
+    )]
+    async fn nested_database(&self, session: &mut Session<Db>, ops: &[SignupsOp]) -> Ended {
+        let db = &session.database().clone();
+        let perform = |tx: Tx, op| {
+            async move {
+                let &SignupsOp::switch { student, old, new, anyway } = op else {
+                    return self.perform(&tx, db.env(), op, Serializable).await;
+                };
+                let switched = self.dropped_apart(db, &tx, student, old, new).await;
+                Ok(SignupsAnswer::switch(continued(switched, anyway)?))
+            }
+            .boxed()
+        };
+        self.applied(session, ops, perform).await
+    }
+
+    #[bug(
+        *,
+        "switch runs with read-your-writes disabled",
+        "a transaction that cannot see itself"
+    )]
+    async fn own_writes_unseen(&self, session: &mut Session<Db>, ops: &[SignupsOp]) -> Ended {
+        if !ops.iter().any(|op| matches!(op, SignupsOp::switch { .. })) {
+            return None;
+        }
+        // If it cannot begin here, it cannot begin correctly either.
+        let op = session.begin().await.ok()?;
+        let (db, slots) = (&session.database().clone(), &session.slots().clone());
+        let ran = db.run(|tx, _| async move {
+            // The option must be set before any operation, so that the session's own loop cannot set it.
+            tx.set_option(TransactionOption::ReadYourWritesDisable)?;
+            Ok::<_, Error>(match once::check(&tx, slots, op).await? {
+                once::Check::Done(answer) => once::PendingAnswer::ready(answer),
+                once::Check::New(permit) => {
+                    let answers = self.all(&tx, db.env(), ops).await?;
+                    once::record(&tx, permit, Recorded(answers))?
+                }
+            })
+        });
+        let ran = ran.await;
+        Some(told(session.conclude(op, ran).await))
+    }
+
+    #[bug(
+        *,
+        "a list in a transaction is read in another transaction",
+        "a look-up that is given the database"
+    )]
+    async fn look_beside(&self, session: &mut Session<Db>, ops: &[SignupsOp]) -> Ended {
+        let db = &session.database().clone();
+        let perform = |tx: Tx, op| {
+            async move {
+                if !Signups::is_read_only(op) {
+                    return self.perform(&tx, db.env(), op, Serializable).await;
+                }
+                let read =
+                    db.run(|own, _| async move { self.perform(&own, db.env(), op, Serializable).await });
+                read.await.map_err(|e| e.error)
+            }
+            .boxed()
+        };
+        self.applied(session, ops, perform).await
+    }
+
+    #[bug(*, "an unknown outcome is reported as a failure", "a timeout reported as a failure")]
+    async fn timeout_is_refusal(&self, session: &mut Session<Db>, ops: &[SignupsOp]) -> Ended {
+        Some(match self.rightly_applied(session, ops).await? {
+            Outcome::Unknown(e) => Outcome::Failed(e),
+            known => known,
+        })
+    }
+
+    #[bug(
+        *,
+        "an operation whose outcome is unknown is repeated as a new one",
+        "a timeout taken for a failure"
+    )]
+    async fn retry_as_new(&self, session: &mut Session<Db>, ops: &[SignupsOp]) -> Ended {
+        match self.rightly_applied(session, ops).await? {
+            Outcome::Unknown(_) => self.rightly_applied(session, ops).await,
+            known => Some(known),
+        }
+    }
+
+    #[bug(*, "the seats read in the first attempt are kept for the retries", "state that survives a retry")]
+    async fn seats_kept(&self, session: &mut Session<Db>, ops: &[SignupsOp]) -> Ended {
+        let [SignupsOp::signup { class, anyway: false, .. } | SignupsOp::drop { class, .. }] = ops else {
+            return None;
+        };
+        let (kept, course) = (&Mutex::new(None), &layer().keys().course(&self.class_name(*class)));
+        let db = &session.database().clone();
+        let done = session.apply(|tx| async move {
+            let known: Option<Bytes> = kept.lock().clone();
+            let seats = if known.is_some() { known } else { tx.get(course, Serializable).await? };
+            seats.iter().for_each(|seats| tx.set(course, seats));
+            *kept.lock() = seats;
+            self.all(&tx, db.env(), ops).await.map(Recorded)
+        });
+        Some(told(done.await))
+    }
+
+    #[bug(
+        classes_of,
+        "the classes of a student include those of all students with this prefix",
+        "a prefix without its end"
+    )]
+    async fn bare_student(&self, tx: &Tx, student: u8) -> Result<Vec<Content>, Error> {
+        let scheduling = layer();
+        let whole = scheduling.keys().attendances_of(&student_name(student)).begin.key;
+        // Without the byte that ends the name, and the one with which a range begins.
+        let bare = &whole[..whole.len() - 2];
+        let range = RangeOption::new(bare.to_vec(), strinc(bare).unwrap_or_default());
+        let rows = tx.get_range_all(range, Serializable).await?;
+        let classes = rows.iter().map(|row| Ok(scheduling.keys().student_and_class(&row.key)?.1));
+        Ok(contents(&classes.collect::<Result<Vec<_>, Error>>()?))
+    }
+
+    #[bug(add_class, "seats are stored in 16 bits", "a number that outgrows its field")]
+    async fn seats_cut_off(&self, tx: &Tx, class: u16, seats: u32) -> Result<Change, Error> {
+        self.add_class(tx, class, seats & 0xffff).await
+    }
+
+    /// Drops the old class in a transaction of its own, and signs up for the new one.
+    async fn dropped_apart(&self, db: &Db, tx: &Tx, student: u8, old: u16, new: u16) -> Result<(), Error> {
+        let (scheduling, student) = (&layer(), &student_name(student));
+        let (old, new) = (&self.class_name(old), &self.class_name(new));
+        let taken = scheduling.classes_of(tx, student).await?;
+        match () {
+            () if old == new => return Err(Refusal::SameClass.into()),
+            () if !taken.contains(old) => return Err(Refusal::NotTakingOld.into()),
+            () if taken.contains(new) => return Err(Refusal::AlreadyTakingNew.into()),
+            () => {}
+        }
+        let dropped = db.run(|tx, _| async move { scheduling.drop(&tx, student, old).await });
+        dropped.await.map_err(|e| e.error)?;
+        scheduling.signup(tx, student, new).await.map(|_| ())
+    }
+
+    /// All calls in one transaction, performed correctly.
+    async fn all(&self, tx: &Tx, env: &Env, ops: &[SignupsOp]) -> Result<Vec<SignupsAnswer>, Error> {
+        in_order(ops, |op| self.perform(tx, env, op, Serializable)).await
+    }
+
+    /// The calls as one operation of the session, performed correctly, if one of them writes.
+    async fn rightly_applied(&self, session: &mut Session<Db>, ops: &[SignupsOp]) -> Ended {
+        let db = &session.database().clone();
+        let perform = |tx: Tx, op| async move { self.perform(&tx, db.env(), op, Serializable).await }.boxed();
+        self.applied(session, ops, perform).await
+    }
+
+    /// The calls as one operation of the session, if one of them writes.
+    async fn applied<'a>(
+        &self,
+        session: &mut Session<Db>,
+        ops: &'a [SignupsOp],
+        perform: impl Fn(Tx, &'a SignupsOp) -> BoxFuture<'a, Result<SignupsAnswer, Error>> + Send + Sync,
+    ) -> Ended {
+        if ops.iter().all(Signups::is_read_only) {
+            return None;
+        }
+        let perform = &perform;
+        let applied = session
+            .apply(|tx| async move { in_order(ops, |op| perform(tx.clone(), op)).await.map(Recorded) });
+        Some(told(applied.await))
+    }
+}
+
+/// What the tutorial's switch does not check.
+fn is_unchecked(refusal: Refusal) -> bool {
+    matches!(refusal, Refusal::SameClass | Refusal::NotTakingOld | Refusal::AlreadyTakingNew)
+}
+
+/// A transaction that reads a student's classes at snapshot.
+fn counted_at_snapshot(tx: &Tx, student: u8) -> Tx {
+    weakened(tx.clone(), [only(layer().keys().attendances_of(&student_name(student)).begin.key)])
 }

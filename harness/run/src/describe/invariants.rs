@@ -1,9 +1,9 @@
 //! Workloads with operations and invariants, and without a model.
 //!
-//! A [table](crate::table) of operations without a model is one. Each operation runs
-//! in one transaction, exactly once, through a session. The invariants are read on the running cluster, at
-//! the end, and at versions rebuilt from the log ([`audits`](crate::judge::audits)). Without a model answers
-//! are not compared: an operation may return a wrong answer unnoticed as long as the invariants hold. A
+//! A [table](crate::specimen::table) of operations without a model is one. Each operation runs in one
+//! transaction, exactly once, through a session. The invariants are read on the running cluster, at the end,
+//! and at versions rebuilt from the log ([`audits`](crate::judge::audits)). Without a model answers are not
+//! compared: an operation may return a wrong answer unnoticed as long as the invariants hold. A
 //! [`Specimen`](crate::describe::specimen::Specimen) has a model.
 
 use crate::{

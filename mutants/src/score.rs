@@ -203,7 +203,8 @@ impl Runs<'_> {
         Ok(Runner::start(self.program, self.faults)?.workloads.clone())
     }
 
-    /// Calls `job` for the numbers below `count`, on several threads that each have a process.
+    /// Calls `job` for the numbers below `count`, on several threads. Each call has a process of its own: what
+    /// a workload keeps for all runs of a process, such as meta-data, would be that of another mutant.
     pub fn each<R: Send>(
         &self,
         count: usize,
@@ -214,14 +215,13 @@ impl Runs<'_> {
         thread::scope(|scope| {
             for _ in 0..self.jobs {
                 scope.spawn(|| {
-                    let mut runner = None;
                     loop {
                         let n = next.fetch_add(1, Ordering::Relaxed);
                         let is_late = self.end.is_some_and(|end| Instant::now() > end);
                         if n >= count || is_late {
                             break;
                         }
-                        match job(&mut runner, n) {
+                        match job(&mut None, n) {
                             Ok(result) => {
                                 done(n, &result);
                                 if let Ok(mut results) = results.lock() {
@@ -428,6 +428,7 @@ pub fn wrong<'a>(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::os::unix::fs::PermissionsExt;
 
     fn mutant(number: u32) -> Mutant {
         Mutant {
@@ -467,6 +468,36 @@ mod tests {
         let mut all = vec![scored(1, None), scored(1, Some(kill.clone())), scored(2, None)];
         without_others(&mut all);
         assert_eq!(all, [scored(1, Some(kill)), scored(2, None)]);
+    }
+
+    #[test]
+    fn what_a_process_keeps_is_that_of_one_mutant() {
+        // A process keeps what its first question was. A run fails if that was about another mutant, and says
+        // what it asks for only if it is the first one.
+        let program = r#"#!/bin/sh
+            echo w
+            while read -r what workload seed mutant; do
+                is_first=${kept+no}
+                kept=${kept-$mutant}
+                case $what in
+                    reach) if [ -z "$is_first" ]; then echo passed 1; else echo passed; fi ;;
+                    run) if [ "$kept" = "$mutant" ]; then echo passed; else echo failed model; fi ;;
+                esac
+            done
+        "#;
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("program");
+        fs::write(&path, program).unwrap();
+        fs::set_permissions(&path, PermissionsExt::from_mode(0o755)).unwrap();
+        let runs =
+            Runs { program: &path, faults: "standard", seeds: 3, jobs: 1, end: None, results: folder.path() };
+        let workloads = runs.workloads().unwrap();
+        let reached = runs.reached(&workloads, || {}).unwrap();
+        assert_eq!(reached, BTreeMap::from([(1, vec![(0, 0), (0, 1), (0, 2)])]));
+        let reached = BTreeMap::from([1, 2].map(|number| (number, reached[&1].clone())));
+        let scored = runs.score(&[mutant(1), mutant(2)], &workloads, &reached, |_| {}).unwrap();
+        let told: Vec<_> = scored.iter().map(|scored| (scored.runs, &scored.killed)).collect();
+        assert_eq!(told, [(3, &None), (3, &None)]);
     }
 
     #[test]

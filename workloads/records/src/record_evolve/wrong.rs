@@ -8,9 +8,9 @@ use prost::Message;
 use serde::{Deserialize, Serialize};
 use shaketable_record::{
     expression::{KeyExpression, concat},
-    metadata::{Index, RecordMetaData, RecordMetaDataBuilder, index_types},
+    metadata::{RecordMetaData, RecordMetaDataBuilder, index_types},
 };
-use std::{mem, sync::Arc};
+use std::mem;
 
 /// Declares [`Wrong`], and the list of all of it.
 macro_rules! wrongs {
@@ -129,7 +129,7 @@ impl Link {
     /// way, it is wrong in another one.
     pub fn wrong(&self, wrong: Wrong) -> RecordMetaData {
         let changed = match wrong {
-            Wrong::TypeTaken | Wrong::Shorter | Wrong::Altered | Wrong::Unraised => None,
+            Wrong::Shorter | Wrong::Altered | Wrong::Unraised => None,
             _ => match wrong.in_text() {
                 Some((from, to)) => Some(self.with_text(from, to)),
                 None => self.built(wrong).or_else(|| self.encoded(wrong)),
@@ -180,19 +180,14 @@ impl Link {
     fn encoded(&self, wrong: Wrong) -> Option<RecordMetaData> {
         let mut row = MetaDataRow::of(&self.meta_data);
         row.version = row.version.map(|version| version + 1);
-        row.spoil(wrong)?;
+        row.spoil(wrong, &self.shape.names)?;
         RecordMetaData::from_bytes(&row.encode_to_vec(), self.meta_data.extensions()).ok()
     }
 
-    /// An index lost a type, is gone or has another expression.
+    /// An index is gone or has another expression.
     fn with_another_index(&self, wrong: Wrong) -> RecordMetaData {
-        let is_universal = |index: &Arc<Index>| self.meta_data.types_of(index).is_none();
-        let is_taken = wrong == Wrong::TypeTaken
-            && self.shape.names.len() > 1
-            && self.meta_data.indexes().next().is_some_and(is_universal);
         let edit = |at, (mut index, types): Placed| match wrong {
             _ if at > 0 => Some((index, types)),
-            _ if is_taken => Some((index, Some(vec![self.shape.names[0].to_owned()]))),
             Wrong::Altered => {
                 index.expression = preceded(index.expression);
                 Some((index, types))
@@ -285,8 +280,8 @@ impl MetaDataRow {
         options.filter(is_unique).for_each(|option| option.value = Some("none".into()));
     }
 
-    /// Breaks a rule, in meta-data that says that it is of the next version.
-    fn spoil(&mut self, wrong: Wrong) -> Option<()> {
+    /// Breaks a rule, in meta-data that says that it is of the next version. `types` are the record types.
+    fn spoil(&mut self, wrong: Wrong, types: &[&str]) -> Option<()> {
         let version = self.version?;
         let option = |key: &str, value: &str| OptionRow { key: Some(key.into()), value: Some(value.into()) };
         match wrong {
@@ -315,6 +310,12 @@ impl MetaDataRow {
                     true => vec![option("rankCountDuplicates", "true")],
                     false => Vec::new(),
                 };
+            }
+            Wrong::TypeTaken => {
+                // An index that names no type is of all.
+                let is_of_all = |index: &&mut IndexRow| index.record_types.is_empty();
+                let index = self.indexes.iter_mut().find(is_of_all).filter(|_| types.len() > 1)?;
+                index.record_types.push(types[0].to_owned());
             }
             Wrong::TypeGiven => {
                 let types: Vec<_> =
@@ -434,6 +435,7 @@ mod tests {
             "IndexKind IndexChanged",
             "IndexUnique IndexChanged",
             "IndexOptions IndexChanged",
+            "TypeTaken IndexChanged",
             "TypeGiven IndexChanged",
             "NewIndexOlder NewIndex",
             "FormerDropped FormerIndexDropped",

@@ -6,8 +6,10 @@ use std::{
 };
 
 /// The compiler's flags, which take the place of those that the cases would be compiled with.
-const FLAGS: (&str, &str) =
-    ("CARGO_ENCODED_RUSTFLAGS", "--cfg\x1fmadsim\x1f--diagnostic-width=140\x1f-Adead_code");
+const FLAGS: (&str, &str) = (
+    "CARGO_ENCODED_RUSTFLAGS",
+    "--cfg\x1fmadsim\x1f--diagnostic-width=140\x1f-Adead_code\x1f-Aunused_imports",
+);
 
 #[test]
 fn a_workload_that_is_written_wrongly_is_refused_at_its_place() {

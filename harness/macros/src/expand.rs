@@ -52,17 +52,17 @@ fn types(table: &Table) -> TokenStream {
     });
     let op_doc = format!("An operation of [`{}`].", table.kind_name);
     quote! {
-            #[doc = #op_doc]
-            #[allow(non_camel_case_types, missing_docs, private_interfaces)]
-            #[derive(
-                Clone, Debug,
-                ::shaketable::__private::serde::Serialize, ::shaketable::__private::serde::Deserialize,
-            )]
-            #[serde(crate = "::shaketable::__private::serde")]
-            pub enum #op { #(#variants),* }
+        #[doc = #op_doc]
+        #[allow(non_camel_case_types, missing_docs, private_interfaces)]
+        #[derive(
+            Clone, Debug,
+            ::shaketable::__private::serde::Serialize, ::shaketable::__private::serde::Deserialize,
+        )]
+        #[serde(crate = "::shaketable::__private::serde")]
+        pub enum #op { #(#variants),* }
 
-    #answers
-        }
+        #answers
+    }
 }
 
 /// The names of the types of operations and of answers.
@@ -200,7 +200,7 @@ fn drawn(table: &Table) -> TokenStream {
         fn operation(&self, client: usize) -> __with::BoxedStrategy<#op> {
             use __with::Strategy as _;
             let _ = client;
-            __with::Union::new_weighted(::std::vec![#(#strategies),*]).boxed()
+            __with::drawn(::std::vec![#(#strategies),*])
         }
     }
 }

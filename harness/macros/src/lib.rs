@@ -10,8 +10,8 @@ mod table;
 use proc_macro::TokenStream;
 use syn::{ItemImpl, parse_macro_input};
 
-/// Makes a workload with a model of an `impl` block: its methods with `#[write]` or `#[read]` are the
-/// operations. See `shaketable::table`.
+/// Makes a workload of an `impl` block, with a model or with invariants: its methods with `#[write]` or
+/// `#[read]` are the operations. See `shaketable::table`.
 #[proc_macro_attribute]
 pub fn workload(attribute: TokenStream, item: TokenStream) -> TokenStream {
     let attribute = parse_macro_input!(attribute as table::Attribute);

@@ -109,6 +109,12 @@ impl Options {
         }
         Ok(options)
     }
+
+    /// An option that says what only a workload with a model needs.
+    pub fn of_model(&self) -> Option<&'static str> {
+        let said = [(self.blind, "blind"), (self.rare, "rare"), (self.at, "at"), (self.composed, "composed")];
+        said.into_iter().find(|(is_said, _)| *is_said).map(|(_, name)| name)
+    }
 }
 
 /// Takes the attributes of this name away.

@@ -148,10 +148,14 @@ pub const DESCRIBED: [&str; 14] = [
     "points",
 ];
 
+/// Those of a workload without a model.
+const DESCRIBED_OF_INVARIANTS: [&str; 5] = ["draw", "keys", "subspaces", "setup", "points"];
+
+/// The constants by whose names a workload is described.
 const CONSTANTS: [&str; 4] = ["CLIENTS", "TRANSACTIONS", "TOGETHER", "JOINS"];
 
 /// Those of a workload without a model.
-const OF_INVARIANTS: [&str; 3] = ["CLIENTS", "OPERATIONS", "MAY_OVERWRITE"];
+const CONSTANTS_OF_INVARIANTS: [&str; 3] = ["CLIENTS", "OPERATIONS", "MAY_OVERWRITE"];
 
 impl Table {
     /// What the block says.
@@ -177,7 +181,11 @@ impl Table {
         };
         let (mut operations, mut stored) = (Vec::<Operation>::new(), None::<Ident>);
         let mut invariants = Vec::new();
-        let known = if attribute.model.is_some() { &CONSTANTS[..] } else { &OF_INVARIANTS[..] };
+        let has_model = attribute.model.is_some();
+        let (methods, known, unknown) = match has_model {
+            true => (&DESCRIBED[..], &CONSTANTS[..], &CONSTANTS_OF_INVARIANTS[..]),
+            false => (&DESCRIBED_OF_INVARIANTS[..], &CONSTANTS_OF_INVARIANTS[..], &CONSTANTS[..]),
+        };
         let (mut described, mut constants, mut sets_up_in_transaction) = (Vec::new(), Vec::new(), false);
         let (mut draws, mut attempted) = (Draws::default(), false);
         for item in &mut block.items {
@@ -214,8 +222,18 @@ impl Table {
                                 format!("`{}` describes the workload, and is no operation", operation.method);
                             fail(Error::new(name.span(), message));
                         }
-                        Ok(Some(operation)) => operations.push(operation),
+                        Ok(Some(operation)) => {
+                            if let (false, Some(option)) = (has_model, operation.options.of_model()) {
+                                let message = format!("`{option}` is for a workload with a model");
+                                fail(Error::new(name.span(), message));
+                            }
+                            operations.push(operation);
+                        }
                         Ok(None) if DESCRIBED.contains(&name.to_string().as_str()) => {
+                            if !methods.contains(&name.to_string().as_str()) {
+                                let message = format!("`{name}` describes a workload with a model");
+                                fail(Error::new(name.span(), message));
+                            }
                             if name == "setup" {
                                 sets_up_in_transaction = takes_transaction(method);
                             }
@@ -227,6 +245,11 @@ impl Table {
                 }
                 ImplItem::Const(constant) if known.contains(&constant.ident.to_string().as_str()) => {
                     constants.push((constant.ident.clone(), constant.ty.clone()));
+                }
+                ImplItem::Const(constant) if unknown.contains(&constant.ident.to_string().as_str()) => {
+                    let with = if has_model { "without" } else { "with" };
+                    let message = format!("`{}` describes a workload {with} a model", constant.ident);
+                    fail(Error::new(constant.ident.span(), message));
                 }
                 _ => {}
             }

@@ -37,11 +37,11 @@ pub use search::{
 pub mod __private {
     pub use crate::describe::{
         sessions::set_up,
-        specimen::table::{Stored, alone, general, outcome},
+        specimen::table::{Stored, alone, drawn, general, outcome},
         weakened::{Flaw, everything, flawed},
     };
     pub use bytes::Bytes;
-    pub use proptest::strategy::{BoxedStrategy, Just, Strategy, Union};
+    pub use proptest::strategy::{BoxedStrategy, Just, Strategy};
     pub use serde;
     pub use shaketable_sim::{proto::Mutation, seed::Stream};
     pub use shaketable_tx::{self as tx, Database, Db, Env, Isolation, RunError, Tx};

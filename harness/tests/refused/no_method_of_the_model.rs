@@ -2,7 +2,6 @@
 
 mod stock;
 
-#[allow(unused_imports)]
 use stock::*;
 
 /// A number.

@@ -2,7 +2,6 @@
 
 mod stock;
 
-#[allow(unused_imports)]
 use stock::*;
 
 #[shaketable::workload(name = "stock", model = Model)]

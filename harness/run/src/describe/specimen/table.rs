@@ -155,7 +155,7 @@
 //!
 //! | in `#[write(..)]`, `#[read(..)]` | |
 //! |---|---|
-//! | `weight = 3` | how often it is drawn, a number or an expression of `self`; 1 if nothing is said |
+//! | `weight = 3` | how often it is drawn, a number, or an expression of `self` that is 0 where it is not to be drawn; 1 if nothing is said |
 //! | `blind` | it conflicts with no other blind operation, which is checked |
 //! | `rare` | it need not succeed in a sweep |
 //! | `at` | the model's method takes [where it stands](super::At) in the sequential order as well: `at: &At` |
@@ -169,20 +169,21 @@
 //! These describe a workload by their names: `draw`, `keys`, `subspaces`, `setup`, `model`, `points`,
 //! `number`, `is_conflict_free`, `describe_key`, `describe_value`, `is_effect`, `choose`, `timeout` and
 //! `wait`, each as in [`Specimen`]. Without `draw` and `model`, it is the default of the type. `setup` may
-//! take a transaction, `setup(&self, tx: &Tx)`. So do the constants `CLIENTS`, `TRANSACTIONS`, `TOGETHER` and
-//! `JOINS`. Without a model these are `draw`, `keys`, `subspaces`, `setup` and `points`, and the constants
-//! `CLIENTS`, `OPERATIONS` and `MAY_OVERWRITE`.
+//! take a transaction, `setup(&self, tx: &Tx)`. The constants `CLIENTS`, `TRANSACTIONS`, `TOGETHER` and
+//! `JOINS` describe it too. Without a model these are `draw`, `keys`, `subspaces`, `setup` and `points`, and
+//! the constants `CLIENTS`, `OPERATIONS` and `MAY_OVERWRITE`; of the options of an operation, it has only
+//! `weight`.
 //!
 //! # Planted bugs
 //!
-//! Every workload has the [`general`] ones. `#[shaketable::planted]` on a block adds others: a method with
-//! `#[bug(OPERATION, WHAT, SOURCE)]` is another body of this operation, or of several, `add | take`. It takes
-//! of the operation's arguments what it needs. Instead of `tx: &Tx` it may take `db: &Db`, for several
-//! transactions (the error is then that of the layer, or the `RunError` of a retry loop), or `session: &mut
-//! Session<Db>`, and then returns an [`Outcome`]. A fourth text says what it
-//! takes to show a bug that no real cluster shows. `#[bug(OPERATION, part_of = "NAME")]` is a further body of
-//! a bug. With `#[bug(*, WHAT, SOURCE)]` the method takes all calls of a transaction, `session: &mut
-//! Session<Db>, ops: &[StockOp]`, and returns their outcome, or `None` if it changes nothing.
+//! Every workload with a model has the [`general`] ones. `#[shaketable::planted]` on a block adds others: a
+//! method with `#[bug(OPERATION, WHAT, SOURCE)]` is another body of this operation, or of several, `add |
+//! take`. It takes of the operation's arguments what it needs. Instead of `tx: &Tx` it may take `db: &Db`,
+//! for several transactions (the error is then that of the layer, or the `RunError` of a retry loop), or
+//! `session: &mut Session<Db>`, and then returns an [`Outcome`]. A third text says what it takes to show a
+//! bug that no real cluster shows. `#[bug(OPERATION, part_of = "NAME")]` is a further body of a bug. With
+//! `#[bug(*, WHAT, SOURCE)]` the method takes all calls of a transaction, `session: &mut Session<Db>, ops:
+//! &[StockOp]`, and returns their outcome, or `None` if it changes nothing.
 //!
 //! `#[flaw(NAME, OPERATION, FLAW, WHAT, SOURCE)]` on the block needs no body: the operation is done as it is
 //! written, in a transaction with a [`Flaw`](crate::weakened::Flaw).
@@ -192,8 +193,12 @@ use crate::{
     describe::misfit::Misfit,
     describe::workload::{Bug, Outcome},
 };
+use proptest::strategy::{BoxedStrategy, Strategy, Union};
 use shaketable_tx::{self as tx, Db, Env, Isolation, RetryError, Tx, once::Session};
-use std::{fmt::Display, future::Future};
+use std::{
+    fmt::{Debug, Display},
+    future::Future,
+};
 
 /// The planted bugs of a workload that is a table of operations: `#[shaketable::planted]` implements this.
 pub trait Planted: Specimen {
@@ -239,6 +244,17 @@ impl<M, X: Into<Misfit>> Stored<M> for tx::Result<Result<M, X>> {
     fn stored(self) -> tx::Result<Result<M, Misfit>> {
         self.map(|read| read.map_err(Into::into))
     }
+}
+
+/// One of these operations. One that has weight 0 in this configuration is never drawn.
+///
+/// # Panics
+///
+/// If all have.
+pub fn drawn<T: Debug + 'static>(mut operations: Vec<(u32, BoxedStrategy<T>)>) -> BoxedStrategy<T> {
+    operations.retain(|(weight, _)| *weight > 0);
+    assert!(!operations.is_empty(), "every operation has weight 0 in this configuration");
+    Union::new_weighted(operations).boxed()
 }
 
 /// The outcome of a call that was done in several transactions.

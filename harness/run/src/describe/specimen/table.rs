@@ -323,3 +323,23 @@ pub mod general {
         "two futures in one transaction",
     );
 }
+
+#[cfg(test)]
+mod tests {
+    use super::drawn;
+    use proptest::{
+        strategy::{Just, Strategy, ValueTree},
+        test_runner::TestRunner,
+    };
+
+    #[test]
+    fn an_operation_without_weight_is_never_drawn() {
+        let mut runner = TestRunner::deterministic();
+        let some = drawn(vec![(0, Just('a').boxed()), (1, Just('b').boxed()), (2, Just('c').boxed())]);
+        let mut seen: Vec<char> =
+            (0..50).map(|_| some.new_tree(&mut runner).expect("an operation").current()).collect();
+        seen.sort_unstable();
+        seen.dedup();
+        assert_eq!(seen, ['b', 'c']);
+    }
+}

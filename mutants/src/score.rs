@@ -203,8 +203,8 @@ impl Runs<'_> {
         Ok(Runner::start(self.program, self.faults)?.workloads.clone())
     }
 
-    /// Calls `job` for the numbers below `count`, on several threads. Each call has a process of its own: what
-    /// a workload keeps for all runs of a process, such as meta-data, would be that of another mutant.
+    /// Calls `job` for the numbers below `count`, on several threads. Each call has a process of its own:
+    /// what a workload keeps for all runs of a process, such as meta-data, would be that of another mutant.
     pub fn each<R: Send>(
         &self,
         count: usize,

@@ -361,7 +361,7 @@ fn a_static_that_makes_runs_differ_is_told_by_what_it_changes_first() {
 
 mod levels {
     use shaketable::prelude::*;
-    use shaketable_tx::Tx;
+    use shaketable_tx::{ConflictRangeType, Tx};
 
     shaketable_tx::refusals! {
         /// Nothing is refused.
@@ -376,9 +376,9 @@ mod levels {
     pub(super) struct Two;
 
     /// Two numbers, and their sum: a read that does not ask for an isolation level has its own.
-    #[shaketable::workload(name = "two", model = Numbers)]
+    #[shaketable::workload(name = "two", model = Numbers, planted)]
     impl Two {
-        #[write]
+        #[write(blind)]
         async fn put(
             &self,
             tx: &Tx,
@@ -394,9 +394,42 @@ mod levels {
             Ok(numbers(tx).await?.iter().sum())
         }
 
+        /// Looks at a number, also where others write it, and tells nothing of it.
+        #[read]
+        async fn look(
+            &self,
+            tx: &Tx,
+            #[draw(select(vec![Serializable, Snapshot]))] isolation: Isolation,
+        ) -> Result<(), Refusal> {
+            tx.reading().await.get(&key(0), isolation).await?;
+            Ok(())
+        }
+
         #[stored]
         async fn stored(&self, tx: &Tx) -> Result<Numbers, Refusal> {
             numbers(tx).await.map(Numbers)
+        }
+    }
+
+    #[shaketable::planted]
+    impl Two {
+        #[bug(look, "a look at snapshot conflicts", "an isolation level that is not passed on")]
+        async fn stricter(&self, tx: &Tx) -> Result<(), Refusal> {
+            self.look(tx, Serializable).await
+        }
+
+        #[bug(look, "a look does not conflict", "an isolation level that is not passed on")]
+        async fn laxer(&self, tx: &Tx) -> Result<(), Refusal> {
+            self.look(tx, Snapshot).await
+        }
+
+        #[bug(look, "the two levels are exchanged where a look asks for snapshot", "a mistaken test")]
+        async fn exchanged(&self, tx: &Tx, isolation: Isolation) -> Result<(), Refusal> {
+            tx.reading().await.get(&key(0), isolation).await?;
+            if isolation == Snapshot {
+                tx.add_conflict_key(&key(0), ConflictRangeType::Read)?;
+            }
+            Ok(())
         }
     }
 
@@ -411,6 +444,10 @@ mod levels {
 
         fn sum(&self) -> Result<u8, Refusal> {
             Ok(self.0.iter().sum())
+        }
+
+        fn look(&self, _: Isolation) -> Result<(), Refusal> {
+            Ok(())
         }
     }
 
@@ -428,6 +465,13 @@ mod levels {
 #[test]
 fn a_read_that_does_not_ask_for_an_isolation_level_is_done_at_its_own() {
     Shake::<shaketable::specimen::Mounted<levels::Two>>::new().seeds(0..10).assert();
+}
+
+#[test]
+fn a_look_whose_level_is_drawn_reads_at_this_level() {
+    for bug in ["stricter", "laxer", "exchanged"] {
+        Shake::<shaketable::specimen::Mounted<levels::Two>>::new().bug(bug).assert_caught();
+    }
 }
 
 mod long {

@@ -152,8 +152,9 @@ impl Specimen for Sum {
     async fn perform(&self, tx: &Tx, _: &Env, op: &Op, _: Isolation) -> Result<u64, Refusal> {
         perform(tx, op, self.0).await
     }
-    async fn apply_planted(
+    async fn apply(
         &self,
+        _: Option<&str>,
         session: &mut Session<Db>,
         ops: &[Op],
     ) -> Option<Outcome<shaketable::specimen::Answer<u64>>> {

@@ -87,17 +87,37 @@ fn specimen(table: &Table, model: &Type, stored: &Ident) -> TokenStream {
         names_of(all, |one| one.options.composed),
     );
     let rare = rare.iter().map(|name| name.to_string());
-    let matching = |some: &[&Ident]| match some {
+    let matching = |some: &[TokenStream]| match some {
         [] => quote!({
             let _ = op;
             false
         }),
-        some => quote!(matches!(op, #(#op::#some { .. })|*)),
+        some => quote!(matches!(op, #(#some)|*)),
     };
-    let (writes, isolated, composed) = (matching(&writes), matching(&isolated), matching(&composed));
+    let any = |names: &[&Ident]| names.iter().map(|name| quote!(#op::#name { .. })).collect::<Vec<_>>();
+    // The looks that are drawn at one of the levels.
+    let looks = |level: TokenStream| {
+        let drawn = all.iter().filter_map(|one| Some((&one.method, one.drawn_isolation()?)));
+        let looks = drawn.map(|(look, field)| quote!(#op::#look { #field: __with::Isolation::#level, .. }));
+        looks.collect::<Vec<_>>()
+    };
+    let at_snapshot = looks(quote!(Snapshot));
+    let isolated = matching(&[any(&isolated), looks(quote!(Serializable))].concat());
+    let (writes, composed) = (matching(&any(&writes)), matching(&any(&composed)));
     let free = match table.described("is_conflict_free") {
         Some(_) => quote!(<#kind>::is_conflict_free(self, op)),
-        None => matching(&free),
+        None => matching(&[any(&free), at_snapshot.clone()].concat()),
+    };
+    let level = match at_snapshot.is_empty() {
+        true => quote!(),
+        false => {
+            let is_snapshot = matching(&at_snapshot);
+            quote! {
+                fn level(op: &#op, isolation: __with::Isolation) -> __with::Isolation {
+                    if #is_snapshot { __with::Isolation::Snapshot } else { isolation }
+                }
+            }
+        }
     };
     let drawn = drawn(table);
     let performed = all.iter().map(|operation| {
@@ -157,6 +177,8 @@ fn specimen(table: &Table, model: &Type, stored: &Ident) -> TokenStream {
                 #turns
             }
 
+            #level
+
             async fn perform(
                 &self,
                 tx: &__with::Tx,
@@ -164,7 +186,8 @@ fn specimen(table: &Table, model: &Type, stored: &Ident) -> TokenStream {
                 op: &#op,
                 isolation: __with::Isolation,
             ) -> ::core::result::Result<#answer, #error> {
-                let _ = (env, isolation);
+                // An argument may have the other name.
+                let (_, __isolation) = (env, isolation);
                 match ::core::clone::Clone::clone(op) {
                     #(#performed,)*
                 }
@@ -208,13 +231,17 @@ fn drawn(table: &Table) -> TokenStream {
 /// The arm that performs an operation, up to what it returns.
 fn call(table: &Table, operation: &Operation) -> TokenStream {
     let (kind, (op, _)) = (&table.kind, names(table));
-    let (method, pattern) = (&operation.method, pattern(operation, &op));
+    let method = &operation.method;
+    let fields = operation.arguments().map(|argument| {
+        let name = &argument.name;
+        if argument.is_isolation() { quote!(#name: _) } else { quote!(#name) }
+    });
     let takes = operation.takes.iter().map(|taken| match taken {
         Taken::Env => quote!(env),
-        Taken::Isolation => quote!(isolation),
-        Taken::Argument(argument) => given(argument),
+        Taken::Argument(argument) if !argument.is_isolation() => given(argument),
+        Taken::Isolation | Taken::Argument(_) => quote!(__isolation),
     });
-    quote!(#pattern => <#kind>::#method(self, tx, #(#takes),*).await)
+    quote!(#op::#method { #(#fields),* } => <#kind>::#method(self, tx, #(#takes),*).await)
 }
 
 /// A workload with invariants.
@@ -269,8 +296,7 @@ fn invariants(table: &Table) -> TokenStream {
                 env: &__with::Env,
                 op: &#op,
             ) -> ::core::result::Result<(), #error> {
-                let isolation = __with::Isolation::Serializable;
-                let _ = (env, isolation);
+                let (_, __isolation) = (env, __with::Isolation::Serializable);
                 match ::core::clone::Clone::clone(op) {
                     #(#performed.map(drop),)*
                 }
@@ -455,6 +481,37 @@ fn described(table: &Table, model: &Type) -> TokenStream {
                     mutations: &[__with::Mutation],
                 ) {
                     <#kind>::choose(self, model, expected, answers, mutations);
+                }
+            },
+        ),
+        (
+            "apply",
+            quote! {
+                async fn apply(
+                    &self,
+                    bug: ::core::option::Option<&str>,
+                    session: &mut __with::tx::once::Session<__with::Db>,
+                    ops: &[#op],
+                ) -> ::core::option::Option<::shaketable::Outcome<::shaketable::specimen::Answer<#answer>>>
+                {
+                    <#kind>::apply(self, bug, session, ops).await
+                }
+            },
+        ),
+        (
+            "resolve",
+            quote! {
+                async fn resolve(
+                    &self,
+                    bug: ::core::option::Option<&str>,
+                    session: &mut __with::tx::once::Session<__with::Db>,
+                    ops: &[#op],
+                    pending: __with::tx::once::OpId,
+                ) -> ::core::result::Result<
+                    __with::tx::once::Fate<::std::vec::Vec<#answer>>,
+                    __with::tx::once::Error,
+                > {
+                    <#kind>::resolve(self, bug, session, ops, pending).await
                 }
             },
         ),

@@ -181,6 +181,13 @@ pub fn arguments(method: &ImplItemFn) -> Result<Vec<(Ident, &Type)>> {
         .collect()
 }
 
+impl Argument {
+    /// Whether it is the level at which the operation reads.
+    pub fn is_isolation(&self) -> bool {
+        last_name(&self.kind).as_deref() == Some("Isolation")
+    }
+}
+
 impl Operation {
     /// The operation that a method is; `None` if it has no attribute that says so. Its attributes are taken
     /// away. An argument without a strategy of its own has that of its name.
@@ -202,23 +209,24 @@ impl Operation {
         let mut drawn = own_draws(method)?;
         let mut takes = Vec::new();
         for (at, (argument, kind)) in arguments(method)?.into_iter().enumerate() {
-            let strategy = drawn.remove(0);
+            let mut strategy = drawn.remove(0);
             if at == 0 {
                 match kind {
                     Type::Reference(_) if strategy.is_none() => continue,
                     _ => return Err(Error::new(kind.span(), "it takes its transaction next: `tx: &Tx`")),
                 }
             }
+            strategy = strategy.or_else(|| draws.of(&argument));
             takes.push(match (strategy, last_name(kind).as_deref(), kind) {
                 (None, Some("Env"), _) => Taken::Env,
-                (None, Some("Isolation"), _) if writes => {
+                (_, Some("Isolation"), _) if writes => {
                     let message =
                         "an operation that writes reads at `Serializable`: only a `#[read]` is given one";
                     return Err(Error::new(kind.span(), message));
                 }
                 (None, Some("Isolation"), _) => Taken::Isolation,
                 (strategy, _, kind) => {
-                    let strategy = strategy.or_else(|| draws.of(&argument)).ok_or_else(|| {
+                    let strategy = strategy.ok_or_else(|| {
                         let message = format!(
                             "how is `{argument}` drawn? Give it a strategy, as in `#[draw(0..5u32)]`, \
                              or a method with `#[draws({argument})]`"
@@ -251,6 +259,11 @@ impl Operation {
     /// Whether it is given the isolation at which it is to read.
     pub fn takes_isolation(&self) -> bool {
         self.takes.iter().any(|taken| matches!(taken, Taken::Isolation))
+    }
+
+    /// The argument that is the level at which it reads.
+    pub fn drawn_isolation(&self) -> Option<&Ident> {
+        self.arguments().find(|argument| argument.is_isolation()).map(|argument| &argument.name)
     }
 }
 

@@ -314,7 +314,7 @@ fn body(kind: &Type, method: &ImplItemFn, operation: &Ident, bug: &str) -> Resul
         Place::Session => quote! {
             #pattern => {
                 let done = <#kind>::#name(self, session, #(#takes),*).await;
-                ::core::option::Option::Some(__with::alone(done, #answered))
+                ::core::option::Option::Some(__with::Alone::alone(done, #answered))
             }
         },
     };
@@ -339,6 +339,18 @@ fn outcome_of(output: &ReturnType, span: Span) -> Result<Type> {
         _ => None,
     });
     match answer {
+        Some(syn::GenericArgument::Type(Type::Path(path)))
+            if path.path.segments.last().is_some_and(|last| last.ident == "Answer") =>
+        {
+            let last = path.path.segments.last().map(|last| &last.arguments);
+            match last {
+                Some(syn::PathArguments::AngleBracketed(of)) if !of.args.is_empty() => match &of.args[0] {
+                    syn::GenericArgument::Type(answer) => Ok(answer.clone()),
+                    other => Err(Error::new(other.span(), "an answer is a type")),
+                },
+                _ => Ok(Type::Path(path.clone())),
+            }
+        }
         Some(syn::GenericArgument::Type(answer)) => Ok(answer.clone()),
         _ => Err(Error::new(span, "a bug of a session returns the `Outcome<..>` of the operation")),
     }

@@ -131,7 +131,7 @@ pub struct Table {
 }
 
 /// The methods by whose names a workload is described. None of them is an operation.
-pub const DESCRIBED: [&str; 14] = [
+pub const DESCRIBED: [&str; 16] = [
     "draw",
     "keys",
     "subspaces",
@@ -143,6 +143,8 @@ pub const DESCRIBED: [&str; 14] = [
     "is_effect",
     "model",
     "choose",
+    "apply",
+    "resolve",
     "timeout",
     "wait",
     "points",

@@ -55,6 +55,18 @@ pub enum Outcome<A> {
     Violated(String),
 }
 
+impl<A> Outcome<A> {
+    /// The outcome with another answer.
+    pub fn map<B>(self, answer: impl FnOnce(A) -> B) -> Outcome<B> {
+        match self {
+            Outcome::Answered(answered) => Outcome::Answered(answer(answered)),
+            Outcome::Failed(error) => Outcome::Failed(error),
+            Outcome::Unknown(error) => Outcome::Unknown(error),
+            Outcome::Violated(why) => Outcome::Violated(why),
+        }
+    }
+}
+
 /// An operation as its client observed it.
 #[derive(Clone, Debug)]
 pub struct Operation<A> {

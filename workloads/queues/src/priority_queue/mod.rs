@@ -167,8 +167,9 @@ impl Specimen for Queue {
         }
     }
 
-    async fn apply_planted(
+    async fn apply(
         &self,
+        _: Option<&str>,
         session: &mut Session<Db>,
         ops: &[Op],
     ) -> Option<Outcome<specimen::Answer<Answer>>> {
@@ -195,6 +196,7 @@ impl Specimen for Queue {
 
     async fn resolve(
         &self,
+        _: Option<&str>,
         session: &mut Session<Db>,
         ops: &[Op],
         pending: OpId,

@@ -203,8 +203,9 @@ impl Specimen for Queue {
         }
     }
 
-    async fn apply_planted(
+    async fn apply(
         &self,
+        _: Option<&str>,
         session: &mut Session<Db>,
         ops: &[Op],
     ) -> Option<Outcome<specimen::Answer<Answer>>> {
@@ -231,6 +232,7 @@ impl Specimen for Queue {
 
     async fn resolve(
         &self,
+        _: Option<&str>,
         session: &mut Session<Db>,
         ops: &[Op],
         pending: OpId,

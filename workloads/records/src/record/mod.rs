@@ -271,8 +271,9 @@ impl Specimen for Records {
         Ok(answers.swap_remove(0))
     }
 
-    async fn apply_planted(
+    async fn apply(
         &self,
+        _: Option<&str>,
         session: &mut Session<Db>,
         ops: &[Op],
     ) -> Option<Outcome<specimen::Answer<Answer>>> {

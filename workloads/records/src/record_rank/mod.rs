@@ -185,8 +185,9 @@ impl Specimen for Ranks {
         client::right(self, &store, op).await
     }
 
-    async fn apply_planted(
+    async fn apply(
         &self,
+        _: Option<&str>,
         session: &mut Session<Db>,
         ops: &[Op],
     ) -> Option<Outcome<specimen::Answer<Answer>>> {

@@ -207,8 +207,9 @@ impl Specimen for Directory {
     }
 
     /// Writes through a handle that an earlier transaction opened.
-    async fn apply_planted(
+    async fn apply(
         &self,
+        _: Option<&str>,
         session: &mut Session<Db>,
         ops: &[Op],
     ) -> Option<Outcome<specimen::Answer<Answer>>> {

@@ -214,8 +214,9 @@ impl Specimen for Index {
         }
     }
 
-    async fn apply_planted(
+    async fn apply(
         &self,
+        _: Option<&str>,
         session: &mut Session<Db>,
         ops: &[Op],
     ) -> Option<Outcome<specimen::Answer<Answer>>> {
@@ -250,6 +251,7 @@ impl Specimen for Index {
 
     async fn resolve(
         &self,
+        _: Option<&str>,
         session: &mut Session<Db>,
         ops: &[Op],
         pending: OpId,

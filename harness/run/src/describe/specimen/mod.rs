@@ -189,6 +189,14 @@ pub trait Specimen: Clone + Debug + Serialize + DeserializeOwned + Send + Sync +
         isolation: Isolation,
     ) -> impl Future<Output = Result<Self::Answer, Self::Error>> + Send;
 
+    /// The level at which a call is [performed](Specimen::perform) that is to be done at this one: a call
+    /// whose own level is drawn reads no stricter than that.
+    #[doc(hidden)]
+    fn level(op: &Self::Op, isolation: Isolation) -> Isolation {
+        let _ = op;
+        isolation
+    }
+
     /// Whether it has the planted bug of this name as a [table](crate::table) of operations, which need not
     /// keep the name in its configuration.
     #[doc(hidden)]
@@ -224,27 +232,30 @@ pub trait Specimen: Clone + Debug + Serialize + DeserializeOwned + Send + Sync +
         async { None }
     }
 
-    /// Does the calls in the way of a planted bug that concerns more than one transaction. Returns `None` if
-    /// the bug does not change them.
-    fn apply_planted(
+    /// Does the calls of a transaction in a way of their own, such as several transactions, or a session's
+    /// run of the layer. `None` leaves them to [`Mounted`], which [performs](Specimen::perform) them in one
+    /// transaction. `bug` is the planted bug of the run: those that change these calls in several
+    /// transactions are not asked for here, unless the workload is no table of operations.
+    fn apply(
         &self,
+        bug: Option<&str>,
         session: &mut Session<Db>,
         ops: &[Self::Op],
     ) -> impl Future<Output = Option<Outcome<Answer<Self::Answer>>>> {
-        let _ = (session, ops);
+        let _ = (bug, session, ops);
         async { None }
     }
 
-    /// Resolves calls whose outcome was unknown. For a workload whose
-    /// [`apply_planted`](Specimen::apply_planted) records the answer of a single call in the layer's own
-    /// format.
+    /// Resolves calls whose outcome was unknown. For a workload whose [`apply`](Specimen::apply) records
+    /// the answer of a call in the layer's own format.
     fn resolve(
         &self,
+        bug: Option<&str>,
         session: &mut Session<Db>,
         ops: &[Self::Op],
         pending: OpId,
     ) -> impl Future<Output = Result<Fate<Vec<Self::Answer>>, once::Error>> {
-        let _ = ops;
+        let _ = (bug, ops);
         async move { Ok(session.resolve(pending).await?.map(|Recorded(answers)| answers)) }
     }
 

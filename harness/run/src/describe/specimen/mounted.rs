@@ -63,11 +63,12 @@ impl<S: Specimen> Mounted<S> {
         isolation: Isolation,
     ) -> Result<S::Answer, S::Error> {
         if let Some(bug) = &self.planted
-            && let Some(done) = self.specimen.perform_planted(bug, (tx, env), op, isolation).await
+            && let Some(done) =
+                self.specimen.perform_planted(bug, (tx, env), op, S::level(op, isolation)).await
         {
             return done;
         }
-        self.specimen.perform(tx, env, op, isolation).await
+        self.specimen.perform(tx, env, op, S::level(op, isolation)).await
     }
 
     /// The model after a transaction, and the expected answer.
@@ -231,9 +232,15 @@ impl<S: Specimen> Workload for Mounted<S> {
     }
 
     async fn apply_planted(&self, client: &mut Client<S>, ops: &Vec<S::Op>) -> Option<Outcome<Self::Answer>> {
-        match self.specimen.apply_planted(&mut client.session, ops).await {
+        let bug = self.planted.as_deref();
+        if let Some(bug) = bug
+            && let Some(outcome) = self.specimen.apply_bug(bug, &mut client.session, ops).await
+        {
+            return Some(outcome);
+        }
+        match self.specimen.apply(bug, &mut client.session, ops).await {
             Some(outcome) => Some(within_limits(S::CHECKS_LIMITS, ops.len(), outcome)),
-            None => self.perform_planted(self.planted.as_deref()?, client, ops).await,
+            None => self.perform_planted(bug?, client, ops).await,
         }
     }
 
@@ -259,7 +266,7 @@ impl<S: Specimen> Workload for Mounted<S> {
         error: tx::Error,
     ) -> Outcome<Self::Answer> {
         sessions::resolve_unknown(&mut client.session, self.timeout, error, async |session, pending| {
-            let fate = self.specimen.resolve(session, ops, pending).await?;
+            let fate = self.specimen.resolve(self.planted.as_deref(), session, ops, pending).await?;
             Ok(fate.map(|answers| Outcome::Answered(Answer::Done(answers))))
         })
         .await

@@ -100,9 +100,6 @@ impl<S: Specimen> Mounted<S> {
         Client { session, bug_state }: &mut Client<S>,
         ops: &[S::Op],
     ) -> Option<Outcome<Answer<S::Answer>>> {
-        if let Some(outcome) = self.specimen.apply_bug(planted, session, ops).await {
-            return Some(outcome);
-        }
         let db = session.database().clone();
         let (env, read_only) = (db.env(), ops.iter().all(S::is_read_only));
         match Planted::named(planted) {

@@ -151,11 +151,13 @@
 //! `tx: &Tx`, and then in any order an [`Isolation`] (it is then read at both levels), an [`Env`], and its
 //! arguments. An argument is drawn by its own `#[draw(STRATEGY)]`, or by the method that `#[draws(NAME)]`
 //! gives to all arguments of this name, which may take the number of the client. It is taken as it is, or by
-//! reference: `&[T]` is drawn as a `Vec<T>`, and `&str` as a `String`.
+//! reference: `&[T]` is drawn as a `Vec<T>`, and `&str` as a `String`. If the `Isolation` is drawn, it is a
+//! part of the operation, which the model's method is given too: a look at snapshot is then composed with
+//! other calls, and conflicts with none.
 //!
 //! | in `#[write(..)]`, `#[read(..)]` | |
 //! |---|---|
-//! | `weight = 3` | how often it is drawn, a number, or an expression of `self` that is 0 where it is not to be drawn; 1 if nothing is said |
+//! | `weight = 3` | how often it is drawn, a number, or an expression of `self` and `client` that is 0 where it is not to be drawn; 1 if nothing is said |
 //! | `blind` | it conflicts with no other blind operation, which is checked |
 //! | `rare` | it need not succeed in a sweep |
 //! | `at` | the model's method takes [where it stands](super::At) in the sequential order as well: `at: &At` |
@@ -167,8 +169,8 @@
 //! # Further methods
 //!
 //! These describe a workload by their names: `draw`, `keys`, `subspaces`, `setup`, `model`, `points`,
-//! `number`, `is_conflict_free`, `describe_key`, `describe_value`, `is_effect`, `choose`, `timeout` and
-//! `wait`, each as in [`Specimen`]. Without `draw` and `model`, it is the default of the type. `setup` may
+//! `number`, `is_conflict_free`, `describe_key`, `describe_value`, `is_effect`, `choose`, `apply`, `resolve`,
+//! `timeout` and `wait`, each as in [`Specimen`]. Without `draw` and `model`, it is the default of the type. `setup` may
 //! take a transaction, `setup(&self, tx: &Tx)`. The constants `CLIENTS`, `TRANSACTIONS`, `TOGETHER` and
 //! `JOINS` describe it too. Without a model these are `draw`, `keys`, `subspaces`, `setup` and `points`, and
 //! the constants `CLIENTS`, `OPERATIONS` and `MAY_OVERWRITE`; of the options of an operation, it has only
@@ -180,7 +182,8 @@
 //! method with `#[bug(OPERATION, WHAT, SOURCE)]` is another body of this operation, or of several, `add |
 //! take`. It takes of the operation's arguments what it needs. Instead of `tx: &Tx` it may take `db: &Db`,
 //! for several transactions (the error is then that of the layer, or the `RunError` of a retry loop), or
-//! `session: &mut Session<Db>`, and then returns an [`Outcome`]. A third text says what it takes to show a
+//! `session: &mut Session<Db>`, and then returns an [`Outcome`] of its answer, or of an
+//! [`Answer`](crate::specimen::Answer) with it. A third text says what it takes to show a
 //! bug that no real cluster shows. `#[bug(OPERATION, part_of = "NAME")]` is a further body of a bug. With
 //! `#[bug(*, WHAT, SOURCE)]` the method takes all calls of a transaction, `session: &mut Session<Db>, ops:
 //! &[StockOp]`, and returns their outcome, or `None` if it changes nothing.
@@ -265,13 +268,24 @@ pub fn outcome<A, E: RetryError + Display>(done: Result<A, E>) -> Outcome<Answer
     }
 }
 
-/// The outcome of a transaction with this call alone.
-pub fn alone<A, B>(outcome: Outcome<A>, answer: impl FnOnce(A) -> B) -> Outcome<Answer<B>> {
-    match outcome {
-        Outcome::Answered(answered) => Outcome::Answered(Answer::Done(vec![answer(answered)])),
-        Outcome::Failed(e) => Outcome::Failed(e),
-        Outcome::Unknown(e) => Outcome::Unknown(e),
-        Outcome::Violated(why) => Outcome::Violated(why),
+/// The outcome of a call that is alone in its transaction: of the call, or of the transaction with it.
+pub trait Alone<A> {
+    /// The outcome of the transaction.
+    fn alone<B>(self, answer: impl FnMut(A) -> B) -> Outcome<Answer<B>>;
+}
+
+impl<A> Alone<A> for Outcome<A> {
+    fn alone<B>(self, mut answer: impl FnMut(A) -> B) -> Outcome<Answer<B>> {
+        self.map(|answered| Answer::Done(vec![answer(answered)]))
+    }
+}
+
+impl<A> Alone<A> for Outcome<Answer<A>> {
+    fn alone<B>(self, answer: impl FnMut(A) -> B) -> Outcome<Answer<B>> {
+        self.map(|answered| match answered {
+            Answer::Done(answers) => Answer::Done(answers.into_iter().map(answer).collect()),
+            Answer::Refused(why) => Answer::Refused(why),
+        })
     }
 }
 

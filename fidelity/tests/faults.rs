@@ -258,13 +258,18 @@ fn every_timed_family_has_its_file() {
             // The last two also have a rate.
             let others = [
                 "mod",
+                "catalogue",
                 "contract",
                 "decision",
                 "draws",
                 "driver",
+                "families",
                 "family",
                 "order",
                 "plan",
+                "state",
+                "strikes",
+                "turn",
                 "victims",
                 "dropped_operation",
                 "window_edge",

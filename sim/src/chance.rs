@@ -16,11 +16,12 @@ use crate::{
     config::ClusterConfig,
     faults::Family,
     rt::{self, Nanos},
-    seed::Seed,
+    seed::{self, Later, Seed, Stream},
 };
 use std::{
     cell::RefCell,
     collections::BTreeMap,
+    ops::Range,
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
@@ -58,16 +59,37 @@ pub fn with<T>(chance: Option<OtherChance>, run: impl FnOnce() -> T) -> T {
     impl Drop for End {
         fn drop(&mut self) {
             OTHER.take();
+            seed::set_later(None);
         }
     }
-    OTHER.set(chance.map(|chance| Arc::new(Other { chance, has_begun: AtomicBool::new(false) })));
+    let other = chance.map(|chance| Arc::new(Other { chance, has_begun: AtomicBool::new(false) }));
+    seed::set_later(other.clone().map(|other| other as Arc<dyn Later>));
+    OTHER.set(other);
     let _end = End;
     run()
+}
+
+/// A duration from the cluster's own range, or from the range of the other cluster if the stream's numbers
+/// are those of another seed already.
+pub(crate) fn duration(
+    rng: &mut Stream,
+    own: &Range<u64>,
+    of: impl FnOnce(&ClusterConfig) -> &Range<u64>,
+) -> u64 {
+    let other = if rng.has_turned() { other() } else { None };
+    let range = other.as_ref().map_or(own, |other| of(&other.chance.cluster));
+    rng.range(range.clone())
 }
 
 /// The other chance of this thread's run, if it has one.
 pub(crate) fn other() -> Option<Arc<Other>> {
     OTHER.with_borrow(Clone::clone)
+}
+
+impl Later for Other {
+    fn seed(&self) -> Option<Seed> {
+        self.has_begun().then_some(self.chance.seed)
+    }
 }
 
 impl Other {
@@ -101,7 +123,11 @@ mod tests {
             let mut drawn = Vec::new();
             for at in 0..20 {
                 clock.sleep_until(1_000_000 + 10_000 * at).await;
-                drawn.push((luck.u64(), plan.u64(), luck.duration(&(3..4), |cluster| &cluster.log_sync)));
+                drawn.push((
+                    luck.u64(),
+                    plan.u64(),
+                    duration(&mut luck, &(3..4), |cluster| &cluster.log_sync),
+                ));
             }
             drawn
         };

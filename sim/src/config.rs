@@ -1,7 +1,6 @@
 //! The complete configuration of a simulated cluster as plain data, drawn from the seed.
 
 use crate::{
-    net::NetConfig,
     proto::Version,
     rt::{MILLISECOND, Nanos, SECOND},
     seed::Seed,
@@ -398,6 +397,21 @@ impl ClusterConfig {
             return Err(format!("{boundaries} resolver_boundaries for {} resolvers", self.resolvers));
         }
         Ok(())
+    }
+}
+
+/// Latencies of an undisturbed link, and the time until broken connections are detected.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct NetConfig {
+    /// One-way latency, nanoseconds.
+    pub latency: Range<Nanos>,
+    /// Time until a caller detects a lost message or a dead server, nanoseconds.
+    pub detection: Range<Nanos>,
+}
+
+impl Default for NetConfig {
+    fn default() -> Self {
+        NetConfig { latency: 50_000..400_000, detection: 5 * MILLISECOND..50 * MILLISECOND }
     }
 }
 

@@ -16,7 +16,7 @@ use futures::{StreamExt, stream::FuturesUnordered};
 use shaketable_tx::Error;
 use std::{collections::VecDeque, future::poll_fn, sync::Arc, task::Poll};
 
-type Reply = crate::net::ReplyTo<Result<ReadVersionReply, Error>>;
+type Reply = crate::reply::ReplyTo<Result<ReadVersionReply, Error>>;
 
 /// Serves as a GRV proxy of a generation, until it cannot reach the sequencer or a log for longer than the
 /// failure timeout: the controller, which may reach both, must then recruit a new one.

@@ -54,6 +54,8 @@ pub mod net;
 #[cfg(madsim)]
 pub mod proto;
 #[cfg(madsim)]
+mod reply;
+#[cfg(madsim)]
 mod resolver;
 #[cfg(madsim)]
 pub mod rt;

@@ -7,10 +7,15 @@
 //! request or reply was lost, or whose server died or dropped the request, receives [`Broken`] after some
 //! time and cannot determine whether the request was executed.
 
+pub use crate::reply::{Broken, Call, ReplyTo};
+
 use crate::{
+    chance,
+    config::NetConfig,
     ids::{Endpoint, NodeId},
     proto::Message,
-    rt::{Clock, MILLISECOND, Nanos},
+    reply::{self, Arrive, Carrier},
+    rt::{Clock, Nanos},
     seed::Stream,
     trace::{Kind, Trace},
 };
@@ -19,15 +24,9 @@ use std::{
     cmp::Reverse,
     collections::{BinaryHeap, VecDeque},
     future::Future,
-    ops::Range,
-    pin::Pin,
     sync::{Arc, Weak},
     task::{Context, Poll, Wake, Waker},
 };
-
-/// The request may or may not have been delivered and executed (`request_maybe_delivered`, `broken_promise`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Broken;
 
 /// A received message.
 pub struct Envelope {
@@ -35,15 +34,6 @@ pub struct Envelope {
     pub from: NodeId,
     /// The content.
     pub message: Message,
-}
-
-/// Latencies of an undisturbed link, and the time until broken connections are detected.
-#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-pub struct NetConfig {
-    /// One-way latency, nanoseconds.
-    pub latency: Range<Nanos>,
-    /// Time until a caller detects a lost message or a dead server, nanoseconds.
-    pub detection: Range<Nanos>,
 }
 
 /// The network of a run; a cheap handle.
@@ -178,7 +168,7 @@ impl State {
         let base = if from == to {
             1_000
         } else {
-            self.rng.duration(&self.config.latency, |other| &other.net.latency)
+            chance::duration(&mut self.rng, &self.config.latency, |other| &other.net.latency)
         };
         let loss = self.link(from, to).loss;
         let lost = loss > 0.0 && self.rng.chance(loss);
@@ -193,7 +183,7 @@ impl State {
         Some(at)
     }
 
-    /// Adds a message, for whose arrival a timer must be [armed](Net::arm); none if the network is closed.
+    /// Adds a message, for whose arrival a timer must be [armed](Shared::arm); none if the network is closed.
     fn schedule(&mut self, at: Nanos, parcel: Parcel) -> Option<Nanos> {
         if self.closed {
             return None;
@@ -204,7 +194,7 @@ impl State {
     }
 
     fn detection(&mut self) -> Nanos {
-        self.rng.duration(&self.config.detection, |other| &other.net.detection)
+        chance::duration(&mut self.rng, &self.config.detection, |other| &other.net.detection)
     }
 }
 
@@ -235,6 +225,46 @@ impl Shared {
                 slot.arrive()
             }
         }
+    }
+
+    /// Arms the timer with which a scheduled message arrives: the runtime's timer wakes the network itself,
+    /// and the task that receives is the only one to be polled.
+    fn arm(&self, arrival: Option<Nanos>) {
+        let Some(at) = arrival else { return };
+        if self.clock.arm(at, &mut Context::from_waker(&self.arrival)) {
+            let pump = self.state.lock().pump.take();
+            pump.into_iter().for_each(Waker::wake);
+        }
+    }
+}
+
+impl Carrier for Shared {
+    fn reply(&self, server: NodeId, caller: NodeId, slot: Arc<dyn Arrive>, work: Nanos) {
+        let now = self.clock.now();
+        let mut state = self.state.lock();
+        let up = state.nodes[server.0 as usize].up;
+        let arrives = if up { state.arrival(now, server, caller, work) } else { None };
+        let (at, kind) = match arrives {
+            Some(at) => (at, Kind::Reply),
+            None => {
+                slot.mark_lost();
+                (now + state.detection(), Kind::Lost)
+            }
+        };
+        let arrival = state.schedule(at, Parcel::Reply { from: server, to: caller, slot, kind });
+        drop(state);
+        self.arm(arrival);
+    }
+
+    fn broken(&self, server: NodeId, caller: NodeId, slot: Arc<dyn Arrive>) {
+        let now = self.clock.now();
+        let mut state = self.state.lock();
+        slot.mark_lost();
+        let at = now + state.detection();
+        let arrival =
+            state.schedule(at, Parcel::Reply { from: server, to: caller, slot, kind: Kind::Broken });
+        drop(state);
+        self.arm(arrival);
     }
 }
 
@@ -338,7 +368,7 @@ impl Net {
             }
         };
         drop(state);
-        self.arm(arrival);
+        self.0.arm(arrival);
     }
 
     /// Sends a request and waits for its reply. The request is sent when this is called, not at the first
@@ -349,48 +379,9 @@ impl Net {
         to: Endpoint,
         request: impl FnOnce(ReplyTo<R>) -> Message,
     ) -> Call<R> {
-        let slot = Arc::new(Slot(Mutex::new(SlotState { value: None, arrived: false, waker: None })));
-        let reply = ReplyTo { net: self.clone(), server: to.node, caller: from, slot: Some(slot.clone()) };
+        let (reply, call) = reply::promise(self.0.clone(), to.node, from);
         self.send(from, to, request(reply));
-        Call(slot)
-    }
-
-    fn reply(&self, server: NodeId, caller: NodeId, slot: Arc<dyn Arrive>, work: Nanos) {
-        let now = self.0.clock.now();
-        let mut state = self.0.state.lock();
-        let up = state.nodes[server.0 as usize].up;
-        let arrives = if up { state.arrival(now, server, caller, work) } else { None };
-        let (at, kind) = match arrives {
-            Some(at) => (at, Kind::Reply),
-            None => {
-                slot.mark_lost();
-                (now + state.detection(), Kind::Lost)
-            }
-        };
-        let arrival = state.schedule(at, Parcel::Reply { from: server, to: caller, slot, kind });
-        drop(state);
-        self.arm(arrival);
-    }
-
-    fn broken(&self, server: NodeId, caller: NodeId, slot: Arc<dyn Arrive>) {
-        let now = self.0.clock.now();
-        let mut state = self.0.state.lock();
-        slot.mark_lost();
-        let at = now + state.detection();
-        let arrival =
-            state.schedule(at, Parcel::Reply { from: server, to: caller, slot, kind: Kind::Broken });
-        drop(state);
-        self.arm(arrival);
-    }
-
-    /// Arms the timer with which a scheduled message arrives: the runtime's timer wakes the network itself,
-    /// and the task that receives is the only one to be polled.
-    fn arm(&self, arrival: Option<Nanos>) {
-        let Some(at) = arrival else { return };
-        if self.0.clock.arm(at, &mut Context::from_waker(&self.0.arrival)) {
-            let pump = self.0.state.lock().pump.take();
-            pump.into_iter().for_each(Waker::wake);
-        }
+        call
     }
 
     /// Delivers what is due without a timer, and drops what nobody receives, until the network is closed.
@@ -575,101 +566,6 @@ impl Drop for Inbox {
         let closed = self.net.0.state.lock().inboxes[self.endpoint.token as usize]
             .take_if(|inbox| inbox.opened == self.opened);
         drop(closed);
-    }
-}
-
-/// A request's reply, to be sent once. Dropping it breaks the promise: the caller receives [`Broken`].
-pub struct ReplyTo<R: Send + 'static> {
-    net: Net,
-    server: NodeId,
-    caller: NodeId,
-    slot: Option<Arc<Slot<R>>>,
-}
-
-impl<R: Send + 'static> ReplyTo<R> {
-    /// Sends the reply.
-    pub fn send(mut self, reply: R) {
-        if let Some(slot) = self.slot.take() {
-            slot.0.lock().value = Some(Ok(reply));
-            self.net.reply(self.server, self.caller, slot, 0);
-        }
-    }
-
-    /// Sends the reply as if the server needed `work` nanoseconds to compute it. Replies that are sent later
-    /// may overtake it, as with a server that processes several requests concurrently.
-    pub fn send_after(mut self, reply: R, work: Nanos) {
-        if let Some(slot) = self.slot.take() {
-            slot.0.lock().value = Some(Ok(reply));
-            self.net.reply(self.server, self.caller, slot, work);
-        }
-    }
-
-    /// The machine that sent the request.
-    pub fn caller(&self) -> NodeId {
-        self.caller
-    }
-}
-
-impl<R: Send + 'static> Drop for ReplyTo<R> {
-    fn drop(&mut self) {
-        if let Some(slot) = self.slot.take() {
-            self.net.broken(self.server, self.caller, slot);
-        }
-    }
-}
-
-/// A reply in flight, as the pump handles it.
-trait Arrive: Send + Sync {
-    /// Marks the reply as arrived; returns the caller's waker.
-    fn arrive(&self) -> Option<Waker>;
-    /// Marks the reply as lost; the caller receives [`Broken`].
-    fn mark_lost(&self);
-}
-
-struct Slot<R>(Mutex<SlotState<R>>);
-
-struct SlotState<R> {
-    value: Option<Result<R, Broken>>,
-    arrived: bool,
-    waker: Option<Waker>,
-}
-
-impl<R: Send> Arrive for Slot<R> {
-    fn arrive(&self) -> Option<Waker> {
-        let mut slot = self.0.lock();
-        slot.arrived = true;
-        slot.waker.take()
-    }
-
-    fn mark_lost(&self) {
-        let replaced = self.0.lock().value.replace(Err(Broken));
-        drop(replaced);
-    }
-}
-
-/// A pending reply.
-#[must_use = "a call's answer is only learned by awaiting it"]
-pub struct Call<R>(Arc<Slot<R>>);
-
-impl<R> Future for Call<R> {
-    type Output = Result<R, Broken>;
-
-    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let mut slot = self.0.0.lock();
-        if slot.arrived {
-            return Poll::Ready(slot.value.take().unwrap_or(Err(Broken)));
-        }
-        match &mut slot.waker {
-            Some(waker) => waker.clone_from(cx.waker()),
-            none => *none = Some(cx.waker().clone()),
-        }
-        Poll::Pending
-    }
-}
-
-impl Default for NetConfig {
-    fn default() -> Self {
-        NetConfig { latency: 50_000..400_000, detection: 5 * MILLISECOND..50 * MILLISECOND }
     }
 }
 

@@ -4,7 +4,7 @@
 
 use crate::{
     ids::{AttemptId, Endpoint, Generation, NodeId},
-    net::ReplyTo,
+    reply::ReplyTo,
 };
 use bytes::Bytes;
 use shaketable_tx::{Error, KeySelector, KeyValue, MutationType};

@@ -1,13 +1,9 @@
 //! Randomness: one 64-bit seed, from which every consumer derives its own named ChaCha stream, so that an
 //! additional draw in one place does not affect another.
 
-use crate::{
-    chance::{self, Other},
-    config::ClusterConfig,
-};
 use rand_chacha::ChaCha8Rng;
 use rand_core::{Rng, SeedableRng};
-use std::{ops::Range, sync::Arc};
+use std::{cell::RefCell, fmt::Debug, ops::Range, sync::Arc};
 
 /// The seed of a run. The same seed produces the same run, to the byte.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -19,14 +15,29 @@ impl Seed {
     pub fn stream(self, name: &str) -> Stream {
         let mut rng = ChaCha8Rng::seed_from_u64(self.0);
         rng.set_stream(fnv1a(name.as_bytes()));
-        Stream { rng, other: None, has_turned: false }
+        Stream { rng, later: None, has_turned: false }
     }
 
     /// The stream with this name for what a run leaves to chance: its numbers are those of
     /// [`stream`](Seed::stream), unless the run has [other chance](crate::chance).
     pub fn run_stream(self, name: &str) -> Stream {
-        Stream { other: chance::other(), ..self.stream(name) }
+        Stream { later: LATER.with_borrow(Clone::clone), ..self.stream(name) }
     }
+}
+
+/// The seed of a run's numbers from some moment on: its [other chance](crate::chance).
+pub(crate) trait Later: Debug + Send + Sync {
+    /// The seed, if the moment has come.
+    fn seed(&self) -> Option<Seed>;
+}
+
+thread_local! {
+    static LATER: RefCell<Option<Arc<dyn Later>>> = const { RefCell::new(None) };
+}
+
+/// Sets what the streams of this thread's run turn to.
+pub(crate) fn set_later(later: Option<Arc<dyn Later>>) {
+    LATER.set(later);
 }
 
 /// A named stream of random draws.
@@ -34,7 +45,7 @@ impl Seed {
 pub struct Stream {
     rng: ChaCha8Rng,
     /// What its numbers turn to, if its run has other chance.
-    other: Option<Arc<Other>>,
+    later: Option<Arc<dyn Later>>,
     has_turned: bool,
 }
 
@@ -48,34 +59,27 @@ impl Stream {
     /// Turns to other chance if its moment has come.
     fn look(&mut self) {
         // Ordinary runs have none: this is all that it costs them.
-        if let Some(other) = &self.other
+        if let Some(later) = &self.later
             && !self.has_turned
         {
-            self.turn(&other.clone());
+            self.turn(&*later.clone());
         }
     }
 
     #[cold]
-    fn turn(&mut self, other: &Other) {
-        if other.has_begun() {
+    fn turn(&mut self, later: &dyn Later) {
+        if let Some(seed) = later.seed() {
             let name = self.rng.get_stream();
-            self.rng = ChaCha8Rng::seed_from_u64(other.chance.seed.0);
+            self.rng = ChaCha8Rng::seed_from_u64(seed.0);
             self.rng.set_stream(name);
             self.has_turned = true;
         }
     }
 
-    /// A duration from the cluster's own range, or from the range of another cluster if the stream has turned
-    /// to other chance.
-    pub(crate) fn duration(
-        &mut self,
-        own: &Range<u64>,
-        of: impl FnOnce(&ClusterConfig) -> &Range<u64>,
-    ) -> u64 {
+    /// Whether its next number is that of another seed.
+    pub(crate) fn has_turned(&mut self) -> bool {
         self.look();
-        let other = self.other.as_ref().filter(|_| self.has_turned);
-        let range = other.map_or(own, |other| of(&other.chance.cluster)).clone();
-        self.range(range)
+        self.has_turned
     }
 
     /// How many 32-bit words of the stream were drawn.

@@ -3,9 +3,9 @@
 use super::{
     conflict::{clip, common_key},
     connection::{Commit, Connection, VersionFlags},
-    database::Client,
     guard::{guarded, idle},
     keys::{ALL_END, Edge, SELF_CONFLICT_PREFIX, single_key},
+    shared::Client,
     sizes, special_keys,
     stamp::{self, StampCell},
     transaction::{Inner, Native, SimTransaction, State},

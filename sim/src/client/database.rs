@@ -1,17 +1,13 @@
-//! The database handle: the state shared by all transactions of a client.
+//! The database handle of a client.
 
 use super::{
     connection::{Connection, ReadVersions},
     options::{Options, default_of},
-    special_keys::HealthCache,
+    shared::{Client, Label},
     transaction::{Inner, SimTransaction},
-    watch,
-    write_map::WriteMap,
 };
 use crate::{
-    config::ClusterBug,
     faults::Cut,
-    history::Open,
     ids::{ClientId, Endpoint, NodeId},
     rt::{self, Nanos},
     told::Ending,
@@ -19,14 +15,10 @@ use crate::{
     world::World,
 };
 use futures::future::BoxFuture;
-use parking_lot::Mutex;
-use shaketable_tx::{Database, DatabaseOption, Env, Environment, Error, Result, TransactionOption, Turns};
+use shaketable_tx::{Database, DatabaseOption, Env, Environment, Error, Result, Turns};
 use std::{
     any::Any,
-    sync::{
-        Arc, Weak,
-        atomic::{AtomicI64, AtomicU64, Ordering},
-    },
+    sync::{Arc, Weak},
     time::Duration,
 };
 
@@ -56,98 +48,6 @@ impl WeakDatabase {
 struct Shared {
     client: Arc<Client>,
     env: Env,
-}
-
-/// What the transactions that a client creates belong to.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Label {
-    /// The operation.
-    pub operation: Option<u32>,
-    /// Whether the client only prepares for it.
-    pub prepares: bool,
-}
-
-impl Label {
-    /// The label of the next life of a transaction with this label, which begins while the client has this
-    /// other one.
-    pub fn renewed(self, now: Label) -> Label {
-        Label { prepares: self.prepares && now.prepares, ..self }
-    }
-}
-
-/// The state shared by all transactions of a client.
-pub struct Client {
-    /// Its connection.
-    pub connection: Arc<Connection>,
-    /// Its number in the history.
-    pub id: ClientId,
-    /// What it does now.
-    pub label: Arc<Mutex<Label>>,
-    /// Defaults of its transactions.
-    pub defaults: Mutex<Defaults>,
-    /// The number of outstanding watches.
-    pub watches: watch::Count,
-    /// The number of attempts that have a number and have not ended.
-    pub attempts: AtomicI64,
-    /// An empty write map, shared by new transactions.
-    pub empty_writes: Arc<WriteMap>,
-    /// The number of lives of its transactions.
-    pub lives: AtomicU64,
-    /// What it knows about the health of the cluster.
-    pub health: Mutex<HealthCache>,
-}
-
-impl Client {
-    fn new(connection: Arc<Connection>, id: ClientId, label: Arc<Mutex<Label>>) -> Arc<Client> {
-        Arc::new(Client {
-            connection,
-            id,
-            label,
-            defaults: Mutex::new(Defaults { options: Vec::new(), snapshot_ryw: 1, max_watches: 10_000 }),
-            watches: AtomicI64::new(0),
-            attempts: AtomicI64::new(0),
-            empty_writes: Arc::default(),
-            lives: AtomicU64::new(0),
-            health: Mutex::default(),
-        })
-    }
-
-    /// Whether the cluster has this planted bug.
-    pub fn has(&self, bug: ClusterBug) -> bool {
-        self.connection.world.has(bug)
-    }
-
-    /// Virtual time.
-    pub fn now(&self) -> Nanos {
-        self.connection.world.clock.now()
-    }
-
-    /// Notes what is open when an operation has ended.
-    fn left_open(&self, operation: u32) {
-        let open = |count: &AtomicI64| count.load(Ordering::Relaxed).max(0) as u64;
-        let open = Open { transactions: open(&self.attempts), watches: open(&self.watches) };
-        if open != Open::default() {
-            self.connection.world.history.lock().open.insert((self.id, operation), open);
-        }
-    }
-
-    /// Notes how a call ended for the operation that made its transaction, and for the one that goes on.
-    pub fn told(&self, operation: Option<u32>, ending: Ending) {
-        let of = [operation, self.label.lock().operation];
-        if of != [None, None] {
-            self.connection.world.history.lock().told(self.id, of, ending);
-        }
-    }
-}
-
-/// Defaults of a client's transactions.
-pub struct Defaults {
-    /// The options with which each of them starts.
-    pub options: Vec<TransactionOption>,
-    /// Their snapshot counter.
-    pub snapshot_ryw: i32,
-    /// The maximum number of outstanding watches.
-    pub max_watches: i64,
 }
 
 /// Time according to the client's machine, and randomness from the client's own stream.

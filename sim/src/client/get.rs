@@ -1,10 +1,10 @@
 //! Point reads: answered from the transaction's own writes without a request, otherwise from the snapshot.
 
 use super::{
-    database::Client,
     guard::{Guard, guard},
     keys::{METADATA_VERSION, max_key_size, single_key},
     read::View,
+    shared::Client,
     sizes,
     transaction::{Inner, SimTransaction, State},
     version::{Awaited, read_version},

@@ -94,9 +94,6 @@ pub struct Read<T: 'static> {
     future: Option<BoxFuture<'static, Result<T>>>,
 }
 
-/// A read that the application has dropped.
-pub type Left = BoxFuture<'static, ()>;
-
 impl<T> Read<T> {
     /// A read that was issued in the transaction's life `epoch`. The future must not keep the transaction.
     pub fn new(

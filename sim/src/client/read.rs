@@ -2,11 +2,11 @@
 
 use super::{
     conflict,
-    database::Client,
     guard::{Guard, Read, guard},
     limits::Limits,
     range::{Batch, Fetch, RangeRead, Step, key_of},
     selector::Selector,
+    shared::Client,
     sizes,
     transaction::{Inner, SimTransaction, State},
     version::read_version,

@@ -1,7 +1,7 @@
 //! The record of one attempt in the history.
 
 use super::{
-    database::{Client, Label},
+    shared::{Client, Label},
     sizes::TRANSACTION_SIZE_LIMIT,
 };
 use crate::{

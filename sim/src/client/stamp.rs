@@ -1,20 +1,12 @@
 //! The future versionstamp of a transaction.
 
-use super::{
-    guard::{Guard, guard},
-    transaction::SimTransaction,
-};
 use crate::{
     client::wakers::Wakers,
     rt::{Clock, MILLISECOND, Nanos},
 };
-use futures::future::BoxFuture;
 use parking_lot::Mutex;
 use shaketable_tx::{Error, Result};
-use std::{
-    sync::Arc,
-    task::{Context, Poll, Waker},
-};
+use std::task::{Context, Poll, Waker};
 
 /// The versionstamp, and the tasks that wait for it.
 #[derive(Debug, Default)]
@@ -61,7 +53,13 @@ impl StampCell {
         clock.timeout(RECEIVES, received).await;
     }
 
-    async fn get(&self) -> Result<[u8; 10]> {
+    /// The stamp, if it is set.
+    pub(super) fn known(&self) -> Option<Result<[u8; 10]>> {
+        self.0.lock().stamp
+    }
+
+    /// Waits for the stamp.
+    pub(super) async fn get(&self) -> Result<[u8; 10]> {
         let mut waiter = Waiter { cell: self, place: None };
         std::future::poll_fn(|cx| waiter.poll(cx)).await
     }
@@ -96,27 +94,6 @@ impl Drop for Waiter<'_> {
         let woken = if cell.waiters == 0 { cell.commit.take() } else { None };
         drop(cell);
         woken.into_iter().for_each(Waker::wake);
-    }
-}
-
-impl SimTransaction {
-    /// The versionstamp of the commit.
-    pub(super) fn do_get_versionstamp(&self) -> BoxFuture<'static, Result<[u8; 10]>> {
-        let mut state = self.0.state.lock();
-        if let Err(e) = state.enter(&self.0.client) {
-            return Box::pin(std::future::ready(Err(e)));
-        }
-        let cell = state.stamp.get_or_insert_with(Arc::default).clone();
-        let guarded = Guard::new(&self.0, state.epoch);
-        drop(state);
-        Box::pin(async move {
-            // A stamp that was set remains valid, regardless of later events of the transaction.
-            let known = cell.0.lock().stamp;
-            match known {
-                Some(stamp) => stamp,
-                None => guard(guarded, cell.get()).await.or_else(|e| cell.0.lock().stamp.unwrap_or(Err(e))),
-            }
-        })
     }
 }
 

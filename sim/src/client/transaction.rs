@@ -1,19 +1,17 @@
-//! A transaction's state and its life cycle: new, committing, failed, reset.
+//! A transaction's state, in each of its lives.
 
 use super::{
     backoff,
     conflict::RangeSet,
-    database::{Client, Label},
-    guard::{Left, beside_reads, guarded},
     keys::{ALL_END, USER_END},
     options::{Options, is_persistent},
     record::Record,
+    shared::{Client, Label},
     snapshot_cache::SnapshotCache,
-    special_keys,
+    special_keys::{Span, Writes},
     stamp::StampCell,
-    version::ReadVersion,
     wakers::Wakers,
-    watch::WatchCell,
+    watch_cell::WatchCell,
     write_map::WriteMap,
 };
 use crate::{
@@ -23,9 +21,13 @@ use crate::{
     rt::Nanos,
 };
 use bytes::Bytes;
+use futures::future::{BoxFuture, Shared};
 use parking_lot::Mutex;
 use shaketable_tx::{Error, Result, TransactionOption, Turns};
-use std::{sync::Arc, task::Waker};
+use std::{
+    sync::{Arc, atomic::Ordering::Relaxed},
+    task::Waker,
+};
 
 /// The calls of one transaction that are recorded at most, which would take a gigabyte: forty times what any
 /// program is known to need. The clock finds a loop that never waits much earlier.
@@ -59,6 +61,30 @@ pub struct Native {
     pub write_ranges: Vec<KeyRange>,
 }
 
+/// A read that the application has dropped.
+pub type Left = BoxFuture<'static, ()>;
+
+/// The state of the read version.
+pub enum ReadVersion {
+    /// Not needed so far.
+    NotRequested,
+    /// Requested.
+    Requested(Shared<BoxFuture<'static, Result<Version>>>),
+    /// Received or set.
+    Known(Version),
+}
+
+impl ReadVersion {
+    /// The version, if it has arrived.
+    pub fn known(&self) -> Option<Version> {
+        match self {
+            ReadVersion::Known(version) => Some(*version),
+            ReadVersion::NotRequested => None,
+            ReadVersion::Requested(requested) => requested.peek().and_then(|answer| answer.ok()),
+        }
+    }
+}
+
 /// The mutable state of a transaction.
 pub struct State {
     /// The number of resets: a call of an earlier life ends with 1025.
@@ -68,10 +94,10 @@ pub struct State {
     /// The options in effect.
     pub options: Options,
     /// Options set on this transaction that remain set after `on_error`.
-    persistent: Vec<TransactionOption>,
-    created: Nanos,
-    retries: i32,
-    backoff: Nanos,
+    pub(super) persistent: Vec<TransactionOption>,
+    pub(super) created: Nanos,
+    pub(super) retries: i32,
+    pub(super) backoff: Nanos,
     /// The error with which every call ends until a reset.
     pub failure: Option<Error>,
     /// The error of a call that returns nothing, for the next call that returns a result.
@@ -120,11 +146,11 @@ pub struct State {
     /// The id with which an unknown result is looked up.
     pub idempotency_id: Option<Bytes>,
     /// The special keys that it has written.
-    pub special: special_keys::Writes,
+    pub special: Writes,
     /// Why a call of special keys has failed.
     pub special_error: Option<String>,
     /// What identifies it in traces.
-    pub span: special_keys::Span,
+    pub span: Span,
     /// The record of this attempt for the history.
     pub record: Record,
     /// The record of the next attempt, while this one backs off. FoundationDB's client resets what is below
@@ -158,14 +184,19 @@ impl Drop for Inner {
 /// What an abandoned life leaves: tasks to wake, and watches and reads to drop, which lock the state once
 /// more. All of it only after the state is unlocked.
 #[must_use = "tasks would wait for ever"]
-struct Abandoned {
+pub(super) struct Abandoned {
     woken: Vec<Waker>,
     _watches: Vec<Arc<WatchCell>>,
     _left: Vec<Left>,
 }
 
 impl Abandoned {
-    fn wake(self) {
+    /// Only the tasks that wait for the end of a call.
+    pub(super) fn calls(woken: Vec<Waker>) -> Abandoned {
+        Abandoned { woken, _watches: Vec::new(), _left: Vec::new() }
+    }
+
+    pub(super) fn wake(self) {
         self.woken.into_iter().for_each(Waker::wake);
     }
 }
@@ -204,9 +235,9 @@ impl State {
             outcome: None,
             conflicting: RangeSet::default(),
             idempotency_id: None,
-            special: special_keys::Writes::default(),
+            special: Writes::default(),
             special_error: None,
-            span: special_keys::Span::new(client),
+            span: Span::new(client.lives.fetch_add(1, Relaxed)),
             record: Record::new(label),
             next: None,
             versions: 0,
@@ -311,14 +342,14 @@ impl State {
     }
 
     /// Resets what the next attempt begins with before the backoff.
-    fn back_off(&mut self, client: &Client) {
+    pub(super) fn back_off(&mut self, client: &Client) {
         self.versions += 1;
         self.version = ReadVersion::NotRequested;
         self.next = Some(Record::new(self.record.label().renewed(*client.label.lock())));
     }
 
     /// Records the end of an attempt that has got a read version, and never began.
-    fn end_next(&mut self, client: &Client) {
+    pub(super) fn end_next(&mut self, client: &Client) {
         if let Some(mut next) = self.next.take() {
             next.end(client, Reported::Nothing);
         }
@@ -371,7 +402,7 @@ impl State {
     /// Starts the next life: options that do not persist are lost, and all calls in progress end with 1025,
     /// except for the versionstamp: it ends with 1100, or with the error that had ended the transaction
     /// before.
-    fn renew(&mut self, client: &Client) -> Abandoned {
+    pub(super) fn renew(&mut self, client: &Client) -> Abandoned {
         self.end(client, Reported::Nothing);
         let unstamped = self.failure.unwrap_or(Error::BROKEN_PROMISE);
         let abandoned = self.abandon(Error::TRANSACTION_CANCELLED, unstamped);
@@ -396,105 +427,13 @@ impl State {
     }
 }
 
-/// Cancels the transaction if its `on_error` is dropped before its end, as FoundationDB's client does.
-struct Cancels<'a>(Option<&'a Arc<Inner>>);
-
-impl Drop for Cancels<'_> {
-    fn drop(&mut self) {
-        if let Some(inner) = self.0 {
-            inner.cancel();
-        }
-    }
-}
-
 impl Inner {
     /// Ends every call with 1025 until a reset.
-    fn cancel(&self) {
+    pub(super) fn cancel(&self) {
         let mut state = self.state.lock();
         state.failure.get_or_insert(Error::TRANSACTION_CANCELLED);
         let woken = state.waiting.take();
         drop(state);
         woken.into_iter().for_each(Waker::wake);
-    }
-}
-
-impl SimTransaction {
-    /// Resets the transaction to its initial state.
-    pub(super) fn do_reset(&self) {
-        let mut state = self.0.state.lock();
-        state.persistent.clear();
-        state.created = self.0.client.now();
-        state.retries = 0;
-        state.backoff = backoff::FIRST;
-        state.end_next(&self.0.client);
-        let abandoned = state.renew(&self.0.client);
-        drop(state);
-        abandoned.wake();
-    }
-
-    /// Ends every call with 1025 until a reset.
-    pub(super) fn do_cancel(&self) {
-        self.0.cancel();
-    }
-
-    /// Waits and starts the next attempt, or returns the error and leaves the transaction cancelled.
-    pub(super) async fn do_on_error(&self, error: Error) -> Result<()> {
-        let inner = &self.0;
-        let mut cancels = Cancels(Some(inner));
-        // FoundationDB's client takes a broken promise for the end of its own transaction.
-        let answer = self.retry(error).await.map_err(|e| match e {
-            Error::BROKEN_PROMISE => Error::TRANSACTION_CANCELLED,
-            e => e,
-        });
-        cancels.0 = None;
-        let mut state = inner.state.lock();
-        let abandoned = match answer {
-            Ok(()) => state.renew(&inner.client),
-            Err(_) => {
-                state.failure.get_or_insert(Error::TRANSACTION_CANCELLED);
-                state.end(&inner.client, Reported::Failed(error));
-                Abandoned { woken: state.waiting.take(), _watches: Vec::new(), _left: Vec::new() }
-            }
-        };
-        drop(state);
-        abandoned.wake();
-        answer
-    }
-
-    async fn retry(&self, error: Error) -> Result<()> {
-        let inner = &self.0;
-        let (delay, epoch) = {
-            let mut state = inner.state.lock();
-            if error == Error::CLUSTER_VERSION_CHANGED && inner.client.connection.has_switched() {
-                // The multi-version client goes on with a transaction of another library, whatever became of
-                // this one (`MultiVersionTransaction::onError`). Only it meets this error: a client of one
-                // library returns it.
-                state.end(&inner.client, Reported::Failed(error));
-                return Ok(());
-            }
-            state.alive(&inner.client)?;
-            state.end(&inner.client, Reported::Failed(error));
-            let limit = state.options.retry_limit;
-            let more = i32::from(inner.client.has(ClusterBug::ClientRetriesOnceMore));
-            let limit_hit = limit != -1 && state.retries >= limit.saturating_add(more);
-            state.retries = state.retries.saturating_add(1);
-            if limit_hit {
-                return Err(error);
-            }
-            if error.code() == 0 {
-                return Err(Error::CLIENT_INVALID_OPERATION);
-            }
-            let draw = || inner.client.connection.draw(|chance| chance.f64());
-            let retry = backoff::delay(error, state.backoff, state.options.max_retry_delay, draw);
-            let (delay, next) = retry.ok_or(error)?;
-            state.backoff = next;
-            state.back_off(&inner.client);
-            (delay, state.epoch)
-        };
-        let sleep = async {
-            inner.client.connection.sleep(delay).await;
-            Ok(())
-        };
-        guarded(inner, epoch, beside_reads(inner, sleep)).await
     }
 }

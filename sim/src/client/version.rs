@@ -4,7 +4,7 @@ use super::{
     connection::VersionFlags,
     options::Options,
     record::Record,
-    transaction::{Inner, State},
+    transaction::{Inner, ReadVersion, State},
 };
 use crate::{
     faults::{Family, Request, Turn},
@@ -16,27 +16,6 @@ use futures::{
 };
 use shaketable_tx::{Error, Result};
 use std::{borrow::Cow, future::Future, sync::Arc};
-
-/// The state of the read version.
-pub enum ReadVersion {
-    /// Not needed so far.
-    NotRequested,
-    /// Requested.
-    Requested(Shared<BoxFuture<'static, Result<Version>>>),
-    /// Received or set.
-    Known(Version),
-}
-
-impl ReadVersion {
-    /// The version, if it has arrived.
-    pub fn known(&self) -> Option<Version> {
-        match self {
-            ReadVersion::Known(version) => Some(*version),
-            ReadVersion::NotRequested => None,
-            ReadVersion::Requested(requested) => requested.peek().and_then(|answer| answer.ok()),
-        }
-    }
-}
 
 /// A pending or known read version.
 #[derive(Clone)]

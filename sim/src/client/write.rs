@@ -2,11 +2,11 @@
 
 use super::{
     conflict::{self, add_read},
-    database::Client,
     keys::{
         ALL_END, METADATA_VERSION, METADATA_VERSION_END, METADATA_VERSION_OPERAND, SPECIAL_END, max_key_size,
         max_write_key_size, single_key,
     },
+    shared::Client,
     sizes,
     transaction::{SimTransaction, State},
     watch,

@@ -5,7 +5,7 @@
 //! decision names its opportunity by client, operation and family, so that it keeps its meaning when other
 //! operations are removed from the plan.
 
-use super::Family;
+use super::families::Family;
 use crate::ids::ClientId;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;

@@ -1,7 +1,7 @@
 //! The numbers that are drawn for faults, each by one function, so that a decision can be made for a wanted
 //! number.
 
-use super::{Cut, Family};
+use super::families::Family;
 use crate::{
     rt::{MILLISECOND, Nanos, SECOND},
     seed::{Seed, Stream},
@@ -24,6 +24,15 @@ pub fn is_sent(chance: &mut Stream) -> bool {
 /// The delay of a commit that lands late, nanoseconds: up to the `window` of its read version.
 pub fn landing_delay(chance: &mut Stream, window: Nanos) -> Nanos {
     chance.below(window.clamp(1, 5 * SECOND))
+}
+
+/// The point at which an operation's future is dropped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cut {
+    /// After this many polls, at least one, if it is still pending.
+    Polls(u64),
+    /// After this much time, nanoseconds.
+    After(Nanos),
 }
 
 /// Where an operation is dropped: from the start of a round trip to long waits, each order of magnitude

@@ -1,6 +1,11 @@
 //! Applies a plan's faults at their times, and ends all faults.
 
-use super::{FaultPlan, Strike, catalogue, order, victims::Struck};
+use super::{
+    catalogue::catalogue,
+    strikes::{FaultPlan, Strike},
+    turn,
+    victims::Struck,
+};
 use crate::{
     ids::NodeId,
     rt::Nanos,
@@ -13,7 +18,7 @@ use std::{collections::BTreeMap, sync::Arc};
 /// switched off, also if they are switched on again.
 pub fn begin(world: &Arc<World>, plan: &FaultPlan) {
     if plan.kills_at_requests() {
-        world.spawn(order::drive(world.clone()));
+        world.spawn(turn::drive(world.clone()));
     }
     if plan.strikes.is_empty() {
         return;

@@ -4,8 +4,13 @@
 //! A family with a rate: before each operation, the runner of the clients checks whether the operation is to
 //! be cut, and where, and counts the cut if the operation had not ended by then.
 
-use super::{Dosage, Family, FaultFamily, Faults, draws};
-use crate::{ids::ClientId, rt::Nanos};
+use super::{
+    draws::{self, Cut},
+    families::Family,
+    family::{Dosage, FaultFamily},
+    state::Faults,
+};
+use crate::ids::ClientId;
 
 /// The family.
 pub struct DroppedOperation;
@@ -27,15 +32,6 @@ impl FaultFamily for DroppedOperation {
     }
 }
 
-/// The point at which an operation's future is dropped.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Cut {
-    /// After this many polls, at least one, if it is still pending.
-    Polls(u64),
-    /// After this much time, nanoseconds.
-    After(Nanos),
-}
-
 impl Faults {
     /// Whether the client's next operation is to be cut, and where. Not counted, since the operation may end
     /// before.
@@ -50,7 +46,8 @@ mod tests {
     use super::*;
     const MICROSECOND: Nanos = 1_000;
     use crate::{
-        faults::{FaultPlan, tests::rated},
+        faults::{FaultPlan, state::tests::rated},
+        rt::Nanos,
         seed::Seed,
     };
 

@@ -22,11 +22,6 @@ pub trait FaultFamily: Sync {
     /// The dosage of the family.
     fn dosage(&self) -> Dosage;
 
-    /// The maximum number of times it occurs in a run.
-    fn max_occurrences(&self) -> u64 {
-        u64::MAX
-    }
-
     /// Applies the fault. Returns whether it changed anything; only then is it counted. A family with a rate
     /// is evaluated at each opportunity instead and does nothing here.
     fn strike(&self, world: &Arc<World>, strike: &Struck) -> bool {

@@ -12,18 +12,17 @@
 //! operation that waits for another one finishes in any order; a client comes back after [`COMEBACK`]; both
 //! end with the act.
 
-use super::{Family, FaultPlan};
+use super::{
+    families::Family,
+    strikes::{Death, FaultPlan, Request, Step},
+};
 use crate::{
     ids::{ClientId, NodeId},
     rt::{MILLISECOND, Nanos, SECOND},
-    trace::Kind,
-    world::World,
 };
 use parking_lot::Mutex;
-use serde::{Deserialize, Serialize};
 use std::{
     collections::BTreeMap,
-    sync::Arc,
     task::{Context, Poll, Waker},
 };
 
@@ -31,39 +30,6 @@ use std::{
 pub const LONGEST_HOLD: Nanos = SECOND;
 /// The time after which a client that died at a commit comes back, nanoseconds.
 pub const COMEBACK: Nanos = 20 * MILLISECOND;
-
-/// A request of a transaction.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Request {
-    /// For its read version.
-    ReadVersion,
-    /// To commit what it has written. A transaction without writes makes none.
-    Commit,
-}
-
-/// One request of an operation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub struct Step {
-    /// The client.
-    pub client: ClientId,
-    /// Its operation.
-    pub operation: u32,
-    /// The request.
-    pub request: Request,
-    /// How many such requests the operation made before.
-    #[serde(default)]
-    pub index: u32,
-}
-
-/// A client that dies at a commit.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Death {
-    /// The request to commit.
-    pub step: Step,
-    /// Whether it was answered; otherwise it was not sent.
-    pub after: bool,
-}
 
 /// Checks an order and deaths. The error is a sentence fragment.
 pub(super) fn check(order: &[Step], deaths: &[Death]) -> Result<(), String> {
@@ -90,26 +56,26 @@ pub struct Requests {
 
 /// The order of a run.
 pub(super) struct Order {
-    positions: BTreeMap<Step, usize>,
-    deaths: Vec<Death>,
+    pub(super) positions: BTreeMap<Step, usize>,
+    pub(super) deaths: Vec<Death>,
     /// Whether requests are counted.
-    active: bool,
-    state: Mutex<State>,
+    pub(super) active: bool,
+    pub(super) state: Mutex<State>,
 }
 
 #[derive(Default)]
-struct State {
+pub(super) struct State {
     /// Whether each request of the order was answered, or will not be made.
     done: Vec<bool>,
     /// Requests that each operation has made.
-    counts: BTreeMap<(ClientId, u32, Request), u32>,
-    made: Vec<Step>,
-    overdue: u64,
+    pub(super) counts: BTreeMap<(ClientId, u32, Request), u32>,
+    pub(super) made: Vec<Step>,
+    pub(super) overdue: u64,
     waiting: Vec<Waker>,
     /// Machines of clients that are to die, and by which family.
-    dying: Vec<(NodeId, Family)>,
+    pub(super) dying: Vec<(NodeId, Family)>,
     /// Machines of clients that leave at their next commit, and whether after it.
-    leaving: BTreeMap<NodeId, bool>,
+    pub(super) leaving: BTreeMap<NodeId, bool>,
 }
 
 impl Order {
@@ -139,7 +105,7 @@ impl Order {
     }
 
     /// Marks requests as done.
-    fn finish(&self, is_done: impl Fn(&Step) -> bool) {
+    pub(super) fn finish(&self, is_done: impl Fn(&Step) -> bool) {
         let mut state = self.state.lock();
         for (step, at) in &self.positions {
             state.done[*at] |= is_done(step);
@@ -155,7 +121,7 @@ impl Order {
     }
 
     /// Whether it is the turn of the request at a position.
-    fn poll_turn(&self, position: usize, cx: &mut Context<'_>) -> Poll<()> {
+    pub(super) fn poll_turn(&self, position: usize, cx: &mut Context<'_>) -> Poll<()> {
         let mut state = self.state.lock();
         if state.done[..position].iter().all(|done| *done) {
             return Poll::Ready(());
@@ -185,116 +151,12 @@ impl Order {
     }
 
     /// The next machine that is to die.
-    fn poll_death(&self, cx: &mut Context<'_>) -> Poll<(NodeId, Family)> {
+    pub(super) fn poll_death(&self, cx: &mut Context<'_>) -> Poll<(NodeId, Family)> {
         let mut state = self.state.lock();
         if let Some(death) = state.dying.pop() {
             return Poll::Ready(death);
         }
         state.waiting.push(cx.waker().clone());
         Poll::Pending
-    }
-}
-
-/// A request of a client, from the moment at which it is about to be made until it was answered: until this
-/// is dropped.
-pub(crate) struct Turn {
-    world: Arc<World>,
-    node: NodeId,
-    step: Step,
-}
-
-impl Turn {
-    /// A request that is about to be made; `None` if nothing in the plan concerns requests.
-    pub(crate) fn begin(
-        world: &Arc<World>,
-        (node, client): (NodeId, ClientId),
-        operation: Option<u32>,
-        request: Request,
-    ) -> Option<Turn> {
-        let faults = &world.faults;
-        let operation = operation.filter(|_| faults.order.active && faults.are_on())?;
-        let mut state = faults.order.state.lock();
-        let count = state.counts.entry((client, operation, request)).or_default();
-        let step = Step { client, operation, request, index: *count };
-        *count += 1;
-        state.made.push(step);
-        Some(Turn { world: world.clone(), node, step })
-    }
-
-    /// Whether the plan has an order for it.
-    pub(crate) fn is_ordered(&self) -> bool {
-        self.world.faults.order.positions.contains_key(&self.step)
-    }
-
-    /// Completes when the request is to be sent: never if the client dies before.
-    pub(crate) async fn come(&self) {
-        let faults = &self.world.faults;
-        if let Some(position) = faults.order.positions.get(&self.step) {
-            let turn = std::future::poll_fn(|cx| match faults.are_on() && faults.other_rates().is_none() {
-                true => faults.order.poll_turn(*position, cx),
-                false => Poll::Ready(()),
-            });
-            if self.world.clock.timeout(LONGEST_HOLD, turn).await.is_none() {
-                faults.order.state.lock().overdue += 1;
-            }
-        }
-        self.die(false).await;
-    }
-
-    /// Completes when the client is to receive the answer that has arrived: never if it dies before.
-    pub(crate) async fn answered(&self) {
-        self.die(true).await;
-    }
-
-    /// Never completes if the client dies here.
-    async fn die(&self, after: bool) {
-        let faults = &self.world.faults;
-        if !faults.are_on() {
-            return;
-        }
-        let leaves = || {
-            let is_commit = self.step.request == Request::Commit;
-            is_commit && faults.order.state.lock().leaving.get(&self.node) == Some(&after)
-        };
-        let is_planned = faults.order.deaths.contains(&Death { step: self.step, after });
-        if is_planned || leaves() {
-            match is_planned {
-                true => faults.order.state.lock().dying.push((self.node, Family::ClientDeath)),
-                false => faults.order.leaves_now(self.node),
-            }
-            faults.order.wake();
-            faults.order.end(self.step.client, self.step.operation);
-            std::future::pending::<()>().await;
-        }
-    }
-}
-
-impl Drop for Turn {
-    fn drop(&mut self) {
-        if self.is_ordered() {
-            self.world.faults.order.finish(|step| *step == self.step);
-        }
-    }
-}
-
-/// Kills clients where the plan says so, and starts those again that do not leave for good.
-pub(super) async fn drive(world: Arc<World>) {
-    loop {
-        let (node, family) = std::future::poll_fn(|cx| world.faults.order.poll_death(cx)).await;
-        let leaves = family == Family::Departure;
-        if world.faults.are_on() {
-            if leaves {
-                world.retire(node)
-            } else {
-                world.kill(node)
-            }
-            world.faults.count(family);
-            world.event(NodeId(0), Kind::Fault, family as u64, 0);
-        }
-        if leaves {
-            continue;
-        }
-        world.clock.sleep(COMEBACK).await;
-        world.start(node);
     }
 }

@@ -1,6 +1,12 @@
-//! Drawing a run's faults from its seed.
+//! Drawing a run's faults from its seed, and checking those of a plan that was edited.
 
-use super::{Family, FaultPlan, Profile, catalogue};
+use super::{
+    catalogue::catalogue,
+    families::Family,
+    family::Dosage,
+    order,
+    strikes::{FaultPlan, Profile},
+};
 use crate::{rt::Nanos, seed::Seed};
 
 impl FaultPlan {
@@ -34,11 +40,46 @@ impl FaultPlan {
         plan.strikes.sort_by_key(|s| (s.at, s.family));
         plan
     }
+
+    /// Whether the plan is valid. A drawn plan always is; an edited one may not be. The error is a sentence
+    /// fragment.
+    pub fn check(&self) -> Result<(), String> {
+        let dosage = |family: Family| catalogue().find(|f| f.family() == family).map(|f| f.dosage());
+        for (family, rate) in &self.rates {
+            if !matches!(dosage(*family), Some(Dosage::Rate(_))) {
+                return Err(format!("{} has strikes, and no rate", family.name()));
+            }
+            if !(0.0..=1.0).contains(rate) {
+                return Err(format!("the rate of {} is not between 0 and 1", family.name()));
+            }
+        }
+        for decision in &self.decisions {
+            if !matches!(dosage(decision.family), Some(Dosage::Rate(_))) {
+                return Err(format!("{} has strikes, and no decisions", decision.family.name()));
+            }
+        }
+        order::check(&self.order, &self.deaths)?;
+        for strike in &self.strikes {
+            if !matches!(dosage(strike.family), Some(Dosage::Timed { .. })) {
+                return Err(format!("{} has a rate, and no strikes", strike.family.name()));
+            }
+            if !strike.amount.is_finite() {
+                return Err(format!("a strike of {} has no amount", strike.family.name()));
+            }
+        }
+        match self.strikes.is_sorted_by_key(|strike| strike.at) {
+            true => Ok(()),
+            false => Err("strikes do not ascend".to_owned()),
+        }
+    }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use super::{
+        super::{state::tests::rated, strikes::Strike},
+        *,
+    };
     use crate::rt::SECOND;
 
     #[test]
@@ -76,5 +117,26 @@ mod tests {
             assert!(plans.iter().any(drawn), "{} is never drawn", family.name());
         }
         assert!(plans.iter().any(|p| *p == FaultPlan::default()), "some seeds are calm");
+    }
+
+    #[test]
+    fn a_plan_that_is_drawn_can_be_delivered_and_others_are_refused() {
+        for seed in 0..200 {
+            let plan = FaultPlan::draw(Seed(seed), Profile::Storm, SECOND, &[]);
+            assert_eq!(plan.check(), Ok(()));
+        }
+        let strike = |family, at| Strike { at, family, target: 0, other: 0, duration: 1, amount: 1.0 };
+        let struck = |strikes| FaultPlan { strikes, ..FaultPlan::default() };
+        for refused in [
+            rated(Family::TooOld, 1.5),
+            rated(Family::TooOld, -0.1),
+            rated(Family::TooOld, f64::NAN),
+            rated(Family::Kill, 0.5),
+            struck(vec![strike(Family::TooOld, 5)]),
+            struck(vec![strike(Family::Kill, 5), strike(Family::Kill, 4)]),
+            struck(vec![Strike { amount: f64::INFINITY, ..strike(Family::Kill, 5) }]),
+        ] {
+            assert!(refused.check().is_err(), "{refused:?}");
+        }
     }
 }

@@ -10,6 +10,7 @@ mod state;
 pub use state::{LogDisk, Queue};
 
 use crate::{
+    chance,
     config::ClusterBug,
     ids::{Endpoint, Generation},
     net::Inbox,
@@ -91,7 +92,7 @@ pub async fn serve(
             if queue.begin_sync() {
                 synced = true;
                 sync_ends = world.clock.now()
-                    + rng.duration(&world.config.log_sync, |other| &other.log_sync)
+                    + chance::duration(&mut rng, &world.config.log_sync, |other| &other.log_sync)
                     + tunables.sync_delay();
             }
             if !received && !synced {

@@ -7,8 +7,8 @@
 
 use crate::{
     ids::{Endpoint, NodeId},
-    net::ReplyTo,
     proto::{KeyRange, Message, Version},
+    reply::ReplyTo,
     rt::{MILLISECOND, Nanos, SECOND},
     world::World,
 };

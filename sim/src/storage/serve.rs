@@ -9,6 +9,7 @@ use super::{
     watches::Watches,
 };
 use crate::{
+    chance,
     config::ClusterBug,
     ids::Endpoint,
     net::Call,
@@ -113,8 +114,9 @@ impl Server {
         match message {
             Message::LogData { generation, entries } => {
                 let lag = || {
-                    self.rng.duration(&self.world.config.storage_lag, |other| &other.storage_lag)
-                        + self.tunables.apply_lag()
+                    chance::duration(&mut self.rng, &self.world.config.storage_lag, |other| {
+                        &other.storage_lag
+                    }) + self.tunables.apply_lag()
                 };
                 self.pull.receive(self.world.clock.now(), generation, entries, lag);
                 self.apply();
@@ -331,8 +333,8 @@ fn answer(
             watches.set(state, key, value, world.has(ClusterBug::StorageWatchMissesPast), reply);
         }
         read => {
-            let work =
-                rng.duration(&world.config.storage_read, |other| &other.storage_read) + tunables.read_delay();
+            let work = chance::duration(rng, &world.config.storage_read, |other| &other.storage_read)
+                + tunables.read_delay();
             requests::answer(state, read, work);
         }
     }

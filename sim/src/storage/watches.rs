@@ -7,8 +7,8 @@
 use super::state::State;
 use crate::{
     config::ClusterBug,
-    net::ReplyTo,
     proto::{KeyRange, LogEntry, Mutation, Version, WRONG_SHARD_SERVER},
+    reply::ReplyTo,
 };
 use bytes::Bytes;
 use shaketable_tx::Error;

@@ -1,6 +1,9 @@
 //! The profiler of servers' actors, which is off: it has no samples.
 
-use super::{Reader, reader, special};
+use super::{
+    parts::special,
+    reader::{self, Reader},
+};
 use crate::proto::KeyRange;
 use shaketable_tx::{KeyValue, Result};
 use std::net::SocketAddr;

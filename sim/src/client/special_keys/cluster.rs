@@ -1,6 +1,9 @@
 //! Where the cluster is, and which it is.
 
-use super::{Kind, Reader, SpecialKeyRange, reader::row};
+use super::{
+    parts::{Kind, SpecialKeyRange},
+    reader::{Reader, row},
+};
 use crate::system_keys::{self, Uid};
 use shaketable_tx::KeyValue;
 

@@ -1,8 +1,8 @@
 //! The configuration of processes, and the coordinators.
 
 use super::{
-    Kind, Reader, SpecialKeyRange, part,
-    reader::{named, text},
+    parts::{Kind, SpecialKeyRange, part},
+    reader::{Reader, named, text},
 };
 use crate::{
     client::keys::single_key,

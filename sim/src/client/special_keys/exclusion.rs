@@ -3,8 +3,8 @@
 //! stays in progress.
 
 use super::{
-    Kind, Reader, SpecialKeyRange, part,
-    reader::{named, text},
+    parts::{Kind, SpecialKeyRange, part},
+    reader::{Reader, named, text},
 };
 use crate::{
     client::keys::single_key,

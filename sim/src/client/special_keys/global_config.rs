@@ -3,7 +3,10 @@
 //!
 //! FoundationDB's clients learn about a change a moment later; this one reads the stored values.
 
-use super::{Kind, Reader, SpecialKeyRange, part, reader::named};
+use super::{
+    parts::{Kind, SpecialKeyRange, part},
+    reader::{Reader, named},
+};
 use crate::{
     client::keys::single_key,
     proto::{KeyRange, Mutation},

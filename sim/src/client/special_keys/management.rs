@@ -2,9 +2,8 @@
 //! options of these calls.
 
 use super::{
-    Kind, Reader, SpecialKeyRange, part,
-    reader::{named, row, text},
-    special,
+    parts::{Kind, SpecialKeyRange, part, special},
+    reader::{Reader, named, row, text},
 };
 use crate::{
     client::keys::USER_END,

@@ -1,43 +1,12 @@
 //! Metrics: the sizes of shards, and the health of servers.
 
 use super::{
-    Kind, Reader, part,
-    reader::{named, row},
+    parts::{Kind, part},
+    reader::{Reader, named, row},
 };
-use crate::{
-    proto::KeyRange,
-    rt::{Nanos, SECOND},
-    system_keys::Uid,
-    world::Class,
-};
+use crate::{proto::KeyRange, system_keys::Uid, world::Class};
 use serde_json::{Value, json};
 use shaketable_tx::KeyValue;
-
-/// For how long a client answers from what it knows about the cluster's health
-/// (`AGGREGATE_HEALTH_METRICS_MAX_STALENESS`, `DETAILED_HEALTH_METRICS_MAX_STALENESS`).
-const STALENESS: Nanos = SECOND / 2;
-const DETAILED_STALENESS: Nanos = 5 * SECOND;
-
-/// When a client last learnt about the cluster's health, and about that of single servers.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct HealthCache {
-    asked: Option<Nanos>,
-    detailed: Option<Nanos>,
-}
-
-impl HealthCache {
-    /// Asks, unless it has asked shortly before. Returns whether the servers are known.
-    fn ask(&mut self, now: Nanos, detailed: bool) -> bool {
-        let is_older = |at: Option<Nanos>, most| at.is_none_or(|at| now - at > most);
-        if is_older(self.asked, STALENESS) {
-            self.asked = Some(now);
-            if detailed && is_older(self.detailed, DETAILED_STALENESS) {
-                self.detailed = Some(now);
-            }
-        }
-        detailed && self.detailed.is_some()
-    }
-}
 
 impl Reader {
     /// The bytes of each shard; its key is where the shard begins.
@@ -107,18 +76,3 @@ impl Reader {
 
 /// The limit of a cluster that is not limited, transactions per second.
 const UNLIMITED: f64 = 1e6;
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_client_that_has_just_asked_for_the_whole_does_not_know_the_servers() {
-        let mut health = HealthCache::default();
-        assert!(!health.ask(0, false));
-        assert!(!health.ask(STALENESS, true), "answered from what it knows");
-        assert!(health.ask(2 * STALENESS, true));
-        assert!(health.ask(2 * STALENESS + 1, true));
-        assert!(!health.ask(2 * STALENESS + 1, false), "not asked for");
-    }
-}

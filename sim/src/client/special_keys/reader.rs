@@ -1,6 +1,6 @@
 //! What the parts read: the transaction, the cluster, and system keys at the transaction's read version.
 
-use super::{SpecialKeyRange, special};
+use super::parts::{SpecialKeyRange, special};
 use crate::{
     client::{
         guard::guarded,

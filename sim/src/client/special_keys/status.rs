@@ -4,9 +4,13 @@
 //! A calm cluster is healthy, and times are virtual. What the simulation does not measure is zero or left
 //! out.
 
-use super::{Kind, Reader, cluster::CLUSTER_FILE, part, reader::row};
+use super::{
+    cluster::CLUSTER_FILE,
+    parts::{Kind, part},
+    reader::{Reader, row},
+};
 use crate::{
-    client::database::Client,
+    client::shared::Client,
     ids::NodeId,
     rt::SECOND,
     system_keys::{self, Uid},

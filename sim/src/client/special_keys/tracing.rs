@@ -1,37 +1,15 @@
 //! The transaction's place in traces: an id, and a token by which its calls are found.
 
-use super::{Reader, part, reader::named};
-use crate::{
-    client::{database::Client, transaction::State},
-    system_keys::Uid,
+use super::{
+    parts::{Kind, part},
+    reader::{Reader, named},
+    state::Token,
 };
+use crate::{client::transaction::State, system_keys::Uid};
 use shaketable_tx::{Error, KeyValue, Result};
-use std::sync::atomic::Ordering::Relaxed;
 
 const ID: &[u8] = b"transaction_id";
 const TOKEN: &[u8] = b"token";
-
-/// What identifies a transaction in traces.
-#[derive(Clone, Copy, Debug)]
-pub struct Span {
-    /// The number of its life among those of its client.
-    number: u64,
-    id: Option<Uid>,
-    token: Option<Token>,
-}
-
-#[derive(Clone, Copy, Debug)]
-enum Token {
-    None,
-    Another,
-}
-
-impl Span {
-    /// The span of a new life of a transaction.
-    pub fn new(client: &Client) -> Span {
-        Span { number: client.lives.fetch_add(1, Relaxed), id: None, token: None }
-    }
-}
 
 impl Reader {
     pub(super) fn tracing(&self) -> Vec<KeyValue> {
@@ -44,7 +22,7 @@ impl Reader {
             None => uid("span").1,
         };
         let id = span.id.unwrap_or_else(|| uid("trace"));
-        let part = part(super::Kind::Tracing);
+        let part = part(Kind::Tracing);
         vec![named(part, TOKEN, token.to_string()), named(part, ID, id.to_string())]
     }
 }

@@ -1,6 +1,9 @@
 //! The transaction's own conflict ranges, and the keys that made its commit fail.
 
-use super::{Kind, Reader, SpecialKeyRange, reader::named};
+use super::{
+    parts::{Kind, SpecialKeyRange},
+    reader::{Reader, named},
+};
 use crate::{
     atomic,
     client::{

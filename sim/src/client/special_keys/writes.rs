@@ -1,91 +1,18 @@
 //! Writes of special keys: what a transaction has asked for, and what its commit makes of it.
 
-use super::{Kind, Reader, SpecialKeyRange, special};
+use super::{
+    parts::{Kind, PARTS, SpecialKeyRange},
+    reader::Reader,
+};
 use crate::{
-    client::{
-        keys::single_key,
-        transaction::{Inner, State},
-    },
+    client::transaction::{Inner, State},
     proto::{KeyRange, Mutation},
     system_keys::Uid,
 };
 use bytes::Bytes;
 use serde_json::json;
-use shaketable_tx::{Error, KeyValue, Result, key_after};
-use std::{
-    collections::BTreeMap,
-    ops::Bound::{Included, Unbounded},
-    sync::Arc,
-};
-
-/// The special keys that a transaction has set or cleared: for each range, by its begin, its end and its
-/// value.
-#[derive(Clone, Debug, Default)]
-pub struct Writes(BTreeMap<Bytes, (Bytes, Option<Bytes>)>);
-
-impl Writes {
-    /// Sets a key, or clears it.
-    pub(super) fn set(&mut self, key: &[u8], value: Option<Bytes>) {
-        let KeyRange { begin, end } = single_key(key);
-        self.forget(&KeyRange { begin: begin.clone(), end: end.clone() });
-        self.0.insert(begin, (end, value));
-    }
-
-    /// Clears a range.
-    pub(super) fn clear(&mut self, range: &KeyRange) {
-        self.forget(range);
-        self.0.insert(range.begin.clone(), (range.end.clone(), None));
-    }
-
-    /// Undoes what was written in a range.
-    pub(super) fn forget(&mut self, range: &KeyRange) {
-        let touched: Vec<_> = self
-            .0
-            .range(..range.end.clone())
-            .filter(|(_, (end, _))| *end > range.begin)
-            .map(|(begin, (end, _))| (begin.clone(), end.clone()))
-            .collect();
-        for (begin, end) in touched {
-            self.0.remove(&begin);
-            // Only a cleared range can be wider than one key.
-            if begin < range.begin {
-                self.0.insert(begin, (range.begin.clone(), None));
-            }
-            if end > range.end {
-                self.0.insert(range.end.clone(), (end, None));
-            }
-        }
-    }
-
-    /// What was written to a key: `None` if nothing was.
-    pub(super) fn get(&self, key: &[u8]) -> Option<Option<&Bytes>> {
-        let (_, (end, value)) = self.0.range::<[u8], _>((Unbounded, Included(key))).next_back()?;
-        (*key < **end).then_some(value.as_ref())
-    }
-
-    /// Whether an option of management is set.
-    pub(super) fn option(&self, name: &str) -> bool {
-        self.get(&special(&format!("management/options/{name}"))).flatten().is_some()
-    }
-
-    /// What was written to the keys of a range, in order: cleared ranges, and keys with their values.
-    pub(super) fn within(&self, range: &KeyRange) -> Vec<(KeyRange, Option<Bytes>)> {
-        let written = self.0.range(range.begin.clone()..range.end.clone());
-        written
-            .map(|(begin, (end, value))| (KeyRange { begin: begin.clone(), end: end.clone() }, value.clone()))
-            .collect()
-    }
-
-    /// `rows` of a range, changed by what was written to it.
-    pub(super) fn over(&self, rows: Vec<KeyValue>, range: &KeyRange) -> Vec<KeyValue> {
-        let kept = rows.into_iter().filter(|row| self.get(&row.key).is_none());
-        let set = self.within(range).into_iter();
-        let set = set.filter_map(|(range, value)| Some(KeyValue::new(range.begin, value?)));
-        let mut rows: Vec<_> = kept.chain(set).collect();
-        rows.sort_by(|a, b| a.key.cmp(&b.key));
-        rows
-    }
-}
+use shaketable_tx::{Error, Result, key_after};
+use std::sync::Arc;
 
 impl State {
     /// Keeps the reason why a call of special keys fails, and returns the error.
@@ -128,7 +55,7 @@ impl State {
         }
         let last = |part: &&SpecialKeyRange| part.range().begin < range.end && range.end <= part.range().end;
         let begin = SpecialKeyRange::written(&range.begin);
-        let end = super::PARTS.iter().filter(|part| part.writable).find(last);
+        let end = PARTS.iter().filter(|part| part.writable).find(last);
         let part = match (begin, end) {
             (None, None) => return Err(Error::SPECIAL_KEYS_NO_WRITE_MODULE_FOUND),
             (Some(begin), Some(end)) if begin.kind == end.kind => begin,
@@ -184,7 +111,7 @@ impl Inner {
 /// Makes what was written to special keys part of the commit.
 pub async fn commit(inner: &Arc<Inner>, epoch: u32) -> Result<()> {
     let reader = Reader { inner: inner.clone(), epoch };
-    for part in super::PARTS.iter().filter(|part| part.writable) {
+    for part in PARTS.iter().filter(|part| part.writable) {
         let written = reader.state().special.within(&part.range());
         if !written.is_empty() {
             reader.commit_part(part, written).await?;
@@ -226,29 +153,3 @@ impl Reader {
 /// The cluster has no tenants.
 const TENANTS_DISABLED: Error = Error::from_code(2136);
 const NO_EPOCH: &str = "The version epoch of this cluster cannot be changed";
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn later_writes_replace_earlier_ones_key_by_key() {
-        let mut writes = Writes::default();
-        writes.clear(&KeyRange::new("b", "e"));
-        writes.set(b"c", Some("1".into()));
-        writes.set(b"a", Some("2".into()));
-        writes.set(b"a", None);
-        writes.forget(&KeyRange::new("d", "d\0"));
-        let seen = |key: &str| writes.get(key.as_bytes()).map(|value| value.cloned());
-        assert_eq!(seen("a"), Some(None));
-        assert_eq!(seen("b"), Some(None));
-        assert_eq!(seen("c"), Some(Some("1".into())));
-        assert_eq!(seen("d"), None);
-        assert_eq!(seen("dd"), Some(None));
-        assert_eq!(seen("e"), None);
-        let rows = ["a", "c", "d", "dd", "e"].map(|key| KeyValue::new(key, "old"));
-        let merged = writes.over(rows.to_vec(), &KeyRange::new("a", "z"));
-        let merged: Vec<_> = merged.iter().map(|row| (&*row.key, &*row.value)).collect();
-        assert_eq!(merged, [(&b"c"[..], &b"1"[..]), (b"d", b"old"), (b"e", b"old")]);
-    }
-}

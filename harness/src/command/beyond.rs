@@ -30,8 +30,7 @@ pub(super) fn takes(
     if let Some(known) = planted.only_simulated {
         return Some(known.to_owned());
     }
-    let is_elsewhere = |family: &Family| real::FAMILIES.contains(family);
-    let only_here: Vec<Family> = Family::ALL.iter().copied().filter(|family| !is_elsewhere(family)).collect();
+    let only_here: Vec<Family> = Family::ALL.iter().copied().filter(|family| !family.is_real()).collect();
     let names: Vec<&str> = only_here.iter().map(|family| family.name()).collect();
     match caught(only_here) {
         Some(catch) => {

@@ -123,17 +123,14 @@ impl Connection {
         }
         let late =
             |of: &mut Occurrence| faults.draw(of, |chance| draws::landing_delay(chance, self.window()));
-        if self.fault_occurs(Family::SpuriousConflict) {
-            return Some(Fault::Refuse(Error::NOT_COMMITTED));
-        }
-        if self.fault_occurs(Family::ProxyMemory) {
-            return Some(Fault::Refuse(Error::COMMIT_PROXY_MEMORY_LIMIT_EXCEEDED));
+        if let Some(error) = self.refusal_of([Family::SpuriousConflict, Family::ProxyMemory]) {
+            return Some(Fault::Refuse(error));
         }
         if self.fault_occurs(Family::Throttled) {
             return Some(Fault::Refuse(Error::TRANSACTION_THROTTLED_HOT_SHARD));
         }
-        if self.fault_occurs(Family::RangeLocked) {
-            return Some(Fault::Refuse(Error::TRANSACTION_REJECTED_RANGE_LOCKED));
+        if let Some(error) = self.refusal_of([Family::RangeLocked]) {
+            return Some(Fault::Refuse(error));
         }
         if let Some(mut fault) = self.fault(Family::UnknownFatal) {
             return Some(Fault::Forget { sent: faults.draw(&mut fault, draws::is_sent) });

@@ -312,18 +312,15 @@ impl Connection {
         Some(occurrence)
     }
 
+    /// The error of the first of these families that occurs here.
+    pub fn refusal_of(&self, families: impl IntoIterator<Item = Family>) -> Option<Error> {
+        families.into_iter().find(|family| self.fault_occurs(*family)).and_then(Family::error)
+    }
+
     /// Errors that the contract allows at any read.
     fn read_fault(&self) -> Result<()> {
-        for (family, error) in [
-            (Family::TooOld, Error::TRANSACTION_TOO_OLD),
-            (Family::FutureVersion, Error::FUTURE_VERSION),
-            (Family::ProcessBehind, Error::PROCESS_BEHIND),
-        ] {
-            if self.fault_occurs(family) {
-                return Err(error);
-            }
-        }
-        Ok(())
+        let allowed = [Family::TooOld, Family::FutureVersion, Family::ProcessBehind];
+        self.refusal_of(allowed).map_or(Ok(()), Err)
     }
 
     fn send<R: Send + 'static>(

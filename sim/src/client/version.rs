@@ -145,8 +145,8 @@ fn ask(inner: &Arc<Inner>, asked: Asked) -> impl Future<Output = Result<Version>
 /// Errors that the contract allows when a read version is requested.
 fn fault(inner: &Inner, options: &Options) -> Option<Error> {
     let connection = &inner.client.connection;
-    if connection.fault_occurs(Family::GrvMemory) {
-        return Some(Error::GRV_PROXY_MEMORY_LIMIT_EXCEEDED);
+    if let Some(error) = connection.refusal_of([Family::GrvMemory]) {
+        return Some(error);
     }
     // In the simulation, only batch priority and tags are throttled.
     let batch = options.priority == Priority::Batch;

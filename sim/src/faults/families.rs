@@ -1,9 +1,10 @@
-//! The families of faults, by name.
+//! The families of faults: their names, the errors that they give, and which of them a real cluster has.
 
 use serde::{Deserialize, Serialize};
+use shaketable_tx::Error;
 
 macro_rules! families {
-    ($($(#[doc = $doc:literal])+ $name:ident = $text:literal,)*) => {
+    ($($(#[doc = $doc:literal])+ $name:ident = $text:literal $(gives $error:ident)? $(($real:ident))?,)*) => {
         /// A family of faults.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
         #[serde(rename_all = "kebab-case")]
@@ -22,8 +23,24 @@ macro_rules! families {
             pub fn about(self) -> &'static str {
                 match self { $(Family::$name => concat!($($doc),+).trim_ascii()),* }
             }
+
+            /// The error that it gives to a call. None if it gives no error, or one of several.
+            pub fn error(self) -> Option<Error> {
+                match self { $(Family::$name => families!(@error $($error)?)),* }
+            }
+
+            /// Whether a real cluster has it as well: a run there delivers the deaths of clients, and the
+            /// fault injection of FoundationDB's client ends calls with errors (`CLIENT_BUGGIFY` in its
+            /// `NativeAPI.actor.cpp`).
+            pub fn is_real(self) -> bool {
+                match self { $(Family::$name => families!(@real $($real)?)),* }
+            }
         }
     };
+    (@error $error:ident) => { Some(Error::$error) };
+    (@error) => { None };
+    (@real real) => { true };
+    (@real) => { false };
 }
 
 families! {
@@ -34,7 +51,7 @@ families! {
     /// A machine stops for a while.
     Pause = "pause",
     /// A client dies during an operation, and is followed by another incarnation.
-    ClientDeath = "client-death",
+    ClientDeath = "client-death" (real),
     /// An operation's future is dropped, and its client continues.
     DroppedOperation = "dropped-operation",
     /// Messages between two machines are delayed, in one direction or both.
@@ -58,35 +75,35 @@ families! {
     /// A shard moves to another team.
     MoveShard = "move-shard",
     /// 1021 although the commit happened.
-    UnknownCommitted = "unknown-committed",
+    UnknownCommitted = "unknown-committed" gives COMMIT_UNKNOWN_RESULT (real),
     /// 1021 and the commit did not happen.
-    UnknownNotCommitted = "unknown-not-committed",
+    UnknownNotCommitted = "unknown-not-committed" gives COMMIT_UNKNOWN_RESULT (real),
     /// 1022, whether the commit happened or not.
-    UnknownFatal = "unknown-fatal",
+    UnknownFatal = "unknown-fatal" gives COMMIT_UNKNOWN_RESULT_FATAL,
     /// 1031 and the commit happens later.
-    LateLanding = "late-landing",
+    LateLanding = "late-landing" gives TRANSACTION_TIMED_OUT (real),
     /// A commit is sent when its read version is about to leave the window.
     WindowEdge = "window-edge",
     /// 1020 without a conflict.
-    SpuriousConflict = "spurious-conflict",
+    SpuriousConflict = "spurious-conflict" gives NOT_COMMITTED (real),
     /// 1007 at a fresh version.
-    TooOld = "too-old",
+    TooOld = "too-old" gives TRANSACTION_TOO_OLD (real),
     /// A causally risky read version is up to a second old.
     RiskyRead = "risky-read",
     /// 1009 at a version that exists.
-    FutureVersion = "future-version",
+    FutureVersion = "future-version" gives FUTURE_VERSION,
     /// 1037.
-    ProcessBehind = "process-behind",
+    ProcessBehind = "process-behind" gives PROCESS_BEHIND,
     /// 1039, before, during or after a commit.
-    ClusterVersionChanged = "cluster-version-changed",
+    ClusterVersionChanged = "cluster-version-changed" gives CLUSTER_VERSION_CHANGED,
     /// 1042.
-    ProxyMemory = "proxy-memory",
+    ProxyMemory = "proxy-memory" gives COMMIT_PROXY_MEMORY_LIMIT_EXCEEDED (real),
     /// 1078.
-    GrvMemory = "grv-memory",
+    GrvMemory = "grv-memory" gives GRV_PROXY_MEMORY_LIMIT_EXCEEDED (real),
     /// 1051, 1213, 1223 or 1235.
     Throttled = "throttled",
     /// 1242.
-    RangeLocked = "range-locked",
+    RangeLocked = "range-locked" gives TRANSACTION_REJECTED_RANGE_LOCKED,
     /// 1038 for a while.
     Locked = "locked",
     /// Range reads return one row per batch.
@@ -100,7 +117,7 @@ families! {
     /// Read versions live for a fraction of five seconds.
     ShortLifetime = "short-lifetime",
     /// A client dies for good: nobody takes up its session.
-    Departure = "departure",
+    Departure = "departure" (real),
 }
 
 impl Family {

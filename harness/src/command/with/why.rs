@@ -62,23 +62,11 @@ pub(super) fn why(error: Error) -> (&'static str, String) {
 /// How often the simulation gave an error without another cause, of the faults that struck; `None` if none
 /// gives it. A fault that gives one of several errors counts for none of them.
 pub(super) fn injected(error: Error, struck: &BTreeMap<Family, u64>) -> Option<BTreeMap<String, u64>> {
-    let families: &[Family] = match error {
-        Error::NOT_COMMITTED => &[Family::SpuriousConflict],
-        Error::COMMIT_UNKNOWN_RESULT => &[Family::UnknownCommitted, Family::UnknownNotCommitted],
-        Error::COMMIT_UNKNOWN_RESULT_FATAL => &[Family::UnknownFatal],
-        Error::TRANSACTION_TIMED_OUT => &[Family::LateLanding],
-        Error::TRANSACTION_TOO_OLD => &[Family::TooOld],
-        Error::FUTURE_VERSION => &[Family::FutureVersion],
-        Error::PROCESS_BEHIND => &[Family::ProcessBehind],
-        Error::CLUSTER_VERSION_CHANGED => &[Family::ClusterVersionChanged],
-        Error::COMMIT_PROXY_MEMORY_LIMIT_EXCEEDED => &[Family::ProxyMemory],
-        Error::GRV_PROXY_MEMORY_LIMIT_EXCEEDED => &[Family::GrvMemory],
-        Error::TRANSACTION_REJECTED_RANGE_LOCKED => &[Family::RangeLocked],
-        _ => return None,
-    };
+    let mut families = Family::ALL.iter().filter(|family| family.error() == Some(error)).peekable();
+    families.peek()?;
     let times =
         |family: &Family| Some((family.name().to_owned(), *struck.get(family).filter(|times| **times > 0)?));
-    Some(families.iter().filter_map(times).collect())
+    Some(families.filter_map(times).collect())
 }
 
 #[cfg(test)]

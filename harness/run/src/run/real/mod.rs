@@ -25,22 +25,7 @@ pub use testbed::run;
 pub use testbed::{Conditions, RunError, perform};
 
 use crate::judge::finding::Kind;
-use shaketable_sim::faults::Family;
 use shaketable_tx::{Db, Error};
-
-/// The fault families that a real cluster has as well: a run delivers the deaths of clients, and the fault
-/// injection of FoundationDB's client ends calls with errors (`CLIENT_BUGGIFY` in its `NativeAPI.actor.cpp`).
-pub const FAMILIES: &[Family] = &[
-    Family::ClientDeath,
-    Family::Departure,
-    Family::UnknownCommitted,
-    Family::UnknownNotCommitted,
-    Family::LateLanding,
-    Family::SpuriousConflict,
-    Family::TooOld,
-    Family::ProxyMemory,
-    Family::GrvMemory,
-];
 
 /// The judges whose evidence a real cluster does not give: conflict ranges, and the ends of all waits.
 pub const NOT_JUDGED: &[Kind] = &[Kind::ConflictFree, Kind::Unexplained];

@@ -10,41 +10,41 @@
 //! Answers are compared with sorted lists of scores. At every version all rows of the store are those that
 //! are computed here from the records: entries, and every level of every ranked set.
 
-mod client;
 mod model;
-mod operations;
 mod planted;
 mod ranked;
 mod schema;
 mod stored;
 
-pub use model::{Model, State};
-pub use operations::{Answer, Op};
-pub use ranked::Kept;
-pub use schema::{Board, Player, Schema};
+pub use model::Model;
 
 use crate::{
     beside,
-    record_shared::layout::{part, record_key},
+    record_shared::{
+        columns::{Col, tuple},
+        layout::{part, record_key},
+    },
+    shared::isolation,
 };
-use bytes::Bytes;
-use planted::{BUGS, Planted};
-use proptest::prelude::*;
-use schema::store;
-use serde::{Deserialize, Serialize};
-use shaketable::{
-    Misfit,
-    models::timeline::Timeline,
-    specimen::{self, At, Specimen},
-    workload::{Bug, Outcome},
-};
+use model::State;
+use proptest::option;
+use ranked::Kept;
+use schema::{Board, PLAYER, Player, Schema, store};
+use shaketable::{prelude::*, strategies};
 use shaketable_record::{
+    cursor::{Continuation, CursorExt, Endpoint, Limits, Spent, TupleRange},
     error::Error,
-    store::{RecordContext, RecordStore, describe_key, describe_value},
+    index::{
+        IndexAt, IndexEntry, IndexScan, function,
+        rank::{count_below, count_scores, rank_of, score_at},
+    },
+    store::{RecordContext, RecordExistenceCheck, RecordStore, SaveVersion, describe_key, describe_value},
+    value::Tuple,
 };
-use shaketable_sim::seed::Stream;
-use shaketable_tx::{self as tx, Database, Db, Env, Isolation, RetryError, Transaction, Tx, once::Session};
-use std::ops::Range;
+use std::{
+    fmt::Debug,
+    ops::{Bound, Range},
+};
 
 /// The drawn configuration of a run.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -59,62 +59,24 @@ pub struct Ranks {
     page: usize,
     /// The weights of writes, of lookups, and of scans.
     mix: [u32; 3],
-    planted: Option<Planted>,
 }
 
+/// A board, and the columns of one of its groups, or of a group and a score.
+type On = (Board, Vec<Col>);
+
+/// Both ends of a range.
+type Ends<K> = (Bound<K>, Bound<K>);
+
+/// An entry of an index: its columns, and the primary key.
+type Entry = Vec<Col>;
+
+/// Ranks of records, in groups and with ties, against sorted scores.
+#[shaketable::workload(name = "record_rank", model = Model, planted, promises(turns, limits))]
 impl Ranks {
-    /// The keys of the rows beside the store. A store refuses to be where the prefix itself has a row.
-    fn beside(&self) -> Vec<Vec<u8>> {
-        beside::of(store().bytes()).split_off(1)
-    }
-
-    /// Opens the store, as a call does.
-    async fn open_store(
-        &self,
-        context: &RecordContext<Tx>,
-        op: Option<&Op>,
-    ) -> Result<RecordStore<Tx>, Error> {
-        let schema = match (self.planted, op) {
-            (Some(planted), Some(op)) => planted.schema(self.schema, op),
-            _ => self.schema,
-        };
-        RecordStore::builder(store(), schema.meta_data()).create_or_open(context).await
-    }
-}
-
-/// This workload in the catalogue. Unit tests run none: their build would generate its code once more.
-#[cfg(not(test))]
-pub fn entry() -> Box<dyn shaketable::entry::Entry> {
-    shaketable::entry::entry::<shaketable::specimen::Mounted<Ranks>>()
-}
-
-impl Specimen for Ranks {
-    type Op = Op;
-    type Answer = Answer;
-    type Error = Error;
-    type Model = Model;
-
-    const NAME: &'static str = "record_rank";
-    const ABOUT: &'static str = "ranks of records, in groups and with ties, against sorted scores";
-    const CHECKS_LIMITS: bool = true;
     const CLIENTS: Range<u64> = 2..7;
     const TRANSACTIONS: Range<u64> = 6..18;
 
-    fn bugs() -> &'static [Bug] {
-        BUGS
-    }
-
-    fn points() -> &'static [&'static str] {
-        &[
-            "record: a ranked set is begun",
-            "record: an element of a ranked set gets a row at a higher level",
-            "record: an element with a row at a higher level is removed from a ranked set",
-            "record: an element of a ranked set is counted once more",
-        ]
-    }
-
     fn draw(rng: &mut Stream, bug: Option<&str>) -> Ranks {
-        let planted = bug.and_then(Planted::named);
         let crc = rng.chance(0.5);
         let boards = [(); 3].map(|()| Kept { counts: rng.chance(0.5), levels: rng.range(2..6) as u32, crc });
         let near = [-2, -1, 0, 1, 2, 3];
@@ -131,29 +93,36 @@ impl Specimen for Ranks {
             games: rng.range(1..4) as usize,
             page: *rng.pick(&[1, 2, 5]),
             mix: [rng.range(3..12), rng.range(2..9), rng.range(1..6)].map(|weight| weight as u32),
-            planted,
         };
-        if let Some(planted) = planted {
-            planted.suit(&mut drawn);
+        match bug {
+            Some("unrecorded") => drawn.mix = [11, 2, 1],
+            // Of few looks some are the same.
+            Some("remembered") => (drawn.players, drawn.games, drawn.mix) = (2, 1, [3, 8, 1]),
+            Some("levels-differ") => {
+                drawn.schema.boards.iter_mut().for_each(|kept| kept.levels = kept.levels.max(3));
+            }
+            Some("by-offset") => (drawn.page, drawn.mix[2]) = (1, 5),
+            _ => {}
         }
         drawn
     }
 
-    fn keys(&self) -> Vec<Bytes> {
+    fn points() -> &'static [&'static str] {
+        &[
+            "record: a ranked set is begun",
+            "record: an element of a ranked set gets a row at a higher level",
+            "record: an element with a row at a higher level is removed from a ranked set",
+            "record: an element of a ranked set is counted once more",
+        ]
+    }
+
+    fn keys(&self) -> Vec<Vec<u8>> {
         let records = (0..self.players).map(|id| record_key(&store(), id));
         let indexes = Board::ALL.into_iter().flat_map(|board| {
             let rows = |part: i64| store().pack(&(part, board.number()));
             [rows(part::INDEXES), rows(part::SECONDARY)]
         });
-        records.chain(indexes).map(Bytes::from).collect()
-    }
-
-    fn operation(&self, _: usize) -> BoxedStrategy<Op> {
-        self.drawn()
-    }
-
-    fn is_read_only(op: &Op) -> bool {
-        !op.writes()
+        records.chain(indexes).collect()
     }
 
     fn describe_key(&self, key: &[u8]) -> Option<String> {
@@ -164,49 +133,311 @@ impl Specimen for Ranks {
         describe_value(&store(), &self.schema.meta_data(), key, value)
     }
 
+    /// The keys of the rows beside the store. A store refuses to be where the prefix itself has a row.
+    fn beside(&self) -> Vec<Vec<u8>> {
+        beside::of(store().bytes()).split_off(1)
+    }
+
+    /// Opens the store for one call. Most calls are several of the layer.
+    async fn open(&self, tx: &Tx) -> Result<RecordStore<Tx>, Error> {
+        let context = RecordContext::within(tx.writing().await);
+        RecordStore::builder(store(), self.schema.meta_data()).create_or_open(&context).await
+    }
+
     async fn setup(&self, db: &Db) -> tx::Result<()> {
         beside::plant(db, &self.beside()).await?;
-        let created = db.run(|tx, _| async move {
-            let context = RecordContext::within(tx);
-            self.open_store(&context, None).await.map(drop)
-        });
+        let created = db.run(|tx, _| async move { self.open(&tx).await.map(drop) });
         created.await.map_err(|e| e.error.fdb().unwrap_or(tx::Error::INTERNAL_ERROR))
     }
 
-    async fn perform(&self, tx: &Tx, _: &Env, op: &Op, _: Isolation) -> Result<Answer, Error> {
-        // Most calls are several of the layer.
-        let context = RecordContext::within(tx.writing().await);
-        let store = self.open_store(&context, Some(op)).await?;
-        if let Some(planted) = self.planted
-            && let Some(answer) = planted::perform(planted, self, &store, op).await
-        {
-            return answer;
-        }
-        client::right(self, &store, op).await
+    #[draws(id)]
+    fn id(&self) -> BoxedStrategy<i64> {
+        (0..self.players).boxed()
     }
 
-    async fn apply(
+    #[draws(board)]
+    fn board() -> impl Strategy<Value = Board> {
+        select(&Board::ALL[..])
+    }
+
+    fn game(&self) -> BoxedStrategy<Option<String>> {
+        option::weighted(0.8, select(&GAMES[..self.games]).prop_map(str::to_owned)).boxed()
+    }
+
+    fn score(&self) -> BoxedStrategy<i64> {
+        select(self.scores.clone()).boxed()
+    }
+
+    fn player(&self) -> BoxedStrategy<Player> {
+        (self.id(), self.game(), option::weighted(0.9, self.score()), vec(self.score(), 0..4))
+            .prop_map(|(id, game, score, laps)| Player { id: Some(id), game, score, laps })
+            .boxed()
+    }
+
+    #[draws(group)]
+    fn group(&self) -> BoxedStrategy<On> {
+        let game = self.game().prop_map(|game| Col::from(game.as_deref())).boxed();
+        Self::board().prop_flat_map(move |board| (Just(board), vec(game.clone(), board.groups()))).boxed()
+    }
+
+    /// The group of a board as a game: more often none than in records that are saved.
+    fn next_game(&self) -> BoxedStrategy<Option<String>> {
+        let game = |(_, group): On| match group.into_iter().next() {
+            Some(Col::Text(game)) => Some(game),
+            _ => None,
+        };
+        self.group().prop_map(game).boxed()
+    }
+
+    /// A group and a score.
+    #[draws(key)]
+    fn key(&self) -> BoxedStrategy<On> {
+        let beside = self.score().prop_map(|score| score.saturating_add(1));
+        let score = prop_oneof![6 => self.score(), 2 => beside, 1 => -5..5i64];
+        let score = option::weighted(0.95, score).prop_map(Col::from);
+        (self.group(), score)
+            .prop_map(|((board, group), score)| (board, [group, vec![score]].concat()))
+            .boxed()
+    }
+
+    fn rank_number(&self) -> Range<i64> {
+        -1..self.players + 2
+    }
+
+    fn ranks(&self) -> BoxedStrategy<Ends<i64>> {
+        let rank = self.rank_number();
+        let ranks = prop_oneof![
+            5 => (rank.clone(), 0..5i64).prop_map(|(low, more)| (low, low + more)),
+            1 => (rank.clone(), rank),
+        ];
+        ends(ranks)
+    }
+
+    /// The first columns of an entry.
+    fn prefix(&self) -> BoxedStrategy<Vec<Col>> {
+        (self.key(), self.id(), 0..4usize)
+            .prop_map(|((_, mut key), id, length)| {
+                key.push(Col::Int(id));
+                key.truncate(length);
+                key
+            })
+            .boxed()
+    }
+
+    /// Whether a look is at snapshot. Its store is opened serializably in any case.
+    #[draws(snapshot)]
+    fn snapshot() -> impl Strategy<Value = bool> {
+        any::<bool>()
+    }
+
+    #[draws(reverse)]
+    fn reverse() -> impl Strategy<Value = bool> {
+        any::<bool>()
+    }
+
+    #[write(weight = 10 * self.mix[0], at)]
+    async fn save(&self, tx: &Tx, #[draw(self.player())] player: &Player) -> Result<bool, Error> {
+        let store = self.open(tx).await?;
+        let was = store.load_record(&Tuple::from(player.id)).await?.is_some();
+        put(&store, player).await?;
+        Ok(was)
+    }
+
+    /// Adds to the score of a player; 0 is a save that changes nothing.
+    #[write(weight = 5 * self.mix[0], at)]
+    async fn raise(
         &self,
-        _: Option<&str>,
-        session: &mut Session<Db>,
-        ops: &[Op],
-    ) -> Option<Outcome<specimen::Answer<Answer>>> {
-        planted::apply(self.planted?, self, session, ops).await
+        tx: &Tx,
+        id: i64,
+        #[draw(prop_oneof![3 => -2..3i64, 1 => strategies::integers()])] by: i64,
+    ) -> Result<Option<i64>, Error> {
+        let store = self.open(tx).await?;
+        let Some(player) = load(&store, id).await? else { return Ok(None) };
+        let player = player.raised(by);
+        put(&store, &player).await?;
+        Ok(player.score)
     }
 
-    fn takes_turns(&self) -> bool {
-        self.planted.is_none()
+    /// Moves a player to another game.
+    #[write(weight = 4 * self.mix[0], at)]
+    async fn transfer(
+        &self,
+        tx: &Tx,
+        id: i64,
+        #[draw(self.next_game())] game: Option<String>,
+    ) -> Result<bool, Error> {
+        let store = self.open(tx).await?;
+        let Some(player) = load(&store, id).await? else { return Ok(false) };
+        put(&store, &Player { game, ..player }).await?;
+        Ok(true)
+    }
+
+    #[write(weight = 4 * self.mix[0], at)]
+    async fn delete(&self, tx: &Tx, id: i64) -> Result<bool, Error> {
+        self.open(tx).await?.delete_record(&Tuple::from(id)).await
+    }
+
+    #[write(at)]
+    async fn clear(&self, tx: &Tx) -> Result<(), Error> {
+        self.open(tx).await?.delete_all_records().await
+    }
+
+    /// The rank of a record.
+    #[read(weight = 4 * self.mix[1], at)]
+    async fn rank_of(&self, tx: &Tx, board: Board, id: i64) -> Result<Option<i64>, Error> {
+        let store = self.open(tx).await?;
+        let Some(record) = store.load_record(&Tuple::from(id)).await? else { return Ok(None) };
+        store.evaluate_record_function(&function::rank(board.expression()), &record).await
+    }
+
+    /// The rank of a score, if it is there, and how many scores are below it.
+    #[read(weight = 4 * self.mix[1], at)]
+    async fn rank(&self, tx: &Tx, key: &On, snapshot: bool) -> Result<(Option<i64>, i64), Error> {
+        let (store, isolation) = (self.open(tx).await?, isolation(snapshot));
+        let (at, key) = (on(&store, key.0)?, tuple(&key.1));
+        Ok((rank_of(at, &key, isolation).await?, count_below(at, &key, isolation).await?))
+    }
+
+    /// The score with a rank in a group.
+    #[read(weight = 4 * self.mix[1], at)]
+    async fn score_at(
+        &self,
+        tx: &Tx,
+        group: &On,
+        #[draw(self.rank_number())] rank: i64,
+        snapshot: bool,
+    ) -> Result<Option<Col>, Error> {
+        let store = self.open(tx).await?;
+        let found = score_at(on(&store, group.0)?, &tuple(&group.1), rank, isolation(snapshot)).await?;
+        Ok(found.and_then(|score| Col::all_of(&score)?.pop()))
+    }
+
+    /// How many scores a group has.
+    #[read(weight = self.mix[1], at)]
+    async fn size(&self, tx: &Tx, group: &On, snapshot: bool) -> Result<i64, Error> {
+        let store = self.open(tx).await?;
+        count_scores(on(&store, group.0)?, &tuple(&group.1), isolation(snapshot)).await
+    }
+
+    /// The entries in a range of ranks of a group.
+    #[read(weight = 10 * self.mix[2], at)]
+    async fn by_rank(
+        &self,
+        tx: &Tx,
+        group: &On,
+        #[draw(self.ranks())] ranks: Ends<i64>,
+        reverse: bool,
+    ) -> Result<Vec<Entry>, Error> {
+        let (board, group) = group;
+        self.scan(&self.open(tx).await?, *board, (IndexScan::ByRank, of_ranks(group, ranks)), reverse).await
+    }
+
+    /// The entries in a range of keys.
+    #[read(weight = 4 * self.mix[2], at)]
+    async fn by_value(
+        &self,
+        tx: &Tx,
+        board: Board,
+        #[draw(ends((self.prefix(), self.prefix())))] keys: &Ends<Vec<Col>>,
+        reverse: bool,
+    ) -> Result<Vec<Entry>, Error> {
+        let range = TupleRange::between(of_columns(&keys.0), of_columns(&keys.1));
+        self.scan(&self.open(tx).await?, board, (IndexScan::ByValue, range), reverse).await
+    }
+
+    /// Scans page by page. A page ends with a number of rows, or of entries that were read.
+    async fn scan(
+        &self,
+        store: &RecordStore<Tx>,
+        board: Board,
+        (scan, range): (IndexScan, TupleRange),
+        reverse: bool,
+    ) -> Result<Vec<Entry>, Error> {
+        let (mut found, mut from) = (Vec::new(), Continuation::Start);
+        loop {
+            let limits = match found.len() % 2 {
+                0 => Limits::rows(self.page),
+                _ => Limits { scanned: Some(self.page), ..Limits::default() },
+            };
+            let spent = Spent::new(limits);
+            let cursor =
+                store.scan_index(board.name(), scan, range.clone(), reverse, from.clone(), &spent)?;
+            let page = cursor.limited(&spent, from).to_list().await?;
+            found.extend(page.rows.iter().map(columns));
+            match page.continuation.to_bytes() {
+                Some(bytes) => from = Continuation::from_bytes(bytes),
+                None => return Ok(found),
+            }
+        }
+    }
+
+    #[stored]
+    async fn stored(&self, tx: &Tx) -> tx::Result<Result<Model, String>> {
+        self.read(tx).await
     }
 
     fn model(&self) -> Model {
-        Timeline::new(State::default())
+        Model::new(self.schema, State::default())
     }
+}
 
-    fn replay(&self, model: &mut Model, op: &Op, at: &At) -> Result<Answer, Error> {
-        self.replayed(model, op, at)
-    }
+const GAMES: [&str; 3] = ["", "a", "a\0"];
 
-    async fn read_model(&self, tx: &Tx) -> tx::Result<Result<Model, Misfit>> {
-        Ok(self.read(tx).await?.map_err(Misfit::from))
+/// A range with these keys at its ends, each of which is in the range, or is not, or is no end.
+fn ends<K: Clone + Debug + 'static>(keys: impl Strategy<Value = (K, K)> + 'static) -> BoxedStrategy<Ends<K>> {
+    let kind = || {
+        let kinds: [fn(()) -> Bound<()>; 3] = [Bound::Included, Bound::Excluded, |()| Bound::Unbounded];
+        prop_oneof![3 => Just(kinds[0]), 3 => Just(kinds[1]), 1 => Just(kinds[2])]
+    };
+    (keys, kind(), kind())
+        .prop_map(|((low, high), from, to)| (from(()).map(|()| low), to(()).map(|()| high)))
+        .boxed()
+}
+
+/// The index of a board.
+fn on(store: &RecordStore<Tx>, board: Board) -> Result<IndexAt<'_, Tx>, Error> {
+    Ok(IndexAt { store, index: store.index(board.name())? })
+}
+
+/// The player with this id.
+async fn load(store: &RecordStore<Tx>, id: i64) -> Result<Option<Player>, Error> {
+    let loaded = store.load_record(&Tuple::from(id)).await?;
+    loaded.map(|record| record.transcode()).transpose()
+}
+
+async fn put(store: &RecordStore<Tx>, player: &Player) -> Result<(), Error> {
+    store.save_message(PLAYER, player, RecordExistenceCheck::None, SaveVersion::Next).await.map(drop)
+}
+
+/// A range of the ranks of a group.
+fn of_ranks(group: &[Col], (low, high): Ends<i64>) -> TupleRange {
+    let end = |bound: Bound<i64>| {
+        let with = |rank| tuple(&[group, &[Col::Int(rank)]].concat());
+        match bound {
+            Bound::Included(rank) => Endpoint::Inclusive(with(rank)),
+            Bound::Excluded(rank) => Endpoint::Exclusive(with(rank)),
+            Bound::Unbounded if group.is_empty() => Endpoint::Open,
+            Bound::Unbounded => Endpoint::Inclusive(tuple(group)),
+        }
+    };
+    TupleRange::between(end(low), end(high))
+}
+
+fn of_columns(bound: &Bound<Vec<Col>>) -> Endpoint {
+    match bound {
+        Bound::Included(columns) => Endpoint::Inclusive(tuple(columns)),
+        Bound::Excluded(columns) => Endpoint::Exclusive(tuple(columns)),
+        Bound::Unbounded => Endpoint::Open,
     }
+}
+
+/// The columns of an entry, and the primary key.
+fn columns(entry: &IndexEntry) -> Entry {
+    Col::all_of(&entry.key.followed_by(&entry.primary_key)).unwrap_or_default()
+}
+
+/// This workload in the catalogue. Unit tests run none: their build would generate its code once more.
+#[cfg(not(test))]
+pub fn entry() -> Box<dyn shaketable::entry::Entry> {
+    shaketable::entry::entry::<Mounted<Ranks>>()
 }

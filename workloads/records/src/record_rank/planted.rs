@@ -1,134 +1,126 @@
 //! Planted bugs: meta-data that differ, calls that use the index of ranks wrongly.
 
-use super::{
-    Answer, Board, Op, Ranks, Schema,
-    client::{columns, of_ranks, right},
-};
-use crate::{record_shared::columns::Col, shared::seen_before};
+use super::{Ends, Entry, On, Ranks, RanksAnswer, RanksOp, Schema, columns, of_ranks};
+use crate::shared::{in_order, seen_before};
 use shaketable::{
-    specimen::{self, INTERLEAVED, KEPT_VERSION, UNRECORDED, UNWRITTEN},
-    workload::Outcome,
+    prelude::*,
+    specimen::{Answer, Recorded, ran, told},
 };
 use shaketable_record::{
     cursor::{Continuation, CursorExt, Limits, Spent},
     error::Error,
     index::IndexScan,
-    store::{Part, RecordContext, RecordStore},
+    store::Part,
 };
-use shaketable_tx::{Db, Tx, once::Session};
 use std::{ops::Bound, slice};
 
-shaketable::planted_bugs! {
-    Unrecorded = UNRECORDED, "a change of a score is done again after an unknown result", "R26: a rank counted twice";
-    Interleaved = INTERLEAVED, "two saves that run side by side in one transaction change one ranked set from one state", "two futures in one transaction";
-    Unwritten = UNWRITTEN, "a write is acknowledged and never committed", "a write-behind cache";
-    KeptVersion = KEPT_VERSION, "a client reads at a version that it keeps for up to a second", "a read version shared between transactions";
-    ClearForgotten = "clear-forgotten", "all records and entries are cleared, and the ranked sets stay", "R29: the secondary space of an index";
-    LevelsDiffer = "levels-differ", "some changes are made with one level less", "an option changed while the index has entries";
-    CountsDiffer = "counts-differ", "some changes are made with the other setting for equal scores", "an option changed while the index has entries";
-    Ungrouped = "ungrouped", "both columns of a grouped board are its score", "RL19: the grouping of an index of ranks";
-    LookedApart = "looked-apart", "a lookup before a write is made in another transaction", "a rank read beside the transaction";
-    ByOffset = "by-offset", "a scan by rank is continued at the rank after as many rows as were read", "a position taken for a rank";
-}
+/// How a transaction ended; `None` if the bug does not change it.
+type Ended = Option<Outcome<Answer<RanksAnswer>>>;
 
-impl Planted {
-    /// The meta-data with which a call is done.
-    pub(super) fn schema(self, schema: Schema, op: &Op) -> Schema {
-        let mut schema = schema;
-        let is_changed = matches!(op, Op::Raise(..));
-        for kept in schema.boards.iter_mut().filter(|_| is_changed) {
-            match self {
-                Planted::LevelsDiffer => kept.levels -= 1,
-                Planted::CountsDiffer => kept.counts = !kept.counts,
-                _ => {}
+#[shaketable::planted]
+impl Ranks {
+    #[bug(
+        clear,
+        "all records and entries are cleared, and the ranked sets stay",
+        "R29: the secondary space of an index"
+    )]
+    async fn clear_forgotten(&self, tx: &Tx) -> Result<(), Error> {
+        let store = self.open(tx).await?;
+        [Part::Records, Part::Indexes].iter().try_for_each(|part| {
+            let (begin, end) = store.keyspace().part(*part).range();
+            store.context().clear_range(&begin, &end)
+        })
+    }
+
+    #[bug(
+        raise,
+        "some changes are made with one level less",
+        "an option changed while the index has entries"
+    )]
+    async fn levels_differ(&self, tx: &Tx, id: i64, by: i64) -> Result<Option<i64>, Error> {
+        self.with(|schema| schema.boards.iter_mut().for_each(|kept| kept.levels -= 1)).raise(tx, id, by).await
+    }
+
+    #[bug(
+        raise,
+        "some changes are made with the other setting for equal scores",
+        "an option changed while the index has entries"
+    )]
+    async fn counts_differ(&self, tx: &Tx, id: i64, by: i64) -> Result<Option<i64>, Error> {
+        let other = self.with(|schema| schema.boards.iter_mut().for_each(|kept| kept.counts = !kept.counts));
+        other.raise(tx, id, by).await
+    }
+
+    #[bug(*, "both columns of a grouped board are its score", "RL19: the grouping of an index of ranks")]
+    async fn ungrouped(&self, session: &mut Session<Db>, ops: &[RanksOp]) -> Ended {
+        let other = &self.with(|schema| schema.ungrouped = true);
+        let db = session.database().clone();
+        let env = db.env();
+        Some(match ops.iter().all(Ranks::is_read_only) {
+            true => ran(db.run(|tx, _| async move { other.done(&tx, env, ops).await }).await),
+            false => {
+                let done = session.apply(|tx| async move { other.done(&tx, env, ops).await.map(Recorded) });
+                told(done.await)
+            }
+        })
+    }
+
+    #[bug(*, "a lookup before a write is made in another transaction", "a rank read beside the transaction")]
+    async fn looked_apart(&self, session: &mut Session<Db>, ops: &[RanksOp]) -> Ended {
+        let [first, rest @ ..] = ops else { return None };
+        if !Ranks::is_read_only(first) || rest.iter().all(Ranks::is_read_only) {
+            return None;
+        }
+        let env = &session.database().env().clone();
+        let look = |tx| async move { self.done(&tx, env, slice::from_ref(first)).await };
+        let act = |tx, looked| async move { Ok([looked, self.done(&tx, env, rest).await?].concat()) };
+        Some(seen_before(session, look, act).await)
+    }
+
+    #[bug(
+        by_rank,
+        "a scan by rank is continued at the rank after as many rows as were read",
+        "a position taken for a rank"
+    )]
+    async fn by_offset(
+        &self,
+        tx: &Tx,
+        group: &On,
+        ranks: Ends<i64>,
+        reverse: bool,
+    ) -> Result<Vec<Entry>, Error> {
+        if reverse {
+            return self.by_rank(tx, group, ranks, reverse).await;
+        }
+        let (store, (board, group)) = (self.open(tx).await?, group);
+        let first = match ranks.0 {
+            Bound::Included(rank) => rank.max(0),
+            Bound::Excluded(rank) => (rank + 1).max(0),
+            Bound::Unbounded => 0,
+        };
+        let mut found = Vec::new();
+        loop {
+            let range = of_ranks(group, (Bound::Included(first + found.len() as i64), ranks.1));
+            let (spent, from) = (Spent::new(Limits::rows(self.page)), Continuation::Start);
+            let by = IndexScan::ByRank;
+            let cursor = store.scan_index(board.name(), by, range, false, from.clone(), &spent)?;
+            let page = cursor.limited(&spent, from).to_list().await?;
+            found.extend(page.rows.iter().map(columns));
+            if page.continuation == Continuation::End {
+                return Ok(found);
             }
         }
-        Schema { ungrouped: self == Planted::Ungrouped, ..schema }
     }
 
-    /// Changes the drawn configuration so that the bug is one.
-    pub(super) fn suit(self, drawn: &mut Ranks) {
-        match self {
-            Planted::Unrecorded => drawn.mix = [11, 2, 1],
-            Planted::LevelsDiffer => {
-                drawn.schema.boards.iter_mut().for_each(|kept| kept.levels = kept.levels.max(3));
-            }
-            Planted::ByOffset => (drawn.page, drawn.mix[2]) = (1, 5),
-            _ => {}
-        }
+    /// With other meta-data.
+    fn with(&self, change: impl FnOnce(&mut Schema)) -> Ranks {
+        let mut other = self.clone();
+        change(&mut other.schema);
+        other
     }
-}
 
-/// Performs a call that the bug changes; `None` for every other call.
-pub(super) async fn perform(
-    planted: Planted,
-    ranks: &Ranks,
-    store: &RecordStore<Tx>,
-    op: &Op,
-) -> Option<Result<Answer, Error>> {
-    Some(match (planted, op) {
-        (Planted::ClearForgotten, Op::Clear) => {
-            let cleared = [Part::Records, Part::Indexes].iter().try_for_each(|part| {
-                let (begin, end) = store.keyspace().part(*part).range();
-                store.context().clear_range(&begin, &end)
-            });
-            cleared.map(|()| Answer::Cleared)
-        }
-        (Planted::ByOffset, Op::ByRank(board, group, low, high, false)) => {
-            by_offset(ranks, store, *board, group, (*low, *high)).await
-        }
-        _ => return None,
-    })
-}
-
-async fn by_offset(
-    ranks: &Ranks,
-    store: &RecordStore<Tx>,
-    board: Board,
-    group: &[Col],
-    (low, high): (Bound<i64>, Bound<i64>),
-) -> Result<Answer, Error> {
-    let first = match low {
-        Bound::Included(rank) => rank.max(0),
-        Bound::Excluded(rank) => (rank + 1).max(0),
-        Bound::Unbounded => 0,
-    };
-    let mut found = Vec::new();
-    loop {
-        let range = of_ranks(group, Bound::Included(first + found.len() as i64), high);
-        let (spent, from) = (Spent::new(Limits::rows(ranks.page)), Continuation::Start);
-        let cursor = store.scan_index(board.name(), IndexScan::ByRank, range, false, from.clone(), &spent)?;
-        let page = cursor.limited(&spent, from).to_list().await?;
-        found.extend(page.rows.iter().map(columns));
-        if page.continuation == Continuation::End {
-            return Ok(Answer::Entries(found));
-        }
+    /// Does calls in a transaction.
+    async fn done(&self, tx: &Tx, env: &Env, ops: &[RanksOp]) -> Result<Vec<RanksAnswer>, Error> {
+        in_order(ops, |op| self.perform(tx, env, op, Serializable)).await
     }
-}
-
-/// Does the calls of a transaction in the way of the bug; `None` if it does not change them.
-pub(super) async fn apply(
-    planted: Planted,
-    ranks: &Ranks,
-    session: &mut Session<Db>,
-    ops: &[Op],
-) -> Option<Outcome<specimen::Answer<Answer>>> {
-    match (planted, ops) {
-        (Planted::LookedApart, [first, rest @ ..]) if !first.writes() && rest.iter().any(Op::writes) => {
-            let look = |tx| async move { done(ranks, tx, slice::from_ref(first)).await };
-            let act = |tx, looked| async move { Ok([looked, done(ranks, tx, rest).await?].concat()) };
-            Some(seen_before(session, look, act).await)
-        }
-        _ => None,
-    }
-}
-
-/// Does calls in a transaction.
-async fn done(ranks: &Ranks, tx: Tx, ops: &[Op]) -> Result<Vec<Answer>, Error> {
-    let mut answers = Vec::with_capacity(ops.len());
-    for op in ops {
-        let context = RecordContext::within(tx.clone());
-        answers.push(right(ranks, &ranks.open_store(&context, Some(op)).await?, op).await?);
-    }
-    Ok(answers)
 }

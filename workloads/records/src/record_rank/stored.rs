@@ -1,6 +1,6 @@
 //! Everything that is stored, read as a model, and whether it is what the records should have.
 
-use super::{Board, Kept, Model, Player, Ranks, State, ranked::key, schema::store};
+use super::{Board, Kept, Model, Player, Ranks, model::State, ranked::key, schema::store};
 use crate::{
     beside,
     record_shared::{
@@ -10,7 +10,6 @@ use crate::{
     },
 };
 use foundationdb_tuple::Subspace;
-use shaketable::models::timeline::Timeline;
 use shaketable_tx::{self as tx, Tx};
 use std::collections::BTreeMap;
 
@@ -32,7 +31,7 @@ impl Ranks {
             return Ok(Err(why));
         }
         let rows = rows::stored(tx, &store()).await?;
-        Ok(self.state(&rows).map(Timeline::new))
+        Ok(self.state(&rows).map(|state| Model::new(self.schema, state)))
     }
 
     fn state(&self, rows: &Rows) -> Result<State, String> {

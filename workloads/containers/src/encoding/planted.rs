@@ -1,133 +1,182 @@
-//! Planted bugs: keys encoded wrongly.
+//! Planted bugs: keys encoded wrongly, and ranges read wrongly.
 //!
-//! The order of the keys is wrong, or two keys are the same. The values contain the numbers of the parts of
-//! their keys, so that wrong keys can be read back.
+//! The order of wrong keys is wrong, or two of them are the same. Their values begin with the numbers of the
+//! parts of the keys, so that they can be read back.
 
-use super::{Answer, Encoding, Kind, Op, model::answer, space};
-use bytes::Bytes;
+use super::{Encoding, EncodingAnswer, EncodingOp, Kind, Populations, encode, populations, space};
+use crate::shared::in_order;
 use foundationdb_tuple::{Bytes as TupleBytes, pack};
+use futures::TryFutureExt;
 use shaketable::{
-    specimen::{Content, UNRECORDED},
-    weakened::{Flaw, everything, flawed},
+    prelude::*,
+    specimen::{Answer, Content, Recorded, ran, told},
 };
-use shaketable_layers::encoding::{Column, Error, Ordered, Part, Row};
-use shaketable_tx::{
-    self as tx,
-    Isolation::{self, Serializable, Snapshot},
-    RangeOption, Transaction, Tx, strinc,
-};
+use shaketable_layers::encoding::{Column, Error, Part, Row};
+use shaketable_tx::strinc;
 
-shaketable::planted_bugs! {
-    Unrecorded = UNRECORDED, "a population is set again after an unknown result without an operation record", "a blind write done twice";
-    TabJoined = "tab-joined", "texts are joined with tabs", "the guide's tuple_to_key_with_tab";
-    FloatSignOnly = "float-sign-only", "of a float only the most significant bit is inverted", "the older guide's note on floats";
-    Unterminated = "unterminated", "text has no terminator in the key", "concatenated parts";
-    TextRunsOn = "text-runs-on", "text is terminated as in a tuple, and the next part may begin with 0xff", "raw bytes after a tuple";
-    Utf16 = "utf-16", "text is written as UTF-16", "a language's own strings";
-    CollationAlone = "collation-alone", "of collated text only the collation key is stored", "a key with less information than its text";
-    RangeToFf = "range-to-ff", "the range under a prefix ends at the next byte 0xff", "a subspace's range around raw bytes";
-    PageAtSnapshot = "page-at-snapshot", "a page is read at snapshot, whatever isolation was requested", "a dropped conflict range";
-}
-
-impl Planted {
-    /// The columns that the bug needs.
-    pub(super) fn kinds(self) -> &'static [Kind] {
-        match self {
-            Planted::TabJoined | Planted::Unterminated | Planted::Utf16 => &[Kind::Text, Kind::Text],
-            Planted::FloatSignOnly => &[Kind::Double],
-            Planted::CollationAlone => &[Kind::English(true)],
-            Planted::RangeToFf | Planted::TextRunsOn => &[Kind::Text, Kind::Unsigned(1)],
-            Planted::Unrecorded | Planted::PageAtSnapshot => &[],
-        }
-    }
-
-    /// Whether the layer cannot read the keys that the bug writes.
-    pub(super) fn has_own_keys(self) -> bool {
-        !matches!(self, Planted::Unrecorded | Planted::RangeToFf | Planted::PageAtSnapshot)
+/// The columns that a bug needs, and whether the layer cannot read the keys that it writes.
+pub(super) fn needs(bug: Option<&str>) -> (&'static [Kind], bool) {
+    match bug {
+        Some("tab-joined" | "unterminated" | "utf-16") => (&[Kind::Text, Kind::Text], true),
+        Some("float-sign-only") => (&[Kind::Double], true),
+        Some("collation-alone") => (&[Kind::English(true)], true),
+        Some("text-runs-on") => (&[Kind::Text, Kind::Unsigned(1)], true),
+        Some("range-to-ff") => (&[Kind::Text, Kind::Unsigned(1)], false),
+        _ => (&[], false),
     }
 }
 
-/// Performs a call with the bug, or correctly if the bug does not change this call.
-pub async fn perform(
-    planted: Planted,
-    workload: &Encoding,
-    tx: &Tx,
-    op: &Op,
-    isolation: Isolation,
-) -> Result<Answer, Error> {
-    let columns = workload.columns()?;
-    let encode = |parts: &[Part]| encode(planted, &columns, parts);
-    if !planted.has_own_keys() {
-        return match (planted, op) {
-            (Planted::PageAtSnapshot, Op::Page(..)) => workload.call(tx, op, Snapshot).await,
-            (Planted::RangeToFf, Op::Under(prefix)) => {
-                let (map, prefix) = (Ordered::new(space(), columns.clone())?, workload.key(prefix));
-                let mut rows = map.under(tx, &prefix, Serializable).await?;
-                let end = [&encode(&prefix)[..], b"\xff"].concat();
-                rows.retain(|(parts, _)| encode(parts) < end);
-                Ok(answer(&rows))
-            }
-            _ => workload.call(tx, op, isolation).await,
+/// How a transaction ended; `None` if the bug does not change it.
+type Ended = Option<Outcome<Answer<EncodingAnswer>>>;
+
+/// The bytes of a part in a key, if a bug encodes it wrongly.
+type Wrong = fn(&Column, &Part) -> Option<Vec<u8>>;
+
+/// A text in a column by code point.
+fn text<'a>(column: &Column, part: &'a Part) -> Option<&'a str> {
+    match (column, part) {
+        (Column::Text, Part::Text(text)) => Some(text),
+        _ => None,
+    }
+}
+
+#[shaketable::planted]
+impl Encoding {
+    #[bug(*, "texts are joined with tabs", "the guide's tuple_to_key_with_tab")]
+    async fn tab_joined(&self, session: &mut Session<Db>, ops: &[EncodingOp]) -> Ended {
+        let wrong: Wrong = |_, part| match part {
+            Part::Text(text) => Some([text.as_bytes(), b"\t"].concat()),
+            _ => None,
         };
+        self.wrongly(session, ops, wrong).await
     }
-    // What must be refused is refused correctly.
-    let right = workload.call(&flawed(tx, Flaw::Unwritten, everything()), op, Serializable).await?;
-    let key = |numbers: &[u8]| encode(&workload.key(numbers));
-    match op {
-        Op::Set(numbers, population) => {
-            let value = [&[numbers.len() as u8], &numbers[..], population.to_string().as_bytes()].concat();
-            tx.set(&key(numbers), &value);
-        }
-        Op::Delete(numbers) => tx.clear(&key(numbers)),
-        Op::Get(numbers) => {
-            let value = tx.get(&key(numbers), Serializable).await?;
-            return Ok(Answer::Population(value.map(|value| Content::from(&apart(&value).1))));
-        }
-        Op::Under(prefix) => return Ok(answer(&under(workload, tx, key(prefix)).await?)),
-        _ => {}
-    }
-    Ok(right)
-}
 
-/// A key or a prefix, as the bug encodes it.
-fn encode(planted: Planted, columns: &[Column], parts: &[Part]) -> Vec<u8> {
-    let mut key = space().into_bytes();
-    for (column, part) in columns.iter().zip(parts) {
-        let bytes = match (planted, column, part) {
-            (Planted::TabJoined, _, Part::Text(text)) => [text.as_bytes(), b"\t"].concat(),
-            (Planted::FloatSignOnly, _, Part::Double(x)) => (x.to_bits() ^ (1 << 63)).to_be_bytes().to_vec(),
-            (Planted::Unterminated, Column::Text, Part::Text(text)) => text.as_bytes().to_vec(),
-            (Planted::TextRunsOn, Column::Text, Part::Text(text)) => pack(text),
-            (Planted::Utf16, Column::Text, Part::Text(text)) => {
-                pack(&TupleBytes::from(text.encode_utf16().flat_map(u16::to_be_bytes).collect::<Vec<_>>()))
-            }
-            (Planted::CollationAlone, Column::Collated(collation), Part::Text(text)) => {
-                pack(&TupleBytes::from(collation.key(text)))
-            }
-            // Parts that must be refused were refused before.
-            _ => {
-                column.encode(part, &mut key).unwrap_or_default();
-                continue;
-            }
+    #[bug(*, "of a float only the most significant bit is inverted", "the older guide's note on floats")]
+    async fn float_sign_only(&self, session: &mut Session<Db>, ops: &[EncodingOp]) -> Ended {
+        let wrong: Wrong = |_, part| match part {
+            Part::Double(x) => Some((x.to_bits() ^ (1 << 63)).to_be_bytes().to_vec()),
+            _ => None,
         };
-        key.extend(bytes);
+        self.wrongly(session, ops, wrong).await
     }
-    key
+
+    #[bug(*, "text has no terminator in the key", "concatenated parts")]
+    async fn unterminated(&self, session: &mut Session<Db>, ops: &[EncodingOp]) -> Ended {
+        self.wrongly(session, ops, |column, part| text(column, part).map(Vec::from)).await
+    }
+
+    #[bug(
+        *,
+        "text is terminated as in a tuple, and the next part may begin with 0xff",
+        "raw bytes after a tuple"
+    )]
+    async fn text_runs_on(&self, session: &mut Session<Db>, ops: &[EncodingOp]) -> Ended {
+        self.wrongly(session, ops, |column, part| Some(pack(&text(column, part)?))).await
+    }
+
+    #[bug(*, "text is written as UTF-16", "a language's own strings")]
+    async fn utf_16(&self, session: &mut Session<Db>, ops: &[EncodingOp]) -> Ended {
+        let wrong: Wrong = |column, part| {
+            let units: Vec<u8> = text(column, part)?.encode_utf16().flat_map(u16::to_be_bytes).collect();
+            Some(pack(&TupleBytes::from(units)))
+        };
+        self.wrongly(session, ops, wrong).await
+    }
+
+    #[bug(
+        *,
+        "of collated text only the collation key is stored",
+        "a key with less information than its text"
+    )]
+    async fn collation_alone(&self, session: &mut Session<Db>, ops: &[EncodingOp]) -> Ended {
+        let wrong: Wrong = |column, part| match (column, part) {
+            (Column::Collated(by), Part::Text(text)) => Some(pack(&TupleBytes::from(by.key(text)))),
+            _ => None,
+        };
+        self.wrongly(session, ops, wrong).await
+    }
+
+    #[bug(
+        under,
+        "the range under a prefix ends at the next byte 0xff",
+        "a subspace's range around raw bytes"
+    )]
+    async fn range_to_ff(&self, tx: &Tx, isolation: Isolation, prefix: &[u8]) -> Result<Populations, Error> {
+        let (prefix, columns) = (self.key(prefix), self.columns());
+        let mut rows = self.layer()?.under(tx, &prefix, isolation).await?;
+        let end = [&encode(&columns, &prefix)?[..], b"\xff"].concat();
+        rows.retain(|(parts, _)| encode(&columns, parts).is_ok_and(|key| key < end));
+        Ok(populations(rows))
+    }
+
+    #[bug(page, "a page is read at snapshot, whatever isolation was requested", "a dropped conflict range")]
+    async fn page_at_snapshot(
+        &self,
+        tx: &Tx,
+        prefix: &[u8],
+        after: Option<Vec<u8>>,
+        most: usize,
+    ) -> Result<Populations, Error> {
+        self.page(tx, Snapshot, prefix, after, most).await
+    }
+
+    /// Does the calls of a transaction with keys that are encoded wrongly.
+    async fn wrongly(&self, session: &mut Session<Db>, ops: &[EncodingOp], wrong: Wrong) -> Ended {
+        let db = session.database().clone();
+        let env = db.env();
+        let calls = |tx: Tx| async move { in_order(ops, |op| self.call(&tx, env, op, wrong)).await };
+        Some(match ops.iter().all(Self::is_read_only) {
+            true => ran(db.run(|tx, _| calls(tx)).await),
+            false => told(session.apply(|tx| calls(tx).map_ok(Recorded)).await),
+        })
+    }
+
+    async fn call(&self, tx: &Tx, env: &Env, op: &EncodingOp, wrong: Wrong) -> Result<EncodingAnswer, Error> {
+        let encode = |numbers: &[u8], whole| {
+            let model = self.model();
+            let (mut key, parts) = (space().into_bytes(), model.accepted(numbers, whole)?);
+            for (column, part) in model.columns.iter().zip(&parts) {
+                match wrong(column, part) {
+                    Some(bytes) => key.extend(bytes),
+                    None => column.encode(part, &mut key)?,
+                }
+            }
+            Ok::<_, Error>(key)
+        };
+        Ok(match op {
+            EncodingOp::set { key, population } => {
+                let value = [&[key.len() as u8], &key[..], population.to_string().as_bytes()].concat();
+                tx.set(&encode(key, true)?, &value);
+                EncodingAnswer::set
+            }
+            EncodingOp::delete { key } => {
+                tx.clear(&encode(key, true)?);
+                EncodingAnswer::delete
+            }
+            EncodingOp::get { key } => {
+                let value = tx.get(&encode(key, true)?, Serializable).await?;
+                EncodingAnswer::get(value.map(|value| Content::from(apart(&value).1)))
+            }
+            EncodingOp::under { prefix } => {
+                EncodingAnswer::under(populations(self.numbered(tx, encode(prefix, false)?).await?))
+            }
+            other => self.perform(tx, env, other, Serializable).await?,
+        })
+    }
+
+    /// Reads the rows below a prefix, in the order of the wrong keys.
+    pub(super) async fn numbered(&self, tx: &Tx, prefix: Vec<u8>) -> tx::Result<Vec<Row>> {
+        let end = strinc(&prefix).unwrap_or_default();
+        let rows = tx.get_range_all(RangeOption::new(prefix, end), Serializable).await?;
+        let row = |row: &tx::KeyValue| {
+            let (numbers, population) = apart(&row.value);
+            (self.key(numbers), Bytes::copy_from_slice(population))
+        };
+        Ok(rows.iter().map(row).collect())
+    }
 }
 
-/// The numbers of the parts that a value contains, and the population.
-fn apart(value: &[u8]) -> (&[u8], Bytes) {
-    let (numbers, population) = value[1..].split_at(usize::from(value[0]));
-    (numbers, Bytes::copy_from_slice(population))
-}
-
-/// Reads what is below a prefix, in the order of the wrong keys.
-pub async fn under(workload: &Encoding, tx: &Tx, prefix: Vec<u8>) -> tx::Result<Vec<Row>> {
-    let end = strinc(&prefix).unwrap_or_default();
-    let rows = tx.get_range_all(RangeOption::new(prefix, end), Serializable).await?;
-    let row = |row: &tx::KeyValue| {
-        let (numbers, population) = apart(&row.value);
-        (workload.key(numbers), population)
-    };
-    Ok(rows.iter().map(row).collect())
+/// The numbers of the parts that a value begins with, and the population.
+fn apart(value: &[u8]) -> (&[u8], &[u8]) {
+    value[1..].split_at(usize::from(value[0]))
 }

@@ -8,36 +8,29 @@
 
 #[cfg(test)]
 mod bounds;
-mod client;
 #[cfg(test)]
 mod documents;
 mod model;
-mod operations;
 mod planted;
 
-pub use model::{Items, Place};
-pub use operations::{Answer, Batch, Item, Look, Name, Op, Spot};
-
-use crate::{beside, shared};
-use bytes::Bytes;
-use client::{dequeued_item, enqueued_at};
-use foundationdb_tuple::{Bytes as TupleBytes, Element, Subspace};
-use planted::{BUGS, Planted};
-use proptest::prelude::*;
-use serde::{Deserialize, Serialize};
-use shaketable::{
-    Misfit,
-    models::timeline::Timeline,
-    specimen::{self, At, Recorded, Specimen},
-    workload::{Bug, Outcome},
+use crate::{
+    beside,
+    shared::{
+        self, ItemName as Name, came_back, item_id, item_name, one_call, page_sizes, paged, prefix_before,
+        turned,
+    },
 };
-use shaketable_layers::queue::{self as layer, Error, Order};
-use shaketable_sim::{proto::Mutation, seed::Stream};
+use foundationdb_tuple::{Bytes as TupleBytes, Element, Subspace};
+use model::{Model, Place, UNSTAMPED};
+use shaketable::{
+    prelude::*,
+    specimen::{Answer, Content, Recorded, told},
+    strategies,
+};
+use shaketable_layers::queue::{self as layer, Error, ItemId, Order, Position};
 use shaketable_tx::{
-    self as tx, Database, Db, Env,
-    Isolation::{self, Snapshot},
-    Transaction, Tx, nesting,
-    once::{self, Fate, OpId, Session},
+    nesting,
+    once::{Fate, OpId},
 };
 
 /// The drawn configuration of a run.
@@ -52,52 +45,30 @@ pub struct Queue {
     usual: usize,
     /// The weights of enqueues, dequeues, and looks.
     mix: [u32; 3],
-    planted: Option<Planted>,
 }
 
-/// The last four bytes in hexadecimal.
-fn shown(bytes: &[u8]) -> String {
-    bytes[bytes.len().saturating_sub(4)..].iter().map(|byte| format!("{byte:02x}")).collect()
-}
+/// An item as answers contain it: its position, its name unless its id was drawn, its value.
+type Item = (Spot, Option<Name>, Content);
 
+/// The number of items, and a digest of them in their order.
+type Digest = (usize, u64);
+
+/// Concurrent enqueues and dequeues, exactly once and in the order promised.
+#[shaketable::workload(name = "queue", model = Model, planted, promises(turns, limits))]
 impl Queue {
-    fn space(&self) -> Subspace {
-        Subspace::from_bytes(self.prefix.clone())
-    }
-
-    fn queue(&self) -> layer::Queue {
-        layer::Queue::new(self.space(), self.order)
-    }
-
-    /// Whether a call that is alone in its transaction is recorded with the layer's own answer.
-    fn records_alone(&self, ops: &[Op]) -> bool {
-        self.planted.is_none()
-            && match ops {
-                [Op::Enqueue(batch)] => batch.items == 1,
-                [Op::Dequeue] => true,
-                _ => false,
-            }
-    }
-}
-
-/// This workload in the catalogue. Unit tests run none: their build would generate its code once more.
-#[cfg(not(test))]
-pub fn entry() -> Box<dyn shaketable::entry::Entry> {
-    shaketable::entry::entry::<shaketable::specimen::Mounted<Queue>>()
-}
-
-impl Specimen for Queue {
-    type Op = Op;
-    type Answer = Answer;
-    type Error = Error;
-    type Model = Timeline<Items>;
-
-    const NAME: &'static str = "queue";
-    const ABOUT: &'static str = "concurrent enqueues and dequeues, exactly once and in the order promised";
-    const CHECKS_LIMITS: bool = true;
-
-    fn bugs() -> &'static [Bug] {
-        BUGS
+    fn draw(rng: &mut Stream, bug: Option<&str>) -> Queue {
+        let drawn = *rng.pick(&[Order::Index, Order::Commit]);
+        let prefixes =
+            [Subspace::from("queue").into_bytes(), Subspace::from("q\0").into_bytes(), b"\xfe".into()];
+        let starts = [None, Some(0), Some(255), Some(i64::MAX - 1), Some(i64::MAX - 30)];
+        let start = *rng.pick(&starts);
+        Queue {
+            order: bug.and_then(planted::order).unwrap_or(drawn),
+            prefix: rng.pick(&prefixes).clone(),
+            start,
+            usual: *rng.pick(&[0, 100, 3_000]),
+            mix: [rng.range(2..10), rng.range(2..10), rng.range(1..4)].map(|w| w as u32),
+        }
     }
 
     fn points() -> &'static [&'static str] {
@@ -111,55 +82,18 @@ impl Specimen for Queue {
         ]
     }
 
-    fn rare_kinds() -> &'static [&'static str] {
-        &["Deep"]
-    }
-
-    fn draw(rng: &mut Stream, bug: Option<&str>) -> Queue {
-        let planted = bug.and_then(Planted::named);
-        let drawn = *rng.pick(&[Order::Index, Order::Commit]);
-        let prefixes =
-            [Subspace::from("queue").into_bytes(), Subspace::from("q\0").into_bytes(), b"\xfe".into()];
-        let starts = [None, Some(0), Some(255), Some(i64::MAX - 1), Some(i64::MAX - 30)];
-        let start = *rng.pick(&starts);
-        Queue {
-            order: planted.and_then(Planted::order).unwrap_or(drawn),
-            prefix: rng.pick(&prefixes).clone(),
-            start,
-            usual: *rng.pick(&[0, 100, 3_000]),
-            mix: [rng.range(2..10), rng.range(2..10), rng.range(1..4)].map(|w| w as u32),
-            planted,
-        }
-    }
-
-    fn keys(&self) -> Vec<Bytes> {
+    fn keys(&self) -> Vec<Vec<u8>> {
         let item = |n: u8| match self.order {
             Order::Index => self.space().pack(&(2 * u16::from(n), "")),
             Order::Commit => self.space().pack(&shared::stamp(n)),
         };
-        (1..8).map(|n| item(n).into()).collect()
+        (1..8).map(item).collect()
     }
 
-    fn operation(&self, _: usize) -> BoxedStrategy<Op> {
-        self.drawn()
-    }
-
-    fn number(op: &mut Op, client: usize, number: usize) {
-        if let Op::Enqueue(batch) = op {
+    fn number(op: &mut QueueOp, client: usize, number: usize) {
+        if let QueueOp::enqueue { batch } | QueueOp::enqueue_some { batch } = op {
             (batch.client, batch.number) = (client as u16, number as u16);
         }
-    }
-
-    fn refuses_cleanly(op: &Op, _: &Error) -> bool {
-        !matches!(op, Op::Enqueue(batch) if batch.items > 1)
-    }
-
-    fn is_read_only(op: &Op) -> bool {
-        matches!(op, Op::Look(..))
-    }
-
-    fn is_conflict_free(&self, op: &Op) -> bool {
-        matches!(op, Op::Enqueue(_) | Op::Look(_, true))
     }
 
     fn describe_key(&self, key: &[u8]) -> Option<String> {
@@ -187,84 +121,298 @@ impl Specimen for Queue {
         stored.await.map_err(|e| e.error)
     }
 
-    fn takes_isolation(&self, op: &Op) -> bool {
-        self.planted.is_none() && op.at_snapshot().is_some()
-    }
-
-    async fn perform(&self, tx: &Tx, env: &Env, op: &Op, isolation: Isolation) -> Result<Answer, Error> {
-        if let Some(planted) = self.planted
-            && let Some(answer) = planted::perform(planted, self, tx, env, op).await?
-        {
-            return Ok(answer);
-        }
-        match op.at_snapshot() {
-            Some(op) if isolation == Snapshot => self.right(tx, env, &op).await,
-            _ => self.right(tx, env, op).await,
-        }
-    }
-
+    /// A call that is alone in its transaction is recorded with the layer's own answer.
     async fn apply(
         &self,
-        _: Option<&str>,
+        bug: Option<&str>,
         session: &mut Session<Db>,
-        ops: &[Op],
-    ) -> Option<Outcome<specimen::Answer<Answer>>> {
-        if let Some(planted) = self.planted {
-            return planted::apply_planted(planted, self, session, ops).await;
-        }
-        if !self.records_alone(ops) {
-            return None;
-        }
-        let queue = &self.queue();
-        match &ops[0] {
-            Op::Enqueue(batch) => {
+        ops: &[QueueOp],
+    ) -> Option<Outcome<Answer<QueueAnswer>>> {
+        let queue = &self.layer();
+        match ops {
+            _ if bug.is_some() => None,
+            [QueueOp::enqueue { batch }] => {
                 let (name, value) = &batch.items().next()?;
                 let id = self.id(session.database().env(), *name);
                 let enqueued = session.apply(|tx| async move { queue.enqueue(&tx, id, value).await });
-                Some(specimen::told(enqueued.await.map(|at| Recorded(vec![enqueued_at(at)]))))
+                Some(told(enqueued.await.map(|at| Recorded(vec![enqueued_at(at)]))))
             }
-            _ => {
+            [QueueOp::dequeue {}] => {
                 let dequeued = session.apply(|tx| async move { queue.dequeue(&tx).await });
-                Some(specimen::told(dequeued.await.map(|item| Recorded(vec![dequeued_item(item)]))))
+                Some(told(dequeued.await.map(|first| Recorded(vec![dequeued_item(first)]))))
             }
+            _ => None,
         }
     }
 
     async fn resolve(
         &self,
-        _: Option<&str>,
+        bug: Option<&str>,
         session: &mut Session<Db>,
-        ops: &[Op],
+        ops: &[QueueOp],
         pending: OpId,
-    ) -> Result<Fate<Vec<Answer>>, once::Error> {
+    ) -> Result<Fate<Vec<QueueAnswer>>, once::Error> {
         Ok(match ops {
-            [Op::Enqueue(_)] if self.records_alone(ops) => {
+            [QueueOp::enqueue { .. }] if bug.is_none() => {
                 session.resolve(pending).await?.map(|at| vec![enqueued_at(at)])
             }
-            [Op::Dequeue] if self.records_alone(ops) => {
-                session.resolve(pending).await?.map(|item| vec![dequeued_item(item)])
+            [QueueOp::dequeue {}] if bug.is_none() => {
+                session.resolve(pending).await?.map(|first| vec![dequeued_item(first)])
             }
             _ => session.resolve(pending).await?.map(|Recorded(answers)| answers),
         })
     }
 
     fn is_effect(&self, mutations: &[Mutation]) -> bool {
-        !shaketable::sessions::is_fence(mutations) && !planted::only_tidies_up(mutations)
+        !sessions::is_fence(mutations) && !planted::only_tidies_up(mutations)
     }
 
-    fn takes_turns(&self) -> bool {
-        self.planted.is_none()
+    fn space(&self) -> Subspace {
+        Subspace::from_bytes(self.prefix.clone())
     }
 
-    fn model(&self) -> Timeline<Items> {
-        Timeline::new(self.first_items())
+    fn layer(&self) -> layer::Queue {
+        layer::Queue::new(self.space(), self.order)
     }
 
-    fn replay(&self, model: &mut Timeline<Items>, op: &Op, at: &At) -> Result<Answer, Error> {
-        self.replayed(model, op, at)
+    /// The id of an item. In index order it follows from the item's name, because there ids decide the order
+    /// of items with the same index. In commit order it is drawn.
+    fn id(&self, env: &Env, name: Name) -> ItemId {
+        match self.order {
+            Order::Index => item_id(name),
+            Order::Commit => ItemId::draw(env),
+        }
     }
 
-    async fn read_model(&self, tx: &Tx) -> tx::Result<Result<Timeline<Items>, Misfit>> {
-        Ok(self.read(tx).await?.map_err(Misfit::from))
+    #[draws(isolation)]
+    fn isolation() -> impl Strategy<Value = Isolation> {
+        select(vec![Serializable, Snapshot])
+    }
+
+    #[write(weight = 40 * self.mix[0], blind, at)]
+    async fn enqueue(
+        &self,
+        tx: &Tx,
+        env: &Env,
+        #[draw(batch(1..2, strategies::lengths(self.usual, LONGEST)))] batch: &Batch,
+    ) -> Result<Vec<Spot>, Error> {
+        let queue = self.layer();
+        let mut spots = Vec::new();
+        for (name, value) in batch.items() {
+            spots.push(spot(&queue.enqueue(tx, self.id(env, name), &value).await?));
+        }
+        Ok(spots)
+    }
+
+    #[write(weight = 10 * self.mix[0] + 2, blind, at, composed)]
+    async fn enqueue_some(
+        &self,
+        tx: &Tx,
+        env: &Env,
+        #[draw(prop_oneof![
+            5 * self.mix[0] => batch(2..5, 0..=self.usual),
+            1 => batch(30..90, 0..=self.usual),
+        ])]
+        batch: &Batch,
+    ) -> Result<Vec<Spot>, Error> {
+        self.enqueue(&one_call(tx, false).await, env, batch).await
+    }
+
+    #[write(weight = 48 * self.mix[1], at)]
+    async fn dequeue(&self, tx: &Tx) -> Result<Option<Item>, Error> {
+        Ok(came_back(self.layer().dequeue(tx).await?).as_ref().map(shown_item))
+    }
+
+    /// Looks at the first item.
+    #[read(weight = 6 * self.mix[2], at)]
+    async fn peek(&self, tx: &Tx, isolation: Isolation) -> Result<Option<Item>, Error> {
+        Ok(self.layer().peek(tx, isolation).await?.as_ref().map(shown_item))
+    }
+
+    #[read(weight = 3 * self.mix[2], at)]
+    async fn is_empty(&self, tx: &Tx, isolation: Isolation) -> Result<bool, Error> {
+        self.layer().is_empty(tx, isolation).await
+    }
+
+    #[read(weight = 6 * self.mix[2], at)]
+    async fn len(&self, tx: &Tx, isolation: Isolation) -> Result<usize, Error> {
+        self.layer().len(tx, isolation).await
+    }
+
+    #[read(weight = 6 * self.mix[2], at)]
+    async fn items(&self, tx: &Tx, isolation: Isolation) -> Result<Digest, Error> {
+        Ok(shared::digest(self.layer().items(tx, isolation).await?.iter().map(shown_item)))
+    }
+
+    /// Reads all items, by pages of this many.
+    #[read(weight = 3 * self.mix[2], at)]
+    async fn pages(
+        &self,
+        tx: &Tx,
+        isolation: Isolation,
+        #[draw(page_sizes())] most: usize,
+    ) -> Result<Digest, Error> {
+        let (queue, tx) = (self.layer(), &turned(&one_call(tx, true).await));
+        let page = |last: Option<&layer::Item>| {
+            queue.items_page(tx, last.map(|item| item.position), most, isolation)
+        };
+        Ok(shared::digest(paged(most, page).await?.iter().map(shown_item)))
+    }
+
+    /// Enqueues into a queue whose prefix leaves exactly the room that its keys may need, or this many bytes
+    /// less.
+    #[write(weight = 2, rare)]
+    async fn deep(&self, tx: &Tx, #[draw(0..2usize)] beyond: usize) -> Result<(), Error> {
+        let space = Subspace::from_bytes(prefix_before(MOST_KEY_BYTES, beyond));
+        layer::Queue::new(space, self.order).enqueue(tx, ItemId([0; 16]), b"").await.map(|_| ())
+    }
+
+    #[stored]
+    async fn stored(&self, tx: &Tx) -> tx::Result<Result<Model, String>> {
+        if let Err(why) = beside::check(tx, &beside::of(&self.prefix)).await? {
+            return Ok(Err(why));
+        }
+        Ok(self.read(&shared::rows(tx, &self.space()).await?))
+    }
+
+    fn model(&self) -> Model {
+        self.holding(self.first_items())
+    }
+}
+
+/// The items that a call enqueues.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+struct Batch {
+    client: u16,
+    number: u16,
+    items: u16,
+    length: usize,
+}
+
+impl Batch {
+    /// The names and values of the items. An item's bytes repeat those of its name.
+    fn items(&self) -> impl Iterator<Item = (Name, Vec<u8>)> + use<> {
+        let Batch { client, number, items, length } = *self;
+        (0..items).map(move |part| {
+            let bytes = [client as u8, number as u8, part as u8];
+            let mut value = bytes.repeat(length.div_ceil(bytes.len()));
+            value.truncate(length);
+            ((client, number, part), value)
+        })
+    }
+}
+
+/// So many items of this length.
+fn batch(items: std::ops::Range<u16>, length: impl Strategy<Value = usize>) -> impl Strategy<Value = Batch> {
+    (items, length).prop_map(|(items, length)| Batch { client: 0, number: 0, items, length })
+}
+
+/// A position as answers contain it.
+#[derive(Clone, Copy, Debug, Eq, Serialize, Deserialize)]
+enum Spot {
+    /// In index order.
+    Index(i64),
+    /// In commit order. The transaction that appended the item does not know the stamp.
+    Commit(Option<[u8; 10]>),
+}
+
+/// An unknown stamp equals every stamp.
+impl PartialEq for Spot {
+    fn eq(&self, other: &Spot) -> bool {
+        match (self, other) {
+            (Spot::Index(a), Spot::Index(b)) => a == b,
+            (Spot::Commit(a), Spot::Commit(b)) => a.is_none() || b.is_none() || a == b,
+            _ => false,
+        }
+    }
+}
+
+/// The longest value that a queue takes.
+const LONGEST: usize = 99_900;
+
+/// The maximum length of a key below the queue's prefix.
+const MOST_KEY_BYTES: usize = 64;
+
+/// The name in an id, unless the id was drawn.
+fn name(drawn: ItemId) -> Option<Name> {
+    let name = item_name(drawn);
+    (item_id(name).0[..15] == drawn.0[..15]).then_some(name)
+}
+
+/// A position, as answers contain it.
+fn spot(position: &Position) -> Spot {
+    match position {
+        Position::Index { index, .. } => Spot::Index(*index),
+        Position::Commit { stamp, .. } => Spot::Commit((*stamp != UNSTAMPED).then_some(*stamp)),
+    }
+}
+
+/// An item, as answers contain it.
+fn shown_item(item: &layer::Item) -> Item {
+    let (Position::Index { id, .. } | Position::Commit { id, .. }) = &item.position;
+    (spot(&item.position), name(*id), Content::from(&item.value))
+}
+
+fn enqueued_at(position: Position) -> QueueAnswer {
+    // The recorded position has a stamp. If the commit has not filled it in, it equals no expected one.
+    QueueAnswer::enqueue(vec![match position {
+        Position::Index { index, .. } => Spot::Index(index),
+        Position::Commit { stamp, .. } => Spot::Commit(Some(stamp)),
+    }])
+}
+
+fn dequeued_item(first: Option<layer::Item>) -> QueueAnswer {
+    QueueAnswer::dequeue(first.as_ref().map(shown_item))
+}
+
+/// The last four bytes in hexadecimal.
+fn shown(bytes: &[u8]) -> String {
+    bytes[bytes.len().saturating_sub(4)..].iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// This workload in the catalogue. Unit tests run none: their build would generate its code once more.
+#[cfg(not(test))]
+pub fn entry() -> Box<dyn shaketable::entry::Entry> {
+    shaketable::entry::entry::<Mounted<Queue>>()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::shared::drawn;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn plans_have_both_orders_and_every_kind_of_call() {
+        let mut seen = BTreeSet::new();
+        for seed in 0..100 {
+            let (_, operations) = drawn::<Mounted<Queue>>(seed);
+            for op in operations.iter().flatten().flatten() {
+                seen.insert(match op {
+                    QueueOp::enqueue { batch } if batch.length > LONGEST => "oversized".to_owned(),
+                    QueueOp::enqueue { batch } if batch.length == LONGEST => "longest".to_owned(),
+                    QueueOp::enqueue { batch } | QueueOp::enqueue_some { batch } => {
+                        format!("{} items", batch.items.min(2))
+                    }
+                    QueueOp::pages { isolation, .. } => format!("pages {isolation:?}"),
+                    other => format!("{other:?}"),
+                });
+            }
+        }
+        assert_eq!(seen.len(), 4 + 10 + 3, "{seen:?}");
+    }
+
+    #[test]
+    fn ids_contain_their_names_unless_they_were_drawn() {
+        for item in [(0, 0, 0), (8, 300, 3), (u16::MAX, 1, 0)] {
+            assert_eq!(name(item_id(item)), Some(item));
+        }
+        assert_eq!(name(ItemId([1; 16])), None);
+    }
+
+    #[test]
+    fn a_stamp_is_learned_from_the_commit() {
+        let (known, other) = (Spot::Commit(Some([1; 10])), Spot::Commit(Some([2; 10])));
+        assert!(Spot::Commit(None) == known && known != other && known != Spot::Index(1));
     }
 }

@@ -1,28 +1,126 @@
 //! The sequential model: the items at their places, with their past for the calls that read at snapshot.
 
-use super::{
-    Answer, Op, Queue,
-    client::{DEEP_BYTES, deep},
-    operations::{LONGEST, digest},
-    queue,
-};
-use crate::shared::{item_id, item_name, may_read_all};
-use shaketable::{
-    models::timeline::Timeline,
-    specimen::{At, Content},
-};
+use super::{Batch, DEEP_BYTES, Digest, Item, LONGEST, Name, Queue, deep_prefix, queue};
+use crate::shared::{self, item_id, item_name, may_read_all};
+use foundationdb_tuple::Bytes as TupleBytes;
+use shaketable::{models::timeline::Timeline, prelude::*, specimen::Content};
 use shaketable_layers::{
     priority_queue::{End, Error, Place},
     queue::ItemId,
 };
-use shaketable_tx::limits;
-use std::collections::BTreeMap;
+use shaketable_tx::{KeyValue, limits};
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The items, each at its place.
-pub type Items = BTreeMap<Place, Content>;
+type Items = BTreeMap<Place, Content>;
+
+/// The model: the items.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Model(Timeline<Items>);
+
+impl Model {
+    pub(super) fn holding(items: Items) -> Model {
+        Model(Timeline::new(items))
+    }
+
+    pub(super) fn push(&mut self, batch: &Batch, at: &At) -> Result<Vec<i64>, Error> {
+        self.0.begin(at);
+        let under = queue().subspace().subspace(&batch.priority);
+        limits::value_up_to(LONGEST, under.bytes(), &batch.value())?;
+        let value = Content::from(&batch.value());
+        batch.names().map(|name| self.insert(item_id(name), batch.priority, value.clone())).collect()
+    }
+
+    pub(super) fn push_some(&mut self, batch: &Batch, at: &At) -> Result<Vec<i64>, Error> {
+        self.push(batch, at)
+    }
+
+    pub(super) fn pop(&mut self, end: End, _: bool, at: &At) -> Result<Option<Item>, Error> {
+        let first = first(self.seen(Serializable, at), end);
+        if let Some((place, _)) = &first {
+            self.0.write(|items| drop(items.remove(place)));
+        }
+        Ok(first.map(item))
+    }
+
+    pub(super) fn change(&mut self, nth: u16, to: i64, at: &At) -> Result<Option<(Name, i64)>, Error> {
+        self.change_times(nth, to, 1, at)
+    }
+
+    pub(super) fn change_again(&mut self, nth: u16, to: i64, at: &At) -> Result<Option<(Name, i64)>, Error> {
+        self.change_times(nth, to, 2, at)
+    }
+
+    pub(super) fn peek(&mut self, end: End, at_snapshot: bool, at: &At) -> Result<Option<Item>, Error> {
+        Ok(first(self.seen(shared::isolation(at_snapshot), at), end).map(item))
+    }
+
+    pub(super) fn is_empty(&mut self, isolation: Isolation, at: &At) -> Result<bool, Error> {
+        Ok(self.seen(isolation, at).is_empty())
+    }
+
+    pub(super) fn len(&mut self, isolation: Isolation, at: &At) -> Result<usize, Error> {
+        Ok(self.items(isolation, at)?.0)
+    }
+
+    pub(super) fn items(&mut self, isolation: Isolation, at: &At) -> Result<Digest, Error> {
+        may_read_all(at, self.seen(isolation, at).values())?;
+        self.pages(isolation, usize::MAX, at)
+    }
+
+    pub(super) fn pages(&mut self, isolation: Isolation, _: usize, at: &At) -> Result<Digest, Error> {
+        let items = self.seen(isolation, at).iter();
+        Ok(shared::digest(items.map(|(place, value)| item((*place, value.clone())))))
+    }
+
+    pub(super) fn deep(&self, beyond: usize) -> Result<i64, Error> {
+        limits::key_below(&deep_prefix(beyond), DEEP_BYTES)?;
+        Ok(0)
+    }
+
+    /// The items that a read sees.
+    fn seen(&mut self, isolation: Isolation, at: &At) -> &Items {
+        self.0.begin(at);
+        self.0.seen(isolation == Snapshot)
+    }
+
+    /// Inserts an item after all items of its priority that a snapshot shows. Returns its count.
+    fn insert(&mut self, id: ItemId, priority: i64, value: Content) -> Result<i64, Error> {
+        let least = Place { priority, count: i64::MIN, id: ItemId([0; 16]) };
+        let most = Place { priority, count: i64::MAX, id: ItemId([255; 16]) };
+        let count = match self.0.snapshot().range(least..=most).next_back() {
+            None => 0,
+            Some((last, _)) => last.count.checked_add(1).ok_or(Error::CountsExhausted(priority))?,
+        };
+        let place = Place { priority, count, id };
+        self.0.write(|items| drop(items.insert(place, value.clone())));
+        Ok(count)
+    }
+
+    fn change_times(
+        &mut self,
+        nth: u16,
+        to: i64,
+        times: usize,
+        at: &At,
+    ) -> Result<Option<(Name, i64)>, Error> {
+        let seen = self.seen(Snapshot, at);
+        may_read_all(at, seen.values())?;
+        let Some(nth) = usize::from(nth).checked_rem(seen.len()) else { return Ok(None) };
+        let Some(place) = seen.keys().nth(nth).copied() else { return Ok(None) };
+        for _ in 0..times {
+            let value = self.0.now().get(&place).ok_or(Error::Gone(place))?.clone();
+            if to != place.priority {
+                self.insert(place.id, to, value)?;
+                self.0.write(|items| drop(items.remove(&place)));
+            }
+        }
+        Ok(Some((item_name(place.id), place.priority)))
+    }
+}
 
 /// The first item at an end.
-pub(super) fn first(items: &Items, end: End) -> Option<(Place, Content)> {
+fn first(items: &Items, end: End) -> Option<(Place, Content)> {
     let priority = match end {
         End::Min => items.first_key_value()?.0.priority,
         End::Max => items.last_key_value()?.0.priority,
@@ -31,86 +129,42 @@ pub(super) fn first(items: &Items, end: End) -> Option<(Place, Content)> {
     Some((*place, value.clone()))
 }
 
-/// Inserts an item after all items of its priority that a snapshot shows.
-pub(super) fn insert(
-    model: &mut Timeline<Items>,
-    id: ItemId,
-    priority: i64,
-    value: Content,
-) -> Result<Place, Error> {
-    let least = Place { priority, count: i64::MIN, id: ItemId([0; 16]) };
-    let most = Place { priority, count: i64::MAX, id: ItemId([255; 16]) };
-    let count = match model.snapshot().range(least..=most).next_back() {
-        None => 0,
-        Some((last, _)) => last.count.checked_add(1).ok_or(Error::CountsExhausted(priority))?,
-    };
-    let place = Place { priority, count, id };
-    model.write(|items| drop(items.insert(place, value.clone())));
-    Ok(place)
-}
-
-pub(super) fn change(model: &mut Timeline<Items>, place: Place, to: i64) -> Result<(), Error> {
-    let value = model.now().get(&place).ok_or(Error::Gone(place))?.clone();
-    if to != place.priority {
-        insert(model, place.id, to, value)?;
-        model.write(|items| drop(items.remove(&place)));
-    }
-    Ok(())
+/// An item of the model, as answers contain it.
+fn item((place, value): (Place, Content)) -> Item {
+    (place.priority, item_name(place.id), value)
 }
 
 impl Queue {
-    /// Performs one call on the model.
-    pub(super) fn replayed(&self, model: &mut Timeline<Items>, op: &Op, at: &At) -> Result<Answer, Error> {
-        model.begin(at);
-        let item = |(at, value): (Place, Content)| (at.priority, item_name(at.id), value);
-        if let Op::Len(snapshot) | Op::Items(snapshot) = op {
-            may_read_all(at, model.seen(*snapshot).values())?;
-        }
-        if let Op::Change { .. } = op {
-            may_read_all(at, model.snapshot().values())?;
-        }
-        Ok(match op {
-            Op::Push(batch) => {
-                let under = queue().subspace().subspace(&batch.priority);
-                limits::value_up_to(LONGEST, under.bytes(), &batch.value())?;
-                let value = Content::from(&batch.value());
-                let push = |name| Ok(insert(model, item_id(name), batch.priority, value.clone())?.count);
-                Answer::Pushed(batch.names().map(push).collect::<Result<_, Error>>()?)
-            }
-            Op::Pop(end, _) => {
-                let first = first(model.now(), *end);
-                if let Some((place, _)) = &first {
-                    model.write(|items| drop(items.remove(place)));
-                }
-                Answer::First(first.map(item))
-            }
-            Op::Peek(end, snapshot) => Answer::First(first(model.seen(*snapshot), *end).map(item)),
-            Op::IsEmpty(snapshot) => Answer::IsEmpty(model.seen(*snapshot).is_empty()),
-            Op::Len(snapshot) => Answer::Len(model.seen(*snapshot).len()),
-            Op::Change { nth, to, stale } => {
-                let seen = model.snapshot();
-                let Some(nth) = nth.checked_rem(seen.len()) else { return Ok(Answer::Changed(None)) };
-                let Some(place) = seen.keys().nth(nth).copied() else { return Ok(Answer::Changed(None)) };
-                change(model, place, *to)?;
-                if *stale {
-                    change(model, place, *to)?;
-                }
-                Answer::Changed(Some((item_name(place.id), place.priority)))
-            }
-            Op::Items(snapshot) | Op::Pages(snapshot, _) => {
-                let items = model.seen(*snapshot).iter();
-                digest(items.map(|(at, value)| (at.priority, item_name(at.id), value.clone())))
-            }
-            Op::Deep(beyond) => {
-                limits::key_below(&deep(*beyond), DEEP_BYTES)?;
-                Answer::Pushed(vec![0])
-            }
-        })
-    }
-
+    /// The items that exist from the beginning.
     pub(super) fn first_items(&self) -> Items {
         let place = |count| Place { priority: self.priorities()[0], count, id: item_id((u16::MAX, 0, 0)) };
         self.start.map(|count| (place(count), Content::from(b"first"))).into_iter().collect()
+    }
+
+    /// Reads rows back, as a model.
+    pub(super) fn read(&self, rows: &[KeyValue]) -> Result<Model, String> {
+        let (mut items, mut names) = (Items::new(), BTreeSet::new());
+        for row in rows {
+            let Ok((priority, count, id)) = queue().subspace().unpack::<(i64, i64, TupleBytes<'_>)>(&row.key)
+            else {
+                return Err(format!("the key \"{}\" does not belong to an item", row.key.escape_ascii()));
+            };
+            let Ok(mut id) = (*id).try_into().map(ItemId) else {
+                return Err(format!("the id {id:?} does not belong to an item"));
+            };
+            // A planted bug draws the last byte. That an id belongs to another attempt is not the point; a
+            // second item with the same name is.
+            id.0[15] = 0;
+            let place = Place { priority: priority ^ self.flipped, count, id };
+            if place.count < 0 {
+                return Err(format!("{place} has a negative count"));
+            }
+            if !names.insert(item_name(place.id)) {
+                return Err(format!("the item {:?} is there twice", item_name(place.id)));
+            }
+            items.insert(place, Content::from(&row.value));
+        }
+        Ok(Model::holding(items))
     }
 }
 
@@ -126,17 +180,17 @@ mod tests {
             read_version: Some(read),
             ..At::default()
         };
-        let mut model = Timeline::new(Items::new());
+        let mut model = Model::holding(Items::new());
         let mut push = |number, at: At| {
-            model.begin(&at);
-            insert(&mut model, item_id((0, number, 0)), 7, Content::of(0, 0)).unwrap().count
+            let batch = Batch { client: 0, number, items: 1, priority: 7, length: 0 };
+            model.push(&batch, &at).unwrap()[0]
         };
         assert_eq!(push(1, at(10, 0)), 0);
         assert_eq!(push(2, at(10, 0)), 1);
         assert_eq!(push(3, at(20, 9)), 0);
         assert_eq!(push(4, at(30, 20)), 2);
-        let max = first(model.now(), End::Max);
+        let max = first(model.0.now(), End::Max);
         assert_eq!(max.as_ref().map(|(place, _)| place.count), Some(0));
-        assert_eq!(first(model.now(), End::Min), max);
+        assert_eq!(first(model.0.now(), End::Min), max);
     }
 }

@@ -1,144 +1,160 @@
 //! Planted bugs: a priority queue implemented or used wrongly.
 
-use super::{
-    Answer, Batch, Op,
-    client::perform as right,
-    operations::{LONGEST, digest, told},
-    queue,
-};
-use crate::shared::{in_order, isolation, item_id, item_name, one_call, seen_before};
-use foundationdb_tuple::Bytes as TupleBytes;
-use shaketable::{
-    specimen::{self, INTERLEAVED, UNRECORDED, ran},
-    weakened::{Flaw, everything, flawed, weakened},
-    workload::Outcome,
-};
-use shaketable_layers::priority_queue::{End, Error, Item, Place};
-use shaketable_tx::{
-    Database, Db, Env, Isolation::Serializable, RangeOption, Transaction, Tx, once::Session,
-};
+use super::{Batch, Digest, Item, LONGEST, Name, Queue, key, queue, shown};
+use crate::shared::{self, item_id, item_name, one_call, seen_before};
+use shaketable::{prelude::*, specimen::Answer};
+use shaketable_layers::priority_queue::{self as layer, End, Error};
+use shaketable_tx::RunError;
 
-shaketable::planted_bugs! {
-    Interleaved = INTERLEAVED, "two pops that run side by side in one transaction return one item", "two futures in one transaction";
-    Unrecorded = UNRECORDED, "the items that an attempt with an unknown result popped are lost, and those that it pushed are pushed again", "the recipe's push and pop";
-    PushAsPrinted = "push-as-printed", "the random part of the key is drawn in the transaction function, and nothing is recorded", "the recipe's push";
-    PopMaxAsPrinted = "pop-max-as-printed", "pop_max takes the last item of the highest priority, which was pushed last", "the recipe's pop(max=True)";
-    PeekThenPop = "peek-then-pop", "the item is read in one transaction and removed in another", "a peek that is acted upon later";
-    UnsignedPriority = "unsigned-priority", "a priority is encoded as the eight bytes of its two's complement, which sorts -1 above all", "an encoding made by hand";
-    ChangeInTwo = "change-in-two", "a change removes the item in one transaction and pushes it again in another", "an operation cut in two";
-    EmptyIsNothing = "empty-is-nothing", "an empty value is popped as if there were no item", "absent and empty treated alike";
-    FirstBatch = "first-batch", "the first batch of a range read is taken for the whole queue", "a range that is longer than a batch";
-    PeekAtSnapshot = "peek-at-snapshot", "a look at the first item before a write is performed at snapshot", "a snapshot read in a composed look-up";
-    WideRange = "wide-range", "the queue's range includes all keys with its prefix", "prefix confusion";
-}
-
-/// Performs a call with the bug, or correctly if the bug does not change this call.
-pub async fn perform(planted: Planted, tx: &Tx, env: &Env, op: &Op) -> Result<Answer, Error> {
-    match (planted, op) {
-        (Planted::PushAsPrinted, Op::Push(batch)) => {
-            let tx = &one_call(tx, false).await;
+#[shaketable::planted]
+#[flaw(
+    first_batch,
+    items,
+    FirstBatch,
+    "the first batch of a range read is taken for the whole queue",
+    "a range that is longer than a batch"
+)]
+#[flaw(
+    peek_at_snapshot,
+    peek,
+    AtSnapshot,
+    "a look at the first item before a write is performed at snapshot",
+    "a snapshot read in a composed look-up"
+)]
+impl Queue {
+    #[bug(
+        push | push_some,
+        "the random part of the key is drawn in the transaction function, and nothing is recorded",
+        "the recipe's push"
+    )]
+    async fn push_as_printed(&self, db: &Db, batch: &Batch) -> Result<Vec<i64>, RunError<Error>> {
+        let env = db.env();
+        db.run(|tx, _| async move {
+            let tx = one_call(&tx, false).await;
             let mut counts = Vec::new();
             for name in batch.names() {
                 let mut id = item_id(name);
                 id.0[15] = env.random_u64() as u8;
-                counts.push(queue().push(tx, id, batch.priority, &batch.value()).await?.count);
+                counts.push(queue().push(&tx, id, batch.priority, &batch.value()).await?.count);
             }
-            Ok(Answer::Pushed(counts))
-        }
-        (Planted::PopMaxAsPrinted, Op::Pop(End::Max, _)) => {
-            let last = queue().items(tx, Serializable).await?.pop();
-            last.iter().for_each(|last| tx.clear(&key(&last.place)));
-            Ok(Answer::First(last.as_ref().map(told)))
-        }
-        (Planted::PeekAtSnapshot, Op::Peek(..)) => right(&weakened(tx.clone(), everything()), op).await,
-        (Planted::UnsignedPriority, Op::Items(snapshot)) => {
-            let items = queue().items(tx, isolation(*snapshot)).await?;
-            Ok(digest(items.iter().map(told).map(|(at, name, value)| (unsigned(at), name, value))))
-        }
-        (Planted::UnsignedPriority, Op::Push(batch)) if batch.length > LONGEST => right(tx, op).await,
-        (Planted::UnsignedPriority, op) => {
-            let op = match op.clone() {
-                Op::Push(batch) => Op::Push(Batch { priority: unsigned(batch.priority), ..batch }),
-                Op::Change { nth, to, stale } => Op::Change { nth, to: unsigned(to), stale },
-                other => other,
-            };
-            Ok(match right(tx, &op).await? {
-                Answer::First(Some((at, name, value))) => Answer::First(Some((unsigned(at), name, value))),
-                Answer::Changed(Some((name, at))) => Answer::Changed(Some((name, unsigned(at)))),
-                other => other,
-            })
-        }
-        (Planted::EmptyIsNothing, Op::Pop(end, _)) => {
-            let item = queue().pop(tx, *end).await?;
-            Ok(Answer::First(item.as_ref().filter(|item| !item.value.is_empty()).map(told)))
-        }
-        (Planted::FirstBatch, Op::Items(_)) => right(&flawed(tx, Flaw::FirstBatch, everything()), op).await,
-        (Planted::WideRange, Op::Len(snapshot)) => {
-            let (begin, mut end) = queue().subspace().range();
-            end.push(0xff);
-            let rows = tx.get_range_all(RangeOption::from((begin, end)), isolation(*snapshot)).await?;
-            Ok(Answer::Len(rows.len()))
-        }
-        _ => right(tx, op).await,
+            Ok(counts)
+        })
+        .await
     }
-}
 
-/// The place that the model expects, of an item that the bug may have stored elsewhere.
-pub fn known(planted: Option<Planted>, mut place: Place) -> Place {
-    match planted {
-        Some(Planted::UnsignedPriority) => place.priority = unsigned(place.priority),
-        // That an id belongs to another attempt is not the point; a second item with the same name is.
-        Some(Planted::PushAsPrinted) => place.id.0[15] = 0,
-        _ => {}
+    #[bug(
+        pop,
+        "pop_max takes the last item of the highest priority, which was pushed last",
+        "the recipe's pop(max=True)"
+    )]
+    async fn pop_max_as_printed(&self, tx: &Tx, end: End, named: bool) -> Result<Option<Item>, Error> {
+        if end == End::Min {
+            return self.pop(tx, end, named).await;
+        }
+        let last = queue().items(tx, Serializable).await?.pop();
+        last.iter().for_each(|last| tx.clear(&key(&last.place)));
+        Ok(last.as_ref().map(shown))
     }
-    place
-}
 
-/// Where a priority is sorted if its two's complement is taken for an unsigned number.
-fn unsigned(priority: i64) -> i64 {
-    priority ^ i64::MIN
-}
+    #[bug(
+        pop,
+        "the item is read in one transaction and removed in another",
+        "a peek that is acted upon later"
+    )]
+    async fn peek_then_pop(&self, session: &mut Session<Db>, end: End) -> Outcome<Answer<Option<Item>>> {
+        let look = |tx| async move { queue().peek(&tx, end, Serializable).await };
+        let act = |tx: Tx, first: Option<layer::Item>| async move {
+            first.iter().for_each(|first| tx.clear(&key(&first.place)));
+            Ok(vec![first.as_ref().map(shown)])
+        };
+        seen_before(session, look, act).await
+    }
 
-fn key(place: &Place) -> Vec<u8> {
-    queue().subspace().pack(&(place.priority, place.count, TupleBytes::from(&place.id.0[..])))
-}
+    #[bug(
+        push | push_some,
+        "a priority is encoded as the eight bytes of its two's complement, which sorts -1 above all",
+        "an encoding made by hand"
+    )]
+    async fn unsigned_priority(&self, tx: &Tx, batch: &Batch) -> Result<Vec<i64>, Error> {
+        if batch.length > LONGEST {
+            return self.push(tx, batch).await;
+        }
+        self.push_some(tx, &Batch { priority: self.unsigned(batch.priority), ..*batch }).await
+    }
 
-/// Performs the calls of a transaction with the bug.
-pub async fn apply_planted(
-    planted: Planted,
-    session: &mut Session<Db>,
-    ops: &[Op],
-) -> Option<Outcome<specimen::Answer<Answer>>> {
-    let db = session.database().clone();
-    let env = db.env();
-    Some(match (planted, ops) {
-        (Planted::PushAsPrinted, ops) if ops.iter().all(|op| matches!(op, Op::Push(_))) => {
-            let pushed =
-                db.run(|tx, _| async move { in_order(ops, |op| perform(planted, &tx, env, op)).await });
-            ran(pushed.await)
-        }
-        (Planted::PeekThenPop, [Op::Pop(end, _)]) => {
-            let look = |tx| async move { queue().peek(&tx, *end, Serializable).await };
-            let act = |tx: Tx, first: Option<Item>| async move {
-                first.iter().for_each(|first| tx.clear(&key(&first.place)));
-                Ok(vec![Answer::First(first.as_ref().map(told))])
-            };
-            seen_before(session, look, act).await
-        }
-        (Planted::ChangeInTwo, [Op::Change { nth, to, stale: false }]) => {
-            let take = |tx: Tx| async move {
-                let items = queue().items(&tx, Serializable).await?;
-                let taken = nth.checked_rem(items.len()).map(|nth| items[nth].clone());
-                taken.iter().for_each(|item| tx.clear(&key(&item.place)));
-                Ok::<_, Error>(taken)
-            };
-            let push = |tx, taken: Option<Item>| async move {
-                let Some(Item { place, value }) = taken else { return Ok(vec![Answer::Changed(None)]) };
-                queue().push(&tx, place.id, *to, &value).await?;
-                Ok(vec![Answer::Changed(Some((item_name(place.id), place.priority)))])
-            };
-            seen_before(session, take, push).await
-        }
-        _ => return None,
-    })
+    #[bug(pop, part_of = "unsigned-priority")]
+    async fn unsigned_popped(&self, tx: &Tx, end: End, named: bool) -> Result<Option<Item>, Error> {
+        Ok(self.pop(tx, end, named).await?.map(|item| self.decoded(item)))
+    }
+
+    #[bug(peek, part_of = "unsigned-priority")]
+    async fn unsigned_peeked(&self, tx: &Tx, end: End, at_snapshot: bool) -> Result<Option<Item>, Error> {
+        Ok(self.peek(tx, end, at_snapshot).await?.map(|item| self.decoded(item)))
+    }
+
+    #[bug(change, part_of = "unsigned-priority")]
+    async fn unsigned_changed(&self, tx: &Tx, nth: u16, to: i64) -> Result<Option<(Name, i64)>, Error> {
+        let changed = self.change(tx, nth, self.unsigned(to)).await?;
+        Ok(changed.map(|(name, before)| (name, self.unsigned(before))))
+    }
+
+    #[bug(change_again, part_of = "unsigned-priority")]
+    async fn unsigned_again(&self, tx: &Tx, nth: u16, to: i64) -> Result<Option<(Name, i64)>, Error> {
+        let changed = self.change_again(tx, nth, self.unsigned(to)).await?;
+        Ok(changed.map(|(name, before)| (name, self.unsigned(before))))
+    }
+
+    #[bug(items | pages, part_of = "unsigned-priority")]
+    async fn unsigned_items(&self, tx: &Tx, isolation: Isolation) -> Result<Digest, Error> {
+        let items = queue().items(tx, isolation).await?;
+        Ok(shared::digest(items.iter().map(shown).map(|item| self.decoded(item))))
+    }
+
+    #[bug(
+        change,
+        "a change removes the item in one transaction and pushes it again in another",
+        "an operation cut in two"
+    )]
+    async fn change_in_two(
+        &self,
+        session: &mut Session<Db>,
+        nth: u16,
+        to: i64,
+    ) -> Outcome<Answer<Option<(Name, i64)>>> {
+        let take = |tx: Tx| async move {
+            let items = queue().items(&tx, Serializable).await?;
+            let taken = usize::from(nth).checked_rem(items.len()).map(|nth| items[nth].clone());
+            taken.iter().for_each(|item| tx.clear(&key(&item.place)));
+            Ok::<_, Error>(taken)
+        };
+        let push = |tx, taken: Option<layer::Item>| async move {
+            let Some(layer::Item { place, value }) = taken else { return Ok(vec![None]) };
+            queue().push(&tx, place.id, to, &value).await?;
+            Ok(vec![Some((item_name(place.id), place.priority))])
+        };
+        seen_before(session, take, push).await
+    }
+
+    #[bug(pop, "an empty value is popped as if there were no item", "absent and empty treated alike")]
+    async fn empty_is_nothing(&self, tx: &Tx, end: End) -> Result<Option<Item>, Error> {
+        let first = queue().pop(tx, end).await?;
+        Ok(first.as_ref().filter(|item| !item.value.is_empty()).map(shown))
+    }
+
+    #[bug(len, "the queue's range includes all keys with its prefix", "prefix confusion")]
+    async fn wide_range(&self, tx: &Tx, isolation: Isolation) -> Result<usize, Error> {
+        let (begin, mut end) = queue().subspace().range();
+        end.push(0xff);
+        Ok(tx.get_range_all(RangeOption::from((begin, end)), isolation).await?.len())
+    }
+
+    /// Where a priority is sorted if its two's complement is taken for an unsigned number.
+    fn unsigned(&self, priority: i64) -> i64 {
+        priority ^ self.flipped
+    }
+
+    /// An item whose priority is stored like that.
+    fn decoded(&self, (priority, name, value): Item) -> Item {
+        (self.unsigned(priority), name, value)
+    }
 }

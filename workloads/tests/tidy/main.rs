@@ -1,5 +1,7 @@
 //! Rules of the code base as tests: each failure states the preferred alternative.
 
+mod circles;
+
 use std::{
     collections::{BTreeMap, BTreeSet},
     fs,

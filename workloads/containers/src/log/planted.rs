@@ -1,112 +1,217 @@
 //! Planted bugs: a log implemented or used wrongly.
 
-use super::{Answer, Op, client::perform as right, operations::value, space};
-use foundationdb_tuple::Versionstamp;
+use super::{Item, Log, LogAnswer, LogOp, Name, layer, space, value};
+use foundationdb_tuple::{Subspace, Versionstamp};
 use futures::{
     FutureExt,
-    future::{Either, pending, select},
+    future::{Either, pending, select as first_of},
 };
 use shaketable::{
-    specimen::{DEFERRED, INTERLEAVED, KEPT_VERSION, NOT_AWAITED, REMEMBERED, UNRECORDED, UNWRITTEN},
-    weakened::{Flaw, everything, flawed},
+    prelude::*,
+    specimen::Answer,
+    weakened::{Flaw, flawed},
 };
-use shaketable_layers::log::{Entry, Error, Log, Position};
-use shaketable_tx::{
-    Database, Db,
-    Isolation::{self, Serializable, Snapshot},
-    MutationType, RunError, Transaction, Tx,
-};
+use shaketable_layers::log::{Entry, Error, Position};
+use shaketable_tx::RunError;
 use std::time::Duration;
 
-shaketable::planted_bugs! {
-    Interleaved = INTERLEAVED, "two appends that run side by side in one transaction get one key", "a size that is read before an await";
-    Unrecorded = UNRECORDED, "an append is done again after an unknown result without an operation record", "a blind write done twice";
-    Unwritten = UNWRITTEN, "an append is acknowledged and never committed", "a write-behind cache";
-    Deferred = DEFERRED, "an append is acknowledged at once and committed with the client's next one", "batching without a wait";
-    NotAwaited = NOT_AWAITED, "the commit is started and not awaited", "fire and forget";
-    Remembered = REMEMBERED, "a client that repeats a read gets the answer that it remembers", "a cache that is never invalidated";
-    KeptVersion = KEPT_VERSION, "a client reads at a version that it keeps for up to a second", "a read version shared between transactions";
-    SameRank = "same-rank", "the keys of entries of one transaction contain only the versionstamp", "several versionstamped keys in one transaction";
-    OffsetInTuple = "offset-in-tuple", "the stamp's offset is counted from the tuple, not from the key", "the offset of a versionstamped key";
-    FirstBatch = "first-batch", "the first batch of a range read is taken for the whole page", "a range that is longer than a batch";
-    ReadVersion = "read-version", "an entry's key is the read version of its transaction", "a version that is not the commit's";
-    ClientCounter = "client-counter", "an entry's number is one more than the last one, read at snapshot", "a counter at the client";
-    CounterReads = "counter-reads", "an append reads the last entry serializably", "a counter at the client, with isolation";
-    LastAtSnapshot = "last-at-snapshot", "the last entry is read at snapshot, whatever isolation was requested", "a dropped conflict range";
-    LostWakeUp = "lost-wake-up", "a tail sets its watch in another transaction than the one that found nothing", "a watch set after the read that it guards";
-    WrongKey = "wrong-key", "a tail watches a key that no append changes", "a watch on a range's first key";
-    WakesForGood = "wakes-for-good", "a tail that is woken returns what it finds, even if that is nothing", "a watch that fires although nothing changed";
-    NoLastLook = "no-last-look", "a tail whose time limit has passed returns without another read", "a timeout taken for an answer";
-    DeafAfterError = "deaf-after-error", "a tail whose watch has failed does not read again", "a watch's error taken for the end";
-    PatienceAgain = "patience-again", "the time limit of a tail starts again whenever its watch ends", "a timer that is set in a loop";
-    WatchesOnce = "watches-once", "a tail that was woken and found nothing does not set its watch again", "a watch that fires once";
+/// What is wrong in how a tail waits. A turn that has come after such a wait is then awaited rightly, which
+/// ends at once.
+#[derive(Clone, Copy, PartialEq)]
+pub(super) enum Mistake {
+    LostWakeUp,
+    WrongKey,
+    WakesForGood,
+    NoLastLook,
+    DeafAfterError,
+    PatienceAgain,
+    WatchesOnce,
 }
 
-impl Planted {
-    /// Whether the bug is in how tails wait.
-    pub(super) fn is_in_tail(self) -> bool {
-        self as u8 >= Planted::LostWakeUp as u8
+/// How a transaction ended; `None` if the bug does not change it.
+type Ended = Option<Outcome<Answer<LogAnswer>>>;
+
+#[shaketable::planted]
+#[flaw(
+    first_batch,
+    page,
+    FirstBatch,
+    "the first batch of a range read is taken for the whole page",
+    "a range that is longer than a batch"
+)]
+impl Log {
+    #[bug(
+        append,
+        "the keys of entries of one transaction contain only the versionstamp",
+        "several versionstamped keys in one transaction"
+    )]
+    async fn same_rank(&self, tx: &Tx, name: Name, byte: u8, length: usize) -> Result<(), Error> {
+        self.append_stamped(tx, stamped(0), (name, byte, length)).await
+    }
+
+    #[bug(
+        append,
+        "the stamp's offset is counted from the tuple, not from the key",
+        "the offset of a versionstamped key"
+    )]
+    async fn offset_in_tuple(&self, tx: &Tx, name: Name, byte: u8, length: usize) -> Result<(), Error> {
+        let mut key = stamped(tx.get_approximate_size().await?);
+        if let Some(offset) = key.last_chunk_mut() {
+            // One byte of the type code, then the stamp.
+            *offset = 1u32.to_le_bytes();
+        }
+        self.append_stamped(tx, key, (name, byte, length)).await
+    }
+
+    #[bug(
+        append,
+        "an entry's key is the read version of its transaction",
+        "a version that is not the commit's"
+    )]
+    async fn read_version(&self, tx: &Tx, name: Name, byte: u8, length: usize) -> Result<(), Error> {
+        let (number, rank) = (tx.get_read_version().await?, tx.get_approximate_size().await?);
+        self.append_numbered(tx, (number, rank), (name, byte, length)).await
+    }
+
+    #[bug(
+        append,
+        "an entry's number is one more than the last one, read at snapshot",
+        "a counter at the client"
+    )]
+    async fn client_counter(&self, tx: &Tx, name: Name, byte: u8, length: usize) -> Result<(), Error> {
+        let last = layer().last(tx, Snapshot).await?;
+        let last = last.and_then(|last| last.position.stamp.first_chunk().copied());
+        let number = last.map_or(0, i64::from_be_bytes) + 1;
+        self.append_numbered(tx, (number, 0), (name, byte, length)).await
+    }
+
+    #[bug(append, "an append reads the last entry serializably", "a counter at the client, with isolation")]
+    async fn counter_reads(&self, tx: &Tx, name: Name, byte: u8, length: usize) -> Result<(), Error> {
+        layer().last(tx, Serializable).await?;
+        self.append(tx, name, byte, length).await
+    }
+
+    #[bug(
+        last,
+        "the last entry is read at snapshot, whatever isolation was requested",
+        "a dropped conflict range"
+    )]
+    async fn last_at_snapshot(&self, tx: &Tx) -> Result<Option<Item>, Error> {
+        self.last(tx, Snapshot).await
+    }
+
+    #[bug(
+        *,
+        "a tail sets its watch in another transaction than the one that found nothing",
+        "a watch set after the read that it guards"
+    )]
+    async fn lost_wake_up(&self, session: &mut Session<Db>, ops: &[LogOp]) -> Ended {
+        self.waited(session.database(), ops, Some(Mistake::LostWakeUp)).await
+    }
+
+    #[bug(*, "a tail watches a key that no append changes", "a watch on a range's first key")]
+    async fn wrong_key(&self, session: &mut Session<Db>, ops: &[LogOp]) -> Ended {
+        self.waited(session.database(), ops, Some(Mistake::WrongKey)).await
+    }
+
+    #[bug(
+        *,
+        "a tail that is woken returns what it finds, even if that is nothing",
+        "a watch that fires although nothing changed"
+    )]
+    async fn wakes_for_good(&self, session: &mut Session<Db>, ops: &[LogOp]) -> Ended {
+        self.waited(session.database(), ops, Some(Mistake::WakesForGood)).await
+    }
+
+    #[bug(
+        *,
+        "a tail whose time limit has passed returns without another read",
+        "a timeout taken for an answer"
+    )]
+    async fn no_last_look(&self, session: &mut Session<Db>, ops: &[LogOp]) -> Ended {
+        self.waited(session.database(), ops, Some(Mistake::NoLastLook)).await
+    }
+
+    #[bug(
+        *,
+        "a tail whose watch has failed does not read again",
+        "a watch's error taken for the end"
+    )]
+    async fn deaf_after_error(&self, session: &mut Session<Db>, ops: &[LogOp]) -> Ended {
+        self.waited(session.database(), ops, Some(Mistake::DeafAfterError)).await
+    }
+
+    #[bug(
+        *,
+        "the time limit of a tail starts again whenever its watch ends",
+        "a timer that is set in a loop"
+    )]
+    async fn patience_again(&self, session: &mut Session<Db>, ops: &[LogOp]) -> Ended {
+        self.waited(session.database(), ops, Some(Mistake::PatienceAgain)).await
+    }
+
+    #[bug(
+        *,
+        "a tail that was woken and found nothing does not set its watch again",
+        "a watch that fires once"
+    )]
+    async fn watches_once(&self, session: &mut Session<Db>, ops: &[LogOp]) -> Ended {
+        self.waited(session.database(), ops, Some(Mistake::WatchesOnce)).await
+    }
+
+    /// Appends as it should, but does not write the entry. Returns its value.
+    async fn append_all_but_entry(
+        &self,
+        tx: &Tx,
+        (name, byte, length): (Name, u8, usize),
+    ) -> Result<Vec<u8>, Error> {
+        self.append(&flawed(tx, Flaw::Unwritten, [entries().range()]), name, byte, length).await?;
+        Ok(value(name, byte, length))
+    }
+
+    /// Appends an entry with this key, whose stamp is incomplete.
+    async fn append_stamped(&self, tx: &Tx, key: Vec<u8>, entry: (Name, u8, usize)) -> Result<(), Error> {
+        let value = self.append_all_but_entry(tx, entry).await?;
+        tx.atomic_op(&key, &value, MutationType::SetVersionstampedKey);
+        Ok(())
+    }
+
+    /// Appends an entry with a number in the place of a stamp, and a rank.
+    async fn append_numbered(
+        &self,
+        tx: &Tx,
+        (number, rank): (i64, i64),
+        entry: (Name, u8, usize),
+    ) -> Result<(), Error> {
+        let value = self.append_all_but_entry(tx, entry).await?;
+        let mut stamp = [0; 10];
+        stamp[..8].copy_from_slice(&number.to_be_bytes());
+        tx.set(&entries().pack(&(Versionstamp::complete(stamp, 0), rank)), &value);
+        Ok(())
     }
 }
 
-/// Performs a call with the bug, or correctly if the bug does not change this call.
-pub async fn perform(planted: Planted, tx: &Tx, op: &Op, isolation: Isolation) -> Result<Answer, Error> {
-    match (planted, op) {
-        (Planted::CounterReads, Op::Append(..)) => {
-            Log::new(space()).last(tx, Serializable).await?;
-            right(tx, op, isolation).await
-        }
-        (
-            Planted::SameRank | Planted::OffsetInTuple | Planted::ReadVersion | Planted::ClientCounter,
-            Op::Append(name, byte, length),
-        ) => {
-            let size = tx.get_approximate_size().await?;
-            let (number, rank) = match planted {
-                Planted::SameRank => (None, 0),
-                Planted::OffsetInTuple => (None, size),
-                Planted::ReadVersion => (Some(tx.get_read_version().await?), size),
-                _ => {
-                    let last = Log::new(space()).last(tx, Snapshot).await?;
-                    let last = last.and_then(|last| last.position.stamp.first_chunk().copied());
-                    (Some(last.map_or(0, i64::from_be_bytes) + 1), 0)
-                }
-            };
-            let (entries, value) = (space().subspace(&0), value(*name, *byte, *length));
-            let written = right(&flawed(tx, Flaw::Unwritten, [entries.range()]), op, isolation).await?;
-            if let Some(number) = number {
-                let mut stamp = [0; 10];
-                stamp[..8].copy_from_slice(&number.to_be_bytes());
-                tx.set(&entries.pack(&(Versionstamp::complete(stamp, 0), rank)), &value);
-            } else {
-                let mut key = entries.pack_with_versionstamp(&(Versionstamp::incomplete(0), rank));
-                if let (Planted::OffsetInTuple, Some(offset)) = (planted, key.last_chunk_mut()) {
-                    // One byte of the type code, then the stamp.
-                    *offset = 1u32.to_le_bytes();
-                }
-                tx.atomic_op(&key, &value, MutationType::SetVersionstampedKey);
-            }
-            Ok(written)
-        }
-        (Planted::FirstBatch, Op::Page(..)) => {
-            right(&flawed(tx, Flaw::FirstBatch, everything()), op, isolation).await
-        }
-        (Planted::LastAtSnapshot, Op::Last) => right(tx, op, Snapshot).await,
-        _ => right(tx, op, isolation).await,
-    }
+fn entries() -> Subspace {
+    space().subspace(&0)
 }
 
-/// Waits for entries, with the bug.
-pub async fn tail(
-    planted: Planted,
+/// The key of an entry with an incomplete stamp, and the offset of the stamp.
+fn stamped(rank: i64) -> Vec<u8> {
+    entries().pack_with_versionstamp(&(Versionstamp::incomplete(0), rank))
+}
+
+/// Waits for entries, with the mistake.
+pub(super) async fn tail(
+    mistake: Mistake,
     db: &Db,
     after: Option<Position>,
     limit: usize,
     patience: Duration,
 ) -> Result<Vec<Entry>, RunError<Error>> {
-    let (env, log) = (db.env(), &Log::new(space()));
+    let (env, log) = (db.env(), &layer());
     let mut left = env.sleep(patience);
-    let watched = &match planted {
-        Planted::WrongKey => space().subspace(&0).range().0,
+    let watched = &match mistake {
+        Mistake::WrongKey => entries().range().0,
         _ => space().pack(&1),
     };
     let mut was_woken = false;
@@ -118,25 +223,25 @@ pub async fn tail(
         });
         let (entries, change) = looked.await?;
         let Some(mut change) = change else { return Ok(entries) };
-        match planted {
-            Planted::LostWakeUp => {
+        match mistake {
+            Mistake::LostWakeUp => {
                 change = db.run(|tx, _| async move { Ok::<_, Error>(tx.watch(watched)) }).await?;
             }
-            Planted::WatchesOnce if was_woken => change = pending().boxed(),
-            Planted::PatienceAgain => left = env.sleep(patience),
+            Mistake::WatchesOnce if was_woken => change = pending().boxed(),
+            Mistake::PatienceAgain => left = env.sleep(patience),
             _ => {}
         }
-        match select(change, &mut left).await {
-            Either::Left((Ok(()), _)) if planted != Planted::WakesForGood => was_woken = true,
+        match first_of(change, &mut left).await {
+            Either::Left((Ok(()), _)) if mistake != Mistake::WakesForGood => was_woken = true,
             Either::Left((Err(e), _)) if !e.is_retryable() => {
                 return Err(RunError { error: e.into(), maybe_committed: false, attempts: 1 });
             }
-            Either::Left((Err(_), _)) if planted == Planted::DeafAfterError => {
+            Either::Left((Err(_), _)) if mistake == Mistake::DeafAfterError => {
                 left.await;
                 return Ok(Vec::new());
             }
             Either::Left((Err(_), _)) => env.sleep(Duration::from_millis(10)).await,
-            Either::Right(_) if planted == Planted::NoLastLook => return Ok(Vec::new()),
+            Either::Right(_) if mistake == Mistake::NoLastLook => return Ok(Vec::new()),
             _ => return db.run(|tx, _| async move { log.scan(&tx, after, limit, Snapshot).await }).await,
         }
     }

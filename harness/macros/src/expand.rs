@@ -187,7 +187,7 @@ fn specimen(table: &Table, model: &Type, stored: &Ident) -> TokenStream {
                 isolation: __with::Isolation,
             ) -> ::core::result::Result<#answer, #error> {
                 // An argument may have the other name.
-                let (_, __isolation) = (env, isolation);
+                let (_, __isolation) = (env, <#kind as ::shaketable::specimen::Specimen>::level(op, isolation));
                 match ::core::clone::Clone::clone(op) {
                     #(#performed,)*
                 }

@@ -157,6 +157,7 @@ pub fn expand(attribute: TokenStream, mut block: ItemImpl) -> Result<TokenStream
                     op: &Op,
                     isolation: __with::Isolation,
                 ) -> ::core::option::Option<::core::result::Result<Answer, Self::Error>> {
+                    let isolation = <#kind as ::shaketable::specimen::Specimen>::level(op, isolation);
                     let _ = (tx, env, isolation);
                     match (bug, ::core::clone::Clone::clone(op)) {
                         #(#performed,)*

@@ -189,8 +189,8 @@ pub trait Specimen: Clone + Debug + Serialize + DeserializeOwned + Send + Sync +
         isolation: Isolation,
     ) -> impl Future<Output = Result<Self::Answer, Self::Error>> + Send;
 
-    /// The level at which a call is [performed](Specimen::perform) that is to be done at this one: a call
-    /// whose own level is drawn reads no stricter than that.
+    /// The level at which a table of operations performs a call that is to be done at this one: a call whose
+    /// own level is drawn reads no stricter than that.
     #[doc(hidden)]
     fn level(op: &Self::Op, isolation: Isolation) -> Isolation {
         let _ = op;

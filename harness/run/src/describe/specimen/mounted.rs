@@ -63,12 +63,11 @@ impl<S: Specimen> Mounted<S> {
         isolation: Isolation,
     ) -> Result<S::Answer, S::Error> {
         if let Some(bug) = &self.planted
-            && let Some(done) =
-                self.specimen.perform_planted(bug, (tx, env), op, S::level(op, isolation)).await
+            && let Some(done) = self.specimen.perform_planted(bug, (tx, env), op, isolation).await
         {
             return done;
         }
-        self.specimen.perform(tx, env, op, S::level(op, isolation)).await
+        self.specimen.perform(tx, env, op, isolation).await
     }
 
     /// The model after a transaction, and the expected answer.

@@ -119,6 +119,10 @@ fn specimen(table: &Table, model: &Type, stored: &Ident) -> TokenStream {
             }
         }
     };
+    let clean = match table.described("refuses_cleanly") {
+        Some(_) => quote!(<#kind>::refuses_cleanly(op, refusal)),
+        None => quote!(!#composed),
+    };
     let drawn = drawn(table);
     let performed = all.iter().map(|operation| {
         let (call, answered) = (call(table, operation), answered(operation, &answer));
@@ -157,8 +161,9 @@ fn specimen(table: &Table, model: &Type, stored: &Ident) -> TokenStream {
                 !#writes
             }
 
-            fn refuses_cleanly(op: &#op, _: &#error) -> bool {
-                !#composed
+            fn refuses_cleanly(op: &#op, refusal: &#error) -> bool {
+                let _ = refusal;
+                #clean
             }
 
             fn is_conflict_free(&self, op: &#op) -> bool {

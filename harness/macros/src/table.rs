@@ -131,7 +131,7 @@ pub struct Table {
 }
 
 /// The methods by whose names a workload is described. None of them is an operation.
-pub const DESCRIBED: [&str; 16] = [
+pub const DESCRIBED: [&str; 17] = [
     "draw",
     "keys",
     "subspaces",
@@ -143,6 +143,7 @@ pub const DESCRIBED: [&str; 16] = [
     "is_effect",
     "model",
     "choose",
+    "refuses_cleanly",
     "apply",
     "resolve",
     "timeout",

@@ -169,12 +169,12 @@
 //! # Further methods
 //!
 //! These describe a workload by their names: `draw`, `keys`, `subspaces`, `setup`, `model`, `points`,
-//! `number`, `is_conflict_free`, `describe_key`, `describe_value`, `is_effect`, `choose`, `apply`, `resolve`,
-//! `timeout` and `wait`, each as in [`Specimen`]. Without `draw` and `model`, it is the default of the type.
-//! `setup` may take a transaction, `setup(&self, tx: &Tx)`. The constants `CLIENTS`, `TRANSACTIONS`,
-//! `TOGETHER` and `JOINS` describe it too. Without a model these are `draw`, `keys`, `subspaces`, `setup` and
-//! `points`, and the constants `CLIENTS`, `OPERATIONS` and `MAY_OVERWRITE`; of the options of an operation,
-//! it has only `weight`.
+//! `number`, `is_conflict_free`, `refuses_cleanly`, `describe_key`, `describe_value`, `is_effect`, `choose`,
+//! `apply`, `resolve`, `timeout` and `wait`, each as in [`Specimen`]. Without `draw` and `model`, it is the
+//! default of the type. `setup` may take a transaction, `setup(&self, tx: &Tx)`. The constants `CLIENTS`,
+//! `TRANSACTIONS`, `TOGETHER` and `JOINS` describe it too. Without a model these are `draw`, `keys`,
+//! `subspaces`, `setup` and `points`, and the constants `CLIENTS`, `OPERATIONS` and `MAY_OVERWRITE`; of the
+//! options of an operation, it has only `weight`.
 //!
 //! # Planted bugs
 //!

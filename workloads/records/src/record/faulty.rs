@@ -1,6 +1,9 @@
-//! Planted bugs of maintainers of indexes: the right one is left out, or something is done after it.
+//! Mistake bugs of maintainers of indexes: the right one is left out, or something is done after it.
 
-use super::{custom, planted::Planted, schema::BACKWARDS};
+use super::{
+    custom,
+    schema::{BACKWARDS, Mistake},
+};
 use crate::record_shared::faulty::{Change, Fault, Right, plant};
 use foundationdb_tuple::Element;
 use shaketable_record::{
@@ -11,28 +14,28 @@ use shaketable_record::{
 };
 use shaketable_tx::{Transaction, Tx};
 
-/// The maintainers of a store, with the planted bug.
-pub(super) fn registry(planted: Option<Planted>) -> Registry<Tx> {
+/// The maintainers of a store, with the mistake.
+pub(super) fn registry(mistake: Option<Mistake>) -> Registry<Tx> {
     let mut registry = custom::registry();
-    if let Some(planted) = planted {
-        plant(&mut registry, &[index_types::MAX_EVER, BACKWARDS], planted);
+    if let Some(mistake) = mistake {
+        plant(&mut registry, &[index_types::MAX_EVER, BACKWARDS], mistake);
     }
     registry
 }
 
-impl Fault for Planted {
+impl Fault for Mistake {
     async fn update<'a>(
         &'a self,
         right: &'a Right,
         at: IndexAt<'a, Tx>,
         (old, new): Change<'a>,
     ) -> Result<(), Error> {
-        if *self == Planted::OwnNotDeleted && at.index.kind == BACKWARDS && new.is_none() {
+        if *self == Mistake::OwnNotDeleted && at.index.kind == BACKWARDS && new.is_none() {
             return Ok(());
         }
         right.update(at, old, new).await?;
         match new {
-            Some(new) if *self == Planted::LastForMax && at.index.kind == index_types::MAX_EVER => {
+            Some(new) if *self == Mistake::LastForMax && at.index.kind == index_types::MAX_EVER => {
                 set_last(at, new)
             }
             _ => Ok(()),

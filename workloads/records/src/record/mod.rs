@@ -14,60 +14,41 @@
 //! should be; and there must be no other row. The version of a record must be the versionstamp of its last
 //! write.
 
-mod client;
+mod answers;
+mod calls;
 mod custom;
 mod faulty;
 mod indexes;
 mod layout;
 mod model;
-mod operations;
 mod plain;
 mod planted;
 mod ranked;
 mod refusals;
 mod scans;
 mod schema;
+mod span;
 mod stored;
 
-pub use model::{Kept, Model, State};
-pub use operations::{Answer, Check, End, Listed, Op, Paging, Span, Target, Told};
-pub use plain::{Body, Of, Part, Place, Record};
-pub use schema::{Mistake, Schema};
+pub use model::Model;
 
-use crate::{beside, record_shared::layout::part, shared};
-use bytes::Bytes;
-use client::{Stores, perform, perform_all};
-use futures::FutureExt;
+use crate::{beside, record_shared::layout::part, shared::isolation};
+use answers::{Listed, Told, listed};
+use calls::{Check, Ending, Who, Within, told};
 use indexes::{Definition, definitions};
-use planted::{BUGS, Planted};
-use proptest::prelude::*;
-use serde::{Deserialize, Serialize};
-use shaketable::{
-    Misfit,
-    specimen::{self, At, Recorded, Specimen, join},
-    workload::{Bug, Outcome},
-};
+use model::{State, own_version};
+use plain::{Body, COLORS, Of, Part, Place, Record};
+use proptest::option;
+use schema::{Schema, tuple};
+use shaketable::{prelude::*, real::key_room, specimen::Answer, strategies};
 use shaketable_record::{
+    cursor::Spent,
     error::Error,
-    store::{RecordContext, RecordStore, describe_key, describe_value},
+    store::{RecordContext, SaveVersion, describe_key, describe_value},
+    version::RecordVersion,
 };
-use shaketable_sim::seed::Stream;
-use shaketable_tx::{
-    self as tx, Database, Db, Env, Isolation, Transaction, Tx,
-    once::{self, Session},
-};
-use std::{fmt::Debug, future::Future, ops::Range};
-
-/// How a context ends within a transaction that somebody else commits.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Ending {
-    /// It gives its entries to the transaction.
-    Flush,
-    /// It is closed.
-    Close,
-    /// It is dropped.
-    Drop,
-}
+use span::{Span, pages, span};
+use std::ops::Range;
 
 /// The drawn configuration of a run.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -103,83 +84,19 @@ pub struct Records {
     inserts: u32,
     /// The weights of saves, deletions, looks and scans.
     mix: [u32; 4],
-    planted: Option<Planted>,
+    /// Where the next call finds the store; no part of what is drawn.
+    #[serde(skip)]
+    within: Within,
 }
 
+/// A record's type, by its key, and its place. The type counts only if primary keys begin with it.
+type Target = (i64, Place);
+
+/// Records of two types in one store: each index is the projection of the records, unique ones are unique.
+#[shaketable::workload(name = "record", model = Model, planted, promises(turns, limits))]
 impl Records {
-    fn definitions(&self) -> Vec<Definition> {
-        definitions(&self.schema)
-    }
-
-    /// The keys of rows beside the store.
-    fn beside(&self) -> Vec<Vec<u8>> {
-        // The first one is in the subspace, where a new store refuses to be created.
-        beside::of(layout::store().bytes()).split_off(1)
-    }
-
-    /// Whether the calls of a transaction need one context: the versions that another context has given
-    /// cannot be read.
-    fn shares(&self, ops: &[Op]) -> bool {
-        self.shares || self.schema.versions && ops.len() > 1
-    }
-}
-
-/// Whether the calls of a transaction are done side by side: each is one call of the layer, or each opens the
-/// store as its first one.
-fn joins(env: &Env, ops: &[Op]) -> bool {
-    let is_one = |op: &Op| !matches!(op, Op::Scan(_) | Op::ScanIndex(..) | Op::States | Op::Upgrade);
-    ops.len() > 1 && ops.iter().all(is_one) && env.random_u64().is_multiple_of(2)
-}
-
-/// Performs the calls of a transaction in one context.
-#[allow(clippy::manual_async_fn, reason = "a plain async fn is not seen to be Send (rust-lang/rust#100013)")]
-fn together<'a>(
-    config: &'a Records,
-    stores: &'a Stores,
-    tx: Tx,
-    env: &'a Env,
-    ops: &'a [Op],
-) -> impl Future<Output = Result<Vec<Answer>, Error>> + Send + 'a {
-    async move {
-        let context = RecordContext::within(tx.clone());
-        let answers = perform_all(config, stores, &context, env, ops).await;
-        answers.and_then(|answers| config.end(context).map(|()| answers))
-    }
-}
-
-/// This workload in the catalogue. Unit tests run none: their build would generate its code once more.
-#[cfg(not(test))]
-pub fn entry() -> Box<dyn shaketable::entry::Entry> {
-    shaketable::entry::entry::<shaketable::specimen::Mounted<Records>>()
-}
-
-impl Specimen for Records {
-    type Op = Op;
-    type Answer = Answer;
-    type Error = Error;
-    type Model = Model;
-
-    const NAME: &'static str = "record";
-    const ABOUT: &'static str = "records of two types in one store: every index is the projection of the records, and unique ones are unique";
-    const CHECKS_LIMITS: bool = true;
-
     /// A save changes fifteen indexes: fewer transactions take as long as those of other workloads.
     const TRANSACTIONS: Range<u64> = 8..30;
-
-    fn bugs() -> &'static [Bug] {
-        BUGS
-    }
-
-    fn points() -> &'static [&'static str] {
-        &[
-            "record: a record is split over several rows",
-            "record: a record of another type is replaced",
-            "record: a store is opened with later meta-data",
-            "record: a unique index refuses a key",
-            "record: the entry of an incomplete version is taken back",
-            "record: the rows of the old record are not all overwritten",
-        ]
-    }
 
     fn draw(rng: &mut Stream, bug: Option<&str>) -> Records {
         let typed = rng.chance(0.3);
@@ -210,12 +127,12 @@ impl Specimen for Records {
             ending: *rng.pick(&[Ending::Flush, Ending::Close, Ending::Drop]),
             inserts: *rng.pick(&[1, 3, 30]),
             mix: [rng.range(2..8), rng.range(1..4), rng.range(1..5), rng.range(1..5)].map(|w| w as u32),
-            planted: None,
+            within: Within::default(),
         };
         // Who creates a store gives it its version.
         drawn.forgets = rng.chance(0.5) && drawn.created && drawn.user.is_some();
-        if let Some(planted) = bug.and_then(Planted::named) {
-            drawn = drawn.plant(planted);
+        if let Some(bug) = bug {
+            drawn.suit(bug);
         }
         // Nothing is disabled, removed or added then.
         drawn.disables &= drawn.schema.indexed;
@@ -223,23 +140,24 @@ impl Specimen for Records {
         drawn
     }
 
-    fn keys(&self) -> Vec<Bytes> {
+    fn points() -> &'static [&'static str] {
+        &[
+            "record: a record is split over several rows",
+            "record: a record of another type is replaced",
+            "record: a store is opened with later meta-data",
+            "record: a unique index refuses a key",
+            "record: the entry of an incomplete version is taken back",
+            "record: the rows of the old record are not all overwritten",
+        ]
+    }
+
+    fn keys(&self) -> Vec<Vec<u8>> {
         let parts = [part::RECORDS, part::INDEXES].map(|number| layout::part_of(number).into_bytes());
-        let indexes = self.definitions().into_iter().map(|index| layout::index(index.number).into_bytes());
-        parts.into_iter().chain(indexes).map(Bytes::from).collect()
-    }
-
-    fn operation(&self, _: usize) -> BoxedStrategy<Op> {
-        self.drawn()
-    }
-
-    /// Not so, because opening the store may write its header.
-    fn refuses_cleanly(_: &Op, _: &Error) -> bool {
-        false
-    }
-
-    fn is_read_only(op: &Op) -> bool {
-        op.is_read_only()
+        let indexes = definitions(&self.schema);
+        parts
+            .into_iter()
+            .chain(indexes.iter().map(|index| layout::index(index.number).into_bytes()))
+            .collect()
     }
 
     fn describe_key(&self, key: &[u8]) -> Option<String> {
@@ -250,80 +168,299 @@ impl Specimen for Records {
         describe_value(&layout::store(), &self.schema.meta_data()[1], key, value)
     }
 
+    /// The keys of rows beside the store.
+    fn beside(&self) -> Vec<Vec<u8>> {
+        // The first one is in the subspace, where a new store refuses to be created.
+        beside::of(layout::store().bytes()).split_off(1)
+    }
+
     async fn setup(&self, db: &Db) -> tx::Result<()> {
         beside::plant(db, &self.beside()).await?;
         if !self.created {
             return Ok(());
         }
-        let [first, _] = &self.stores();
+        let [first, _] = &self.stores(self.user);
         let created = db.run(|tx, _| async move { first.create(&RecordContext::within(tx)).await.map(drop) });
-        created.await.map_err(|e| match e.error {
-            Error::Fdb(error) => error,
-            _ => tx::Error::INTERNAL_ERROR,
-        })
+        created.await.map_err(|e| e.error.fdb().unwrap_or(tx::Error::INTERNAL_ERROR))
     }
 
-    async fn perform(&self, tx: &Tx, env: &Env, op: &Op, _: Isolation) -> Result<Answer, Error> {
-        let stores = self.stores();
-        // Each opens a store first: it is made of several calls.
-        let tx = tx.writing().await;
-        let mut answers = together(self, &stores, tx, env, std::slice::from_ref(op)).await?;
-        Ok(answers.swap_remove(0))
+    fn text(&self, most: usize) -> BoxedStrategy<String> {
+        let texts = &strategies::CONFUSED_TEXT[..most.min(strategies::CONFUSED_TEXT.len())];
+        select(texts.to_vec()).prop_map(str::to_owned).boxed()
+    }
+
+    fn place(&self) -> BoxedStrategy<Place> {
+        let ids = [-1, 0, 1, 255, 256, i64::MAX][..self.ids].to_vec();
+        (self.text(self.shelves), select(ids)).prop_map(|(shelf, id)| Place { shelf, id }).boxed()
+    }
+
+    #[draws(record, like)]
+    fn record(&self) -> BoxedStrategy<Record> {
+        let item = (
+            option::weighted(0.7, self.text(2)),
+            option::weighted(0.5, select(vec![0, 1, 300])),
+            vec(
+                (option::of(self.text(2)), option::of(select(vec![0, -1, 256])))
+                    .prop_map(|(kind, size)| Part { kind, size }),
+                0..3,
+            ),
+        );
+        let code = select(strategies::CONFUSED[..4].to_vec()).prop_map(<[u8]>::to_vec);
+        let note = (option::of(any::<bool>()), option::of(select(COLORS.to_vec())), option::of(code));
+        let of = prop_oneof![
+            item.prop_map(|(owner, slot, parts)| Of::Item { owner, slot, parts }),
+            note.prop_map(|(flag, color, code)| Of::Note { flag, color, code }),
+        ];
+        let rank = select(vec![-256, -1, 0, 1, 5, 65_536]);
+        let common = (
+            self.place(),
+            option::weighted(0.6, self.text(self.skus)),
+            vec(self.text(3), 0..4),
+            option::weighted(0.8, rank),
+        );
+        let large = self.large;
+        (common, of, 0..100u8)
+            .prop_map(move |((place, sku, tags, rank), of, odd)| {
+                let record = Record { place, sku, tags, rank, body: None, of };
+                let body = |length| Some(Body { byte: odd, length });
+                match odd {
+                    0..2 => Record { sku: Some("k".repeat(9_970 - key_room())), ..record },
+                    2..5 => Record { sku: Some("k".repeat(10_000)), ..record },
+                    5..7 => Record { tags: vec!["t".repeat(10_000)], ..record },
+                    7..14 if large => Record { body: body(250_000), ..record },
+                    14..16 if large => record.sized(100_000),
+                    16..18 if large => record.sized(100_001),
+                    18..25 => Record { body: Some(Body { byte: 0, length: 0 }), ..record },
+                    25..50 => Record { body: body(usize::from(odd)), ..record },
+                    _ => record,
+                }
+            })
+            .boxed()
+    }
+
+    #[draws(check)]
+    fn check(&self) -> BoxedStrategy<Check> {
+        prop_oneof![
+            6 => Just(Check::Any),
+            self.inserts => Just(Check::Absent),
+            1 => Just(Check::Present),
+            1 => Just(Check::SameType),
+            3 => Just(Check::Update),
+        ]
+        .boxed()
+    }
+
+    #[draws(target)]
+    fn target(&self) -> BoxedStrategy<Target> {
+        (1..3i64, self.place()).boxed()
+    }
+
+    /// How many columns of a key are meant: up to one more than a primary key has.
+    #[draws(columns)]
+    fn columns() -> impl Strategy<Value = usize> {
+        0..5usize
+    }
+
+    /// Whether a look is at snapshot. The store is opened serializably in any case.
+    #[draws(snapshot)]
+    fn snapshot() -> impl Strategy<Value = bool> {
+        any::<bool>()
+    }
+
+    /// The name of an index, which is drawn only if there are any.
+    fn name_of(&self, is: fn(&Definition) -> bool) -> BoxedStrategy<String> {
+        let all = definitions(&Schema { indexed: true, ..self.schema });
+        let names = all.into_iter().filter(is).map(|index| index.name.to_owned());
+        select(names.collect::<Vec<_>>()).boxed()
+    }
+
+    #[draws(index)]
+    fn any_index(&self) -> BoxedStrategy<String> {
+        self.name_of(|_| true)
+    }
+
+    /// The weight of scans of indexes.
+    fn index_scans(&self) -> u32 {
+        if self.schema.indexed { self.mix[3] } else { 0 }
+    }
+
+    #[write(weight = 16 * self.mix[0], at, composed)]
+    async fn save(&self, tx: &Tx, record: &Record, check: Check) -> Result<Option<Told>, Error> {
+        self.on_store(tx, Who::Saver, |store| async move {
+            self.put(&store, record, check, SaveVersion::Next).await
+        })
+        .await
+    }
+
+    /// Saves a record with a version of the client's own, made of a number.
+    #[write(weight = if self.schema.versions { self.mix[0] } else { 0 }, at, composed)]
+    async fn save_as(
+        &self,
+        tx: &Tx,
+        record: &Record,
+        #[draw(any::<u8>())] own: u8,
+    ) -> Result<Option<Told>, Error> {
+        let version = SaveVersion::Own(RecordVersion::from_bytes(own_version(own)));
+        self.on_store(
+            tx,
+            Who::Writer,
+            |store| async move { self.put(&store, record, Check::Any, version).await },
+        )
+        .await
+    }
+
+    #[write(weight = 6 * self.mix[1], at, composed)]
+    async fn delete(&self, tx: &Tx, target: &Target) -> Result<bool, Error> {
+        let key = tuple(&self.schema.key_at(target));
+        self.on_store(tx, Who::Writer, |store| async move { store.delete_record(&key).await }).await
+    }
+
+    /// Deletes the records whose primary keys begin with this many columns of a target's, or, with one more
+    /// than these are, none.
+    #[write(weight = self.mix[1], at, composed)]
+    async fn delete_where(&self, tx: &Tx, target: &Target, columns: usize) -> Result<(), Error> {
+        let prefix = tuple(&self.schema.prefix(target, columns));
+        self.on_store(tx, Who::Writer, |store| async move { store.delete_where(&prefix).await }).await
+    }
+
+    #[write(weight = if self.wipes { 3 * self.mix[1] } else { 1 }, at, composed)]
+    async fn delete_all(&self, tx: &Tx) -> Result<(), Error> {
+        self.on_store(tx, Who::Writer, |store| async move { store.delete_all_records().await }).await
+    }
+
+    #[read(weight = 2 * self.mix[2], at, composed)]
+    async fn load(&self, tx: &Tx, target: &Target, snapshot: bool) -> Result<Option<Told>, Error> {
+        let key = tuple(&self.schema.key_at(target));
+        self.on_store(tx, Who::Reader, |store| async move {
+            let found = match snapshot {
+                true => store.load_record_at(&key, Snapshot).await?,
+                false => store.load_record(&key).await?,
+            };
+            Ok(found.as_ref().and_then(told))
+        })
+        .await
+    }
+
+    #[read(weight = self.mix[2], at, composed)]
+    async fn exists(&self, tx: &Tx, target: &Target, snapshot: bool) -> Result<bool, Error> {
+        let key = tuple(&self.schema.key_at(target));
+        self.on_store(
+            tx,
+            Who::Reader,
+            |store| async move { store.record_exists(&key, isolation(snapshot)).await },
+        )
+        .await
+    }
+
+    #[read(weight = self.mix[2], at, composed)]
+    async fn version(&self, tx: &Tx, target: &Target) -> Result<Option<[u8; 12]>, Error> {
+        let key = tuple(&self.schema.key_at(target));
+        self.on_store(tx, Who::Reader, |store| async move {
+            Ok(store.load_record_version(&key).await?.map(|version| *version.as_bytes()))
+        })
+        .await
+    }
+
+    /// The records in a range.
+    #[read(weight = 2 * self.mix[3], at, composed)]
+    async fn scan(
+        &self,
+        tx: &Tx,
+        env: &Env,
+        #[draw(span(self.target()))] span: &Span<Target>,
+    ) -> Result<Listed, Error> {
+        let range = span.range(|target| self.schema.key_at(target));
+        self.on_store(tx, Who::Reader, |store| async move {
+            let scan = |from, spent: &Spent| store.scan_records(range.clone(), span.reverse, from, spent);
+            Ok(listed(pages(span, env, scan).await?.iter().map(told)))
+        })
+        .await
+    }
+
+    /// The entries or groups of an index in a range.
+    #[read(weight = 4 * self.index_scans(), at, composed)]
+    async fn scan_index(
+        &self,
+        tx: &Tx,
+        env: &Env,
+        index: &str,
+        #[draw(span(self.record()))] span: &Span<Record>,
+    ) -> Result<Listed, Error> {
+        Ok(listed(self.rows(tx, env, (index, span), |column| column).await?))
+    }
+
+    /// What an index aggregates, over the groups that begin with this many columns of a record's: of the
+    /// records of the index's types, or of those of the record's type.
+    #[read(weight = 2 * self.index_scans(), at, composed)]
+    async fn aggregate(
+        &self,
+        tx: &Tx,
+        #[draw(self.name_of(|index| index.aggregate().is_some()))] index: &str,
+        like: &Record,
+        columns: usize,
+        #[draw(any::<bool>())] of_one: bool,
+    ) -> Result<Option<Vec<u8>>, Error> {
+        let types = of_one.then_some(like.type_name());
+        self.on_store(tx, Who::Reader, |store| async move {
+            self.evaluated(&store, index, like, columns, types).await
+        })
+        .await
+    }
+
+    /// The names of all indexes, and whether they are disabled.
+    #[read(at, composed)]
+    async fn states(&self, tx: &Tx) -> Result<Listed, Error> {
+        self.on_store(tx, Who::Reader, |store| async move {
+            let mut states = Vec::new();
+            for index in store.meta_data().indexes() {
+                states.push((&*index.name, !store.is_readable(&index.name)?));
+            }
+            Ok(listed(states))
+        })
+        .await
+    }
+
+    #[write(weight = 2 * u32::from(self.disables), at, composed)]
+    async fn disable(&self, tx: &Tx, index: &str) -> Result<(), Error> {
+        self.on_store(
+            tx,
+            Who::Writer,
+            |store| async move { store.mark_index_disabled(index).await.map(drop) },
+        )
+        .await
+    }
+
+    /// Opens the store with the later meta-data, which everybody has to use from then on. The answer has the
+    /// versions of the meta-data and of the application with which it was opened before.
+    #[write(weight = 4 * u32::from(self.upgrades), at, composed)]
+    async fn upgrade(&self, tx: &Tx) -> Result<Option<(i32, Option<i32>)>, Error> {
+        self.on_store(tx, Who::Upgrader, |store| async move {
+            Ok(store.previous_versions().map(|before| (before.meta_data, before.user)))
+        })
+        .await
     }
 
     async fn apply(
         &self,
-        _: Option<&str>,
+        bug: Option<&str>,
         session: &mut Session<Db>,
-        ops: &[Op],
-    ) -> Option<Outcome<specimen::Answer<Answer>>> {
-        if let Some(planted) = self.planted
-            && let Some(outcome) = planted::apply(planted, self, session, ops).await
-        {
-            return Some(outcome);
-        }
-        if !self.shares(ops) {
-            return None;
-        }
-        let (db, stores) = (session.database().clone(), &self.stores());
-        let env = db.env();
-        if ops.iter().all(Op::is_read_only) {
-            let run = db.run(|tx, _| async move { together(self, stores, tx, env, ops).await });
-            return Some(specimen::ran(run.await));
-        }
-        // A look that comes first does not create the store, which a session's run on the store does.
-        if self.reopens || ops.contains(&Op::Upgrade) || ops[0].is_read_only() {
-            let run =
-                session.apply(|tx| async move { together(self, stores, tx, env, ops).await.map(Recorded) });
-            return Some(specimen::told(run.await));
-        }
-        let [first, later] = stores;
-        let body = |store: RecordStore<Tx>| async move {
-            let answers = match joins(env, ops) {
-                true => join(ops.iter().map(|op| perform(self, &store, env, op).boxed()).collect()).await,
-                false => shared::in_order(ops, |op| Box::pin(perform(self, &store, env, op))).await,
-            };
-            answers.map(Recorded)
-        };
-        Some(specimen::told(match first.run(session, body).await {
-            once::Outcome::Refused(Error::StaleMetaData { .. }) => later.run(session, body).await,
-            outcome => outcome,
-        }))
+        ops: &[RecordsOp],
+    ) -> Option<Outcome<Answer<RecordsAnswer>>> {
+        self.applied(bug, session, ops).await
     }
 
-    fn takes_turns(&self) -> bool {
-        self.planted.is_none()
+    #[stored]
+    async fn stored(&self, tx: &Tx) -> tx::Result<Result<Model, String>> {
+        self.read(tx).await
     }
 
     fn model(&self) -> Model {
-        Model::new(State { created: self.created, ..State::default() })
+        Model::new(self.schema, self.user, State { created: self.created, ..State::default() })
     }
+}
 
-    fn replay(&self, model: &mut Model, op: &Op, at: &At) -> Result<Answer, Error> {
-        self.replayed(model, op, at)
-    }
-
-    async fn read_model(&self, tx: &Tx) -> tx::Result<Result<Model, Misfit>> {
-        Ok(self.read(tx).await?.map_err(Misfit::from))
-    }
+/// This workload in the catalogue. Unit tests run none: their build would generate its code once more.
+#[cfg(not(test))]
+pub fn entry() -> Box<dyn shaketable::entry::Entry> {
+    shaketable::entry::entry::<Mounted<Records>>()
 }

@@ -1,13 +1,14 @@
 //! The sequential model: plain records, and what indexes of aggregates remember of records that are gone.
 
 use super::{
-    Records,
-    indexes::{Contribution, Definition, Kind},
+    Target,
+    answers::{Listed, Told, hash, listed},
+    calls::Check,
+    indexes::{Contribution, Definition, Kind, definitions},
     layout,
-    operations::{Answer, Check, Op, Target, Told, hash, listed},
     plain::Record,
-    scans::first,
-    schema::packed,
+    schema::{Schema, packed},
+    span::first,
 };
 use crate::record_shared::layout::suffix;
 use foundationdb_tuple::{Element, unpack};
@@ -37,10 +38,14 @@ pub struct State {
     pub(super) groups: BTreeMap<i64, BTreeMap<Vec<u8>, Vec<u8>>>,
 }
 
-/// The states of a run, and how many versions the transaction in progress has given.
+/// The states of a store, and the versions of the transaction in progress.
 #[derive(Clone, Debug)]
 pub struct Model {
-    pub(super) states: Timeline<State>,
+    pub(super) schema: Schema,
+    /// The version of the application.
+    user: Option<i32>,
+    states: Timeline<State>,
+    /// The versionstamp of this transaction, and how many versions it has given.
     given: ([u8; 10], u16),
 }
 
@@ -55,8 +60,8 @@ impl PartialEq for Model {
 const INCOMPLETE: [u8; 10] = [0xff; 10];
 
 impl Model {
-    pub(super) fn new(state: State) -> Model {
-        Model { states: Timeline::new(state), given: (INCOMPLETE, 0) }
+    pub(super) fn new(schema: Schema, user: Option<i32>, state: State) -> Model {
+        Model { schema, user, states: Timeline::new(state), given: (INCOMPLETE, 0) }
     }
 
     /// The next version of the transaction with this versionstamp.
@@ -81,6 +86,11 @@ pub(super) fn own_version(number: u8) -> [u8; 12] {
     version([0, 0, 0, 0, 0, 0, 0, 0, 0, number], 7)
 }
 
+/// The versionstamp of a transaction, as its own versions have it.
+pub(super) fn stamp_of(at: &At) -> [u8; 10] {
+    at.stamp.unwrap_or(INCOMPLETE)
+}
+
 /// A version as the transaction with this versionstamp sees it: its own are not complete.
 fn seen(version: Option<[u8; 12]>, stamp: [u8; 10]) -> Option<[u8; 12]> {
     version.map(|mut version| {
@@ -100,26 +110,31 @@ pub(super) fn starts_with(row: &[u8], prefix: &[Element<'static>]) -> bool {
 
 impl State {
     /// The indexes that the store has and writes.
-    pub(super) fn maintained(&self, config: &Records) -> Vec<Definition> {
-        self.indexes(config).filter(|index| !self.disabled.contains(index.name)).collect()
+    pub(super) fn maintained(&self, schema: &Schema) -> Vec<Definition> {
+        self.indexes(schema).filter(|index| !self.disabled.contains(index.name)).collect()
     }
 
     /// The indexes that the store has.
-    pub(super) fn indexes(&self, config: &Records) -> impl Iterator<Item = Definition> {
+    pub(super) fn indexes(&self, schema: &Schema) -> impl Iterator<Item = Definition> {
         let later = self.later;
-        config.definitions().into_iter().filter(move |index| match later {
+        definitions(schema).into_iter().filter(move |index| match later {
             true => !index.is_removed,
             false => !index.is_later,
         })
     }
 
+    pub(super) fn index(&self, schema: &Schema, name: &str) -> Result<Definition, Error> {
+        let found = self.indexes(schema).find(|index| index.name == name);
+        found.ok_or_else(|| Error::UnknownIndex(name.into()))
+    }
+
     /// Puts a record in its place, or removes the one that is there.
-    fn put(&mut self, config: &Records, primary_key: &[u8], new: Option<Kept>) {
+    fn put(&mut self, schema: &Schema, primary_key: &[u8], new: Option<Kept>) {
         let old = self.records.remove(primary_key);
         let [before, after] = [&old, &new].map(|kept| kept.as_ref().map(|kept| &kept.record));
-        for index in self.maintained(config).iter().filter(|index| !index.has_entries()) {
+        for index in self.maintained(schema).iter().filter(|index| !index.has_entries()) {
             let of = |record: Option<&Record>| {
-                record.map(|record| index.contributions(&config.schema, record)).unwrap_or_default()
+                record.map(|record| index.contributions(schema, record)).unwrap_or_default()
             };
             change_groups(index, self.groups.entry(index.number).or_default(), of(before), of(after));
         }
@@ -183,137 +198,150 @@ pub(super) fn number(row: &[u8]) -> i64 {
     row.try_into().map_or(0, i64::from_le_bytes)
 }
 
-impl Records {
-    /// Performs one call on the model.
-    pub(super) fn replayed(&self, model: &mut Model, op: &Op, at: &At) -> Result<Answer, Error> {
-        model.states.begin(at);
-        let stamp = at.stamp.unwrap_or(INCOMPLETE);
-        if !model.states.now().created {
-            if op.is_read_only() {
-                return Err(Error::NoStore);
-            }
-            if !matches!(op, Op::Upgrade) {
-                model.states.write(|state| state.created = true);
-            }
-        }
-        match op {
-            Op::Save(record, check) => {
-                let version = self.schema.versions.then(|| model.next_version(stamp));
-                self.save(model, record, *check, version, at)
-            }
-            Op::SaveAs(record, own) => self.save(model, record, Check::Any, Some(own_version(*own)), at),
-            Op::Delete(target) => {
-                let primary_key = packed(&self.primary_key(target));
-                let found = model.states.now().records.contains_key(&primary_key);
-                model.states.write(|state| state.put(self, &primary_key, None));
-                Ok(Answer::Found(found))
-            }
-            Op::DeleteWhere(target, columns) => {
-                let prefix = self.prefix(target, *columns);
-                self.can_delete_where(model.states.now(), prefix.len())?;
-                model.states.write(|state| state.remove_where(&prefix));
-                Ok(Answer::Done)
-            }
-            Op::DeleteAll => {
-                model.states.write(|state| state.remove_where(&[]));
-                Ok(Answer::Done)
-            }
-            Op::Load(target, snapshot) => {
-                let found = model.states.seen(*snapshot).records.get(&packed(&self.primary_key(target)));
-                Ok(Answer::Record(found.map(|kept| self.told(kept, stamp))))
-            }
-            Op::Exists(target, snapshot) => {
-                let records = &model.states.seen(*snapshot).records;
-                Ok(Answer::Found(records.contains_key(&packed(&self.primary_key(target)))))
-            }
-            Op::Version(target) => {
-                let found = model.states.now().records.get(&packed(&self.primary_key(target)));
-                Ok(Answer::Version(found.and_then(|kept| seen(kept.version, stamp))))
-            }
-            Op::Scan(span) => Ok(self.scan(model.states.now(), span, stamp)),
-            Op::ScanIndex(name, span) => self.scan_index(model.states.now(), name, span, stamp),
-            Op::Aggregate(name, like, columns, of_one) => {
-                self.aggregate(model.states.now(), name, like, *columns, *of_one)
-            }
-            Op::States => {
-                let state = model.states.now();
-                let mut names: Vec<_> = state
-                    .indexes(self)
-                    .map(|index| (index.name, state.disabled.contains(index.name)))
-                    .collect();
-                names.sort_unstable();
-                Ok(listed(names))
-            }
-            Op::Disable(name) => {
-                let index = self.index(model.states.now(), name)?;
-                model.states.write(|state| {
-                    state.disabled.insert(name.clone());
-                    state.groups.remove(&index.number);
-                });
-                Ok(Answer::Done)
-            }
-            Op::Upgrade => {
-                let state = model.states.now();
-                let opened = state.created.then(|| (self.schema.version(state.later), self.user));
-                let removed: Vec<_> =
-                    self.definitions().into_iter().filter(|index| index.is_removed).collect();
-                model.states.write(|state| {
-                    (state.created, state.later) = (true, true);
-                    state.disabled.retain(|name| removed.iter().all(|index| index.name != name));
-                });
-                Ok(Answer::Opened(opened))
-            }
+impl Model {
+    /// What a look sees of the store, which it does not create.
+    pub(super) fn look(&mut self, snapshot: bool, at: &At) -> Result<&State, Error> {
+        self.states.begin(at);
+        match self.states.now().created {
+            true => Ok(self.states.seen(snapshot)),
+            false => Err(Error::NoStore),
         }
     }
 
-    /// The columns of the primary key of a target.
-    pub(super) fn primary_key(&self, (of, place): &Target) -> Vec<Element<'static>> {
-        self.schema.key_of(*of, place)
-    }
-
-    /// This many columns of the primary key of a target; one more is the number of a row that the record may
-    /// have.
-    pub(super) fn prefix(&self, target: &Target, columns: usize) -> Vec<Element<'static>> {
-        let row = Element::Int(suffix::WHOLE);
-        first(self.primary_key(target).into_iter().chain([row]).collect(), columns)
-    }
-
-    pub(super) fn index(&self, state: &State, name: &str) -> Result<Definition, Error> {
-        let found = state.indexes(self).find(|index| index.name == name);
-        found.ok_or_else(|| Error::UnknownIndex(name.into()))
-    }
-
-    /// A record as answers contain it.
-    pub(super) fn told(&self, kept: &Kept, stamp: [u8; 10]) -> Told {
-        let rows = layout::rows(&self.schema, &kept.record, kept.version.as_ref());
-        let keys = rows.iter().map(|(key, _)| key.len()).sum();
-        let values = rows.iter().map(|(_, value)| value.len()).sum();
-        Told {
-            primary_key: packed(&self.schema.primary_key(&kept.record)),
-            of: kept.record.type_name().into(),
-            hash: hash(&kept.record),
-            version: seen(kept.version, stamp),
-            size: (rows.len(), keys, values),
+    /// The store that a write opens, and creates if there is none.
+    fn open(&mut self, at: &At) -> &State {
+        self.states.begin(at);
+        if !self.states.now().created {
+            self.states.write(|state| state.created = true);
         }
+        self.states.now()
     }
 
-    fn save(
-        &self,
-        model: &mut Model,
+    pub(super) fn save(&mut self, record: &Record, check: Check, at: &At) -> Result<Option<Told>, Error> {
+        let version = self.schema.versions.then(|| self.next_version(stamp_of(at)));
+        self.put(record, check, version, at)
+    }
+
+    pub(super) fn save_as(&mut self, record: &Record, own: u8, at: &At) -> Result<Option<Told>, Error> {
+        self.put(record, Check::Any, Some(own_version(own)), at)
+    }
+
+    fn put(
+        &mut self,
         record: &Record,
         check: Check,
         version: Option<[u8; 12]>,
         at: &At,
-    ) -> Result<Answer, Error> {
-        let mut refusals = self.refusals(model.states.now(), record, check);
+    ) -> Result<Option<Told>, Error> {
+        let schema = self.schema;
+        let mut refusals = schema.refusals(self.open(at), record, check);
         if !refusals.is_empty() {
             // If several indexes refuse a record, any of them may be the first.
             let told = refusals.iter().position(|error| Some(&*error.to_string()) == at.refusal);
             return Err(refusals.swap_remove(told.unwrap_or(0)));
         }
         let (primary_key, kept) =
-            (packed(&self.schema.primary_key(record)), Kept { record: record.clone(), version });
-        model.states.write(|state| state.put(self, &primary_key, Some(kept.clone())));
-        Ok(Answer::Record(Some(self.told(&kept, at.stamp.unwrap_or(INCOMPLETE)))))
+            (packed(&schema.primary_key(record)), Kept { record: record.clone(), version });
+        self.states.write(|state| state.put(&schema, &primary_key, Some(kept.clone())));
+        Ok(Some(schema.told(&kept, stamp_of(at))))
+    }
+
+    pub(super) fn delete(&mut self, target: &Target, at: &At) -> Result<bool, Error> {
+        let schema = self.schema;
+        let primary_key = packed(&schema.key_at(target));
+        let found = self.open(at).records.contains_key(&primary_key);
+        self.states.write(|state| state.put(&schema, &primary_key, None));
+        Ok(found)
+    }
+
+    pub(super) fn delete_where(&mut self, target: &Target, columns: usize, at: &At) -> Result<(), Error> {
+        let schema = self.schema;
+        let prefix = schema.prefix(target, columns);
+        schema.can_delete_where(self.open(at), prefix.len())?;
+        self.states.write(|state| state.remove_where(&prefix));
+        Ok(())
+    }
+
+    pub(super) fn delete_all(&mut self, at: &At) -> Result<(), Error> {
+        self.open(at);
+        self.states.write(|state| state.remove_where(&[]));
+        Ok(())
+    }
+
+    pub(super) fn load(&mut self, target: &Target, snapshot: bool, at: &At) -> Result<Option<Told>, Error> {
+        let schema = self.schema;
+        let found = self.look(snapshot, at)?.records.get(&packed(&schema.key_at(target)));
+        Ok(found.map(|kept| schema.told(kept, stamp_of(at))))
+    }
+
+    pub(super) fn exists(&mut self, target: &Target, snapshot: bool, at: &At) -> Result<bool, Error> {
+        let primary_key = packed(&self.schema.key_at(target));
+        Ok(self.look(snapshot, at)?.records.contains_key(&primary_key))
+    }
+
+    pub(super) fn version(&mut self, target: &Target, at: &At) -> Result<Option<[u8; 12]>, Error> {
+        let primary_key = packed(&self.schema.key_at(target));
+        let found = self.look(false, at)?.records.get(&primary_key);
+        Ok(found.and_then(|kept| seen(kept.version, stamp_of(at))))
+    }
+
+    pub(super) fn states(&mut self, at: &At) -> Result<Listed, Error> {
+        let schema = self.schema;
+        let state = self.look(false, at)?;
+        let mut names: Vec<_> =
+            state.indexes(&schema).map(|index| (index.name, state.disabled.contains(index.name))).collect();
+        names.sort_unstable();
+        Ok(listed(names))
+    }
+
+    pub(super) fn disable(&mut self, index: &str, at: &At) -> Result<(), Error> {
+        let schema = self.schema;
+        let definition = self.open(at).index(&schema, index)?;
+        self.states.write(|state| {
+            state.disabled.insert(index.into());
+            state.groups.remove(&definition.number);
+        });
+        Ok(())
+    }
+
+    pub(super) fn upgrade(&mut self, at: &At) -> Result<Option<(i32, Option<i32>)>, Error> {
+        self.states.begin(at);
+        let state = self.states.now();
+        let opened = state.created.then(|| (self.schema.version(state.later), self.user));
+        let removed: Vec<_> =
+            definitions(&self.schema).into_iter().filter(|index| index.is_removed).collect();
+        self.states.write(|state| {
+            (state.created, state.later) = (true, true);
+            state.disabled.retain(|name| removed.iter().all(|index| index.name != name));
+        });
+        Ok(opened)
+    }
+}
+
+impl Schema {
+    /// The columns of the primary key of a target.
+    pub(super) fn key_at(&self, (of, place): &Target) -> Vec<Element<'static>> {
+        self.key_of(*of, place)
+    }
+
+    /// This many columns of the primary key of a target; one more is the number of a row that the record may
+    /// have.
+    pub(super) fn prefix(&self, target: &Target, columns: usize) -> Vec<Element<'static>> {
+        let row = Element::Int(suffix::WHOLE);
+        first(self.key_at(target).into_iter().chain([row]).collect(), columns)
+    }
+
+    /// A record as answers contain it.
+    pub(super) fn told(&self, kept: &Kept, stamp: [u8; 10]) -> Told {
+        let rows = layout::rows(self, &kept.record, kept.version.as_ref());
+        let keys = rows.iter().map(|(key, _)| key.len()).sum();
+        let values = rows.iter().map(|(_, value)| value.len()).sum();
+        Told {
+            primary_key: packed(&self.primary_key(&kept.record)),
+            of: kept.record.type_name().into(),
+            hash: hash(&kept.record),
+            version: seen(kept.version, stamp),
+            size: (rows.len(), keys, values),
+        }
     }
 }

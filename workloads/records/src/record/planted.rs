@@ -2,151 +2,341 @@
 //! `R1` and so on in their sources number the traps of a record layer that they stand for.
 
 use super::{
-    Ending, Records, client, layout,
-    operations::{Answer, Check, Op, Paging, listed},
+    Records, RecordsAnswer, RecordsOp, Target,
+    answers::{Listed, listed},
+    calls::{Check, Ending, EntryRow, Who},
+    indexes::definitions,
+    layout,
+    plain::Record,
     schema::{Mistake, tuple},
-    together,
+    span::{Paging, Span},
 };
 use crate::record_shared::layout::{below, part};
-use foundationdb_tuple::Element;
+use foundationdb_tuple::{Element, Subspace};
 use parking_lot::Mutex;
 use shaketable::{
-    specimen::{self, INTERLEAVED, Recorded},
+    prelude::*,
+    specimen::{Answer, Recorded, ran, told},
+    table::Planted,
     weakened::weakened,
-    workload::Outcome,
 };
 use shaketable_record::{
     error::Error,
     store::{RecordContext, RecordStore},
 };
-use shaketable_tx::{Database, Db, Env, Tx, once::Session};
 
-shaketable::planted_bugs! {
-    Interleaved = INTERLEAVED, "two saves that run side by side in one transaction take one unique key", "two futures in one transaction";
-    SkipAlike = "skip-alike", "a page of a scan leaves out the entries whose text begins with that of the last one before", "a continuation that skips keys which begin with the last one";
-    StatesApart = "states-apart", "stores that are opened in one transaction know the states of indexes apart", "R25: a state that one object changes and another has read before";
-    AbsentNotUnique = "absent-not-unique", "a field in a message that is absent is a null that may be there more than once", "R8: the nulls of unique indexes";
-    OldAtSnapshot = "old-at-snapshot", "the record that a save replaces is read at snapshot", "R1: entries of a record that was changed at the same time remain";
-    NullNotUnique = "null-not-unique", "an absent slot exempts an owner from uniqueness", "R5: the wrong kind of null in a unique index";
-    NullForDefault = "null-for-default", "an absent number is indexed as null, where its default is meant", "R9: absent fields and default values";
-    ListForFanOut = "list-for-fan-out", "all words of a record are one key, where each of them is meant", "R10: a record without words has an entry of null";
-    FanOutForList = "fan-out-for-list", "each word of a record is a key, where all of them are meant", "R11: a list that is flattened";
-    ConstantType = "constant-type", "primary keys begin with a constant instead of the record's type", "R13: records of two types replace each other";
-    ContextKept = "context-kept", "the record context of the first attempt is used for the retries", "R19: entries and versions that survive a retry";
-    Resaved = "resaved", "a transaction without an insert is retried without an operation record", "R22, R30: an unknown result, and a record with a second version, counted twice";
-    Reinserted = "reinserted", "a transaction with an insert is retried without an operation record", "R31: an unknown result, and a record that exists already";
-    HeaderDeleted = "header-deleted", "deleting all records deletes the header and the states of indexes", "R29: more deleted than the records";
-    RefusedCleared = "refused-cleared", "a deletion by more columns than the indexes have is refused after it has removed the records", "a refusal that changes something";
-    GroupsRemain = "groups-remain", "deleting all records leaves what the indexes of aggregates have", "R29: less deleted than the records' indexes";
-    ZeroKept = "zero-kept", "the row of a group without records remains, where it should be cleared", "R30: the option clearWhenZero is forgotten";
-    CountForUpdates = "count-for-updates", "an index of updates counts records", "R30: a count that is not idempotent, taken for one that is";
-    LastForMax = "last-for-max", "an index of the greatest value has the last one", "R30: a plain write instead of an atomic operation";
-    ContextOutlives = "context-outlives", "the record context is closed after the transaction is committed", "R32: entries by version that were never given to the transaction";
-    OwnNotDeleted = "own-not-deleted", "the application's own maintainer ignores deletions", "R33: a maintainer that is not called for every change";
-    BytesForText = "bytes-for-text", "texts in the range of a scan are encoded as bytes", "R36: the types of keys are mixed up";
-}
+/// How a transaction ended; `None` if the bug does not change it.
+type Ended = Option<Outcome<Answer<RecordsAnswer>>>;
 
-impl Planted {
-    /// The mistake in the meta-data that this bug is.
-    fn mistake(self) -> Option<Mistake> {
-        Some(match self {
-            Planted::NullNotUnique => Mistake::NullNotUnique,
-            Planted::AbsentNotUnique => Mistake::AbsentNotUnique,
-            Planted::NullForDefault => Mistake::NullForDefault,
-            Planted::ListForFanOut => Mistake::ListForFanOut,
-            Planted::FanOutForList => Mistake::FanOutForList,
-            Planted::ConstantType => Mistake::ConstantType,
-            Planted::ZeroKept => Mistake::ZeroKept,
-            Planted::CountForUpdates => Mistake::CountForUpdates,
-            _ => return None,
-        })
-    }
-}
-
+#[shaketable::planted]
 impl Records {
-    /// With a planted bug, in a configuration in which it can do harm.
-    pub(super) fn plant(mut self, planted: Planted) -> Records {
-        self.planted = Some(planted);
-        self.schema.mistake = planted.mistake();
-        self.wipes |= matches!(planted, Planted::HeaderDeleted | Planted::GroupsRemain);
-        self.schema.indexed = true;
-        match planted {
-            Planted::ConstantType | Planted::AbsentNotUnique => self.schema.typed = true,
-            Planted::ContextKept => self.schema.versions = true,
-            Planted::ContextOutlives => {
-                (self.schema.versions, self.ending) = (true, Ending::Drop);
+    #[bug(
+        scan_index,
+        "a page of a scan leaves out the entries whose text begins with that of the last one before",
+        "a continuation that skips keys which begin with the last one"
+    )]
+    async fn skip_alike(
+        &self,
+        tx: &Tx,
+        env: &Env,
+        index: &str,
+        span: &Span<Record>,
+    ) -> Result<Listed, Error> {
+        Ok(listed(skipping(span.paging, self.rows(tx, env, (index, span), |column| column).await?)))
+    }
+
+    #[bug(
+        *,
+        "stores that are opened in one transaction know the states of indexes apart",
+        "R25: a state that one object changes and another has read before"
+    )]
+    async fn states_apart(&self, session: &mut Session<Db>, ops: &[RecordsOp]) -> Ended {
+        // An upgrade leaves the stores behind that were opened before it.
+        if ops.iter().all(Records::is_read_only) || ops.iter().any(|op| Who::of(op) == Who::Upgrader) {
+            return None;
+        }
+        let env = &session.database().env().clone();
+        let run = session.apply(|tx| async move {
+            let mut stores = Vec::with_capacity(ops.len());
+            for op in ops {
+                let own = RecordContext::within(tx.clone());
+                stores.push(self.open(&own, Who::of(op)).await?);
             }
-            Planted::StatesApart => {
+            self.on_stores(None, &tx, env, ops.iter().zip(stores)).await.map(Recorded)
+        });
+        Some(told(run.await))
+    }
+
+    #[bug(
+        *,
+        "a field in a message that is absent is a null that may be there more than once",
+        "R8: the nulls of unique indexes"
+    )]
+    async fn absent_not_unique(&self, session: &mut Session<Db>, ops: &[RecordsOp]) -> Ended {
+        self.mistaken(Mistake::AbsentNotUnique, session, ops).await
+    }
+
+    #[bug(
+        *,
+        "the record that a save replaces is read at snapshot",
+        "R1: entries of a record that was changed at the same time remain"
+    )]
+    async fn old_at_snapshot(&self, session: &mut Session<Db>, ops: &[RecordsOp]) -> Ended {
+        if ops.iter().all(Records::is_read_only) {
+            return None;
+        }
+        let env = &session.database().env().clone();
+        let run = session.apply(|tx| async move {
+            let tx = weakened(tx, [below(layout::part_of(part::RECORDS).bytes())]);
+            self.together(None, tx, env, ops).await.map(Recorded)
+        });
+        Some(told(run.await))
+    }
+
+    #[bug(
+        *,
+        "an absent slot exempts an owner from uniqueness",
+        "R5: the wrong kind of null in a unique index"
+    )]
+    async fn null_not_unique(&self, session: &mut Session<Db>, ops: &[RecordsOp]) -> Ended {
+        self.mistaken(Mistake::NullNotUnique, session, ops).await
+    }
+
+    #[bug(
+        *,
+        "an absent number is indexed as null, where its default is meant",
+        "R9: absent fields and default values"
+    )]
+    async fn null_for_default(&self, session: &mut Session<Db>, ops: &[RecordsOp]) -> Ended {
+        self.mistaken(Mistake::NullForDefault, session, ops).await
+    }
+
+    #[bug(
+        *,
+        "all words of a record are one key, where each of them is meant",
+        "R10: a record without words has an entry of null"
+    )]
+    async fn list_for_fan_out(&self, session: &mut Session<Db>, ops: &[RecordsOp]) -> Ended {
+        self.mistaken(Mistake::ListForFanOut, session, ops).await
+    }
+
+    #[bug(
+        *,
+        "each word of a record is a key, where all of them are meant",
+        "R11: a list that is flattened"
+    )]
+    async fn fan_out_for_list(&self, session: &mut Session<Db>, ops: &[RecordsOp]) -> Ended {
+        self.mistaken(Mistake::FanOutForList, session, ops).await
+    }
+
+    #[bug(
+        *,
+        "primary keys begin with a constant instead of the record's type",
+        "R13: records of two types replace each other"
+    )]
+    async fn constant_type(&self, session: &mut Session<Db>, ops: &[RecordsOp]) -> Ended {
+        self.mistaken(Mistake::ConstantType, session, ops).await
+    }
+
+    #[bug(
+        *,
+        "the record context of the first attempt is used for the retries",
+        "R19: entries and versions that survive a retry"
+    )]
+    async fn context_kept(&self, session: &mut Session<Db>, ops: &[RecordsOp]) -> Ended {
+        if ops.iter().all(Records::is_read_only) {
+            return None;
+        }
+        let (env, kept) = (&session.database().env().clone(), &Mutex::new(None));
+        let run = session.apply(|tx| async move {
+            let context = kept.lock().get_or_insert_with(|| RecordContext::within(tx)).clone();
+            let answers = self.in_context(None, &context, env, ops).await?;
+            context.flush()?;
+            Ok::<_, Error>(Recorded(answers))
+        });
+        Some(told(run.await))
+    }
+
+    #[bug(
+        *,
+        "a transaction without an insert is retried without an operation record",
+        "R22, R30: an unknown result, and a record with a second version, counted twice"
+    )]
+    async fn resaved(&self, session: &mut Session<Db>, ops: &[RecordsOp]) -> Ended {
+        if has_insert(ops) { None } else { self.unrecorded(session, ops).await }
+    }
+
+    #[bug(
+        *,
+        "a transaction with an insert is retried without an operation record",
+        "R31: an unknown result, and a record that exists already"
+    )]
+    async fn reinserted(&self, session: &mut Session<Db>, ops: &[RecordsOp]) -> Ended {
+        if has_insert(ops) { self.unrecorded(session, ops).await } else { None }
+    }
+
+    #[bug(
+        delete_all,
+        "deleting all records deletes the header and the states of indexes",
+        "R29: more deleted than the records"
+    )]
+    async fn header_deleted(&self, tx: &Tx) -> Result<(), Error> {
+        self.on_store(tx, Who::Writer, |store| async move { clear(&store, [layout::store()]) }).await
+    }
+
+    #[bug(
+        delete_where,
+        "a deletion by more columns than the indexes have is refused after it has removed the records",
+        "a refusal that changes something"
+    )]
+    async fn refused_cleared(&self, tx: &Tx, target: &Target, columns: usize) -> Result<(), Error> {
+        let prefix = tuple(&self.schema.prefix(target, columns));
+        self.on_store(tx, Who::Writer, |store| async move {
+            match store.delete_where(&prefix).await {
+                Err(Error::IndexState { .. }) => clear(&store, [layout::part_of(part::RECORDS)]),
+                done => done,
+            }
+        })
+        .await
+    }
+
+    #[bug(
+        delete_all,
+        "deleting all records leaves what the indexes of aggregates have",
+        "R29: less deleted than the records' indexes"
+    )]
+    async fn groups_remain(&self, tx: &Tx) -> Result<(), Error> {
+        let entries = definitions(&self.schema).into_iter().filter(|index| index.has_entries());
+        let spaces: Vec<_> = entries.map(|index| layout::index(index.number)).collect();
+        self.on_store(tx, Who::Writer, |store| async move {
+            clear(&store, spaces.into_iter().chain([layout::part_of(part::RECORDS)]))
+        })
+        .await
+    }
+
+    #[bug(
+        *,
+        "the row of a group without records remains, where it should be cleared",
+        "R30: the option clearWhenZero is forgotten"
+    )]
+    async fn zero_kept(&self, session: &mut Session<Db>, ops: &[RecordsOp]) -> Ended {
+        self.mistaken(Mistake::ZeroKept, session, ops).await
+    }
+
+    #[bug(
+        *,
+        "an index of updates counts records",
+        "R30: a count that is not idempotent, taken for one that is"
+    )]
+    async fn count_for_updates(&self, session: &mut Session<Db>, ops: &[RecordsOp]) -> Ended {
+        self.mistaken(Mistake::CountForUpdates, session, ops).await
+    }
+
+    #[bug(
+        *,
+        "an index of the greatest value has the last one",
+        "R30: a plain write instead of an atomic operation"
+    )]
+    async fn last_for_max(&self, session: &mut Session<Db>, ops: &[RecordsOp]) -> Ended {
+        self.mistaken(Mistake::LastForMax, session, ops).await
+    }
+
+    #[bug(
+        *,
+        "the record context is closed after the transaction is committed",
+        "R32: entries by version that were never given to the transaction"
+    )]
+    async fn context_outlives(&self, session: &mut Session<Db>, ops: &[RecordsOp]) -> Ended {
+        if ops.iter().all(Records::is_read_only) {
+            return None;
+        }
+        let (env, kept) = (&session.database().env().clone(), &Mutex::new(Vec::new()));
+        let run = session.apply(|tx| async move {
+            let context = RecordContext::within(tx);
+            kept.lock().push(context.clone());
+            self.in_context(None, &context, env, ops).await.map(Recorded)
+        });
+        Some(told(run.await))
+    }
+
+    #[bug(
+        *,
+        "the application's own maintainer ignores deletions",
+        "R33: a maintainer that is not called for every change"
+    )]
+    async fn own_not_deleted(&self, session: &mut Session<Db>, ops: &[RecordsOp]) -> Ended {
+        self.mistaken(Mistake::OwnNotDeleted, session, ops).await
+    }
+
+    #[bug(
+        scan_index,
+        "texts in the range of a scan are encoded as bytes",
+        "R36: the types of keys are mixed up"
+    )]
+    async fn bytes_for_text(
+        &self,
+        tx: &Tx,
+        env: &Env,
+        index: &str,
+        span: &Span<Record>,
+    ) -> Result<Listed, Error> {
+        Ok(listed(self.rows(tx, env, (index, span), bytes_for_text).await?))
+    }
+
+    /// Changes what was drawn so that the bug can do harm. The general ones are in the ordinary way of doing
+    /// a transaction, which is then the only one.
+    pub(super) fn suit(&mut self, bug: &str) {
+        self.schema.indexed = true;
+        match bug {
+            "constant-type" | "absent-not-unique" => self.schema.typed = true,
+            "context-kept" => self.schema.versions = true,
+            "context-outlives" => (self.schema.versions, self.ending) = (true, Ending::Drop),
+            "states-apart" => {
                 (self.disables, self.schema.versions) = (true, false);
                 (self.shares, self.reopens, self.opens_first) = (true, true, true);
             }
-            Planted::Interleaved => (self.schema.versions, self.shares) = (false, false),
-            Planted::RefusedCleared => self.schema.prefix = 0,
-            Planted::Reinserted => (self.inserts, self.shelves, self.ids) = (30, 4, 4),
+            "refused-cleared" => self.schema.prefix = 0,
+            "reinserted" => (self.inserts, self.shelves, self.ids) = (30, 4, 4),
+            "header-deleted" | "groups-remain" => self.wipes = true,
+            _ if Self::BUGS.iter().all(|own| own.name != bug) => {
+                (self.schema.versions, self.shares) = (false, false)
+            }
             _ => {}
         }
-        self
+    }
+
+    /// Does calls with a mistake in the meta-data, or in the maintainers of indexes.
+    async fn mistaken(&self, mistake: Mistake, session: &mut Session<Db>, ops: &[RecordsOp]) -> Ended {
+        let mut other = Records { shares: true, ..self.clone() };
+        other.schema.mistake = Some(mistake);
+        other.applied(None, session, ops).await
+    }
+
+    /// Does calls that write in a retry loop without an operation record.
+    async fn unrecorded(&self, session: &mut Session<Db>, ops: &[RecordsOp]) -> Ended {
+        if ops.iter().all(Records::is_read_only) {
+            return None;
+        }
+        let db = session.database().clone();
+        let env = db.env();
+        Some(ran(db.run(|tx, _| async move { self.together(None, tx, env, ops).await }).await))
     }
 }
 
-/// The context in which a store is opened: one of its own with the bug, which knows nothing of the others.
-pub(super) fn context_of_store(
-    config: &Records,
-    context: &RecordContext<Tx>,
-) -> Result<RecordContext<Tx>, Error> {
-    match config.planted {
-        Some(Planted::StatesApart) => Ok(RecordContext::within(context.transaction()?.clone())),
-        _ => Ok(context.clone()),
-    }
+fn has_insert(ops: &[RecordsOp]) -> bool {
+    ops.iter().any(|op| matches!(op, RecordsOp::save { check: Check::Absent, .. }))
 }
 
-/// Performs a call that the bug changes; `None` for every other call.
-pub(super) async fn perform(
-    planted: Planted,
-    config: &Records,
-    store: &RecordStore<Tx>,
-    env: &Env,
-    op: &Op,
-) -> Result<Option<Answer>, Error> {
-    let context = store.context();
-    Ok(match (planted, op) {
-        (Planted::HeaderDeleted, Op::DeleteAll) => {
-            let (begin, end) = layout::store().range();
-            context.clear_range(&begin, &end)?;
-            Some(Answer::Done)
-        }
-        (Planted::RefusedCleared, Op::DeleteWhere(target, columns)) => {
-            match store.delete_where(&tuple(&config.prefix(target, *columns))).await {
-                Err(Error::IndexState { .. }) => {
-                    let (begin, end) = layout::part_of(part::RECORDS).range();
-                    context.clear_range(&begin, &end)?;
-                }
-                done => done?,
-            }
-            Some(Answer::Done)
-        }
-        (Planted::GroupsRemain, Op::DeleteAll) => {
-            let entries = config.definitions().into_iter().filter(|index| index.has_entries());
-            let spaces = entries.map(|index| layout::index(index.number));
-            for space in spaces.chain([layout::part_of(part::RECORDS)]) {
-                let (begin, end) = space.range();
-                context.clear_range(&begin, &end)?;
-            }
-            Some(Answer::Done)
-        }
-        (Planted::BytesForText, Op::ScanIndex(name, span)) => {
-            Some(client::entries(config, store, name, span, env, bytes_for_text).await?)
-        }
-        (Planted::SkipAlike, Op::ScanIndex(name, span)) => {
-            let rows = client::rows(config, store, name, span, env, |column| column).await?;
-            Some(listed(skipping(span.paging, rows)))
-        }
-        _ => None,
+/// Clears these subspaces.
+fn clear(store: &RecordStore<Tx>, spaces: impl IntoIterator<Item = Subspace>) -> Result<(), Error> {
+    spaces.into_iter().try_for_each(|space| {
+        let (begin, end) = space.range();
+        store.context().clear_range(&begin, &end)
     })
 }
 
 /// The rows of a list without those that its pages skip. Pages have as many rows as they may.
-fn skipping(paging: Paging, mut rows: Vec<client::EntryRow>) -> Vec<client::EntryRow> {
+fn skipping(paging: Paging, mut rows: Vec<EntryRow>) -> Vec<EntryRow> {
     let (Paging::Rows(most) | Paging::Scanned(most)) = paging else { return rows };
     let mut at = most.max(1);
     while at < rows.len() {
@@ -164,54 +354,5 @@ fn bytes_for_text(column: Element<'static>) -> Element<'static> {
     match column {
         Element::String(text) => Element::Bytes(text.into_owned().into_bytes().into()),
         other => other,
-    }
-}
-
-/// Performs the calls of a transaction with the bug; `None` if the bug does not change them.
-pub(super) async fn apply(
-    planted: Planted,
-    config: &Records,
-    session: &mut Session<Db>,
-    ops: &[Op],
-) -> Option<Outcome<specimen::Answer<Answer>>> {
-    if ops.iter().all(Op::is_read_only) {
-        return None;
-    }
-    let db = session.database().clone();
-    let (env, stores) = (db.env(), &config.stores());
-    let has_insert = ops.iter().any(|op| matches!(op, Op::Save(_, Check::Absent)));
-    match planted {
-        Planted::OldAtSnapshot => {
-            let stores = &config.stores();
-            let run = session.apply(|tx| async move {
-                let tx = weakened(tx, [below(layout::part_of(part::RECORDS).bytes())]);
-                together(config, stores, tx, env, ops).await.map(Recorded)
-            });
-            Some(specimen::told(run.await))
-        }
-        Planted::Resaved | Planted::Reinserted if (planted == Planted::Reinserted) == has_insert => {
-            let run = db.run(|tx, _| async move { together(config, stores, tx, env, ops).await });
-            Some(specimen::ran(run.await))
-        }
-        Planted::ContextKept => {
-            let kept = &Mutex::new(None);
-            let run = session.apply(|tx| async move {
-                let context = kept.lock().get_or_insert_with(|| RecordContext::within(tx)).clone();
-                let answers = client::perform_all(config, stores, &context, env, ops).await?;
-                context.flush()?;
-                Ok::<_, Error>(Recorded(answers))
-            });
-            Some(specimen::told(run.await))
-        }
-        Planted::ContextOutlives => {
-            let kept = &Mutex::new(Vec::new());
-            let run = session.apply(|tx| async move {
-                let context = RecordContext::within(tx);
-                kept.lock().push(context.clone());
-                client::perform_all(config, stores, &context, env, ops).await.map(Recorded)
-            });
-            Some(specimen::told(run.await))
-        }
-        _ => None,
     }
 }

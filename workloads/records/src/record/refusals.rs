@@ -1,22 +1,21 @@
 //! What the layer should refuse: records, and deletions by the first columns of primary keys.
 
 use super::{
-    Records,
+    calls::Check,
     indexes::{Definition, Kind},
     layout,
     model::{Kept, State},
-    operations::Check,
     plain::Record,
-    schema::{packed, tuple},
+    schema::{Schema, packed, tuple},
 };
 use foundationdb_tuple::Element;
 use shaketable_record::error::Error;
 use shaketable_tx::limits;
 
-impl Records {
+impl Schema {
     /// Why a record is refused.
     pub(super) fn refusals(&self, state: &State, record: &Record, check: Check) -> Vec<Error> {
-        let elements = self.schema.primary_key(record);
+        let elements = self.primary_key(record);
         let old = state.records.get(&packed(&elements)).map(|kept| &kept.record);
         let primary_key = || tuple(&elements);
         let is_other = |old: &Record| old.type_name() != record.type_name();
@@ -32,7 +31,7 @@ impl Records {
             }
             _ => {}
         }
-        if !self.schema.splits
+        if !self.splits
             && let Err(too_large) =
                 limits::value_up_to(100_000, &layout::row_key(&elements, 0), &record.stored())
         {
@@ -50,21 +49,20 @@ impl Records {
         old: Option<&Record>,
         new: &Record,
     ) -> Vec<Error> {
-        let schema = &self.schema;
         let named = |too_large| Error::EntryTooLarge { index: index.name.into(), too_large };
         let key = |row: &[u8]| [layout::index(index.number).bytes(), row].concat();
         if !index.has_entries() {
-            let before = old.map(|old| index.contributions(schema, old)).unwrap_or_default();
-            let after = index.contributions(schema, new);
+            let before = old.map(|old| index.contributions(self, old)).unwrap_or_default();
+            let after = index.contributions(self, new);
             let stays =
                 |group: &Vec<u8>| index.kind != Kind::CountUpdates && before.get(group) == after.get(group);
             let changed = after.keys().chain(before.keys()).filter(|group| !stays(group));
             let fits = |group: &Vec<u8>| limits::key(&key(group)).err();
             return changed.filter_map(fits).map(named).collect();
         }
-        let before = old.map(|old| index.entries(schema, old, None)).unwrap_or_default();
+        let before = old.map(|old| index.entries(self, old, None)).unwrap_or_default();
         let mut refusals = Vec::new();
-        for (row, added) in index.entries(schema, new, None) {
+        for (row, added) in index.entries(self, new, None) {
             if before.contains_key(&row) {
                 continue;
             }
@@ -84,18 +82,18 @@ impl Records {
         key: &[Element<'static>],
         new: &Record,
     ) -> Option<Error> {
-        let own = self.schema.primary_key(new);
+        let own = self.primary_key(new);
         let has = |kept: &&Kept| {
-            let keys = index.keys(&self.schema, &kept.record, None);
+            let keys = index.keys(self, &kept.record, None);
             keys.iter().any(|other| packed(&other.columns) == packed(key))
-                && packed(&self.schema.primary_key(&kept.record)) != packed(&own)
+                && packed(&self.primary_key(&kept.record)) != packed(&own)
         };
         let existing = state.records.values().find(has)?;
         Some(Error::NotUnique {
             index: index.name.into(),
             key: tuple(key),
             primary_key: tuple(&own),
-            existing: tuple(&self.schema.primary_key(&existing.record)),
+            existing: tuple(&self.primary_key(&existing.record)),
         })
     }
 
@@ -104,7 +102,7 @@ impl Records {
         let mut names: Vec<_> = state.maintained(self).iter().map(|index| index.name).collect();
         names.sort_unstable();
         match names.first() {
-            Some(name) if columns > self.schema.prefix => Err(Error::IndexState {
+            Some(name) if columns > self.prefix => Err(Error::IndexState {
                 index: (*name).into(),
                 reason: "its keys do not begin with these columns of the primary key".into(),
             }),

@@ -68,11 +68,11 @@ pub struct Schema {
     pub(super) splits: bool,
     /// Whether there are indexes. Without them records can be deleted by any columns.
     pub(super) indexed: bool,
-    /// A mistake in the meta-data.
+    /// A mistake in the meta-data, or in the maintainers of indexes.
     pub(super) mistake: Option<Mistake>,
 }
 
-/// What is planted in the meta-data.
+/// What is planted in the meta-data, or in the maintainers of indexes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Mistake {
     /// The primary key begins with a constant instead of the record's type.
@@ -91,6 +91,10 @@ pub enum Mistake {
     ZeroKept,
     /// An index of updates is one of counts.
     CountForUpdates,
+    /// The maintainer of an index of the greatest value sets the last one.
+    LastForMax,
+    /// The application's own maintainer ignores deletions.
+    OwnNotDeleted,
 }
 
 impl Schema {

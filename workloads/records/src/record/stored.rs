@@ -81,7 +81,7 @@ impl Records {
                 return Ok(Err(format!("the row {} is of no part of the store", text(&row.key))));
             }
         }
-        Ok(self.state(parts).map(Model::new))
+        Ok(self.state(parts).map(|state| Model::new(self.schema, self.user, state)))
     }
 
     fn state(&self, parts: Parts) -> Result<State, String> {
@@ -101,7 +101,7 @@ impl Records {
                 false => Err(format!("the index {name} has the state {}", text(&value))),
             })
             .collect::<Result<_, String>>()?;
-        let known: Vec<_> = state.indexes(self).map(|index| index.name).collect();
+        let known: Vec<_> = state.indexes(&self.schema).map(|index| index.name).collect();
         if let Some(name) = state.disabled.iter().find(|name| !known.contains(&&***name)) {
             return Err(format!("there is a state of the index {name}, which is not in the meta-data"));
         }
@@ -157,7 +157,7 @@ impl Records {
 
     /// Compares the rows of all indexes with what the records should have there.
     fn indexes(&self, state: &mut State, mut stored: BTreeMap<i64, Rows>) -> Result<(), String> {
-        for index in state.maintained(self) {
+        for index in state.maintained(&self.schema) {
             let rows = stored.remove(&index.number).unwrap_or_default();
             if index.has_entries() {
                 let entries = |kept: &Kept| index.entries(&self.schema, &kept.record, kept.version.as_ref());
@@ -187,7 +187,7 @@ impl Records {
 
     /// Compares the ranked sets with the scores of the records.
     fn ranked_sets(&self, state: &State, mut stored: BTreeMap<i64, Rows>) -> Result<(), String> {
-        for index in state.maintained(self).iter().filter(|index| index.kind == Kind::Rank) {
+        for index in state.maintained(&self.schema).iter().filter(|index| index.kind == Kind::Rank) {
             let mut scores = Scores::new();
             for key in state.records.values().flat_map(|kept| index.keys(&self.schema, &kept.record, None)) {
                 let (group, score) = key.columns.split_at(key.columns.len() - index.grouped());
@@ -204,7 +204,7 @@ impl Records {
 
     /// No two records may have the same key in a unique index.
     fn unique(&self, state: &State) -> Result<(), String> {
-        for index in state.maintained(self).iter().filter(|index| index.unique) {
+        for index in state.maintained(&self.schema).iter().filter(|index| index.unique) {
             let mut taken = BTreeMap::new();
             for kept in state.records.values() {
                 let keys = index.keys(&self.schema, &kept.record, None);

@@ -1,15 +1,174 @@
 //! The sequential model: the directories as a tree.
 
-use super::{Place, Wish, prefixes::Given};
+use super::{
+    Names, Opened, Place, Row,
+    prefixes::{Given, Wish},
+};
 use foundationdb_tuple::unpack;
-use shaketable::specimen::Content;
+use shaketable::{prelude::*, specimen::Content};
 use shaketable_fidelity::survey::{Layer, Surveyed};
-use shaketable_layers::directory::{Error, PARTITION, Path, VERSION};
+use shaketable_layers::directory::{CandidateSeed, Error, PARTITION, Path, VERSION};
 use std::collections::BTreeMap;
+
+/// The directories, and where they are stored.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Model {
+    pub(super) place: Place,
+    pub(super) root: Known,
+}
+
+impl Model {
+    pub(super) fn new(place: Place) -> Model {
+        Model { place, root: Known::default() }
+    }
+
+    /// Creates a directory, or opens it if that is allowed.
+    fn make(
+        &mut self,
+        names: &[String],
+        (tag, prefix, opens): (&[u8], Option<&[u8]>, bool),
+        at: &At,
+    ) -> Result<Opened, Error> {
+        let wish = Wish { tag, prefix, opens, place: &self.place, refusal: at.refusal };
+        self.root.create(names, wish).map(Known::opened)
+    }
+
+    pub(super) fn create(
+        &mut self,
+        names: &[String],
+        tag: &[u8],
+        _: CandidateSeed,
+        at: &At,
+    ) -> Result<Opened, Error> {
+        self.make(names, (tag, None, false), at)
+    }
+
+    pub(super) fn create_with_prefix(
+        &mut self,
+        names: &[String],
+        tag: &[u8],
+        prefix: &[u8],
+        _: CandidateSeed,
+        at: &At,
+    ) -> Result<Opened, Error> {
+        self.make(names, (tag, Some(prefix), false), at)
+    }
+
+    pub(super) fn create_or_open(
+        &mut self,
+        names: &[String],
+        tag: &[u8],
+        _: CandidateSeed,
+        at: &At,
+    ) -> Result<Opened, Error> {
+        self.make(names, (tag, None, true), at)
+    }
+
+    pub(super) fn both(&mut self, paths: [Names; 2], _: [CandidateSeed; 2], at: &At) -> Result<(), Error> {
+        paths.iter().try_for_each(|names| self.make(names, (b"", None, true), at).map(drop))
+    }
+
+    pub(super) fn open(&self, names: &[String], tag: &[u8]) -> Result<Opened, Error> {
+        self.root.open(names, tag).map(Known::opened)
+    }
+
+    pub(super) fn rename(&mut self, (from, to): (Names, Names)) -> Result<(), Error> {
+        self.root.rename(0, &from, &to, &self.place)
+    }
+
+    pub(super) fn remove(&mut self, names: &[String]) -> Result<(), Error> {
+        match self.remove_if_exists(names)? {
+            true => Ok(()),
+            false => Err(Error::NotFound(Path::from(names))),
+        }
+    }
+
+    pub(super) fn remove_if_exists(&mut self, names: &[String]) -> Result<bool, Error> {
+        self.root.remove(0, names)
+    }
+
+    pub(super) fn list(&self, names: &[String]) -> Result<Names, Error> {
+        self.root.list(names)
+    }
+
+    pub(super) fn pages(&self, names: &[String], after: Option<String>, _: usize) -> Result<Names, Error> {
+        let mut found = self.list(names)?;
+        found.retain(|name| after.as_ref().is_none_or(|after| name > after));
+        Ok(found)
+    }
+
+    pub(super) fn exists(&self, names: &[String]) -> Result<bool, Error> {
+        self.root.exists(names)
+    }
+
+    pub(super) fn put(&mut self, names: &[String], (key, byte, length): Row) -> Result<(), Error> {
+        self.root.keeper(names)?.content.insert(key, Content::of(byte, length));
+        Ok(())
+    }
+
+    pub(super) fn put_later(&mut self, names: &[String], row: Row) -> Result<(), Error> {
+        self.put(names, row)
+    }
+
+    pub(super) fn read(&mut self, names: &[String]) -> Result<Vec<(u8, Content)>, Error> {
+        Ok(self.root.keeper(names)?.content.clone().into_iter().collect())
+    }
+
+    pub(super) fn allocate(&self, _: CandidateSeed) -> Result<Option<Vec<u8>>, Error> {
+        Ok(None)
+    }
+
+    pub(super) fn declare(&mut self, version: [u32; 3]) -> Result<(), Error> {
+        self.root.version = Some(version);
+        Ok(())
+    }
+
+    /// Opens a directory. Returns where the layer begins that its handle uses: that of its own partition, and
+    /// none above it.
+    fn handle(&self, names: &[String]) -> Result<usize, Error> {
+        self.open(names, b"").map(|_| self.root.partition_of(names))
+    }
+
+    pub(super) fn rename_by_handle(&mut self, (from, to): (Names, Names)) -> Result<(), Error> {
+        self.root.rename(self.handle(&from)?, &from, &to, &self.place)
+    }
+
+    pub(super) fn remove_by_handle(&mut self, names: &[String]) -> Result<(), Error> {
+        self.remove_if_exists_by_handle(names).map(drop)
+    }
+
+    pub(super) fn remove_if_exists_by_handle(&mut self, names: &[String]) -> Result<bool, Error> {
+        self.root.remove(self.handle(names)?, names)
+    }
+
+    pub(super) fn list_by_handle(&self, names: &[String]) -> Result<Names, Error> {
+        self.handle(names)?;
+        self.list(names)
+    }
+
+    pub(super) fn exists_by_handle(&self, names: &[String]) -> Result<bool, Error> {
+        self.handle(names).map(|_| true)
+    }
+
+    pub(super) fn replace_by_handle(
+        &mut self,
+        names: &[String],
+        tag: &[u8],
+        chance: CandidateSeed,
+        at: &At,
+    ) -> Result<Opened, Error> {
+        self.remove_by_handle(names)?;
+        self.create(names, tag, chance, at)
+    }
+
+    pub(super) fn reopen_by_handle(&self, names: &[String]) -> Result<Opened, Error> {
+        self.open(names, b"")
+    }
+}
 
 /// A directory of the model, or the root.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Known {
+pub(super) struct Known {
     /// Its layer tag.
     pub tag: Vec<u8>,
     /// Its prefix. The root has none. The prefix of a directory that is being created is known after the
@@ -44,6 +203,11 @@ fn version(place: &Known, path: &[String], aim: Aim) -> Result<(), Error> {
 }
 
 impl Known {
+    /// What opening it returns.
+    fn opened(&self) -> Opened {
+        (self.tag.clone(), self.prefix.clone())
+    }
+
     pub(super) fn is_partition(&self) -> bool {
         self.tag == PARTITION
     }
@@ -114,7 +278,7 @@ impl Known {
     }
 
     /// Opens a directory.
-    pub fn open(&self, path: &[String], tag: &[u8]) -> Result<&Known, Error> {
+    pub(super) fn open(&self, path: &[String], tag: &[u8]) -> Result<&Known, Error> {
         let (_, depth, _) = self.follow(path, Aim::Look, false)?;
         if path.is_empty() {
             return Err(Error::Root("opened"));
@@ -132,7 +296,7 @@ impl Known {
     }
 
     /// The directory at this path, to store a row in it.
-    pub fn keeper(&mut self, path: &[String]) -> Result<&mut Known, Error> {
+    pub(super) fn keeper(&mut self, path: &[String]) -> Result<&mut Known, Error> {
         if self.open(path, b"")?.is_partition() {
             return Err(Error::Partition(Path::from(path)));
         }
@@ -140,9 +304,9 @@ impl Known {
     }
 
     /// Creates a directory.
-    pub fn create(&mut self, path: &[String], wish: Wish<'_>) -> Result<&Known, Error> {
+    pub(super) fn create(&mut self, path: &[String], wish: Wish<'_>) -> Result<&Known, Error> {
         let here = || Path::from(path);
-        if wish.prefix.is_some() && !wish.manual {
+        if wish.prefix.is_some() && !wish.place.manual {
             version(self, &[], Aim::Look)?;
             return Err(Error::ManualPrefix(here()));
         }
@@ -162,7 +326,7 @@ impl Known {
         version(self.get(&path[..from]).unwrap_or(self), &path[..from], Aim::Write)?;
         if let Some(prefix) = wish.prefix {
             let in_use = Error::PrefixInUse { path: here(), prefix: prefix.to_vec().into() };
-            let nodes = wish.place.nodes;
+            let nodes = &wish.place.nodes[..];
             let reserved =
                 prefix.starts_with(nodes) || nodes.starts_with(prefix) || prefix.first() == Some(&0xff);
             if reserved || self.has(prefix) {
@@ -210,12 +374,12 @@ impl Known {
     }
 
     /// Moves a directory, through the layer that begins at depth `start` of its path.
-    pub fn rename(
+    pub(super) fn rename(
         &mut self,
         mut start: usize,
         from: &[String],
         to: &[String],
-        place: &Place<'_>,
+        place: &Place,
     ) -> Result<(), Error> {
         let (source, destination) = (Path::from(from), Path::from(to));
         if !to.starts_with(&from[..start]) {
@@ -254,13 +418,13 @@ impl Known {
 
     /// The depth of the partition that contains a directory, or 0. The layer of the directory's handle begins
     /// there.
-    pub fn partition_of(&self, path: &[String]) -> usize {
+    pub(super) fn partition_of(&self, path: &[String]) -> usize {
         (1..path.len()).rev().find(|depth| self.partition_at(path, *depth, 0)).unwrap_or(0)
     }
 
     /// Removes a directory if it exists, through the layer that begins at depth `start` of its path. Returns
     /// whether it existed.
-    pub fn remove(&mut self, start: usize, path: &[String]) -> Result<bool, Error> {
+    pub(super) fn remove(&mut self, start: usize, path: &[String]) -> Result<bool, Error> {
         let (_, depth, layers) = self.follow_from(start, path, Aim::Write, false)?;
         self.stamp(path, &layers);
         let existed = depth == path.len();
@@ -271,13 +435,13 @@ impl Known {
     }
 
     /// Whether a directory exists.
-    pub fn exists(&self, path: &[String]) -> Result<bool, Error> {
+    pub(super) fn exists(&self, path: &[String]) -> Result<bool, Error> {
         let (_, depth, _) = self.follow(path, Aim::Look, false)?;
         Ok(depth == path.len())
     }
 
     /// The names below a directory.
-    pub fn list(&self, path: &[String]) -> Result<Vec<String>, Error> {
+    pub(super) fn list(&self, path: &[String]) -> Result<Vec<String>, Error> {
         let (_, depth, _) = self.follow(path, Aim::Look, true)?;
         let found = if depth == path.len() { self.get(path) } else { None };
         let found = found.ok_or_else(|| Error::NotFound(Path::from(path)))?;
@@ -286,7 +450,7 @@ impl Known {
 
     /// The model for a survey. `allocated` is the beginning of allocated prefixes, `by_hand` returns whether
     /// a prefix may be a manual one, and `read` decodes a row of a directory.
-    pub fn surveyed(
+    pub(super) fn surveyed(
         layer: &Layer,
         allocated: &[u8],
         by_hand: &dyn Fn(&[u8]) -> bool,
@@ -353,26 +517,19 @@ mod tests {
     #[test]
     fn a_directory_does_not_move_below_itself_nor_out_of_its_partition() {
         let names = |path: &[&str]| path.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
-        let place = Place { nodes: b"\xfe", content: b"", candidates: 0..1 };
-        let wish = |tag| Wish {
-            tag,
-            prefix: None,
-            opens: false,
-            manual: false,
-            place: place.clone(),
-            refusal: None,
-        };
+        let place = &Place { nodes: vec![0xfe], content: Vec::new(), candidates: 0..1, manual: false };
+        let wish = |tag| Wish { tag, prefix: None, opens: false, place, refusal: None };
         let mut root = Known::default();
         root.create(&names(&["p"]), wish(PARTITION)).unwrap();
         root.create(&names(&["p", "d"]), wish(b"")).unwrap();
         root.create(&names(&["a", "b"]), wish(b"")).unwrap();
         let before = root.clone();
-        let below = root.rename(0, &names(&["a"]), &names(&["a", "b", "c"]), &place).unwrap_err();
+        let below = root.rename(0, &names(&["a"]), &names(&["a", "b", "c"]), place).unwrap_err();
         assert!(matches!(below, Error::BelowItself { .. }));
-        let across = root.rename(0, &names(&["p", "d"]), &names(&["d"]), &place).unwrap_err();
+        let across = root.rename(0, &names(&["p", "d"]), &names(&["d"]), place).unwrap_err();
         assert!(matches!(across, Error::BetweenPartitions { .. }));
         assert_eq!(root, before);
-        root.rename(0, &names(&["p"]), &names(&["a", "p"]), &place).unwrap();
+        root.rename(0, &names(&["p"]), &names(&["a", "p"]), place).unwrap();
         assert_eq!(root.list(&names(&["a", "p"])), Ok(vec!["d".to_owned()]));
     }
 }

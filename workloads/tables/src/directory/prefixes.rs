@@ -3,7 +3,7 @@
 //! The sequential model leaves the prefix of a new directory open. It then takes the prefix from what the
 //! transaction wrote, unless the allocator was not allowed to give it.
 
-use super::{Known, operations::CONTENT};
+use super::{CONTENT, Known};
 use bytes::Bytes;
 use foundationdb_tuple::{Subspace, pack};
 use shaketable_fidelity::survey::{Rows, node};
@@ -25,30 +25,30 @@ impl PartialEq for Given {
 
 /// The parameters of a create.
 #[derive(Clone, Debug)]
-pub struct Wish<'a> {
+pub(super) struct Wish<'a> {
     /// The layer tag.
     pub tag: &'a [u8],
     /// The manual prefix.
     pub prefix: Option<&'a [u8]>,
     /// Whether an existing directory is opened.
     pub opens: bool,
-    /// Whether manual prefixes are allowed.
-    pub manual: bool,
     /// Where the directories are stored.
-    pub place: Place<'a>,
+    pub place: &'a Place,
     /// The message with which the call was refused.
     pub refusal: Option<&'a str>,
 }
 
 /// Where the directories of the root's layer are stored.
-#[derive(Clone, Debug)]
-pub struct Place<'a> {
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Place {
     /// The key of the nodes.
-    pub nodes: &'a [u8],
+    pub nodes: Vec<u8>,
     /// The beginning of allocated prefixes.
-    pub content: &'a [u8],
+    pub content: Vec<u8>,
     /// The candidates that its allocator may draw in a run.
     pub candidates: Range<i64>,
+    /// Whether manual prefixes are allowed.
+    pub manual: bool,
 }
 
 impl Wish<'_> {
@@ -69,9 +69,9 @@ impl Wish<'_> {
     }
 }
 
-impl Place<'_> {
+impl Place {
     fn root(&self) -> Nodes {
-        Nodes::new(Subspace::from_bytes(self.nodes))
+        Nodes::new(Subspace::from_bytes(&self.nodes[..]))
     }
 
     /// Refuses a name of the root that fits into no key.
@@ -87,7 +87,7 @@ impl Known {
     /// Takes the prefixes of new directories from what their transaction wrote, except for prefixes that the
     /// allocator must not give: those given before, and those that clash with a manual prefix. `nodes` is the
     /// key of the root's nodes.
-    pub fn choose(&mut self, nodes: &[u8], mutations: &[Mutation]) {
+    pub(super) fn choose(&mut self, nodes: &[u8], mutations: &[Mutation]) {
         if self.has_unknown() {
             let chosen = mutations.iter().filter_map(|mutation| match mutation {
                 Mutation::Set(key, prefix) => Some((key.to_vec(), prefix.to_vec())),
@@ -128,7 +128,7 @@ impl Known {
     }
 
     /// Whether this directory, or one below it, has this prefix.
-    pub fn gave(&self, prefix: &[u8]) -> bool {
+    pub(super) fn gave(&self, prefix: &[u8]) -> bool {
         self.prefix.as_deref() == Some(prefix) || self.below.values().any(|directory| directory.gave(prefix))
     }
 
@@ -153,7 +153,7 @@ impl Known {
     /// Whether this directory, or one below it, has stored a key with this prefix. Keys in a partition belong
     /// to the directories within it.
     fn keeps(&self, prefix: &[u8]) -> bool {
-        let key = |own: &Vec<u8>, key: u8| [own, CONTENT[usize::from(key) % CONTENT.len()]].concat();
+        let key = |own: &Vec<u8>, key: u8| [own, CONTENT[usize::from(key)]].concat();
         let own = self.prefix.as_ref();
         own.is_some_and(|own| self.content.keys().any(|k| key(own, *k).starts_with(prefix)))
             || self.below.values().any(|directory| directory.keeps(prefix))
@@ -164,8 +164,11 @@ impl Known {
         if !wish.refusal.is_some_and(|words| words.contains("allocated for")) {
             return Ok(());
         }
-        let chosen =
-            wish.place.candidates.clone().map(|candidate| [wish.place.content, &pack(&candidate)].concat());
+        let chosen = wish
+            .place
+            .candidates
+            .clone()
+            .map(|candidate| [&wish.place.content[..], &pack(&candidate)].concat());
         for prefix in chosen.filter(|prefix| self.has(prefix)) {
             let (at, shown) = (|| Path::from(path), Bytes::from(prefix.clone()));
             let holds = self.keeps(&prefix);

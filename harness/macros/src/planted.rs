@@ -47,6 +47,46 @@ impl Parse for Flawed {
     }
 }
 
+/// What is said in `#[named(..)]`: a bug that is another configuration, or another way to apply.
+struct Named {
+    name: Ident,
+    about: LitStr,
+    source: LitStr,
+    only_simulated: Option<LitStr>,
+}
+
+impl Parse for Named {
+    fn parse(input: ParseStream<'_>) -> Result<Named> {
+        let usage = |e: Error| {
+            let message = "it is `#[named(NAME, \"what is wrong\", \"where it comes from\")]`";
+            Error::new(e.span(), message)
+        };
+        let name = input.parse().map_err(usage)?;
+        input.parse::<Token![,]>().map_err(usage)?;
+        let about = input.parse().map_err(usage)?;
+        input.parse::<Token![,]>().map_err(usage)?;
+        let source = input.parse().map_err(usage)?;
+        Ok(Named { name, about, source, only_simulated: only_simulated(input)? })
+    }
+}
+
+/// The text that may end a list.
+fn only_simulated(input: ParseStream<'_>) -> Result<Option<LitStr>> {
+    match input.parse::<Option<Token![,]>>()? {
+        Some(_) if !input.is_empty() => Ok(Some(input.parse()?)),
+        _ => Ok(None),
+    }
+}
+
+/// The value of a bug.
+fn declared(name: &str, about: &LitStr, source: &LitStr, only_simulated: Option<&LitStr>) -> TokenStream {
+    let only_simulated = match only_simulated {
+        Some(words) => quote!(::core::option::Option::Some(#words)),
+        None => quote!(::core::option::Option::None),
+    };
+    quote!(::shaketable::Bug { name: #name, about: #about, source: #source, only_simulated: #only_simulated })
+}
+
 /// `add | take`.
 fn alternatives(input: ParseStream<'_>) -> Result<Vec<Ident>> {
     let mut operations = vec![input.parse::<Ident>()?];
@@ -84,10 +124,7 @@ impl Parse for Said {
         let about = input.parse().map_err(usage)?;
         input.parse::<Token![,]>().map_err(usage)?;
         let source = input.parse().map_err(usage)?;
-        let only_simulated = match input.parse::<Option<Token![,]>>()? {
-            Some(_) if !input.is_empty() => Some(input.parse()?),
-            _ => None,
-        };
+        let only_simulated = only_simulated(input)?;
         Ok(Said { operations, what: What::Bug { about, source, only_simulated } })
     }
 }
@@ -99,13 +136,15 @@ pub fn expand(attribute: TokenStream, mut block: ItemImpl) -> Result<TokenStream
     }
     let kind = (*block.self_ty).clone();
     let (mut bugs, mut arms, mut failed) = (Vec::new(), Arms::default(), None::<Error>);
+    for attribute in take(&mut block.attrs, "named") {
+        let Named { name, about, source, only_simulated } = attribute.parse_args()?;
+        let name = name.to_string().replace('_', "-");
+        bugs.push((name.clone(), declared(&name, &about, &source, only_simulated.as_ref())));
+    }
     for attribute in take(&mut block.attrs, "flaw") {
         let Flawed { name, operations, flaw, about, source } = attribute.parse_args()?;
         let name = name.to_string().replace('_', "-");
-        let bug = quote!(::shaketable::Bug {
-            name: #name, about: #about, source: #source, only_simulated: ::core::option::Option::None,
-        });
-        bugs.push((name.clone(), bug));
+        bugs.push((name.clone(), declared(&name, &about, &source, None)));
         let patterns =
             operations.iter().map(|operation| quote_spanned!(operation.span()=> Op::#operation { .. }));
         arms.performed.push(quote! {
@@ -130,7 +169,7 @@ pub fn expand(attribute: TokenStream, mut block: ItemImpl) -> Result<TokenStream
     if bugs.is_empty() && failed.is_none() {
         return Err(Error::new(
             kind.span(),
-            "there is no bug: mark methods with `#[bug(..)]`, or the block with `#[flaw(..)]`",
+            "there is no bug: mark methods with `#[bug(..)]`, or the block with `#[flaw(..)]` or `#[named(..)]`",
         ));
     }
     // The workload can do without the bugs that are refused.
@@ -210,14 +249,7 @@ fn bug(
             if is_known(&name) {
                 return Err(Error::new(attribute.span(), "a bug is declared once"));
             }
-            let only_simulated = match only_simulated {
-                Some(words) => quote!(::core::option::Option::Some(#words)),
-                None => quote!(::core::option::Option::None),
-            };
-            let bug = quote!(::shaketable::Bug {
-                name: #name, about: #about, source: #source, only_simulated: #only_simulated,
-            });
-            bugs.push((name.clone(), bug));
+            bugs.push((name.clone(), declared(&name, &about, &source, only_simulated.as_ref())));
             name
         }
         What::PartOf(name) if is_known(&name.value()) => name.value(),

@@ -8,6 +8,7 @@ use bytes::{Bytes, BytesMut};
 use foundationdb_tuple::{Subspace, Versionstamp};
 use futures::{FutureExt, TryFutureExt, future::BoxFuture};
 use proptest::{prelude::*, sample::select};
+use serde::de::DeserializeOwned;
 use shaketable::{
     Misfit,
     judge::Keyspace,
@@ -206,6 +207,11 @@ pub fn edge_ids() -> BoxedStrategy<Id> {
         }),
     ]
     .boxed()
+}
+
+/// The mistake with which a workload plants the bug of this name, if it is one.
+pub fn named<M: DeserializeOwned>(bug: &str) -> Option<M> {
+    serde_json::from_value(bug.into()).ok()
 }
 
 /// What a session returns of an answer that it recorded: the answer, encoded and decoded. A call of the

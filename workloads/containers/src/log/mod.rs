@@ -101,7 +101,7 @@ impl Log {
             [LogOp::append { name, byte, length }] if bug.is_none() && byte % 4 < 2 => {
                 Some(self.verified(session, byte % 4 == 0, &value(name, byte, length)).await)
             }
-            _ => self.waited(session.database(), ops, None).await,
+            _ => self.waited(session.database(), ops, bug.and_then(shared::named)).await,
         }
     }
 

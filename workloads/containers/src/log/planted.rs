@@ -1,6 +1,6 @@
 //! Planted bugs: a log implemented or used wrongly.
 
-use super::{Item, Log, LogAnswer, LogOp, Name, layer, space, value};
+use super::{Item, Log, Name, layer, space, value};
 use foundationdb_tuple::{Subspace, Versionstamp};
 use futures::{
     FutureExt,
@@ -8,16 +8,15 @@ use futures::{
 };
 use shaketable::{
     prelude::*,
-    specimen::Answer,
     weakened::{Flaw, flawed},
 };
 use shaketable_layers::log::{Entry, Error, Position};
 use shaketable_tx::RunError;
 use std::time::Duration;
 
-/// What is wrong in how a tail waits. A turn that has come after such a wait is then awaited rightly, which
-/// ends at once.
-#[derive(Clone, Copy, PartialEq)]
+/// What is wrong in how a tail waits, by the name of the bug.
+#[derive(Clone, Copy, Deserialize, PartialEq)]
+#[serde(rename_all = "kebab-case")]
 pub(super) enum Mistake {
     LostWakeUp,
     WrongKey,
@@ -28,10 +27,38 @@ pub(super) enum Mistake {
     WatchesOnce,
 }
 
-/// How a transaction ended; `None` if the bug does not change it.
-type Ended = Option<Outcome<Answer<LogAnswer>>>;
-
 #[shaketable::planted]
+#[named(
+    lost_wake_up,
+    "a tail sets its watch in another transaction than the one that found nothing",
+    "a watch set after the read that it guards"
+)]
+#[named(wrong_key, "a tail watches a key that no append changes", "a watch on a range's first key")]
+#[named(
+    wakes_for_good,
+    "a tail that is woken returns what it finds, even if that is nothing",
+    "a watch that fires although nothing changed"
+)]
+#[named(
+    no_last_look,
+    "a tail whose time limit has passed returns without another read",
+    "a timeout taken for an answer"
+)]
+#[named(
+    deaf_after_error,
+    "a tail whose watch has failed does not read again",
+    "a watch's error taken for the end"
+)]
+#[named(
+    patience_again,
+    "the time limit of a tail starts again whenever its watch ends",
+    "a timer that is set in a loop"
+)]
+#[named(
+    watches_once,
+    "a tail that was woken and found nothing does not set its watch again",
+    "a watch that fires once"
+)]
 #[flaw(
     first_batch,
     page,
@@ -98,65 +125,6 @@ impl Log {
     )]
     async fn last_at_snapshot(&self, tx: &Tx) -> Result<Option<Item>, Error> {
         self.last(tx, Snapshot).await
-    }
-
-    #[bug(
-        *,
-        "a tail sets its watch in another transaction than the one that found nothing",
-        "a watch set after the read that it guards"
-    )]
-    async fn lost_wake_up(&self, session: &mut Session<Db>, ops: &[LogOp]) -> Ended {
-        self.waited(session.database(), ops, Some(Mistake::LostWakeUp)).await
-    }
-
-    #[bug(*, "a tail watches a key that no append changes", "a watch on a range's first key")]
-    async fn wrong_key(&self, session: &mut Session<Db>, ops: &[LogOp]) -> Ended {
-        self.waited(session.database(), ops, Some(Mistake::WrongKey)).await
-    }
-
-    #[bug(
-        *,
-        "a tail that is woken returns what it finds, even if that is nothing",
-        "a watch that fires although nothing changed"
-    )]
-    async fn wakes_for_good(&self, session: &mut Session<Db>, ops: &[LogOp]) -> Ended {
-        self.waited(session.database(), ops, Some(Mistake::WakesForGood)).await
-    }
-
-    #[bug(
-        *,
-        "a tail whose time limit has passed returns without another read",
-        "a timeout taken for an answer"
-    )]
-    async fn no_last_look(&self, session: &mut Session<Db>, ops: &[LogOp]) -> Ended {
-        self.waited(session.database(), ops, Some(Mistake::NoLastLook)).await
-    }
-
-    #[bug(
-        *,
-        "a tail whose watch has failed does not read again",
-        "a watch's error taken for the end"
-    )]
-    async fn deaf_after_error(&self, session: &mut Session<Db>, ops: &[LogOp]) -> Ended {
-        self.waited(session.database(), ops, Some(Mistake::DeafAfterError)).await
-    }
-
-    #[bug(
-        *,
-        "the time limit of a tail starts again whenever its watch ends",
-        "a timer that is set in a loop"
-    )]
-    async fn patience_again(&self, session: &mut Session<Db>, ops: &[LogOp]) -> Ended {
-        self.waited(session.database(), ops, Some(Mistake::PatienceAgain)).await
-    }
-
-    #[bug(
-        *,
-        "a tail that was woken and found nothing does not set its watch again",
-        "a watch that fires once"
-    )]
-    async fn watches_once(&self, session: &mut Session<Db>, ops: &[LogOp]) -> Ended {
-        self.waited(session.database(), ops, Some(Mistake::WatchesOnce)).await
     }
 
     /// Appends as it should, but does not write the entry. Returns its value.

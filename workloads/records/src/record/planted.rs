@@ -8,10 +8,13 @@ use super::{
     indexes::definitions,
     layout,
     plain::Record,
-    schema::{Mistake, tuple},
+    schema::tuple,
     span::{Paging, Span},
 };
-use crate::record_shared::layout::{below, part};
+use crate::{
+    record_shared::layout::{below, part},
+    shared,
+};
 use foundationdb_tuple::{Element, Subspace};
 use parking_lot::Mutex;
 use shaketable::{
@@ -29,6 +32,56 @@ use shaketable_record::{
 type Ended = Option<Outcome<Answer<RecordsAnswer>>>;
 
 #[shaketable::planted]
+#[named(
+    absent_not_unique,
+    "a field in a message that is absent is a null that may be there more than once",
+    "R8: the nulls of unique indexes"
+)]
+#[named(
+    null_not_unique,
+    "an absent slot exempts an owner from uniqueness",
+    "R5: the wrong kind of null in a unique index"
+)]
+#[named(
+    null_for_default,
+    "an absent number is indexed as null, where its default is meant",
+    "R9: absent fields and default values"
+)]
+#[named(
+    list_for_fan_out,
+    "all words of a record are one key, where each of them is meant",
+    "R10: a record without words has an entry of null"
+)]
+#[named(
+    fan_out_for_list,
+    "each word of a record is a key, where all of them are meant",
+    "R11: a list that is flattened"
+)]
+#[named(
+    constant_type,
+    "primary keys begin with a constant instead of the record's type",
+    "R13: records of two types replace each other"
+)]
+#[named(
+    zero_kept,
+    "the row of a group without records remains, where it should be cleared",
+    "R30: the option clearWhenZero is forgotten"
+)]
+#[named(
+    count_for_updates,
+    "an index of updates counts records",
+    "R30: a count that is not idempotent, taken for one that is"
+)]
+#[named(
+    last_for_max,
+    "an index of the greatest value has the last one",
+    "R30: a plain write instead of an atomic operation"
+)]
+#[named(
+    own_not_deleted,
+    "the application's own maintainer ignores deletions",
+    "R33: a maintainer that is not called for every change"
+)]
 impl Records {
     #[bug(
         scan_index,
@@ -69,15 +122,6 @@ impl Records {
 
     #[bug(
         *,
-        "a field in a message that is absent is a null that may be there more than once",
-        "R8: the nulls of unique indexes"
-    )]
-    async fn absent_not_unique(&self, session: &mut Session<Db>, ops: &[RecordsOp]) -> Ended {
-        self.mistaken(Mistake::AbsentNotUnique, session, ops).await
-    }
-
-    #[bug(
-        *,
         "the record that a save replaces is read at snapshot",
         "R1: entries of a record that was changed at the same time remain"
     )]
@@ -91,51 +135,6 @@ impl Records {
             self.together(None, tx, env, ops).await.map(Recorded)
         });
         Some(told(run.await))
-    }
-
-    #[bug(
-        *,
-        "an absent slot exempts an owner from uniqueness",
-        "R5: the wrong kind of null in a unique index"
-    )]
-    async fn null_not_unique(&self, session: &mut Session<Db>, ops: &[RecordsOp]) -> Ended {
-        self.mistaken(Mistake::NullNotUnique, session, ops).await
-    }
-
-    #[bug(
-        *,
-        "an absent number is indexed as null, where its default is meant",
-        "R9: absent fields and default values"
-    )]
-    async fn null_for_default(&self, session: &mut Session<Db>, ops: &[RecordsOp]) -> Ended {
-        self.mistaken(Mistake::NullForDefault, session, ops).await
-    }
-
-    #[bug(
-        *,
-        "all words of a record are one key, where each of them is meant",
-        "R10: a record without words has an entry of null"
-    )]
-    async fn list_for_fan_out(&self, session: &mut Session<Db>, ops: &[RecordsOp]) -> Ended {
-        self.mistaken(Mistake::ListForFanOut, session, ops).await
-    }
-
-    #[bug(
-        *,
-        "each word of a record is a key, where all of them are meant",
-        "R11: a list that is flattened"
-    )]
-    async fn fan_out_for_list(&self, session: &mut Session<Db>, ops: &[RecordsOp]) -> Ended {
-        self.mistaken(Mistake::FanOutForList, session, ops).await
-    }
-
-    #[bug(
-        *,
-        "primary keys begin with a constant instead of the record's type",
-        "R13: records of two types replace each other"
-    )]
-    async fn constant_type(&self, session: &mut Session<Db>, ops: &[RecordsOp]) -> Ended {
-        self.mistaken(Mistake::ConstantType, session, ops).await
     }
 
     #[bug(
@@ -216,33 +215,6 @@ impl Records {
 
     #[bug(
         *,
-        "the row of a group without records remains, where it should be cleared",
-        "R30: the option clearWhenZero is forgotten"
-    )]
-    async fn zero_kept(&self, session: &mut Session<Db>, ops: &[RecordsOp]) -> Ended {
-        self.mistaken(Mistake::ZeroKept, session, ops).await
-    }
-
-    #[bug(
-        *,
-        "an index of updates counts records",
-        "R30: a count that is not idempotent, taken for one that is"
-    )]
-    async fn count_for_updates(&self, session: &mut Session<Db>, ops: &[RecordsOp]) -> Ended {
-        self.mistaken(Mistake::CountForUpdates, session, ops).await
-    }
-
-    #[bug(
-        *,
-        "an index of the greatest value has the last one",
-        "R30: a plain write instead of an atomic operation"
-    )]
-    async fn last_for_max(&self, session: &mut Session<Db>, ops: &[RecordsOp]) -> Ended {
-        self.mistaken(Mistake::LastForMax, session, ops).await
-    }
-
-    #[bug(
-        *,
         "the record context is closed after the transaction is committed",
         "R32: entries by version that were never given to the transaction"
     )]
@@ -257,15 +229,6 @@ impl Records {
             self.in_context(None, &context, env, ops).await.map(Recorded)
         });
         Some(told(run.await))
-    }
-
-    #[bug(
-        *,
-        "the application's own maintainer ignores deletions",
-        "R33: a maintainer that is not called for every change"
-    )]
-    async fn own_not_deleted(&self, session: &mut Session<Db>, ops: &[RecordsOp]) -> Ended {
-        self.mistaken(Mistake::OwnNotDeleted, session, ops).await
     }
 
     #[bug(
@@ -287,6 +250,7 @@ impl Records {
     /// a transaction, which is then the only one.
     pub(super) fn suit(&mut self, bug: &str) {
         self.schema.indexed = true;
+        self.schema.mistake = shared::named(bug);
         match bug {
             "constant-type" | "absent-not-unique" => self.schema.typed = true,
             "context-kept" => self.schema.versions = true,
@@ -303,13 +267,6 @@ impl Records {
             }
             _ => {}
         }
-    }
-
-    /// Does calls with a mistake in the meta-data, or in the maintainers of indexes.
-    async fn mistaken(&self, mistake: Mistake, session: &mut Session<Db>, ops: &[RecordsOp]) -> Ended {
-        let mut other = Records { shares: true, ..self.clone() };
-        other.schema.mistake = Some(mistake);
-        other.applied(None, session, ops).await
     }
 
     /// Does calls that write in a retry loop without an operation record.

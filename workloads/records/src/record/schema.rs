@@ -72,8 +72,9 @@ pub struct Schema {
     pub(super) mistake: Option<Mistake>,
 }
 
-/// What is planted in the meta-data, or in the maintainers of indexes.
+/// What is planted in the meta-data, or in the maintainers of indexes, by the name of the bug.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Mistake {
     /// The primary key begins with a constant instead of the record's type.
     ConstantType,

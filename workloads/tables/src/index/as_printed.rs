@@ -1,10 +1,6 @@
 //! The recipe as it is printed: the planted bug `as-printed`, which stores users in a layout of its own.
 
-use super::{
-    Answer, Op,
-    operations::{old_user, region},
-    planted,
-};
+use super::told::{Listed, region};
 use crate::shared;
 use foundationdb_tuple::Subspace;
 use shaketable_layers::index::{Error, users::User};
@@ -25,7 +21,7 @@ fn printed_index(zip: &str) -> Subspace {
 
 /// The recipe returns nothing. The old user that is returned here is the one that the recipe's own read
 /// finds.
-async fn set(tx: &Tx, user: &User) -> Result<Option<User>, Error> {
+pub(super) async fn set(tx: &Tx, user: &User) -> Result<Option<User>, Error> {
     let old = get(tx, &user.id).await?;
     let zip = user.zipcode.as_deref().unwrap_or("");
     tx.set(&printed_user(&user.id).pack(&zip), user.name.as_bytes());
@@ -45,40 +41,22 @@ async fn rows(tx: &Tx, id: &str) -> Result<Vec<User>, Error> {
     rows.iter().map(row).collect::<Option<_>>().ok_or(Error::Foreign("user"))
 }
 
-async fn get(tx: &Tx, id: &str) -> Result<Option<User>, Error> {
+pub(super) async fn get(tx: &Tx, id: &str) -> Result<Option<User>, Error> {
     Ok(rows(tx, id).await?.into_iter().next())
 }
 
-/// Performs calls about users with the recipe's functions and layout. Deletion, which the recipe does not
-/// have, is performed correctly.
-pub(super) async fn perform(tx: &Tx, op: &Op) -> Option<Result<Answer, Error>> {
-    Some(match op {
-        Op::SetUser(user) => {
-            planted::written(op)?;
-            set(tx, user).await.map(old_user)
-        }
-        Op::DeleteUser(id) => match rows(tx, id).await {
-            Ok(rows) => {
-                for row in &rows {
-                    let zip = row.zipcode.as_deref().unwrap_or("");
-                    tx.clear(&printed_user(id).pack(&zip));
-                    tx.clear(&printed_index(zip).pack(id));
-                }
-                Ok(old_user(rows.into_iter().next()))
-            }
-            Err(e) => Err(e),
-        },
-        Op::Swap(one, other) => match swap(tx, one, other).await {
-            Ok(both) => Ok(Answer::Swapped(both)),
-            Err(e) => Err(e),
-        },
-        Op::GetUser(id) => get(tx, id).await.map(old_user),
-        Op::InRegion(zip, covered) => in_region(tx, zip, *covered).await,
-        _ => return None,
-    })
+/// The recipe has no deletion: this one is right for its layout.
+pub(super) async fn delete(tx: &Tx, id: &str) -> Result<Option<User>, Error> {
+    let rows = rows(tx, id).await?;
+    for row in &rows {
+        let zip = row.zipcode.as_deref().unwrap_or("");
+        tx.clear(&printed_user(id).pack(&zip));
+        tx.clear(&printed_index(zip).pack(&id));
+    }
+    Ok(rows.into_iter().next())
 }
 
-async fn swap(tx: &Tx, one: &str, other: &str) -> Result<bool, Error> {
+pub(super) async fn swap(tx: &Tx, one: &str, other: &str) -> Result<bool, Error> {
     let users = (get(tx, one).await?, get(tx, other).await?);
     let (Some(one), Some(other)) = users else { return Ok(false) };
     set(tx, &User { zipcode: other.zipcode.clone(), ..one.clone() }).await?;
@@ -86,7 +64,7 @@ async fn swap(tx: &Tx, one: &str, other: &str) -> Result<bool, Error> {
     Ok(true)
 }
 
-async fn in_region(tx: &Tx, zip: &str, covered: bool) -> Result<Answer, Error> {
+pub(super) async fn in_region(tx: &Tx, zip: &str, covered: bool) -> Result<Vec<Listed>, Error> {
     let index = printed_index(zip);
     let rows = shared::rows(tx, &index).await?;
     let mut named = Vec::new();
@@ -101,7 +79,7 @@ async fn in_region(tx: &Tx, zip: &str, covered: bool) -> Result<Answer, Error> {
 
 /// All users as the recipe stores them. The inner error is a user that is stored twice, or an index that does
 /// not fit.
-pub async fn stored(tx: &Tx) -> tx::Result<Result<BTreeMap<String, User>, String>> {
+pub(super) async fn stored(tx: &Tx) -> tx::Result<Result<BTreeMap<String, User>, String>> {
     let rows = |name: &str| tx.get_range_all(RangeOption::from(Subspace::from(name).range()), Serializable);
     let (records, index) = (rows("user").await?, rows("zipcode_index").await?);
     let mut users = BTreeMap::new();

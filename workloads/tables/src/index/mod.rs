@@ -11,43 +11,36 @@
 mod as_printed;
 #[cfg(test)]
 mod bounds;
-mod client;
 #[cfg(test)]
 mod documents;
 mod model;
-mod operations;
 mod planted;
 mod records;
 mod stored;
+mod told;
+mod values;
 
-pub use model::{Model, State};
-pub use operations::{Answer, Key, Listed, Op, Span, ToldThing, ToldUser};
-pub use records::Thing;
-
-use crate::{beside, shared::draw_edge_texts};
-use bytes::Bytes;
-use client::{replaced_thing, replaced_user, right};
-use foundationdb_tuple::Subspace;
-use planted::{BUGS, Planted};
-use proptest::prelude::*;
-use records::{entries, other_table, record_key, record_value, table, thing_key, things, users};
-use serde::{Deserialize, Serialize};
+use crate::{
+    beside,
+    shared::{came_back, draw_edge_texts, one_call, page_sizes, paged},
+};
+use model::{Model, State};
+use records::{Thing, entries, record_key, record_value, thing_key, things, users};
 use shaketable::{
-    Misfit,
-    models::timeline::Timeline,
-    specimen::{self, At, Recorded, Specimen},
+    prelude::*,
+    specimen::{Answer, Recorded, told},
     strategies,
-    workload::{Bug, Outcome},
 };
-use shaketable_layers::index::{Error, Old, users::User};
-use shaketable_sim::seed::Stream;
-use shaketable_tx::{
-    self as tx, Database, Db, Env,
-    Isolation::{self, Snapshot},
-    Transaction, Tx,
-    once::{self, Fate, OpId, Session},
+use shaketable_layers::{
+    id::Id,
+    index::{Error, Old, users::User},
 };
-use std::fmt::Debug;
+use shaketable_tx::once::{Fate, OpId};
+use told::{
+    Listed, ToldThing, ToldUser, listed, listed_covered, listed_span, region, replaced_thing, replaced_user,
+    told_thing, told_user,
+};
+use values::{Key, Span, mostly};
 
 /// The drawn configuration of a run.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -67,93 +60,47 @@ pub struct Index {
     /// The first of the ids and tags that are used, and their number.
     ids: (usize, usize),
     /// The weights of writes and of looks, for users and for things.
-    mix: [u32; 4],
-    planted: Option<Planted>,
+    user_writes: u32,
+    user_looks: u32,
+    thing_writes: u32,
+    thing_looks: u32,
+    /// Whether users are stored in the layout of the recipe as it is printed, which is a planted bug.
+    as_printed: bool,
 }
 
+/// The number of records on a page.
+const PAGE: usize = 3;
+
+/// Records found by key and by range: every index is the projection of the records.
+#[shaketable::workload(name = "index", model = Model, planted, promises(turns, limits))]
 impl Index {
-    /// The keys of the rows beside the indexes and the records.
-    fn beside(&self) -> Vec<Vec<u8>> {
-        let part = |table: Subspace, part: &str| beside::of(table.subspace(&part).bytes());
-        let index = |table: Subspace, name: &str| beside::of(table.subspace(&("index", name)).bytes());
-        [
-            part(table(), "records"),
-            index(table(), "zipcode"),
-            index(table(), "name"),
-            part(other_table(), "records"),
-            index(other_table(), "tag"),
-            index(other_table(), "rank"),
-        ]
-        .concat()
-    }
-
-    fn first_state(&self) -> State {
-        let mut state = State::default();
-        for n in 0..self.crowd {
-            let zipcode = Some(self.zipcodes().swap_remove(0));
-            state.set(&User { id: format!("user-{n}"), name: self.names().swap_remove(0), zipcode });
+    fn draw(rng: &mut Stream, bug: Option<&str>) -> Index {
+        let as_printed = bug == Some("as-printed");
+        let most = strategies::CONFUSED_TEXT.len() as u64 + 1;
+        // The recipe's own layout begins without users.
+        let crowds: &[u16] = if as_printed { &[0] } else { &[0, 0, 0, 150] };
+        Index {
+            users: rng.range(2..most) as usize,
+            zipcodes: rng.range(1..most) as usize,
+            names: rng.range(1..most) as usize,
+            edges: draw_edge_texts(rng),
+            padding: *rng.pick(&[0, 0, 100, 1_500]),
+            crowd: *rng.pick(crowds),
+            ids: (rng.range(0..18) as usize, rng.range(2..10) as usize),
+            user_writes: rng.range(2..10) as u32,
+            user_looks: rng.range(2..6) as u32,
+            thing_writes: rng.range(1..8) as u32,
+            thing_looks: rng.range(1..6) as u32,
+            id_padding: strategies::draw_padding(rng),
+            as_printed,
         }
-        state
-    }
-
-    /// Whether a write that is alone in its transaction is recorded with the layer's own answer.
-    fn records_alone(&self, ops: &[Op]) -> bool {
-        let writes = matches!(ops, [Op::SetUser(_) | Op::DeleteUser(_) | Op::Set(_) | Op::Delete(_)]);
-        self.planted.is_none() && writes
-    }
-}
-
-/// This workload in the catalogue. Unit tests run none: their build would generate its code once more.
-#[cfg(not(test))]
-pub fn entry() -> Box<dyn shaketable::entry::Entry> {
-    shaketable::entry::entry::<shaketable::specimen::Mounted<Index>>()
-}
-
-impl Specimen for Index {
-    type Op = Op;
-    type Answer = Answer;
-    type Error = Error;
-    type Model = Model;
-
-    const NAME: &'static str = "index";
-    const ABOUT: &'static str =
-        "records found by key and by range: every index is the projection of the records";
-    const CHECKS_LIMITS: bool = true;
-
-    fn bugs() -> &'static [Bug] {
-        BUGS
     }
 
     fn points() -> &'static [&'static str] {
         &["index: a record moves to another key of an index", "index: a covered part changes under its key"]
     }
 
-    fn rare_kinds() -> &'static [&'static str] {
-        &["Undeclared"]
-    }
-
-    fn draw(rng: &mut Stream, bug: Option<&str>) -> Index {
-        let planted = bug.and_then(Planted::named);
-        let most = strategies::CONFUSED_TEXT.len() as u64 + 1;
-        // The recipe's own layout begins without users.
-        let crowds: &[u16] = if planted == Some(Planted::AsPrinted) { &[0] } else { &[0, 0, 0, 150] };
-        let mut drawn = Index {
-            users: rng.range(2..most) as usize,
-            zipcodes: rng.range(1..most) as usize,
-            names: rng.range(1..most) as usize,
-            edges: draw_edge_texts(rng),
-            id_padding: 0,
-            padding: *rng.pick(&[0, 0, 100, 1_500]),
-            crowd: *rng.pick(crowds),
-            ids: (rng.range(0..18) as usize, rng.range(2..10) as usize),
-            mix: [rng.range(2..10), rng.range(2..6), rng.range(1..8), rng.range(1..6)].map(|w| w as u32),
-            planted,
-        };
-        drawn.id_padding = strategies::draw_padding(rng);
-        drawn
-    }
-
-    fn keys(&self) -> Vec<Bytes> {
+    fn keys(&self) -> Vec<Vec<u8>> {
         let ids = self.user_ids();
         let records = ids.iter().map(|id| record_key(id));
         let (names, zipcodes) = (self.names(), self.zipcodes());
@@ -164,29 +111,11 @@ impl Specimen for Index {
         });
         let entries = users.flat_map(|user| entries(&user).into_keys());
         let things = self.id_window().into_iter().map(|id| thing_key(&id));
-        records.chain(entries).chain(things).map(Bytes::from).collect()
-    }
-
-    fn operation(&self, _: usize) -> BoxedStrategy<Op> {
-        self.drawn()
-    }
-
-    fn is_read_only(op: &Op) -> bool {
-        !matches!(op, Op::SetUser(_) | Op::DeleteUser(_) | Op::Swap(..) | Op::Set(_) | Op::Delete(_))
-    }
-
-    /// Looks at snapshot have no conflict range. Writes of different records do not conflict either, but here
-    /// clients write the same ones.
-    fn is_conflict_free(&self, op: &Op) -> bool {
-        use Op::*;
-        matches!(
-            op,
-            Users(true) | Get(_, true) | Find(_, true) | Pages(_, true, _) | Things(true) | Between(_, true)
-        )
+        records.chain(entries).chain(things).collect()
     }
 
     async fn setup(&self, db: &Db) -> tx::Result<()> {
-        beside::plant(db, &self.beside()).await?;
+        beside::plant(db, &stored::beside()).await?;
         let crowd = &self.first_state();
         let stored = db.run(|tx, _| async move {
             for user in crowd.users.values() {
@@ -198,88 +127,292 @@ impl Specimen for Index {
         stored.await.map_err(|e| e.error)
     }
 
-    fn takes_isolation(&self, op: &Op) -> bool {
-        self.planted.is_none() && op.at_snapshot().is_some()
+    fn first_state(&self) -> State {
+        let mut state = State::default();
+        for n in 0..self.crowd {
+            let zipcode = Some(self.zipcodes().swap_remove(0));
+            state.set(&User { id: format!("user-{n}"), name: self.names().swap_remove(0), zipcode });
+        }
+        state
     }
 
-    async fn perform(&self, tx: &Tx, _: &Env, op: &Op, isolation: Isolation) -> Result<Answer, Error> {
-        if let Some(planted) = self.planted
-            && let Some(answer) = planted::perform(planted, tx, op).await?
-        {
-            return Ok(answer);
-        }
-        match op.at_snapshot() {
-            Some(op) if isolation == Snapshot => right(tx, &op).await,
-            _ => right(tx, op).await,
-        }
+    #[draws(user_id, one, other)]
+    fn user_id(&self) -> BoxedStrategy<String> {
+        mostly(self.user_ids())
     }
 
+    #[draws(zip, from, to)]
+    fn zip(&self) -> BoxedStrategy<String> {
+        mostly(self.zipcodes())
+    }
+
+    #[draws(name)]
+    fn name(&self) -> BoxedStrategy<String> {
+        mostly(self.names())
+    }
+
+    /// The id of a thing, or a tag.
+    #[draws(id)]
+    fn id(&self) -> BoxedStrategy<Id> {
+        select(self.id_window()).boxed()
+    }
+
+    #[draws(key)]
+    fn key(&self) -> BoxedStrategy<Key> {
+        prop_oneof![
+            self.id().prop_map(Key::Tag),
+            self.tag_rank().prop_map(|(tag, rank)| Key::TagRank(tag, rank)),
+            strategies::integers().prop_map(Key::Rank),
+        ]
+        .boxed()
+    }
+
+    #[draws(isolation)]
+    fn isolation() -> impl Strategy<Value = Isolation> {
+        select(vec![Serializable, Snapshot])
+    }
+
+    #[write(weight = 8 * self.user_writes, at)]
+    async fn set_user(&self, tx: &Tx, #[draw(self.user())] user: &User) -> Result<Option<ToldUser>, Error> {
+        Ok(replaced_user(came_back(users().set_user(tx, user).await?.map(Old))))
+    }
+
+    #[write(weight = 3 * self.user_writes, at)]
+    async fn delete_user(&self, tx: &Tx, user_id: &str) -> Result<Option<ToldUser>, Error> {
+        Ok(replaced_user(came_back(users().delete_user(tx, user_id).await?.map(Old))))
+    }
+
+    /// Exchanges the zip codes of two users, if both exist.
+    #[write(weight = 2 * self.user_writes, at)]
+    async fn swap(&self, tx: &Tx, one: &str, other: &str) -> Result<bool, Error> {
+        let (tx, users) = (&one_call(tx, false).await, users());
+        let one = users.get_user(tx, one).await?;
+        let other = users.get_user(tx, other).await?;
+        let (Some(one), Some(other)) = (one, other) else { return Ok(false) };
+        users.set_user(tx, &User { zipcode: other.zipcode.clone(), ..one.clone() }).await?;
+        users.set_user(tx, &User { zipcode: one.zipcode, ..other }).await?;
+        Ok(true)
+    }
+
+    #[read(weight = 3 * self.user_looks, at)]
+    async fn get_user(&self, tx: &Tx, user_id: &str) -> Result<Option<ToldUser>, Error> {
+        Ok(users().get_user(tx, user_id).await?.as_ref().map(told_user))
+    }
+
+    /// Finds the users with a zip code in the index, and in the covering index if `covered`.
+    #[read(weight = 3 * self.user_looks, at)]
+    async fn in_region(
+        &self,
+        tx: &Tx,
+        zip: &str,
+        #[draw(any::<bool>())] covered: bool,
+    ) -> Result<Vec<Listed>, Error> {
+        let users = users();
+        if !covered {
+            return Ok(region(&users.get_user_ids_in_region(tx, zip).await?, None));
+        }
+        let tx = &one_call(tx, true).await;
+        let ids = users.get_user_ids_in_region(tx, zip).await?;
+        Ok(region(&ids, Some(&users.get_users_in_region(tx, zip).await?)))
+    }
+
+    /// Finds the users with a zip code from the first one on, before the second one.
+    #[read(weight = 2 * self.user_looks, at)]
+    async fn in_regions(&self, tx: &Tx, from: &str, to: &str) -> Result<Listed, Error> {
+        Ok(listed(users().get_user_ids_in_regions(tx, from, to).await?))
+    }
+
+    #[read(weight = 2 * self.user_looks, at)]
+    async fn by_name(&self, tx: &Tx, name: &str) -> Result<Listed, Error> {
+        Ok(listed(users().get_user_ids_by_name(tx, name).await?))
+    }
+
+    #[read(weight = self.user_looks, at)]
+    async fn all_users(&self, tx: &Tx, isolation: Isolation) -> Result<Listed, Error> {
+        Ok(listed(users().table().records(tx, isolation).await?.iter().map(told_user)))
+    }
+
+    #[write(weight = 8 * self.thing_writes, at)]
+    async fn set(&self, tx: &Tx, #[draw(self.thing())] thing: &Thing) -> Result<Option<ToldThing>, Error> {
+        Ok(replaced_thing(came_back(things().set(tx, thing).await?.map(Old))))
+    }
+
+    #[write(weight = 3 * self.thing_writes, at)]
+    async fn delete(&self, tx: &Tx, id: &Id) -> Result<Option<ToldThing>, Error> {
+        Ok(replaced_thing(came_back(things().delete(tx, id).await?.map(Old))))
+    }
+
+    #[read(weight = self.thing_looks, at)]
+    async fn get(&self, tx: &Tx, isolation: Isolation, id: &Id) -> Result<Option<ToldThing>, Error> {
+        Ok(things().get(tx, id, isolation).await?.as_ref().map(told_thing))
+    }
+
+    /// Finds the things with a key, once without and once with what is covered.
+    #[read(weight = 2 * self.thing_looks, at)]
+    async fn find(&self, tx: &Tx, isolation: Isolation, key: &Key) -> Result<[Listed; 2], Error> {
+        let (tx, things) = (&one_call(tx, true).await, things());
+        let ids = things.find(tx, key.index(), key, isolation).await?;
+        let covered = things.find_covered(tx, key.index(), key, isolation).await?;
+        Ok([listed(&ids), listed_covered(&covered)])
+    }
+
+    /// Finds the things with a key by pages of this many.
+    #[read(weight = self.thing_looks, at)]
+    async fn pages(
+        &self,
+        tx: &Tx,
+        isolation: Isolation,
+        key: &Key,
+        #[draw(page_sizes())] most: usize,
+    ) -> Result<[Listed; 2], Error> {
+        let (tx, things) = (&one_call(tx, true).await, &things());
+        let page = |last: Option<&(Id, Bytes)>| {
+            let after = last.map(|(id, _)| id.clone());
+            async move { things.find_page(tx, key.index(), key, after.as_ref(), most, isolation).await }
+        };
+        let found = paged(most, page).await?;
+        Ok([listed(found.iter().map(|(id, _)| id)), listed_covered(&found)])
+    }
+
+    #[read(weight = self.thing_looks, at)]
+    async fn all_things(&self, tx: &Tx, isolation: Isolation) -> Result<Listed, Error> {
+        let (tx, things) = (&one_call(tx, true).await, &things());
+        let page = |last: Option<&Thing>| {
+            let after = last.map(|thing| thing.id.clone());
+            async move { things.records_page(tx, after.as_ref(), PAGE, isolation).await }
+        };
+        Ok(listed(paged(PAGE, page).await?.iter().map(told_thing)))
+    }
+
+    #[read(weight = 3 * self.thing_looks, at)]
+    async fn between(
+        &self,
+        tx: &Tx,
+        isolation: Isolation,
+        #[draw(self.span())] span: Span,
+    ) -> Result<Listed, Error> {
+        let things = things();
+        Ok(match span {
+            Span::Tag(ends) => listed_span::<Id>(things.find_between(tx, "tag", ends, isolation).await?),
+            Span::TagRank(ends) => {
+                listed_span::<(Id, i64)>(things.find_between(tx, "tag_rank", ends, isolation).await?)
+            }
+            Span::Rank(ends) => listed_span::<i64>(things.find_between(tx, "rank", ends, isolation).await?),
+        })
+    }
+
+    /// Reads an index that is not declared.
+    #[read(rare)]
+    async fn undeclared(&self, tx: &Tx, #[draw(any::<bool>())] range: bool) -> Result<Listed, Error> {
+        let things = things();
+        Ok(match range {
+            false => listed(things.find(tx, "body", &1, Serializable).await?),
+            true => listed_span(things.find_between(tx, "body", 1..2, Serializable).await?),
+        })
+    }
+
+    /// A write that is alone in its transaction is recorded with the layer's own answer.
     async fn apply(
         &self,
-        _: Option<&str>,
+        bug: Option<&str>,
         session: &mut Session<Db>,
-        ops: &[Op],
-    ) -> Option<Outcome<specimen::Answer<Answer>>> {
-        if let Some(planted) = self.planted {
-            return planted::apply_planted(planted, session, ops).await;
-        }
-        if !self.records_alone(ops) {
-            return None;
-        }
+        ops: &[IndexOp],
+    ) -> Option<Outcome<Answer<IndexAnswer>>> {
         let (users, things) = (&users(), &things());
-        let answer = match &ops[0] {
-            Op::SetUser(user) => {
+        let answer = match (bug, ops) {
+            (None, [IndexOp::set_user { user }]) => {
                 let run = session.apply(|tx| async move { Ok(users.set_user(&tx, user).await?.map(Old)) });
-                run.await.map(replaced_user)
+                run.await.map(|old| IndexAnswer::set_user(replaced_user(old)))
             }
-            Op::DeleteUser(id) => {
-                let run = session.apply(|tx| async move { Ok(users.delete_user(&tx, id).await?.map(Old)) });
-                run.await.map(replaced_user)
+            (None, [IndexOp::delete_user { user_id }]) => {
+                let run =
+                    session.apply(|tx| async move { Ok(users.delete_user(&tx, user_id).await?.map(Old)) });
+                run.await.map(|old| IndexAnswer::delete_user(replaced_user(old)))
             }
-            Op::Set(thing) => {
+            (None, [IndexOp::set { thing }]) => {
                 let run = session.apply(|tx| async move { Ok(things.set(&tx, thing).await?.map(Old)) });
-                run.await.map(replaced_thing)
+                run.await.map(|old| IndexAnswer::set(replaced_thing(old)))
             }
-            Op::Delete(id) => {
+            (None, [IndexOp::delete { id }]) => {
                 let run = session.apply(|tx| async move { Ok(things.delete(&tx, id).await?.map(Old)) });
-                run.await.map(replaced_thing)
+                run.await.map(|old| IndexAnswer::delete(replaced_thing(old)))
             }
             _ => return None,
         };
-        Some(specimen::told::<_, Error>(answer.map(|answer| Recorded(vec![answer]))))
+        Some(told::<_, Error>(answer.map(|answer| Recorded(vec![answer]))))
     }
 
     async fn resolve(
         &self,
-        _: Option<&str>,
+        bug: Option<&str>,
         session: &mut Session<Db>,
-        ops: &[Op],
+        ops: &[IndexOp],
         pending: OpId,
-    ) -> Result<Fate<Vec<Answer>>, once::Error> {
-        Ok(match ops {
-            [Op::SetUser(_) | Op::DeleteUser(_)] if self.records_alone(ops) => {
-                session.resolve(pending).await?.map(|old| vec![replaced_user(old)])
+    ) -> Result<Fate<Vec<IndexAnswer>>, once::Error> {
+        let user = |answer: fn(_) -> _| move |old| vec![answer(replaced_user(old))];
+        let thing = |answer: fn(_) -> _| move |old| vec![answer(replaced_thing(old))];
+        Ok(match (bug, ops) {
+            (None, [IndexOp::set_user { .. }]) => {
+                session.resolve(pending).await?.map(user(IndexAnswer::set_user))
             }
-            [Op::Set(_) | Op::Delete(_)] if self.records_alone(ops) => {
-                session.resolve(pending).await?.map(|old| vec![replaced_thing(old)])
+            (None, [IndexOp::delete_user { .. }]) => {
+                session.resolve(pending).await?.map(user(IndexAnswer::delete_user))
+            }
+            (None, [IndexOp::set { .. }]) => session.resolve(pending).await?.map(thing(IndexAnswer::set)),
+            (None, [IndexOp::delete { .. }]) => {
+                session.resolve(pending).await?.map(thing(IndexAnswer::delete))
             }
             _ => session.resolve(pending).await?.map(|Recorded(answers)| answers),
         })
     }
 
-    fn takes_turns(&self) -> bool {
-        self.planted.is_none()
-    }
-
     fn model(&self) -> Model {
-        Timeline::new(self.first_state())
+        Model::new(self.first_state())
     }
 
-    fn replay(&self, model: &mut Model, op: &Op, at: &At) -> Result<Answer, Error> {
-        self.replayed(model, op, at)
+    #[stored]
+    async fn stored(&self, tx: &Tx) -> tx::Result<Result<Model, String>> {
+        stored::read(tx, self.as_printed).await
     }
+}
 
-    async fn read_model(&self, tx: &Tx) -> tx::Result<Result<Model, Misfit>> {
-        Ok(self.read(tx).await?.map_err(Misfit::from))
+/// This workload in the catalogue. Unit tests run none: their build would generate its code once more.
+#[cfg(not(test))]
+pub fn entry() -> Box<dyn shaketable::entry::Entry> {
+    shaketable::entry::entry::<Mounted<Index>>()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::shared::drawn;
+    use shaketable_sim::seed::Seed;
+    use std::{collections::BTreeSet, ops::Bound};
+
+    #[test]
+    fn clients_meet_and_every_bound_is_drawn() {
+        use IndexAnswer::*;
+        let (mut moved, mut found, mut bounds) = (0, 0, BTreeSet::new());
+        let workload = Index::draw(&mut Seed(0).stream("index"), None);
+        for seed in 0..100 {
+            let mut model = Model::new(State::default());
+            let (_, operations) = drawn::<Mounted<Index>>(seed);
+            for op in operations.iter().flatten().flatten() {
+                match workload.replay(&mut model, op, &At::default()) {
+                    Ok(set_user(Some(_)) | delete_user(Some(_)) | get_user(Some(_))) => moved += 1,
+                    Ok(set(Some(_)) | delete(Some(_)) | get(Some(_))) => moved += 1,
+                    Ok(in_region(lists)) if lists[0].count > 1 => found += 1,
+                    Ok(find([list, _]) | pages([list, _])) if list.count > 1 => found += 1,
+                    Ok(in_regions(list) | by_name(list) | between(list)) if list.count > 1 => found += 1,
+                    Ok(all_users(list) | all_things(list)) if list.count > 1 => found += 1,
+                    _ => {}
+                }
+                if let IndexOp::between { span: Span::TagRank((from, to)), .. } = op {
+                    let kind = |bound: &Bound<_>| format!("{bound:?}").split('(').next().map(str::to_owned);
+                    bounds.insert((kind(from), kind(to)));
+                }
+            }
+        }
+        assert!(moved > 500 && found > 50 && bounds.len() == 9, "{moved} {found} {bounds:?}");
     }
 }

@@ -1,27 +1,29 @@
 //! The sequential model: all records, with their past for the calls that read at snapshot.
 
 use super::{
-    Answer, Index, Key, Listed, Op, Span, Thing,
-    operations::{listed, old_thing, old_user, region, told_thing, told_user},
-    records::{covered, record_key, record_value, table},
+    records::{Thing, covered, record_key, record_value, table},
+    told::{Listed, ToldThing, ToldUser, listed, region, told_thing, told_user},
+    values::{Ends, Key, Span},
 };
 use foundationdb_tuple::pack;
 use shaketable::{
     models::timeline::Timeline,
-    specimen::{At, Content},
+    prelude::{At, Isolation, Snapshot},
+    specimen::Content,
 };
 use shaketable_layers::{
     id::Id,
     index::{Error, MAX_RECORD_BYTES, users::User},
 };
-use std::{collections::BTreeMap, fmt::Debug, ops::Bound};
+use std::{collections::BTreeMap, fmt::Debug, ops::RangeBounds};
 
 /// The records, with their past.
-pub type Model = Timeline<State>;
+#[derive(Clone, Debug, PartialEq)]
+pub struct Model(Timeline<State>);
 
 /// All records.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct State {
+pub(super) struct State {
     pub(super) users: BTreeMap<String, User>,
     pub(super) things: BTreeMap<Id, Thing>,
 }
@@ -35,128 +37,147 @@ impl State {
         self.users.values().filter(move |user| has(user))
     }
 
-    /// The things that have a key, in the order of the keys, then of the ids.
-    fn keyed<K: Ord>(&self, key: impl Fn(&Thing) -> Option<K>) -> Vec<(K, &Thing)> {
-        let mut keyed: Vec<_> = self.things.values().filter_map(|thing| Some((key(thing)?, thing))).collect();
-        keyed.sort_by(|(a, one), (b, other)| (a, &one.id).cmp(&(b, &other.id)));
-        keyed
-    }
-
+    /// The things that have a key in a range, in the order of the keys, then of the ids.
     fn between<K: Ord + Debug>(
         &self,
         key: impl Fn(&Thing) -> Option<K>,
         covers: impl Fn(&Thing) -> Content,
-        (from, to): (Bound<&K>, Bound<&K>),
+        range: &Ends<K>,
     ) -> Listed {
-        let above = |key: &K| match from {
-            Bound::Included(from) => key >= from,
-            Bound::Excluded(from) => key > from,
-            Bound::Unbounded => true,
-        };
-        let below = |key: &K| match to {
-            Bound::Included(to) => key <= to,
-            Bound::Excluded(to) => key < to,
-            Bound::Unbounded => true,
-        };
-        let keyed = self.keyed(key).into_iter().filter(|(key, _)| above(key) && below(key));
-        listed(keyed.map(|(key, thing)| (key, &thing.id, covers(thing))))
+        let mut keyed: Vec<_> = self.things.values().filter_map(|thing| Some((key(thing)?, thing))).collect();
+        keyed.retain(|(key, _)| range.contains(key));
+        keyed.sort_by(|(a, one), (b, other)| (a, &one.id).cmp(&(b, &other.id)));
+        listed(keyed.into_iter().map(|(key, thing)| (key, &thing.id, covers(thing))))
     }
 }
 
-impl Index {
-    /// Performs one call on the model.
-    pub(super) fn replayed(&self, model: &mut Model, op: &Op, at: &At) -> Result<Answer, Error> {
-        model.begin(at);
-        let now = model.now();
-        Ok(match op {
-            Op::SetUser(user) => {
-                user_fits(user)?;
-                let old = now.users.get(&user.id).cloned();
-                model.write(|state| state.set(user));
-                old_user(old)
-            }
-            Op::DeleteUser(id) => {
-                let old = now.users.get(id).cloned();
-                model.write(|state| drop(state.users.remove(id)));
-                old_user(old)
-            }
-            Op::Swap(one, other) => {
-                let users = now.users.get(one).cloned().zip(now.users.get(other).cloned());
-                let Some((one, other)) = users else { return Ok(Answer::Swapped(false)) };
-                model.write(|state| {
-                    state.set(&User { zipcode: other.zipcode.clone(), ..one.clone() });
-                    state.set(&User { zipcode: one.zipcode.clone(), ..other.clone() });
-                });
-                Answer::Swapped(true)
-            }
-            Op::GetUser(id) => old_user(now.users.get(id).cloned()),
-            Op::InRegion(zip, covered) => {
-                let found = now.users(|user| user.zipcode.as_ref() == Some(zip)).cloned();
-                let (ids, named): (Vec<_>, Vec<_>) =
-                    found.map(|user| (user.id.clone(), (user.id, user.name))).unzip();
-                region(&ids, covered.then_some(&named[..]))
-            }
-            Op::InRegions(from, to) => {
-                let mut found: Vec<_> =
-                    now.users.values().filter_map(|user| Some((user.zipcode.as_ref()?, &user.id))).collect();
-                found.retain(|(zip, _)| from <= *zip && *zip < to);
-                found.sort();
-                Answer::Found(vec![listed(found)])
-            }
-            Op::ByName(name) => {
-                Answer::Found(vec![listed(now.users(|user| user.name == *name).map(|user| &user.id))])
-            }
-            Op::Users(snapshot) => {
-                Answer::Found(vec![listed(model.seen(*snapshot).users.values().map(told_user))])
-            }
-            Op::Set(thing) => {
-                thing_fits(thing)?;
-                let old = now.things.get(&thing.id).cloned();
-                model.write(|state| drop(state.things.insert(thing.id.clone(), thing.clone())));
-                old_thing(old)
-            }
-            Op::Delete(id) => {
-                let old = now.things.get(id).cloned();
-                model.write(|state| drop(state.things.remove(id)));
-                old_thing(old)
-            }
-            Op::Get(id, snapshot) => old_thing(model.seen(*snapshot).things.get(id).cloned()),
-            Op::Things(snapshot) => {
-                Answer::Found(vec![listed(model.seen(*snapshot).things.values().map(told_thing))])
-            }
-            Op::Find(key, snapshot) | Op::Pages(key, snapshot, _) => {
-                let has = |thing: &Thing| match key {
-                    Key::Tag(tag) => thing.tag.as_ref() == Some(tag),
-                    Key::TagRank(tag, rank) => thing.tag.as_ref() == Some(tag) && thing.rank == *rank,
-                    Key::Rank(rank) => thing.rank == *rank,
-                };
-                let covers = |thing: &Thing| match key {
-                    Key::TagRank(..) => Content::from(&covered(thing)),
-                    _ => nothing(thing),
-                };
-                let found: Vec<_> =
-                    model.seen(*snapshot).things.values().filter(|thing| has(thing)).collect();
-                Answer::Found(vec![
-                    listed(found.iter().map(|thing| &thing.id)),
-                    listed(found.iter().map(|thing| (&thing.id, covers(thing)))),
-                ])
-            }
-            Op::Between(span, snapshot) => {
-                let seen = model.seen(*snapshot);
-                let tag_rank = |thing: &Thing| thing.tag.clone().map(|tag| (tag, thing.rank));
-                let both = |thing: &Thing| Content::from(&covered(thing));
-                Answer::Found(vec![match span {
-                    Span::Tag(from, to) => {
-                        seen.between(|thing| thing.tag.clone(), nothing, (from.as_ref(), to.as_ref()))
-                    }
-                    Span::TagRank(from, to) => seen.between(tag_rank, both, (from.as_ref(), to.as_ref())),
-                    Span::Rank(from, to) => {
-                        seen.between(|thing| Some(thing.rank), nothing, (from.as_ref(), to.as_ref()))
-                    }
-                }])
-            }
-            Op::Undeclared(_) => return Err(Error::UnknownIndex("body")),
+impl Model {
+    pub(super) fn new(state: State) -> Model {
+        Model(Timeline::new(state))
+    }
+
+    /// The records that a read sees.
+    fn seen(&mut self, isolation: Isolation, at: &At) -> &State {
+        self.0.begin(at);
+        self.0.seen(isolation == Snapshot)
+    }
+
+    /// The records that a serializable read sees.
+    fn now(&mut self, at: &At) -> &State {
+        self.0.begin(at);
+        self.0.now()
+    }
+
+    pub(super) fn set_user(&mut self, user: &User, at: &At) -> Result<Option<ToldUser>, Error> {
+        user_fits(user)?;
+        let old = self.get_user(&user.id, at);
+        self.0.write(|state| state.set(user));
+        old
+    }
+
+    pub(super) fn delete_user(&mut self, user_id: &str, at: &At) -> Result<Option<ToldUser>, Error> {
+        let old = self.get_user(user_id, at);
+        self.0.write(|state| drop(state.users.remove(user_id)));
+        old
+    }
+
+    pub(super) fn swap(&mut self, one: &str, other: &str, at: &At) -> Result<bool, Error> {
+        let users = &self.now(at).users;
+        let both = users.get(one).cloned().zip(users.get(other).cloned());
+        let Some((one, other)) = both else { return Ok(false) };
+        self.0.write(|state| {
+            state.set(&User { zipcode: other.zipcode.clone(), ..one.clone() });
+            state.set(&User { zipcode: one.zipcode.clone(), ..other.clone() });
+        });
+        Ok(true)
+    }
+
+    pub(super) fn get_user(&mut self, user_id: &str, at: &At) -> Result<Option<ToldUser>, Error> {
+        Ok(self.now(at).users.get(user_id).map(told_user))
+    }
+
+    pub(super) fn in_region(&mut self, zip: &str, covered: bool, at: &At) -> Result<Vec<Listed>, Error> {
+        let found = self.now(at).users(|user| user.zipcode.as_deref() == Some(zip)).cloned();
+        let (ids, named): (Vec<_>, Vec<_>) =
+            found.map(|user| (user.id.clone(), (user.id, user.name))).unzip();
+        Ok(region(&ids, covered.then_some(&named[..])))
+    }
+
+    pub(super) fn in_regions(&mut self, from: &str, to: &str, at: &At) -> Result<Listed, Error> {
+        let users = self.now(at).users.values();
+        let mut found: Vec<_> = users.filter_map(|user| Some((user.zipcode.as_deref()?, &user.id))).collect();
+        found.retain(|(zip, _)| from <= *zip && *zip < to);
+        found.sort();
+        Ok(listed(found))
+    }
+
+    pub(super) fn by_name(&mut self, name: &str, at: &At) -> Result<Listed, Error> {
+        Ok(listed(self.now(at).users(|user| user.name == name).map(|user| &user.id)))
+    }
+
+    pub(super) fn all_users(&mut self, isolation: Isolation, at: &At) -> Result<Listed, Error> {
+        Ok(listed(self.seen(isolation, at).users.values().map(told_user)))
+    }
+
+    pub(super) fn set(&mut self, thing: &Thing, at: &At) -> Result<Option<ToldThing>, Error> {
+        thing_fits(thing)?;
+        let old = self.now(at).things.get(&thing.id).map(told_thing);
+        self.0.write(|state| drop(state.things.insert(thing.id.clone(), thing.clone())));
+        Ok(old)
+    }
+
+    pub(super) fn delete(&mut self, id: &Id, at: &At) -> Result<Option<ToldThing>, Error> {
+        let old = self.now(at).things.get(id).map(told_thing);
+        self.0.write(|state| drop(state.things.remove(id)));
+        Ok(old)
+    }
+
+    pub(super) fn get(&mut self, isolation: Isolation, id: &Id, at: &At) -> Result<Option<ToldThing>, Error> {
+        Ok(self.seen(isolation, at).things.get(id).map(told_thing))
+    }
+
+    pub(super) fn find(&mut self, isolation: Isolation, key: &Key, at: &At) -> Result<[Listed; 2], Error> {
+        let has = |thing: &&Thing| match key {
+            Key::Tag(tag) => thing.tag.as_ref() == Some(tag),
+            Key::TagRank(tag, rank) => thing.tag.as_ref() == Some(tag) && thing.rank == *rank,
+            Key::Rank(rank) => thing.rank == *rank,
+        };
+        let covers = |thing: &Thing| match key {
+            Key::TagRank(..) => twice(thing),
+            _ => nothing(thing),
+        };
+        let found: Vec<_> = self.seen(isolation, at).things.values().filter(has).collect();
+        Ok([
+            listed(found.iter().map(|thing| &thing.id)),
+            listed(found.iter().map(|thing| (&thing.id, covers(thing)))),
+        ])
+    }
+
+    pub(super) fn pages(
+        &mut self,
+        isolation: Isolation,
+        key: &Key,
+        _: usize,
+        at: &At,
+    ) -> Result<[Listed; 2], Error> {
+        self.find(isolation, key, at)
+    }
+
+    pub(super) fn all_things(&mut self, isolation: Isolation, at: &At) -> Result<Listed, Error> {
+        Ok(listed(self.seen(isolation, at).things.values().map(told_thing)))
+    }
+
+    pub(super) fn between(&mut self, isolation: Isolation, span: Span, at: &At) -> Result<Listed, Error> {
+        let seen = self.seen(isolation, at);
+        Ok(match span {
+            Span::Tag(ends) => seen.between(|thing| thing.tag.clone(), nothing, &ends),
+            Span::TagRank(ends) => seen.between(|thing| Some((thing.tag.clone()?, thing.rank)), twice, &ends),
+            Span::Rank(ends) => seen.between(|thing| Some(thing.rank), nothing, &ends),
         })
+    }
+
+    pub(super) fn undeclared(&self, _: bool) -> Result<Listed, Error> {
+        Err(Error::UnknownIndex("body"))
     }
 }
 
@@ -204,4 +225,8 @@ fn thing_fits(thing: &Thing) -> Result<(), Error> {
 
 fn nothing(_: &Thing) -> Content {
     Content::from(b"")
+}
+
+fn twice(thing: &Thing) -> Content {
+    Content::from(&covered(thing))
 }

@@ -2,244 +2,361 @@
 //! by mistake.
 
 use super::{
-    Answer, Key, Op, Thing, as_printed,
-    client::right,
-    operations::{listed, old_user, region, told_user},
+    Index, IndexAnswer, IndexOp, Key, Thing, as_printed,
     records::{entries, record_key, record_value, table, thing_key, users},
+    told::{Listed, ToldThing, ToldUser, listed, region, told_user},
 };
-use crate::shared::{in_order, isolation, seen_before};
+use crate::shared::{in_order, seen_before};
 use foundationdb_tuple::{Subspace, pack};
 use parking_lot::Mutex;
 use shaketable::{
-    specimen::{self, INTERLEAVED, Recorded, UNRECORDED, ran},
-    weakened::{Flaw, everything, flawed, weakened},
-    workload::Outcome,
+    prelude::*,
+    specimen::{Answer, Recorded, ran, told},
+    weakened::{Flaw, flawed},
 };
 use shaketable_layers::{
     id::Id,
     index::{Error, Record, users::User},
 };
-use shaketable_tx::{
-    self as tx, Database, Db, Isolation::Serializable, RangeOption, Transaction, Tx, once::Session,
-};
+use shaketable_tx::RunError;
 
-shaketable::planted_bugs! {
-    Interleaved = INTERLEAVED, "two changes of a record that run side by side in one transaction remove the same entries", "two futures in one transaction";
-    Unrecorded = UNRECORDED, "a write is retried after an unknown result without an operation record", "a blind write done twice";
-    AsPrinted = "as-printed", "the zip code is part of the user's key, and old index entries remain", "the recipe's set_user";
-    FirstBatch = "first-batch", "the first batch of a range read is taken for the whole lookup", "a range that is longer than a batch";
-    TwoTransactions = "two-transactions", "index entries are written in a separate transaction", "a database passed where a transaction belongs";
-    KeptOld = "kept-old", "the old record read in the first attempt is kept for the retries", "state that survives a retry";
-    AnswerOfRetry = "answer-of-retry", "a retry returns what it has replaced itself", "the answer of the last attempt";
-    TimeoutIsRefusal = "timeout-is-refusal", "an unknown outcome is reported as a failure", "a timeout reported as a failure";
-    LookupThenGet = "lookup-then-get", "a lookup reads entries and records in two transactions", "an answer used in another transaction, generalized";
-    LookupApart = "lookup-apart", "a lookup is performed in a separate transaction, before the writes that it follows", "a look-up that does not compose";
-    FindAtSnapshot = "find-at-snapshot", "lookups before a write are performed at snapshot", "a snapshot read in a composed look-up";
-    TruncatedKey = "truncated-key", "a name is indexed under its first hundred bytes", "an index entry under a truncated key";
-    NulUnescaped = "nul-unescaped", "a zip code is stored in the index between its type and a NUL without escaping", "an escape left out";
-    PrefixLookup = "prefix-lookup", "a lookup by name finds all names with this prefix", "prefix confusion";
-    StartsAlike = "starts-alike", "a zip code with the same prefix as the new one is taken for the same, and its entries remain", "a stale entry on one path";
-    TypeLost = "type-lost", "a tag of bytes is looked up as text", "equal under one encoding, different under another";
-    CoveredUnchecked = "covered-unchecked", "what an index covers is truncated to the limit", "a limit that is ignored";
-    DeletedFirst = "deleted-first", "a record is removed before its successor is found to be too large", "a refusal that comes too late";
-    NamesEnd = "names-end", "a lookup by name begins and ends with the text, and leaves out what follows U+FFFF", "a range that ends at a constant";
-    LastListed = "last-listed", "a listing of more than six records leaves out the last one", "a loop that ends one too early";
+/// The outcome of a transaction's calls; `None` if a bug does not change them.
+type Ended = Option<Outcome<Answer<IndexAnswer>>>;
+
+#[shaketable::planted]
+#[flaw(
+    find_at_snapshot,
+    in_region | find | between,
+    AtSnapshot,
+    "lookups before a write are performed at snapshot",
+    "a snapshot read in a composed look-up"
+)]
+impl Index {
+    #[bug(
+        set_user,
+        "the zip code is part of the user's key, and old index entries remain",
+        "the recipe's set_user"
+    )]
+    async fn as_printed(&self, tx: &Tx, user: &User) -> Result<Option<ToldUser>, Error> {
+        if !is_short(user) {
+            return self.set_user(tx, user).await;
+        }
+        Ok(as_printed::set(tx, user).await?.as_ref().map(told_user))
+    }
+
+    #[bug(delete_user, part_of = "as-printed")]
+    async fn printed_delete(&self, tx: &Tx, user_id: &str) -> Result<Option<ToldUser>, Error> {
+        Ok(as_printed::delete(tx, user_id).await?.as_ref().map(told_user))
+    }
+
+    #[bug(swap, part_of = "as-printed")]
+    async fn printed_swap(&self, tx: &Tx, one: &str, other: &str) -> Result<bool, Error> {
+        as_printed::swap(tx, one, other).await
+    }
+
+    #[bug(get_user, part_of = "as-printed")]
+    async fn printed_get(&self, tx: &Tx, user_id: &str) -> Result<Option<ToldUser>, Error> {
+        Ok(as_printed::get(tx, user_id).await?.as_ref().map(told_user))
+    }
+
+    #[bug(in_region, part_of = "as-printed")]
+    async fn printed_region(&self, tx: &Tx, zip: &str, covered: bool) -> Result<Vec<Listed>, Error> {
+        as_printed::in_region(tx, zip, covered).await
+    }
+
+    #[bug(
+        in_region,
+        "the first batch of a range read is taken for the whole lookup",
+        "a range that is longer than a batch"
+    )]
+    async fn first_batch(&self, tx: &Tx, zip: &str, covered: bool) -> Result<Vec<Listed>, Error> {
+        self.in_region(&first_batches(tx), zip, covered).await
+    }
+
+    #[bug(by_name, part_of = "first-batch")]
+    async fn first_batch_of_names(&self, tx: &Tx, name: &str) -> Result<Listed, Error> {
+        self.by_name(&first_batches(tx), name).await
+    }
+
+    #[bug(
+        *,
+        "index entries are written in a separate transaction",
+        "a database passed where a transaction belongs"
+    )]
+    async fn two_transactions(&self, session: &mut Session<Db>, ops: &[IndexOp]) -> Ended {
+        let (write, first) = (&Write::of(ops)?, &Mutex::new(None));
+        let run = session.apply(|tx| async move {
+            let old = users().get_user(&tx, write.id).await?;
+            first.lock().clone_from(&old);
+            write.store(&tx);
+            Ok::<_, Error>(Recorded(vec![write.answer(old.as_ref())]))
+        });
+        let outcome = told(run.await);
+        if matches!(outcome, Outcome::Answered(_)) {
+            let (old, db) = (&first.lock().take(), session.database());
+            let entries = db.run(|tx, _| async move {
+                write.index(&tx, old.as_ref());
+                Ok::<_, tx::Error>(())
+            });
+            // The record is written; the bug does not care what becomes of the entries.
+            let _ = entries.await;
+        }
+        Some(outcome)
+    }
+
+    #[bug(
+        *,
+        "the old record read in the first attempt is kept for the retries",
+        "state that survives a retry"
+    )]
+    async fn kept_old(&self, session: &mut Session<Db>, ops: &[IndexOp]) -> Ended {
+        let (write, first) = (&Write::of(ops)?, &Mutex::new(None));
+        let run = session.apply(|tx| async move {
+            let kept: Option<Option<User>> = first.lock().clone();
+            let old = match kept {
+                Some(old) => old,
+                None => users().get_user(&tx, write.id).await?,
+            };
+            *first.lock() = Some(old.clone());
+            write.store(&tx);
+            write.index(&tx, old.as_ref());
+            Ok::<_, Error>(Recorded(vec![write.answer(old.as_ref())]))
+        });
+        Some(told(run.await))
+    }
+
+    #[bug(*, "a retry returns what it has replaced itself", "the answer of the last attempt")]
+    async fn answer_of_retry(&self, session: &mut Session<Db>, ops: &[IndexOp]) -> Ended {
+        let (write, db) = (&Write::of(ops)?, &session.database().clone());
+        let record = &Subspace::from("done").pack(&db.env().random_u64());
+        let run = db.run(|tx, _| async move {
+            if tx.get(record, Serializable).await?.is_some() {
+                let user = users().get_user(&tx, write.id).await?;
+                return Ok(vec![write.answer(user.as_ref())]);
+            }
+            tx.set(record, b"");
+            self.all(&tx, db.env(), ops).await
+        });
+        Some(ran(run.await))
+    }
+
+    #[bug(*, "an unknown outcome is reported as a failure", "a timeout reported as a failure")]
+    async fn timeout_is_refusal(&self, session: &mut Session<Db>, ops: &[IndexOp]) -> Ended {
+        if ops.iter().all(Index::is_read_only) {
+            return None;
+        }
+        let db = &session.database().clone();
+        let run = session.apply(|tx| async move { self.all(&tx, db.env(), ops).await.map(Recorded) });
+        Some(match told(run.await) {
+            Outcome::Unknown(e) => Outcome::Failed(e),
+            known => known,
+        })
+    }
+
+    #[bug(
+        in_region,
+        "a lookup reads entries and records in two transactions",
+        "an answer used in another transaction, generalized"
+    )]
+    async fn lookup_then_get(
+        &self,
+        db: &Db,
+        zip: &str,
+        covered: bool,
+    ) -> Result<Vec<Listed>, RunError<Error>> {
+        if !covered {
+            return db.run(|tx, _| async move { self.in_region(&tx, zip, covered).await }).await;
+        }
+        let ids = db.run(|tx, _| async move { users().get_user_ids_in_region(&tx, zip).await });
+        let ids = &ids.await?;
+        db.run(|tx, _| async move {
+            let mut named = Vec::new();
+            for id in ids {
+                let user = users().get_user(&tx, id).await?;
+                named.push((id.clone(), user.map(|user| user.name).unwrap_or_default()));
+            }
+            Ok::<_, Error>(region(ids, Some(&named)))
+        })
+        .await
+    }
+
+    #[bug(
+        *,
+        "a lookup is performed in a separate transaction, before the writes that it follows",
+        "a look-up that does not compose"
+    )]
+    async fn lookup_apart(&self, session: &mut Session<Db>, ops: &[IndexOp]) -> Ended {
+        let (look, before) = ops.split_last()?;
+        if before.iter().all(Index::is_read_only) || !Index::is_read_only(look) {
+            return None;
+        }
+        let env = &session.database().env().clone();
+        let look = |tx| async move { self.all(&tx, env, std::slice::from_ref(look)).await };
+        let act = |tx, seen| async move { Ok([self.all(&tx, env, before).await?, seen].concat()) };
+        Some(seen_before(session, look, act).await)
+    }
+
+    #[bug(
+        set_user,
+        "a name is indexed under its first hundred bytes",
+        "an index entry under a truncated key"
+    )]
+    async fn truncated_key(&self, tx: &Tx, user: &User) -> Result<Option<ToldUser>, Error> {
+        let (index, old) = (index_of("name"), self.set_user(tx, user).await?);
+        let cut: String = user.name.chars().take(100).collect();
+        tx.clear(&index.pack(&(&user.name, &user.id)));
+        tx.set(&index.pack(&(cut, &user.id)), b"");
+        Ok(old)
+    }
+
+    #[bug(
+        set_user,
+        "a zip code is stored in the index between its type and a NUL without escaping",
+        "an escape left out"
+    )]
+    async fn nul_unescaped(&self, tx: &Tx, user: &User) -> Result<Option<ToldUser>, Error> {
+        let (index, old) = (index_of("zipcode"), self.set_user(tx, user).await?);
+        if let User { id, zipcode: Some(zip), .. } = user {
+            tx.clear(&index.pack(&(zip, id)));
+            tx.set(&[index.bytes(), b"\x02", zip.as_bytes(), b"\0", &pack(id)].concat(), b"");
+        }
+        Ok(old)
+    }
+
+    #[bug(by_name, "a lookup by name finds all names with this prefix", "prefix confusion")]
+    async fn prefix_lookup(&self, tx: &Tx, name: &str) -> Result<Listed, Error> {
+        let index = index_of("name");
+        // Without the NUL that ends a text.
+        let mut begin = index.pack(&name);
+        begin.pop();
+        let end = [&begin[..], b"\xff\xff"].concat();
+        let rows = tx.get_range_all(RangeOption::from((begin, end)), Serializable).await?;
+        let found = rows.iter().filter_map(|row| index.unpack::<(String, String)>(&row.key).ok());
+        Ok(listed(found.map(|(_, id)| id)))
+    }
+
+    #[bug(
+        set_user,
+        "a zip code with the same prefix as the new one is taken for the same, and its entries remain",
+        "a stale entry on one path"
+    )]
+    async fn starts_alike(&self, tx: &Tx, user: &User) -> Result<Option<ToldUser>, Error> {
+        let old = users().get_user(tx, &user.id).await?.and_then(|old| old.zipcode).unwrap_or_default();
+        if !user.zipcode.as_ref().is_some_and(|new| new.starts_with(&old)) {
+            return self.set_user(tx, user).await;
+        }
+        self.set_user(&flawed(tx, Flaw::Uncleared, [index_of("zipcode").range()]), user).await
+    }
+
+    #[bug(find, "a tag of bytes is looked up as text", "equal under one encoding, different under another")]
+    async fn type_lost(&self, tx: &Tx, isolation: Isolation, key: &Key) -> Result<[Listed; 2], Error> {
+        let Key::Tag(Id::Bytes(bytes)) = key else { return self.find(tx, isolation, key).await };
+        let text = Id::Text(String::from_utf8_lossy(bytes).into_owned());
+        self.find(tx, isolation, &Key::Tag(text)).await
+    }
+
+    #[bug(set, "what an index covers is truncated to the limit", "a limit that is ignored")]
+    async fn covered_unchecked(&self, tx: &Tx, thing: &Thing) -> Result<Option<ToldThing>, Error> {
+        let set = self.set(tx, thing).await;
+        let Err(Error::CoveredTooLarge { limit, .. }) = set else { return set };
+        // Twice the body is covered.
+        let cut = Thing { body: thing.body.slice(..limit / 2), ..thing.clone() };
+        let old = self.set(tx, &cut).await?;
+        tx.set(&thing_key(&thing.id), &thing.encode());
+        Ok(old)
+    }
+
+    #[bug(
+        set,
+        "a record is removed before its successor is found to be too large",
+        "a refusal that comes too late"
+    )]
+    async fn deleted_first(&self, tx: &Tx, thing: &Thing) -> Result<Option<ToldThing>, Error> {
+        let set = self.set(tx, thing).await;
+        if let Err(Error::RecordTooLarge { .. } | Error::CoveredTooLarge { .. }) = set {
+            self.delete(tx, &thing.id).await?;
+        }
+        set
+    }
+
+    #[bug(
+        by_name,
+        "a lookup by name begins and ends with the text, and leaves out what follows U+FFFF",
+        "a range that ends at a constant"
+    )]
+    async fn names_end(&self, tx: &Tx, name: &str) -> Result<Listed, Error> {
+        let ids = users().get_user_ids_by_name(tx, name).await?;
+        Ok(listed(ids.into_iter().filter(|id| &id[..] < "\u{ffff}")))
+    }
+
+    #[bug(
+        all_users,
+        "a listing of more than six records leaves out the last one",
+        "a loop that ends one too early"
+    )]
+    async fn last_listed(&self, tx: &Tx, isolation: Isolation) -> Result<Listed, Error> {
+        let mut all = users().table().records(tx, isolation).await?;
+        if all.len() > 6 {
+            all.pop();
+        }
+        Ok(listed(all.iter().map(told_user)))
+    }
+
+    /// The calls of a transaction, performed correctly.
+    async fn all(&self, tx: &Tx, env: &Env, ops: &[IndexOp]) -> Result<Vec<IndexAnswer>, Error> {
+        in_order(ops, |op| self.perform(tx, env, op, Index::level(op, Serializable))).await
+    }
 }
 
 fn index_of(name: &str) -> Subspace {
     table().subspace(&("index", name))
 }
 
-/// Performs a call that the bug changes; `None` for every other call.
-pub async fn perform(planted: Planted, tx: &Tx, op: &Op) -> Result<Option<Answer>, Error> {
-    Ok(Some(match (planted, op) {
-        (Planted::AsPrinted, op) => return as_printed::perform(tx, op).await.transpose(),
-        (Planted::FindAtSnapshot, Op::InRegion(..) | Op::Find(..) | Op::Between(..)) => {
-            right(&weakened(tx.clone(), everything()), op).await?
-        }
-        (Planted::FirstBatch, Op::InRegion(..) | Op::ByName(_)) => {
-            let indexes = ["zipcode", "name"].map(|name| index_of(name).range());
-            right(&flawed(tx, Flaw::FirstBatch, indexes), op).await?
-        }
-        (Planted::StartsAlike, Op::SetUser(user)) => {
-            let old = users().get_user(tx, &user.id).await?.and_then(|old| old.zipcode).unwrap_or_default();
-            if !user.zipcode.as_ref().is_some_and(|new| new.starts_with(&old)) {
-                return Ok(None);
-            }
-            right(&flawed(tx, Flaw::Uncleared, [index_of("zipcode").range()]), op).await?
-        }
-        (Planted::TruncatedKey, Op::SetUser(user)) => {
-            let (index, answer) = (index_of("name"), right(tx, op).await?);
-            let cut: String = user.name.chars().take(100).collect();
-            tx.clear(&index.pack(&(&user.name, &user.id)));
-            tx.set(&index.pack(&(cut, &user.id)), b"");
-            answer
-        }
-        (Planted::NulUnescaped, Op::SetUser(User { id, zipcode: Some(zip), .. })) => {
-            let (index, answer) = (index_of("zipcode"), right(tx, op).await?);
-            tx.clear(&index.pack(&(zip, id)));
-            tx.set(&[index.bytes(), b"\x02", zip.as_bytes(), b"\0", &pack(id)].concat(), b"");
-            answer
-        }
-        (Planted::PrefixLookup, Op::ByName(name)) => {
-            let index = index_of("name");
-            // Without the NUL that ends a text.
-            let mut begin = index.pack(name);
-            begin.pop();
-            let end = [&begin[..], b"\xff\xff"].concat();
-            let rows = tx.get_range_all(RangeOption::from((begin, end)), Serializable).await?;
-            let found = rows.iter().filter_map(|row| index.unpack::<(String, String)>(&row.key).ok());
-            Answer::Found(vec![listed(found.map(|(_, id)| id))])
-        }
-        (Planted::TypeLost, Op::Find(Key::Tag(Id::Bytes(bytes)), snapshot)) => {
-            let text = Id::Text(String::from_utf8_lossy(bytes).into_owned());
-            right(tx, &Op::Find(Key::Tag(text), *snapshot)).await?
-        }
-        (Planted::CoveredUnchecked, Op::Set(thing)) => match right(tx, op).await {
-            Err(Error::CoveredTooLarge { limit, .. }) => {
-                // Twice the body is covered.
-                let cut = Thing { body: thing.body.slice(..limit / 2), ..thing.clone() };
-                let old = right(tx, &Op::Set(cut)).await?;
-                tx.set(&thing_key(&thing.id), &thing.encode());
-                old
-            }
-            set => set?,
-        },
-        (Planted::DeletedFirst, Op::Set(thing)) => {
-            let set = right(tx, op).await;
-            if let Err(Error::RecordTooLarge { .. } | Error::CoveredTooLarge { .. }) = set {
-                right(tx, &Op::Delete(thing.id.clone())).await?;
-            }
-            set?
-        }
-        (Planted::NamesEnd, Op::ByName(name)) => {
-            let ids = users().get_user_ids_by_name(tx, name).await?;
-            Answer::Found(vec![listed(ids.into_iter().filter(|id| &id[..] < "\u{ffff}"))])
-        }
-        (Planted::LastListed, Op::Users(snapshot)) => {
-            let all = users().table().records(tx, isolation(*snapshot)).await?;
-            let most = if all.len() > 6 { all.len() - 1 } else { all.len() };
-            Answer::Found(vec![listed(all.iter().take(most).map(told_user))])
-        }
-        _ => return Ok(None),
-    }))
+/// A transaction that reads only the first batch of two indexes of users.
+fn first_batches(tx: &Tx) -> Tx {
+    flawed(tx, Flaw::FirstBatch, ["zipcode", "name"].map(|name| index_of(name).range()))
 }
 
-/// The user that a call writes, and the new record if it is not a deletion.
-pub fn written(op: &Op) -> Option<(&str, Option<&User>)> {
-    match op {
-        Op::SetUser(user)
-            if user.name.len() < 5_000 && user.zipcode.as_ref().is_none_or(|z| z.len() < 5_000) =>
-        {
-            Some((&user.id, Some(user)))
+/// Whether a user certainly fits into every key: bugs that write keys themselves check no limits.
+fn is_short(user: &User) -> bool {
+    user.name.len() < 5_000 && user.zipcode.as_ref().is_none_or(|zip| zip.len() < 5_000)
+}
+
+/// A write of one user that is alone in its transaction.
+struct Write<'a> {
+    id: &'a str,
+    /// The new record, if it is not a deletion.
+    new: Option<&'a User>,
+}
+
+impl Write<'_> {
+    fn of(ops: &[IndexOp]) -> Option<Write<'_>> {
+        match ops {
+            [IndexOp::set_user { user }] if is_short(user) => Some(Write { id: &user.id, new: Some(user) }),
+            [IndexOp::delete_user { user_id }] => Some(Write { id: user_id, new: None }),
+            _ => None,
         }
-        Op::DeleteUser(id) => Some((id, None)),
-        _ => None,
     }
-}
 
-/// Performs the calls of a transaction with the bug; `None` if the bug does not change them.
-pub async fn apply_planted(
-    planted: Planted,
-    session: &mut Session<Db>,
-    ops: &[Op],
-) -> Option<Outcome<specimen::Answer<Answer>>> {
-    Some(match (planted, ops) {
-        (Planted::TimeoutIsRefusal, ops) if !ops.iter().all(is_read_only) => {
-            let run =
-                session.apply(|tx| async move { in_order(ops, |op| right(&tx, op)).await.map(Recorded) });
-            match specimen::told(run.await) {
-                Outcome::Unknown(e) => Outcome::Failed(e),
-                known => known,
-            }
+    /// Writes the record.
+    fn store(&self, tx: &Tx) {
+        match self.new {
+            Some(user) => tx.set(&record_key(self.id), &record_value(user)),
+            None => tx.clear(&record_key(self.id)),
         }
-        (Planted::LookupThenGet, [Op::InRegion(zip, true)]) => {
-            let db = session.database().clone();
-            let ids = db.run(|tx, _| async move { users().get_user_ids_in_region(&tx, zip).await }).await;
-            let ids = &match ids {
-                Ok(ids) => ids,
-                Err(e) => return Some(specimen::refused(&e.error)),
-            };
-            let named = db.run(|tx, _| async move {
-                let mut named = Vec::new();
-                for id in ids {
-                    let user = users().get_user(&tx, id).await?;
-                    named.push((id.clone(), user.map(|user| user.name).unwrap_or_default()));
-                }
-                Ok::<_, Error>(vec![region(ids, Some(&named))])
-            });
-            ran(named.await)
-        }
-        (Planted::LookupApart, [before @ .., look])
-            if !before.iter().all(is_read_only) && is_read_only(look) =>
-        {
-            let look = |tx| async move { right(&tx, look).await };
-            let act = |tx, seen| async move {
-                let answers = in_order(before, |op| right(&tx, op)).await?;
-                Ok([answers, vec![seen]].concat())
-            };
-            seen_before(session, look, act).await
-        }
-        (Planted::TwoTransactions | Planted::KeptOld, [op]) => write(planted, session, written(op)?).await,
-        (Planted::AnswerOfRetry, [op]) => {
-            let ((id, _), db) = (written(op)?, session.database().clone());
-            let record = &Subspace::from("done").pack(&db.env().random_u64());
-            let run = db.run(|tx, _| async move {
-                if tx.get(record, Serializable).await?.is_some() {
-                    return Ok(vec![old_user(users().get_user(&tx, id).await?)]);
-                }
-                tx.set(record, b"");
-                Ok::<_, Error>(vec![right(&tx, op).await?])
-            });
-            ran(run.await)
-        }
-        _ => return None,
-    })
-}
-
-fn is_read_only(op: &Op) -> bool {
-    <crate::index::Index as specimen::Specimen>::is_read_only(op)
-}
-
-/// Writes one user with the bug.
-async fn write(
-    planted: Planted,
-    session: &mut Session<Db>,
-    (id, new): (&str, Option<&User>),
-) -> Outcome<specimen::Answer<Answer>> {
-    let first = &Mutex::new(None);
-    let run = session.apply(|tx| async move {
-        let kept: Option<Option<User>> = first.lock().clone().filter(|_| planted == Planted::KeptOld);
-        let old = match kept {
-            Some(old) => old,
-            None => users().get_user(&tx, id).await?,
-        };
-        *first.lock() = Some(old.clone());
-        match new {
-            Some(user) => tx.set(&record_key(id), &record_value(user)),
-            None => tx.clear(&record_key(id)),
-        }
-        if planted == Planted::KeptOld {
-            index(&tx, old.as_ref(), new);
-        }
-        Ok::<_, Error>(Recorded(vec![old_user(old)]))
-    });
-    let outcome = specimen::told(run.await);
-    if planted == Planted::TwoTransactions && matches!(outcome, Outcome::Answered(_)) {
-        let old = &first.lock().clone().flatten();
-        let db = session.database().clone();
-        let entries = db.run(|tx, _| async move {
-            index(&tx, old.as_ref(), new);
-            Ok::<_, tx::Error>(())
-        });
-        // The record is written; the bug does not care what becomes of the entries.
-        let _ = entries.await;
     }
-    outcome
-}
 
-/// Removes the entries of the old record, and writes those of the new one.
-fn index(tx: &Tx, old: Option<&User>, new: Option<&User>) {
-    old.into_iter().flat_map(entries).for_each(|(key, _)| tx.clear(&key));
-    new.into_iter().flat_map(entries).for_each(|(key, covered)| tx.set(&key, &covered));
+    /// Removes the entries of the old record, and writes those of the new one.
+    fn index(&self, tx: &Tx, old: Option<&User>) {
+        old.into_iter().flat_map(entries).for_each(|(key, _)| tx.clear(&key));
+        self.new.into_iter().flat_map(entries).for_each(|(key, covered)| tx.set(&key, &covered));
+    }
+
+    fn answer(&self, old: Option<&User>) -> IndexAnswer {
+        let old = old.map(told_user);
+        match self.new {
+            Some(_) => IndexAnswer::set_user(old),
+            None => IndexAnswer::delete_user(old),
+        }
+    }
 }

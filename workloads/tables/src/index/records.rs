@@ -134,7 +134,7 @@ pub(super) fn record_value(user: &User) -> Vec<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::index::operations::id_pool;
+    use crate::index::values::id_pool;
     use shaketable_layers::index::MAX_RECORD_BYTES;
 
     #[test]

@@ -2,82 +2,91 @@
 //! records.
 
 use super::{
-    Index, Model, State, Thing, as_printed,
-    planted::Planted,
+    Model, State, Thing, as_printed,
     records::{entries, entries_of_thing, other_table, table},
 };
 use crate::beside;
 use bytes::Bytes;
-use foundationdb_tuple::unpack;
-use shaketable::models::timeline::Timeline;
+use foundationdb_tuple::{Subspace, unpack};
 use shaketable_layers::index::{Record, users::User};
 use shaketable_tx::{self as tx, Isolation::Serializable, KeyValue, RangeOption, Transaction, Tx};
-use std::collections::BTreeMap;
 
-impl Index {
-    /// Reads everything that is stored, as a model. The inner error describes a broken invariant, such as an
-    /// index that is not the projection of the records.
-    pub(super) async fn read(&self, tx: &Tx) -> tx::Result<Result<Model, String>> {
-        let beside = self.beside();
-        if let Err(why) = beside::check(tx, &beside).await? {
-            return Ok(Err(why));
-        }
-        let mut rows = Vec::new();
-        for table in [table(), other_table()] {
-            let end = [table.bytes(), b"\xff\xff"].concat();
-            let range = RangeOption::from((table.into_bytes(), end));
-            rows.extend(tx.get_range_all(range, Serializable).await?);
-        }
-        // One table lies within the range of the other one.
-        rows.sort_unstable_by(|a, b| a.key.cmp(&b.key));
-        rows.dedup_by(|a, b| a.key == b.key);
-        rows.retain(|row| !beside.iter().any(|key| row.key == key));
-        let (state, rows) = match self.state(rows) {
-            Ok(read) => read,
-            Err(key) => return Ok(Err(format!("the record {} cannot be read", text(&key)))),
-        };
-        let users = match self.planted {
-            Some(Planted::AsPrinted) => match as_printed::stored(tx).await? {
-                Ok(users) => users,
-                Err(why) => return Ok(Err(why)),
-            },
-            _ => state.users,
-        };
-        let state = State { users, ..state };
-        let projected = match self.planted {
-            Some(Planted::AsPrinted) => &State { users: BTreeMap::new(), ..state.clone() },
-            _ => &state,
-        };
-        Ok(projection(projected, &rows).map(|()| Timeline::new(state)))
-    }
+/// The keys of the rows beside the indexes and the records.
+pub(super) fn beside() -> Vec<Vec<u8>> {
+    let part = |table: Subspace, part: &str| beside::of(table.subspace(&part).bytes());
+    let index = |table: Subspace, name: &str| beside::of(table.subspace(&("index", name)).bytes());
+    [
+        part(table(), "records"),
+        index(table(), "zipcode"),
+        index(table(), "name"),
+        part(other_table(), "records"),
+        index(other_table(), "tag"),
+        index(other_table(), "rank"),
+    ]
+    .concat()
 }
 
-impl Index {
-    /// The records, and the other rows. The error is the key of a record that cannot be read.
-    fn state(&self, rows: Vec<KeyValue>) -> Result<(State, Vec<KeyValue>), Bytes> {
-        let (users, things) = (table().subspace(&"records"), other_table().subspace(&"records"));
-        let mut state = State::default();
-        let mut others = Vec::new();
-        for row in rows {
-            let KeyValue { key, value } = &row;
-            let read = if users.is_start_of(key) {
-                let user = || {
-                    let id: String = users.unpack(key).ok()?;
-                    let (name, zipcode) = unpack(value).ok()?;
-                    Some(User { id, name, zipcode })
-                };
-                user().map(|user| state.set(&user))
-            } else if things.is_start_of(key) {
-                let thing = || Thing::decode(things.unpack(key).ok()?, value);
-                thing().map(|thing| drop(state.things.insert(thing.id.clone(), thing)))
-            } else {
-                others.push(row);
-                continue;
-            };
-            read.ok_or(row.key)?;
-        }
-        Ok((state, others))
+/// Reads everything that is stored, as a model; the users in the layout of the recipe as it is printed, if so
+/// asked. The inner error describes a broken invariant, such as an index that is not the projection of the
+/// records.
+pub(super) async fn read(tx: &Tx, as_printed: bool) -> tx::Result<Result<Model, String>> {
+    let beside = beside();
+    if let Err(why) = beside::check(tx, &beside).await? {
+        return Ok(Err(why));
     }
+    let mut rows = Vec::new();
+    for table in [table(), other_table()] {
+        let end = [table.bytes(), b"\xff\xff"].concat();
+        let range = RangeOption::from((table.into_bytes(), end));
+        rows.extend(tx.get_range_all(range, Serializable).await?);
+    }
+    // One table lies within the range of the other one.
+    rows.sort_unstable_by(|a, b| a.key.cmp(&b.key));
+    rows.dedup_by(|a, b| a.key == b.key);
+    rows.retain(|row| !beside.iter().any(|key| row.key == key));
+    let (mut state, rows) = match state(rows) {
+        Ok(read) => read,
+        Err(key) => return Ok(Err(format!("the record {} cannot be read", text(&key)))),
+    };
+    if as_printed {
+        state.users.clear();
+    }
+    if let Err(why) = projection(&state, &rows) {
+        return Ok(Err(why));
+    }
+    if as_printed {
+        match as_printed::stored(tx).await? {
+            Ok(users) => state.users = users,
+            Err(why) => return Ok(Err(why)),
+        }
+    }
+    Ok(Ok(Model::new(state)))
+}
+
+/// The records, and the other rows. The error is the key of a record that cannot be read.
+fn state(rows: Vec<KeyValue>) -> Result<(State, Vec<KeyValue>), Bytes> {
+    let (users, things) = (table().subspace(&"records"), other_table().subspace(&"records"));
+    let mut state = State::default();
+    let mut others = Vec::new();
+    for row in rows {
+        let KeyValue { key, value } = &row;
+        let read = if users.is_start_of(key) {
+            let user = || {
+                let id: String = users.unpack(key).ok()?;
+                let (name, zipcode) = unpack(value).ok()?;
+                Some(User { id, name, zipcode })
+            };
+            user().map(|user| state.set(&user))
+        } else if things.is_start_of(key) {
+            let thing = || Thing::decode(things.unpack(key).ok()?, value);
+            thing().map(|thing| drop(state.things.insert(thing.id.clone(), thing)))
+        } else {
+            others.push(row);
+            continue;
+        };
+        read.ok_or(row.key)?;
+    }
+    Ok((state, others))
 }
 
 /// Compares the entries of all indexes, ascending, with those that the records should have.
@@ -104,7 +113,7 @@ fn projection(state: &State, index: &[KeyValue]) -> Result<(), String> {
 }
 
 /// A key or a value, readable and truncated.
-pub(super) fn text(bytes: &[u8]) -> String {
+fn text(bytes: &[u8]) -> String {
     format!("\"{}\"", bytes[..bytes.len().min(80)].escape_ascii())
 }
 

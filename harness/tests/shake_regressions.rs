@@ -77,7 +77,7 @@ fn a_regression_that_fails_again_fails_the_test() {
     let passing = [
         ("a.json", good.as_str()),
         ("torn.json", &bad[..bad.len() / 2]),
-        ("version.json", &bad.replace("\"schema\": 2", "\"schema\": 1")),
+        ("version.json", &bad.replace("\"schema\": 3", "\"schema\": 1")),
         ("notes.txt", "not one"),
     ];
     assert_eq!(message(folder("passing", &passing)), None);

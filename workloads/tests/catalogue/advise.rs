@@ -31,7 +31,7 @@ fn known_hot_spots_are_found() {
     assert!(notes(&cycle, "small reads", "Rotate reads 3 keys one by one, 12 bytes"), "{cycle:#?}");
     // Every dequeue reads from the head of the queue, and removes it.
     let queue = advised("queue", None, 0..8, 2);
-    assert!(notes(&queue, "conflicts", "Dequeue ("), "{queue:#?}");
+    assert!(notes(&queue, "conflicts", "dequeue ("), "{queue:#?}");
     assert!(!notes(&queue, "snapshot reads", ""), "{queue:#?}");
     let counter = advised("counter", None, 0..20, 2);
     assert!(notes(&counter, "hot key", "(\"single\",): up to "), "{counter:#?}");
@@ -44,7 +44,7 @@ fn known_hot_spots_are_found() {
 fn a_dequeue_that_reads_at_snapshot_is_found() {
     let queue = advised("queue", Some("snapshot-dequeue"), 0..8, 2);
     assert_eq!(queue.bug.as_deref(), Some("snapshot-dequeue"));
-    assert!(notes(&queue, "snapshot reads", "Dequeue sets or clears a key"), "{queue:#?}");
+    assert!(notes(&queue, "snapshot reads", "dequeue sets or clears a key"), "{queue:#?}");
 }
 
 #[test]

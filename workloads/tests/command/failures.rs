@@ -112,7 +112,7 @@ fn shrink_tells_when_a_failure_became_certain() {
     let (plan, report) = (folder.join("small.json"), folder.join("report.json"));
     let [small, json] = [&plan, &report].map(|path| path.to_str().expect("a plain path"));
     let options = ["--when", "--shrink-budget", "1h", "--json", json, "--output", small];
-    let seed = run(&[&["shrink", "queue", "3", "--bug", "dequeue-as-printed"], &options[..]].concat());
+    let seed = run(&[&["shrink", "queue", "1", "--bug", "dequeue-as-printed"], &options[..]].concat());
     assert_eq!(code(&seed), 1, "{}", stderr(&seed));
     let told = |text: String| -> String {
         let from = text.lines().skip_while(|line| !line.contains("fail with other chance"));

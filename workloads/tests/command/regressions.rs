@@ -239,8 +239,8 @@ fn what_cannot_be_kept_is_refused_in_one_line_and_nothing_is_written() {
     let text = read(&path);
     let write = |name: &str, text: &str| fs::write(folder.join(name), text).expect("written");
     write("torn.json", &text[..text.len() / 2]);
-    write("version.json", &text.replace("\"schema\": 2", "\"schema\": 1"));
-    write("gone.json", &text.replace("\"Enqueue\"", "\"Endqueue\""));
+    write("version.json", &text.replace("\"schema\": 3", "\"schema\": 1"));
+    write("gone.json", &text.replace("\"enqueue\"", "\"endqueue\""));
     write("workload.json", &text.replace("\"workload\": \"queue\"", "\"workload\": \"queueue\""));
     write("typo.json", &text.replace("\"judge\"", "\"jugde\""));
     write("list.json", "{\"schema\": 1, \"failures\": []}");
@@ -266,7 +266,7 @@ fn what_cannot_be_kept_is_refused_in_one_line_and_nothing_is_written() {
         (&["regressions", "add", "torn.json"], "torn.json: not a complete repro file"),
         (
             &["regressions", "add", "version.json"],
-            "version.json: schema version 1; this program reads version 2",
+            "version.json: schema version 1; this program reads version 3",
         ),
         (
             &["regressions", "add", "gone.json", "--planted"],
@@ -358,7 +358,7 @@ fn foreign_files_are_named_and_fail_nothing() {
     write("no_workload/a.json", &text);
     write("queue/notes.txt", "a note");
     write("queue/torn.json", &text[..text.len() / 2]);
-    write("queue/version.json", &text.replace("\"schema\": 2", "\"schema\": 1"));
+    write("queue/version.json", &text.replace("\"schema\": 3", "\"schema\": 1"));
     write("queue/data.json", "{\"rows\": []}");
     fs::create_dir(place.join("cycle")).expect("created");
     write("cycle/of-queue.json", &text);
@@ -380,7 +380,7 @@ fn foreign_files_are_named_and_fail_nothing() {
             ("queue/binary.json", "not a complete repro file: stream did not contain valid UTF-8"),
             ("queue/data.json", "not a complete repro file: missing field `schema`"),
             ("queue/torn.json", "not a complete repro file: "),
-            ("queue/version.json", "schema version 1; this program reads version 2"),
+            ("queue/version.json", "schema version 1; this program reads version 3"),
         ] {
             let line = format!("  tests/regressions/{name} cannot be replayed: {why}");
             assert_eq!(stdout(&output).matches(&line).count(), 1, "{}", stdout(&output));
@@ -401,7 +401,7 @@ fn sweeps_add_their_failures_to_a_list() {
         command.current_dir(&folder).env("SOURCE_DATE_EPOCH", seconds).output().expect("it starts")
     };
     let list = || FailureList::parse(&read(&folder.join("list.json"))).expect("a list");
-    let sweep = ["run", "queue", "--seeds", "3", "--bug", "look-apart", "--failures", "list.json"];
+    let sweep = ["run", "queue", "--seeds", "3", "--bug", "first-batch", "--failures", "list.json"];
     let first = at("1000000000", &[&sweep[..], &["--json", "report.json"]].concat());
     assert_eq!(code(&first), 1, "{}", stderr(&first));
     let one = list();
@@ -412,7 +412,7 @@ fn sweeps_add_their_failures_to_a_list() {
     for entry in &one.failures {
         assert_eq!(
             (entry.workload.as_str(), entry.bug.as_deref(), entry.count),
-            ("queue", Some("look-apart"), 1)
+            ("queue", Some("first-batch"), 1)
         );
         assert_eq!((entry.first.date.as_str(), &entry.first), ("2001-09-09T01:46:40Z", &entry.last));
         assert!(
@@ -437,7 +437,7 @@ fn sweeps_add_their_failures_to_a_list() {
             "--seeds",
             "3",
             "--bug",
-            "look-apart",
+            "first-batch",
             "--faults",
             "calm",
             "--failures",

@@ -46,10 +46,10 @@ fn bad_usage_is_one_line_and_exit_code_2() {
         fs::write(&path, text).expect("written");
         path.to_str().expect("a plain path").to_owned()
     };
-    let torn = file("torn.json", "{\"schema\": 2, \"workload\": \"cycle\", \"se");
-    let half = file("half.json", "{\"schema\": 2, \"workload\": \"cycle\", \"seed\": 5}");
+    let torn = file("torn.json", "{\"schema\": 3, \"workload\": \"cycle\", \"se");
+    let half = file("half.json", "{\"schema\": 3, \"workload\": \"cycle\", \"seed\": 5}");
     let other_schema = file("schema.json", "{\"schema\": 99, \"workload\": \"cycle\"}");
-    let other_workload = file("workload.json", "{\"schema\": 2, \"workload\": \"cyclone\"}");
+    let other_workload = file("workload.json", "{\"schema\": 3, \"workload\": \"cyclone\"}");
     let binary = folder.join("binary.json");
     fs::write(&binary, [0xff, 0xfe, 0x00]).expect("written");
     fs::create_dir(folder.join("recordings")).expect("created");

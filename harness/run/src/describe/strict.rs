@@ -9,7 +9,7 @@ use serde_json::{Map, Number, Value};
 use std::fmt;
 
 /// The schema version of repro files. A file of another version is refused.
-pub const SCHEMA: u32 = 2;
+pub const SCHEMA: u32 = 3;
 
 /// Why a repro file cannot be replayed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

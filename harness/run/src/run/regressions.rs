@@ -268,10 +268,10 @@ mod tests {
     #[test]
     fn what_is_no_plan_is_refused() {
         let refused = |text: &str| Kept::parse(text.to_owned()).expect_err("refused");
-        assert!(matches!(refused("{\"schema\": 2, \"wor"), PlanError::Incomplete(_)));
+        assert!(matches!(refused("{\"schema\": 3, \"wor"), PlanError::Incomplete(_)));
         assert!(matches!(refused("[]"), PlanError::Incomplete(_)));
         assert_eq!(refused("{\"schema\": 1, \"workload\": \"queue\"}"), PlanError::Schema { found: 1 });
-        assert!(matches!(refused("{\"schema\": 2, \"workload\": \"queue\"}"), PlanError::Incomplete(_)));
+        assert!(matches!(refused("{\"schema\": 3, \"workload\": \"queue\"}"), PlanError::Incomplete(_)));
     }
 
     #[test]

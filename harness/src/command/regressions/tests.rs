@@ -113,7 +113,7 @@ fn what_cannot_be_replayed_is_named_and_fails_only_if_asked() {
         &[
             ("one/a-torn.json", plan(0, 1, |text| text[..40].to_owned())),
             ("one/b-gone.json", plan(0, 1, |text| text.replace("Read", "Gone"))),
-            ("one/c-version.json", plan(0, 1, |text| text.replace("\"schema\": 2", "\"schema\": 1"))),
+            ("one/c-version.json", plan(0, 1, |text| text.replace("\"schema\": 3", "\"schema\": 1"))),
             ("one/d-list.json", "[1]".to_owned()),
             ("one/e-good.json", plan(0, 1, same)),
             ("one/notes.txt", "not one".to_owned()),

@@ -327,7 +327,7 @@ impl Queue {
 
     /// One call, performed correctly, a look at its own level.
     async fn done(&self, tx: &Tx, env: &Env, op: &QueueOp) -> Result<QueueAnswer, Error> {
-        self.perform(tx, env, op, Queue::level(op, Serializable)).await
+        self.perform(tx, env, op, Serializable).await
     }
 
     /// The calls as one operation of the session, performed correctly, if one of them writes.

@@ -304,7 +304,7 @@ impl Index {
 
     /// The calls of a transaction, performed correctly.
     async fn all(&self, tx: &Tx, env: &Env, ops: &[IndexOp]) -> Result<Vec<IndexAnswer>, Error> {
-        in_order(ops, |op| self.perform(tx, env, op, Index::level(op, Serializable))).await
+        in_order(ops, |op| self.perform(tx, env, op, Serializable)).await
     }
 }
 

@@ -189,8 +189,8 @@
 //! &[StockOp]`, and returns their outcome, or `None` if it changes nothing.
 //!
 //! `#[flaw(NAME, OPERATION, FLAW, WHAT, SOURCE)]` on the block needs no body: the operation is done as it is
-//! written, in a transaction with a [`Flaw`](crate::weakened::Flaw). `#[named(NAME, WHAT, SOURCE)]` only declares
-//! a bug: `draw`, `apply` and `resolve` are given its name, and do what is wrong.
+//! written, in a transaction with a [`Flaw`](crate::weakened::Flaw). `#[named(NAME, WHAT, SOURCE)]` only
+//! declares a bug: `draw`, `apply` and `resolve` are given its name, and do what is wrong.
 
 use super::{Answer, Specimen, refused};
 use crate::{

@@ -183,7 +183,7 @@
 //! take`. It takes of the operation's arguments what it needs. Instead of `tx: &Tx` it may take `db: &Db`,
 //! for several transactions (the error is then that of the layer, or the `RunError` of a retry loop), or
 //! `session: &mut Session<Db>`, and then returns an [`Outcome`] of its answer, or of an
-//! [`Answer`](crate::specimen::Answer) with it. A third text says what it takes to show a
+//! [`Answer`] with it. A third text says what it takes to show a
 //! bug that no real cluster shows. `#[bug(OPERATION, part_of = "NAME")]` is a further body of a bug. With
 //! `#[bug(*, WHAT, SOURCE)]` the method takes all calls of a transaction, `session: &mut Session<Db>, ops:
 //! &[StockOp]`, and returns their outcome, or `None` if it changes nothing.

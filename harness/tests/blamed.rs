@@ -413,17 +413,20 @@ mod levels {
 
     #[shaketable::planted]
     impl Two {
-        #[bug(look, "a look at snapshot conflicts", "an isolation level that is not passed on")]
+        /// A look at snapshot conflicts.
+        #[bug(look, "an isolation level that is not passed on")]
         async fn stricter(&self, tx: &Tx) -> Result<(), Refusal> {
             self.look(tx, Serializable).await
         }
 
-        #[bug(look, "a look does not conflict", "an isolation level that is not passed on")]
+        /// A look does not conflict.
+        #[bug(look, "an isolation level that is not passed on")]
         async fn laxer(&self, tx: &Tx) -> Result<(), Refusal> {
             self.look(tx, Snapshot).await
         }
 
-        #[bug(look, "the two levels are exchanged where a look asks for snapshot", "a mistaken test")]
+        /// The two levels are exchanged where a look asks for snapshot.
+        #[bug(look, "a mistaken test")]
         async fn exchanged(&self, tx: &Tx, isolation: Isolation) -> Result<(), Refusal> {
             tx.reading().await.get(&key(0), isolation).await?;
             if isolation == Snapshot {

@@ -130,12 +130,10 @@ impl Valid {
 
 #[shaketable::planted]
 impl Vouchers {
+    /// A client takes the time from the clock of its machine.
+    ///
     /// As if each version were a microsecond of this machine's clock.
-    #[bug(
-        redeem,
-        "a client takes the time from the clock of its machine",
-        "a time to live that is compared with the time of day"
-    )]
+    #[bug(redeem, "a time to live that is compared with the time of day")]
     async fn own_clock(&self, tx: &Tx, env: &Env, voucher: u32) -> Result<(), Refusal> {
         let tx = &tx.writing().await;
         redeem_at(tx, voucher, FIRST_VERSION + env.now().as_micros() as i64).await

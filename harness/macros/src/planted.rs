@@ -1,8 +1,11 @@
 //! Planted bugs: other bodies of operations.
 
-use crate::operation::{arguments, is_unit, last_name, result_of, take};
+use crate::{
+    operation::{arguments, is_unit, last_name, result_of, take},
+    table::{documentation, listed},
+};
 use proc_macro2::{Span, TokenStream};
-use quote::{quote, quote_spanned};
+use quote::{ToTokens, quote, quote_spanned};
 use syn::{
     Attribute, Error, Ident, ImplItem, ImplItemFn, ItemImpl, LitStr, Result, ReturnType, Token, Type,
     parse::{Parse, ParseStream},
@@ -78,8 +81,26 @@ fn only_simulated(input: ParseStream<'_>) -> Result<Option<LitStr>> {
     }
 }
 
+/// What a bug's method says of it: the first paragraph of its documentation.
+fn about(method: &ImplItemFn) -> Result<String> {
+    let lines = documentation(&method.attrs);
+    let paragraph: Vec<&str> = lines.iter().map(String::as_str).take_while(|line| !line.is_empty()).collect();
+    match paragraph.is_empty() {
+        false => Ok(listed(&paragraph.join(" "))),
+        true => {
+            let message = "a bug says what is wrong: a `///` before its method";
+            Err(Error::new(method.sig.ident.span(), message))
+        }
+    }
+}
+
 /// The value of a bug.
-fn declared(name: &str, about: &LitStr, source: &LitStr, only_simulated: Option<&LitStr>) -> TokenStream {
+fn declared(
+    name: &str,
+    about: &impl ToTokens,
+    source: &LitStr,
+    only_simulated: Option<&LitStr>,
+) -> TokenStream {
     let only_simulated = match only_simulated {
         Some(words) => quote!(::core::option::Option::Some(#words)),
         None => quote!(::core::option::Option::None),
@@ -97,7 +118,7 @@ fn alternatives(input: ParseStream<'_>) -> Result<Vec<Ident>> {
 }
 
 enum What {
-    Bug { about: LitStr, source: LitStr, only_simulated: Option<LitStr> },
+    Bug { source: LitStr, only_simulated: Option<LitStr> },
     PartOf(LitStr),
 }
 
@@ -108,7 +129,7 @@ impl Parse for Said {
             None => alternatives(input)?,
         };
         let usage = |e: Error| {
-            let message = "a bug is `#[bug(OPERATION, \"what is wrong\", \"where it comes from\")]`, \
+            let message = "a bug is `#[bug(OPERATION, \"where it comes from\")]`, \
                            and a further part of one is `#[bug(OPERATION, part_of = \"NAME\")]`";
             Error::new(e.span(), message)
         };
@@ -121,11 +142,9 @@ impl Parse for Said {
             input.parse::<Token![=]>()?;
             return Ok(Said { operations, what: What::PartOf(input.parse()?) });
         }
-        let about = input.parse().map_err(usage)?;
-        input.parse::<Token![,]>().map_err(usage)?;
         let source = input.parse().map_err(usage)?;
         let only_simulated = only_simulated(input)?;
-        Ok(Said { operations, what: What::Bug { about, source, only_simulated } })
+        Ok(Said { operations, what: What::Bug { source, only_simulated } })
     }
 }
 
@@ -244,11 +263,12 @@ fn bug(
     let Said { operations, what } = attribute.parse_args()?;
     let is_known = |name: &str| bugs.iter().any(|(known, _)| known == name);
     let name = match what {
-        What::Bug { about, source, only_simulated } => {
+        What::Bug { source, only_simulated } => {
             let name = method.sig.ident.to_string().replace('_', "-");
             if is_known(&name) {
                 return Err(Error::new(attribute.span(), "a bug is declared once"));
             }
+            let about = about(method)?;
             bugs.push((name.clone(), declared(&name, &about, &source, only_simulated.as_ref())));
             name
         }

@@ -350,27 +350,34 @@ impl Table {
     }
 }
 
-/// The first line of the block's documentation, as lists show it: without its full stop, and with a small
-/// letter unless its first word has more capitals.
+/// What the block says of the workload: the first line of its documentation.
 fn about(block: &ItemImpl) -> Result<String> {
-    let lines = docs(&block.attrs);
-    let first = lines.first().and_then(|line| match &line.meta {
-        syn::Meta::NameValue(pair) => text_of(&pair.value),
-        _ => None,
-    });
-    let listed = |line: String| {
-        let line = line.trim_end_matches('.');
-        let (first, rest) = line.split_at(line.chars().next().map_or(0, char::len_utf8));
-        let word = rest.split(' ').next().unwrap_or_default();
-        match word.chars().any(char::is_uppercase) {
-            true => line.to_owned(),
-            false => first.to_lowercase() + rest,
-        }
-    };
-    first.filter(|line| !line.is_empty()).map(listed).ok_or_else(|| {
+    let first = documentation(&block.attrs).into_iter().next();
+    first.filter(|line| !line.is_empty()).map(|line| listed(&line)).ok_or_else(|| {
         let message = "a workload says in one line what it shakes: a `///` before this block";
         Error::new(block.impl_token.span, message)
     })
+}
+
+/// A sentence as lists show it: without its full stop, and with a small letter unless its first word has more
+/// capitals.
+pub fn listed(sentence: &str) -> String {
+    let line = sentence.trim_end_matches('.');
+    let (first, rest) = line.split_at(line.chars().next().map_or(0, char::len_utf8));
+    let word = rest.split(' ').next().unwrap_or_default();
+    match word.chars().any(char::is_uppercase) {
+        true => line.to_owned(),
+        false => first.to_lowercase() + rest,
+    }
+}
+
+/// The lines of an item's documentation.
+pub fn documentation(attributes: &[syn::Attribute]) -> Vec<String> {
+    let lines = docs(attributes).into_iter().filter_map(|line| match &line.meta {
+        syn::Meta::NameValue(pair) => text_of(&pair.value),
+        _ => None,
+    });
+    lines.collect()
 }
 
 /// A literal text, which a macro may have passed on.

@@ -103,7 +103,8 @@ mod totals {
 
     #[shaketable::planted]
     impl Totals {
-        #[bug(put, "the total is that of a snapshot, until the next operation", "a lie")]
+        /// The total is that of a snapshot, until the next operation.
+        #[bug(put, "a lie")]
         async fn snapshot_total(&self, tx: &Tx, at: u32, value: u64) -> Result<(), Refusal> {
             put(tx, at, value, Snapshot).await
         }

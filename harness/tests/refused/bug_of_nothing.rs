@@ -20,7 +20,8 @@ impl Stock {
 
 #[shaketable::planted]
 impl Stock {
-    #[bug(subtract, "one more is added", "a mistake")]
+    /// One more is added.
+    #[bug(subtract, "a mistake")]
     async fn one_more(&self, _: &Tx, many: u64) -> Result<u64, once::Error> {
         Ok(many)
     }

@@ -20,7 +20,8 @@ impl Stock {
 
 #[shaketable::planted]
 impl Stock {
-    #[bug(add, "one more is added", "a mistake")]
+    /// One more is added.
+    #[bug(add, "a mistake")]
     async fn one_more(&self, many: u64) -> Result<u64, once::Error> {
         Ok(many)
     }

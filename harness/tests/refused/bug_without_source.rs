@@ -20,7 +20,8 @@ impl Stock {
 
 #[shaketable::planted]
 impl Stock {
-    #[bug(add, "one more is added")]
+    /// One more is added.
+    #[bug(add)]
     async fn one_more(&self, _: &Tx, many: u64) -> Result<u64, once::Error> {
         Ok(many)
     }

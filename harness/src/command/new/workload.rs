@@ -88,11 +88,8 @@ impl Model {
 
 #[shaketable::planted]
 impl Stock {
-    #[bug(
-        take,
-        "a take reads at snapshot what it decides by",
-        "a dropped conflict range"
-    )]
+    /// A take reads at snapshot what it decides by.
+    #[bug(take, "a dropped conflict range")]
     async fn taken_at_snapshot(&self, tx: &Tx, item: u32, many: u64) -> Result<u64, Refusal> {
         let there_are = layer::count(tx, item, Snapshot).await?;
         let left = there_are.checked_sub(many).ok_or(Refusal::SoldOut)?;

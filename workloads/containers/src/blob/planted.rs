@@ -17,16 +17,14 @@ use shaketable_tx::strinc;
 
 #[shaketable::planted]
 impl Blob {
-    #[bug(write, "a write does not clear the previous content", "the official recipe's write")]
+    /// A write does not clear the previous content.
+    #[bug(write, "the official recipe's write")]
     async fn tail_kept(&self, tx: &Tx, written: (usize, usize, Data)) -> Result<Generation, Error> {
         self.write(&flawed_for(tx, written.1, Flaw::Uncleared), written).await
     }
 
-    #[bug(
-        read,
-        "a blob without a chunk is read as a missing blob",
-        "the recipe, which stores nothing but chunks"
-    )]
+    /// A blob without a chunk is read as a missing blob.
+    #[bug(read, "the recipe, which stores nothing but chunks")]
     async fn empty_is_missing(
         &self,
         tx: &Tx,
@@ -37,7 +35,8 @@ impl Blob {
         Ok(content.filter(|content| is_long(name) || content.length() > 0))
     }
 
-    #[bug(write, "a write of zero bytes returns at once", "the official recipe's write")]
+    /// A write of zero bytes returns at once.
+    #[bug(write, "the official recipe's write")]
     async fn empty_keeps(&self, tx: &Tx, written: (usize, usize, Data)) -> Result<Generation, Error> {
         let (_, name, data) = written;
         if data.length() > 0 {
@@ -47,7 +46,8 @@ impl Blob {
         self.write(&flawed_for(&silent, name, Flaw::Uncleared), written).await
     }
 
-    #[bug(read_range, "a slice scans the blob from its beginning", "the recipe's read of a range")]
+    /// A slice scans the blob from its beginning.
+    #[bug(read_range, "the recipe's read of a range")]
     async fn whole_read(
         &self,
         tx: &Tx,
@@ -62,7 +62,8 @@ impl Blob {
         self.sparing(tx, isolation, name, slice, look).await
     }
 
-    #[bug(size, "the size is the sum of all chunks", "the recipe's size")]
+    /// The size is the sum of all chunks.
+    #[bug(size, "the recipe's size")]
     async fn size_reads(
         &self,
         tx: &Tx,
@@ -85,11 +86,8 @@ impl Blob {
         }
     }
 
-    #[bug(
-        read,
-        "the first batch of a range read is taken for the whole content",
-        "a range that is longer than a batch"
-    )]
+    /// The first batch of a range read is taken for the whole content.
+    #[bug(read, "a range that is longer than a batch")]
     async fn first_batch(
         &self,
         tx: &Tx,
@@ -99,11 +97,8 @@ impl Blob {
         self.read(&flawed_for(tx, name, Flaw::FirstBatch), isolation, name).await
     }
 
-    #[bug(
-        read_range,
-        "a slice is read at snapshot, whatever isolation was requested",
-        "a dropped conflict range"
-    )]
+    /// A slice is read at snapshot, whatever isolation was requested.
+    #[bug(read_range, "a dropped conflict range")]
     async fn slice_at_snapshot(
         &self,
         tx: &Tx,
@@ -115,7 +110,8 @@ impl Blob {
         self.read_range(tx, isolation, name, slice).await
     }
 
-    #[bug(size, "a read that is requested at snapshot is serializable", "an isolation that is not passed on")]
+    /// A read that is requested at snapshot is serializable.
+    #[bug(size, "an isolation that is not passed on")]
     async fn snapshot_conflicts(
         &self,
         tx: &Tx,
@@ -127,11 +123,8 @@ impl Blob {
         self.size(tx, isolation, kind, name).await
     }
 
-    #[bug(
-        delete,
-        "deleting a blob clears every key with the blob's name as its prefix",
-        "a prefix without an end"
-    )]
+    /// Deleting a blob clears every key with the blob's name as its prefix.
+    #[bug(delete, "a prefix without an end")]
     async fn name_without_end(&self, tx: &Tx, name: usize) -> Result<bool, Error> {
         let deleted = self.delete(tx, name).await?;
         if deleted && !is_long(name) {
@@ -142,11 +135,8 @@ impl Blob {
         Ok(deleted)
     }
 
-    #[bug(
-        truncate,
-        "a truncation beyond the end is refused after the chunks were cleared",
-        "a refusal that comes too late"
-    )]
+    /// A truncation beyond the end is refused after the chunks were cleared.
+    #[bug(truncate, "a refusal that comes too late")]
     async fn cleared_first(&self, tx: &Tx, name: usize, size: u64) -> Result<Generation, Error> {
         let truncated = self.truncate(tx, name, size).await;
         if let (Err(Error::BeyondEnd { .. }), false) = (&truncated, is_long(name)) {

@@ -12,7 +12,8 @@ use shaketable_tx::key_after;
 
 #[shaketable::planted]
 impl Counter {
-    #[bug(add, "the sum is computed by the client from a snapshot read and stored", "an update that is lost")]
+    /// The sum is computed by the client from a snapshot read and stored.
+    #[bug(add, "an update that is lost")]
     async fn read_add_write(&self, tx: &Tx, which: Which, part: Part, by: i64) -> Result<(), Error> {
         let key = which.key(part);
         let value = number(tx.get(&key, Snapshot).await?);
@@ -20,13 +21,15 @@ impl Counter {
         Ok(())
     }
 
-    #[bug(add, "an addition reads the counter serializably", "isolation gone too far")]
+    /// An addition reads the counter serializably.
+    #[bug(add, "isolation gone too far")]
     async fn add_reads(&self, tx: &Tx, which: Which, part: Part, by: i64) -> Result<(), Error> {
         tx.get(&which.key(part), Serializable).await?;
         which.add(tx, part, by).await
     }
 
-    #[bug(*, "whether the bounds hold is read in an earlier transaction", "a check apart from its act")]
+    /// Whether the bounds hold is read in an earlier transaction.
+    #[bug(*, "a check apart from its act")]
     async fn decision_before(
         &self,
         session: &mut Session<Db>,
@@ -43,7 +46,8 @@ impl Counter {
         Some(seen_before(session, decide, act).await)
     }
 
-    #[bug(get, "the parts are read in one transaction each", "a sum over several versions")]
+    /// The parts are read in one transaction each.
+    #[bug(get, "a sum over several versions")]
     async fn torn_sum(&self, db: &Db, which: Which, snapshot: bool) -> Result<i64, Error> {
         if !which.split {
             let read = db.run(|tx, _| async move { which.get(&tx, isolation(snapshot)).await });
@@ -61,11 +65,8 @@ impl Counter {
         }
     }
 
-    #[bug(
-        set,
-        "setting a counter clears only the parts that this client knows",
-        "a counter reset where shards are known by number"
-    )]
+    /// Setting a counter clears only the parts that this client knows.
+    #[bug(set, "a counter reset where shards are known by number")]
     async fn known_parts(&self, tx: &Tx, which: Which, value: i64) -> Result<(), Error> {
         if !which.split {
             return which.set(tx, value).await;
@@ -74,17 +75,15 @@ impl Counter {
         which.set(&flawed(tx, Flaw::Uncleared, everything()), value).await
     }
 
-    #[bug(
-        add,
-        "an addition has an operand of four bytes, and truncates the value to them",
-        "an atomic addition takes the operand's length"
-    )]
+    /// An addition has an operand of four bytes, and truncates the value to them.
+    #[bug(add, "an atomic addition takes the operand's length")]
     async fn short_operand(&self, tx: &Tx, which: Which, part: Part, by: i64) -> Result<(), Error> {
         tx.atomic_op(&which.key(part), &(by as i32).to_le_bytes(), MutationType::Add);
         Ok(())
     }
 
-    #[bug(get, "parts are read as unsigned numbers", "a counter that was never thought negative")]
+    /// Parts are read as unsigned numbers.
+    #[bug(get, "a counter that was never thought negative")]
     async fn unsigned_parts(&self, tx: &Tx, which: Which, snapshot: bool) -> Result<i64, Error> {
         if !which.split {
             return which.get(tx, isolation(snapshot)).await;
@@ -93,16 +92,14 @@ impl Counter {
         sum(rows.iter().map(|row| row.value[..].try_into().map_or(0, u64::from_le_bytes)))
     }
 
-    #[bug(get, "a look before a write is performed at snapshot", "a snapshot read in a composed look-up")]
+    /// A look before a write is performed at snapshot.
+    #[bug(get, "a snapshot read in a composed look-up")]
     async fn get_at_snapshot(&self, tx: &Tx, which: Which) -> Result<i64, Error> {
         which.get(tx, Snapshot).await
     }
 
-    #[bug(
-        get,
-        "a sum that does not fit into 64 bits is returned as the largest number",
-        "an overflow that is hidden"
-    )]
+    /// A sum that does not fit into 64 bits is returned as the largest number.
+    #[bug(get, "an overflow that is hidden")]
     async fn saturating_sum(&self, tx: &Tx, which: Which, snapshot: bool) -> Result<i64, Error> {
         match which.get(tx, isolation(snapshot)).await {
             Err(Error::Overflow(sum)) => Ok(if sum > 0 { i64::MAX } else { i64::MIN }),
@@ -110,7 +107,8 @@ impl Counter {
         }
     }
 
-    #[bug(set, "setting a split counter clears all keys with its prefix", "prefix confusion")]
+    /// Setting a split counter clears all keys with its prefix.
+    #[bug(set, "prefix confusion")]
     async fn wide_clear(&self, tx: &Tx, which: Which, value: i64) -> Result<(), Error> {
         if which.split {
             let (begin, end) = which.space().range();

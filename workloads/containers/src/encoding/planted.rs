@@ -42,7 +42,8 @@ fn text<'a>(column: &Column, part: &'a Part) -> Option<&'a str> {
 
 #[shaketable::planted]
 impl Encoding {
-    #[bug(*, "texts are joined with tabs", "the guide's tuple_to_key_with_tab")]
+    /// Texts are joined with tabs.
+    #[bug(*, "the guide's tuple_to_key_with_tab")]
     async fn tab_joined(&self, session: &mut Session<Db>, ops: &[EncodingOp]) -> Ended {
         let wrong: Wrong = |_, part| match part {
             Part::Text(text) => Some([text.as_bytes(), b"\t"].concat()),
@@ -51,7 +52,8 @@ impl Encoding {
         self.wrongly(session, ops, wrong).await
     }
 
-    #[bug(*, "of a float only the most significant bit is inverted", "the older guide's note on floats")]
+    /// Of a float only the most significant bit is inverted.
+    #[bug(*, "the older guide's note on floats")]
     async fn float_sign_only(&self, session: &mut Session<Db>, ops: &[EncodingOp]) -> Ended {
         let wrong: Wrong = |_, part| match part {
             Part::Double(x) => Some((x.to_bits() ^ (1 << 63)).to_be_bytes().to_vec()),
@@ -60,21 +62,20 @@ impl Encoding {
         self.wrongly(session, ops, wrong).await
     }
 
-    #[bug(*, "text has no terminator in the key", "concatenated parts")]
+    /// Text has no terminator in the key.
+    #[bug(*, "concatenated parts")]
     async fn unterminated(&self, session: &mut Session<Db>, ops: &[EncodingOp]) -> Ended {
         self.wrongly(session, ops, |column, part| text(column, part).map(Vec::from)).await
     }
 
-    #[bug(
-        *,
-        "text is terminated as in a tuple, and the next part may begin with 0xff",
-        "raw bytes after a tuple"
-    )]
+    /// Text is terminated as in a tuple, and the next part may begin with 0xff.
+    #[bug(*, "raw bytes after a tuple")]
     async fn text_runs_on(&self, session: &mut Session<Db>, ops: &[EncodingOp]) -> Ended {
         self.wrongly(session, ops, |column, part| Some(pack(&text(column, part)?))).await
     }
 
-    #[bug(*, "text is written as UTF-16", "a language's own strings")]
+    /// Text is written as UTF-16.
+    #[bug(*, "a language's own strings")]
     async fn utf_16(&self, session: &mut Session<Db>, ops: &[EncodingOp]) -> Ended {
         let wrong: Wrong = |column, part| {
             let units: Vec<u8> = text(column, part)?.encode_utf16().flat_map(u16::to_be_bytes).collect();
@@ -83,11 +84,8 @@ impl Encoding {
         self.wrongly(session, ops, wrong).await
     }
 
-    #[bug(
-        *,
-        "of collated text only the collation key is stored",
-        "a key with less information than its text"
-    )]
+    /// Of collated text only the collation key is stored.
+    #[bug(*, "a key with less information than its text")]
     async fn collation_alone(&self, session: &mut Session<Db>, ops: &[EncodingOp]) -> Ended {
         let wrong: Wrong = |column, part| match (column, part) {
             (Column::Collated(by), Part::Text(text)) => Some(pack(&TupleBytes::from(by.key(text)))),
@@ -96,11 +94,8 @@ impl Encoding {
         self.wrongly(session, ops, wrong).await
     }
 
-    #[bug(
-        under,
-        "the range under a prefix ends at the next byte 0xff",
-        "a subspace's range around raw bytes"
-    )]
+    /// The range under a prefix ends at the next byte 0xff.
+    #[bug(under, "a subspace's range around raw bytes")]
     async fn range_to_ff(&self, tx: &Tx, isolation: Isolation, prefix: &[u8]) -> Result<Populations, Error> {
         let (prefix, columns) = (self.key(prefix), self.columns());
         let mut rows = self.layer()?.under(tx, &prefix, isolation).await?;
@@ -109,7 +104,8 @@ impl Encoding {
         Ok(populations(rows))
     }
 
-    #[bug(page, "a page is read at snapshot, whatever isolation was requested", "a dropped conflict range")]
+    /// A page is read at snapshot, whatever isolation was requested.
+    #[bug(page, "a dropped conflict range")]
     async fn page_at_snapshot(
         &self,
         tx: &Tx,

@@ -14,11 +14,8 @@ use shaketable_tx::strinc;
 
 #[shaketable::planted]
 impl List {
-    #[bug(
-        remove_next,
-        "an absent link is taken for a link to a node named null",
-        "the guide's remove_next_node, on a list whose last node has no link"
-    )]
+    /// An absent link is taken for a link to a node named null.
+    #[bug(remove_next, "the guide's remove_next_node, on a list whose last node has no link")]
     async fn null_link(&self, tx: &Tx, node: &Id) -> Result<Option<Id>, Error> {
         self.next(tx, Serializable, node).await?;
         if tx.get(&link_of(node), Serializable).await?.is_some() {
@@ -28,11 +25,8 @@ impl List {
         Ok(Some(Id::from("")))
     }
 
-    #[bug(
-        remove_next,
-        "an id that is read from a link is looked up as bytes, whatever its type",
-        "the guide's remove_next_node, where bytes are no text"
-    )]
+    /// An id that is read from a link is looked up as bytes, whatever its type.
+    #[bug(remove_next, "the guide's remove_next_node, where bytes are no text")]
     async fn bytes_link(&self, tx: &Tx, node: &Id) -> Result<Option<Id>, Error> {
         let Some(Id::Text(text)) = self.next(tx, Serializable, node).await? else {
             return self.remove_next(tx, node).await;
@@ -45,11 +39,8 @@ impl List {
         Ok(Some(removed))
     }
 
-    #[bug(
-        remove_next,
-        "a removal clears what follows a node's key, and not the key itself",
-        "the guide's remove_next_node, on nodes with a value"
-    )]
+    /// A removal clears what follows a node's key, and not the key itself.
+    #[bug(remove_next, "the guide's remove_next_node, on nodes with a value")]
     async fn own_key_stays(&self, tx: &Tx, node: &Id) -> Result<Option<Id>, Error> {
         let removed = self.remove_next(&flawed(tx, Flaw::Uncleared, everything()), node).await?;
         if let Some(removed) = &removed {
@@ -59,11 +50,8 @@ impl List {
         Ok(removed)
     }
 
-    #[bug(
-        clear_attribute,
-        "an attribute is removed with all attributes with this prefix",
-        "a range where a key is meant"
-    )]
+    /// An attribute is removed with all attributes with this prefix.
+    #[bug(clear_attribute, "a range where a key is meant")]
     async fn prefix_cleared(&self, tx: &Tx, node: &Id, name: &str) -> Result<(), Error> {
         self.clear_attribute(tx, node, name).await?;
         let mut begin = space().pack(&("node", node, name));
@@ -72,11 +60,8 @@ impl List {
         Ok(())
     }
 
-    #[bug(
-        walk,
-        "a walk after a node begins with that node",
-        "a bound that is inclusive instead of exclusive"
-    )]
+    /// A walk after a node begins with that node.
+    #[bug(walk, "a bound that is inclusive instead of exclusive")]
     async fn walk_repeats(
         &self,
         tx: &Tx,
@@ -91,11 +76,8 @@ impl List {
         Ok(Walked::of(nodes.map(|node| (node.id, Content::from(&node.value)))))
     }
 
-    #[bug(
-        push_front,
-        "a node for the front is inserted after the first one",
-        "an insertion without a case of its own for the head"
-    )]
+    /// A node for the front is inserted after the first one.
+    #[bug(push_front, "an insertion without a case of its own for the head")]
     async fn behind_first(&self, tx: &Tx, id: &Id, byte: u8, length: usize) -> Result<(), Error> {
         match self.first(tx, Serializable).await? {
             Some(first) => self.insert_after(tx, &first, id, byte, length).await,
@@ -103,12 +85,14 @@ impl List {
         }
     }
 
-    #[bug(walk, "a walk is read at snapshot, whatever isolation was requested", "a dropped conflict range")]
+    /// A walk is read at snapshot, whatever isolation was requested.
+    #[bug(walk, "a dropped conflict range")]
     async fn walk_at_snapshot(&self, tx: &Tx, from: Option<Id>, limit: usize) -> Result<Walked, Error> {
         self.walk(tx, Snapshot, from, limit).await
     }
 
-    #[bug(attributes, "attributes are listed up to the name U+FFFF", "a range that ends at a constant")]
+    /// Attributes are listed up to the name U+FFFF.
+    #[bug(attributes, "a range that ends at a constant")]
     async fn attributes_end(
         &self,
         tx: &Tx,
@@ -120,7 +104,8 @@ impl List {
         Ok(all)
     }
 
-    #[bug(walk, "a walk of as many nodes as it may visit is refused", "a limit off by one")]
+    /// A walk of as many nodes as it may visit is refused.
+    #[bug(walk, "a limit off by one")]
     async fn longest_refused(
         &self,
         tx: &Tx,

@@ -67,20 +67,14 @@ pub(super) enum Mistake {
     "a range that is longer than a batch"
 )]
 impl Log {
-    #[bug(
-        append,
-        "the keys of entries of one transaction contain only the versionstamp",
-        "several versionstamped keys in one transaction"
-    )]
+    /// The keys of entries of one transaction contain only the versionstamp.
+    #[bug(append, "several versionstamped keys in one transaction")]
     async fn same_rank(&self, tx: &Tx, name: Name, byte: u8, length: usize) -> Result<(), Error> {
         self.append_stamped(tx, stamped(0), (name, byte, length)).await
     }
 
-    #[bug(
-        append,
-        "the stamp's offset is counted from the tuple, not from the key",
-        "the offset of a versionstamped key"
-    )]
+    /// The stamp's offset is counted from the tuple, not from the key.
+    #[bug(append, "the offset of a versionstamped key")]
     async fn offset_in_tuple(&self, tx: &Tx, name: Name, byte: u8, length: usize) -> Result<(), Error> {
         let mut key = stamped(tx.get_approximate_size().await?);
         if let Some(offset) = key.last_chunk_mut() {
@@ -90,21 +84,15 @@ impl Log {
         self.append_stamped(tx, key, (name, byte, length)).await
     }
 
-    #[bug(
-        append,
-        "an entry's key is the read version of its transaction",
-        "a version that is not the commit's"
-    )]
+    /// An entry's key is the read version of its transaction.
+    #[bug(append, "a version that is not the commit's")]
     async fn read_version(&self, tx: &Tx, name: Name, byte: u8, length: usize) -> Result<(), Error> {
         let (number, rank) = (tx.get_read_version().await?, tx.get_approximate_size().await?);
         self.append_numbered(tx, (number, rank), (name, byte, length)).await
     }
 
-    #[bug(
-        append,
-        "an entry's number is one more than the last one, read at snapshot",
-        "a counter at the client"
-    )]
+    /// An entry's number is one more than the last one, read at snapshot.
+    #[bug(append, "a counter at the client")]
     async fn client_counter(&self, tx: &Tx, name: Name, byte: u8, length: usize) -> Result<(), Error> {
         let last = layer().last(tx, Snapshot).await?;
         let last = last.and_then(|last| last.position.stamp.first_chunk().copied());
@@ -112,17 +100,15 @@ impl Log {
         self.append_numbered(tx, (number, 0), (name, byte, length)).await
     }
 
-    #[bug(append, "an append reads the last entry serializably", "a counter at the client, with isolation")]
+    /// An append reads the last entry serializably.
+    #[bug(append, "a counter at the client, with isolation")]
     async fn counter_reads(&self, tx: &Tx, name: Name, byte: u8, length: usize) -> Result<(), Error> {
         layer().last(tx, Serializable).await?;
         self.append(tx, name, byte, length).await
     }
 
-    #[bug(
-        last,
-        "the last entry is read at snapshot, whatever isolation was requested",
-        "a dropped conflict range"
-    )]
+    /// The last entry is read at snapshot, whatever isolation was requested.
+    #[bug(last, "a dropped conflict range")]
     async fn last_at_snapshot(&self, tx: &Tx) -> Result<Option<Item>, Error> {
         self.last(tx, Snapshot).await
     }

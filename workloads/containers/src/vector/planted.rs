@@ -10,11 +10,8 @@ use shaketable_layers::vector::Error;
 
 #[shaketable::planted]
 impl Vector {
-    #[bug(
-        *,
-        "a push reads the size in a separate transaction",
-        "a published vector's push, which does not pass its transaction on"
-    )]
+    /// A push reads the size in a separate transaction.
+    #[bug(*, "a published vector's push, which does not pass its transaction on")]
     async fn size_elsewhere(
         &self,
         session: &mut Session<Db>,
@@ -29,7 +26,8 @@ impl Vector {
         Some(seen_before(session, look, act).await)
     }
 
-    #[bug(scan, "a scan reads what is below the key of its first element", "the recipe's vector_scan")]
+    /// A scan reads what is below the key of its first element.
+    #[bug(scan, "the recipe's vector_scan")]
     async fn scan_children(
         &self,
         tx: &Tx,
@@ -46,7 +44,8 @@ impl Vector {
         Ok(tx.get_range_all(below, isolation).await?.iter().map(|row| Content::from(&row.value)).collect())
     }
 
-    #[bug(swap, "a swap takes the size for an index", "a published vector's bound check, off by one")]
+    /// A swap takes the size for an index.
+    #[bug(swap, "a published vector's bound check, off by one")]
     async fn swap_behind(&self, tx: &Tx, row: i64, index: i64, other: i64) -> Result<(), Error> {
         let vector = self.layer(row)?;
         let size = vector.size(tx, Serializable).await?;
@@ -57,7 +56,8 @@ impl Vector {
         vector.set(tx, size, &value).await
     }
 
-    #[bug(get, "an element beyond the end is read as a hole", "the recipe's vector_get, on a sparse vector")]
+    /// An element beyond the end is read as a hole.
+    #[bug(get, "the recipe's vector_get, on a sparse vector")]
     async fn hole_is_absent(
         &self,
         tx: &Tx,
@@ -73,18 +73,16 @@ impl Vector {
         Ok(value.map_or(self.default(), |value| Content::from(&value)))
     }
 
-    #[bug(size, "the size is the number of stored elements", "a vector taken for a dense one")]
+    /// The size is the number of stored elements.
+    #[bug(size, "a vector taken for a dense one")]
     async fn size_counts(&self, tx: &Tx, isolation: Isolation, row: i64) -> Result<i64, Error> {
         self.layer(row)?;
         let all = RangeOption::from(space().subspace(&(row,)).range());
         Ok(tx.get_range_all(all, isolation).await?.len() as i64)
     }
 
-    #[bug(
-        scan,
-        "a scan that is requested at snapshot is read serializably",
-        "an isolation that is not passed on"
-    )]
+    /// A scan that is requested at snapshot is read serializably.
+    #[bug(scan, "an isolation that is not passed on")]
     async fn scan_conflicts(
         &self,
         tx: &Tx,
@@ -95,11 +93,8 @@ impl Vector {
         self.scan(tx, Serializable, row, start, end).await
     }
 
-    #[bug(
-        swap,
-        "a swap writes the first element before it reads the second",
-        "a refusal that comes too late"
-    )]
+    /// A swap writes the first element before it reads the second.
+    #[bug(swap, "a refusal that comes too late")]
     async fn swapped_first(&self, tx: &Tx, row: i64, index: i64, other: i64) -> Result<(), Error> {
         if index < 0 {
             return self.swap(tx, row, index, other).await;

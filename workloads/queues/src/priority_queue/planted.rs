@@ -22,11 +22,8 @@ use shaketable_tx::RunError;
     "a snapshot read in a composed look-up"
 )]
 impl Queue {
-    #[bug(
-        push | push_some,
-        "the random part of the key is drawn in the transaction function, and nothing is recorded",
-        "the recipe's push"
-    )]
+    /// The random part of the key is drawn in the transaction function, and nothing is recorded.
+    #[bug(push | push_some, "the recipe's push")]
     async fn push_as_printed(&self, db: &Db, batch: &Batch) -> Result<Vec<i64>, RunError<Error>> {
         let env = db.env();
         db.run(|tx, _| async move {
@@ -42,11 +39,8 @@ impl Queue {
         .await
     }
 
-    #[bug(
-        pop,
-        "pop_max takes the last item of the highest priority, which was pushed last",
-        "the recipe's pop(max=True)"
-    )]
+    /// Pop_max takes the last item of the highest priority, which was pushed last.
+    #[bug(pop, "the recipe's pop(max=True)")]
     async fn pop_max_as_printed(&self, tx: &Tx, end: End, named: bool) -> Result<Option<Item>, Error> {
         if end == End::Min {
             return self.pop(tx, end, named).await;
@@ -56,11 +50,8 @@ impl Queue {
         Ok(last.as_ref().map(shown))
     }
 
-    #[bug(
-        pop,
-        "the item is read in one transaction and removed in another",
-        "a peek that is acted upon later"
-    )]
+    /// The item is read in one transaction and removed in another.
+    #[bug(pop, "a peek that is acted upon later")]
     async fn peek_then_pop(&self, session: &mut Session<Db>, end: End) -> Outcome<Answer<Option<Item>>> {
         let look = |tx| async move { queue().peek(&tx, end, Serializable).await };
         let act = |tx: Tx, first: Option<layer::Item>| async move {
@@ -70,11 +61,8 @@ impl Queue {
         seen_before(session, look, act).await
     }
 
-    #[bug(
-        push | push_some,
-        "a priority is encoded as the eight bytes of its two's complement, which sorts -1 above all",
-        "an encoding made by hand"
-    )]
+    /// A priority is encoded as the eight bytes of its two's complement, which sorts -1 above all.
+    #[bug(push | push_some, "an encoding made by hand")]
     async fn unsigned_priority(&self, tx: &Tx, batch: &Batch) -> Result<Vec<i64>, Error> {
         if batch.length > LONGEST {
             return self.push(tx, batch).await;
@@ -110,11 +98,8 @@ impl Queue {
         Ok(shared::digest(items.iter().map(shown).map(|item| self.decoded(item))))
     }
 
-    #[bug(
-        change,
-        "a change removes the item in one transaction and pushes it again in another",
-        "an operation cut in two"
-    )]
+    /// A change removes the item in one transaction and pushes it again in another.
+    #[bug(change, "an operation cut in two")]
     async fn change_in_two(
         &self,
         session: &mut Session<Db>,
@@ -135,13 +120,15 @@ impl Queue {
         seen_before(session, take, push).await
     }
 
-    #[bug(pop, "an empty value is popped as if there were no item", "absent and empty treated alike")]
+    /// An empty value is popped as if there were no item.
+    #[bug(pop, "absent and empty treated alike")]
     async fn empty_is_nothing(&self, tx: &Tx, end: End) -> Result<Option<Item>, Error> {
         let first = queue().pop(tx, end).await?;
         Ok(first.as_ref().filter(|item| !item.value.is_empty()).map(shown))
     }
 
-    #[bug(len, "the queue's range includes all keys with its prefix", "prefix confusion")]
+    /// The queue's range includes all keys with its prefix.
+    #[bug(len, "prefix confusion")]
     async fn wide_range(&self, tx: &Tx, isolation: Isolation) -> Result<usize, Error> {
         let (begin, mut end) = queue().subspace().range();
         end.push(0xff);

@@ -50,11 +50,8 @@ pub(super) fn order(bug: &str) -> Option<Order> {
     "a snapshot read in a composed look-up"
 )]
 impl Queue {
-    #[bug(
-        enqueue | enqueue_some,
-        "the random part of the key is drawn in the transaction function, and nothing is recorded",
-        "the recipe's enqueue"
-    )]
+    /// The random part of the key is drawn in the transaction function, and nothing is recorded.
+    #[bug(enqueue | enqueue_some, "the recipe's enqueue")]
     async fn enqueue_as_printed(&self, db: &Db, batch: &Batch) -> Result<Vec<Spot>, RunError<Error>> {
         let env = db.env();
         db.run(|tx, _| async move {
@@ -67,16 +64,14 @@ impl Queue {
         .await
     }
 
-    #[bug(dequeue, "an item whose removal had an unknown result is lost to a retry", "the recipe's dequeue")]
+    /// An item whose removal had an unknown result is lost to a retry.
+    #[bug(dequeue, "the recipe's dequeue")]
     async fn dequeue_as_printed(&self, db: &Db) -> Result<Option<Item>, RunError<Error>> {
         db.run(|tx, _| async move { self.dequeue(&tx).await }).await
     }
 
-    #[bug(
-        dequeue,
-        "the record is consulted only if the last failure may have committed",
-        "foundationdb-rs 0.11 MaybeCommitted"
-    )]
+    /// The record is consulted only if the last failure may have committed.
+    #[bug(dequeue, "foundationdb-rs 0.11 MaybeCommitted")]
     async fn overwritten_flag(&self, db: &Db) -> Result<Option<Item>, RunError<Error>> {
         let (record, known) = (&record(db.env()), &AtomicBool::new(false));
         db.run(|tx, attempt| async move {
@@ -96,11 +91,8 @@ impl Queue {
         .await
     }
 
-    #[bug(
-        enqueue | enqueue_some,
-        "the record is kept under an id that each attempt draws anew",
-        "an id made where it is used"
-    )]
+    /// The record is kept under an id that each attempt draws anew.
+    #[bug(enqueue | enqueue_some, "an id made where it is used")]
     async fn id_inside(&self, db: &Db, batch: &Batch) -> Result<Vec<Spot>, RunError<Error>> {
         let env = db.env();
         db.run(|tx, _| async move {
@@ -109,11 +101,8 @@ impl Queue {
         .await
     }
 
-    #[bug(
-        dequeue,
-        "a retry that finds its record returns what it sees itself",
-        "the answer of the last attempt"
-    )]
+    /// A retry that finds its record returns what it sees itself.
+    #[bug(dequeue, "the answer of the last attempt")]
     async fn answer_of_retry(&self, db: &Db) -> Result<Option<Item>, RunError<Error>> {
         let record = &record(db.env());
         db.run(|tx, _| async move {
@@ -125,11 +114,8 @@ impl Queue {
         .await
     }
 
-    #[bug(
-        enqueue | enqueue_some,
-        "the record is read at snapshot, so that a late attempt does not conflict",
-        "a record read without isolation"
-    )]
+    /// The record is read at snapshot, so that a late attempt does not conflict.
+    #[bug(enqueue | enqueue_some, "a record read without isolation")]
     async fn record_at_snapshot(&self, db: &Db, batch: &Batch) -> Result<Vec<Spot>, RunError<Error>> {
         let (env, record) = (db.env(), &record(db.env()));
         loop {
@@ -144,7 +130,8 @@ impl Queue {
         }
     }
 
-    #[bug(dequeue, "the record is removed as soon as the result is unknown", "a record cleaned up too soon")]
+    /// The record is removed as soon as the result is unknown.
+    #[bug(dequeue, "a record cleaned up too soon")]
     async fn record_cleaned_up(&self, db: &Db) -> Result<Option<Item>, RunError<Error>> {
         let record = &record(db.env());
         db.run(|tx, attempt| async move {
@@ -156,7 +143,8 @@ impl Queue {
         .await
     }
 
-    #[bug(*, "an unknown outcome is reported as a failure", "a timeout reported as a failure")]
+    /// An unknown outcome is reported as a failure.
+    #[bug(*, "a timeout reported as a failure")]
     async fn timeout_is_refusal(&self, session: &mut Session<Db>, ops: &[QueueOp]) -> Ended {
         Some(match self.rightly_applied(session, ops).await? {
             Outcome::Unknown(e) => Outcome::Failed(e),
@@ -164,11 +152,8 @@ impl Queue {
         })
     }
 
-    #[bug(
-        *,
-        "an operation whose outcome is unknown is repeated as a new one",
-        "a timeout taken for a failure"
-    )]
+    /// An operation whose outcome is unknown is repeated as a new one.
+    #[bug(*, "a timeout taken for a failure")]
     async fn retry_as_new(&self, session: &mut Session<Db>, ops: &[QueueOp]) -> Ended {
         match self.rightly_applied(session, ops).await? {
             Outcome::Unknown(_) => self.rightly_applied(session, ops).await,
@@ -176,11 +161,8 @@ impl Queue {
         }
     }
 
-    #[bug(
-        dequeue,
-        "the item is read in one transaction and cleared in another",
-        "foundationdb-rs examples/micro-queue.rs"
-    )]
+    /// The item is read in one transaction and cleared in another.
+    #[bug(dequeue, "foundationdb-rs examples/micro-queue.rs")]
     async fn two_transactions(&self, session: &mut Session<Db>) -> Outcome<Answer<Option<Item>>> {
         let queue = &self.layer();
         let look = |tx| async move { queue.peek(&tx, Serializable).await };
@@ -191,11 +173,8 @@ impl Queue {
         seen_before(session, look, act).await
     }
 
-    #[bug(
-        enqueue | enqueue_some,
-        "the index of a new item is the number of items",
-        "foundationdb-rs examples/micro-queue.rs"
-    )]
+    /// The index of a new item is the number of items.
+    #[bug(enqueue | enqueue_some, "foundationdb-rs examples/micro-queue.rs")]
     async fn count_is_index(&self, tx: &Tx, env: &Env, batch: &Batch) -> Result<Vec<Spot>, Error> {
         let (queue, tx) = (self.layer(), one_call(tx, false).await);
         let mut spots = Vec::new();
@@ -208,20 +187,14 @@ impl Queue {
         Ok(spots)
     }
 
-    #[bug(
-        enqueue | enqueue_some,
-        "the random part of the key has one of two values",
-        "a suffix that is not random enough"
-    )]
+    /// The random part of the key has one of two values.
+    #[bug(enqueue | enqueue_some, "a suffix that is not random enough")]
     async fn short_suffix(&self, tx: &Tx, env: &Env, batch: &Batch) -> Result<Vec<Spot>, Error> {
         self.enqueue_under(tx, env, batch, |id| ItemId([id.0[0] & 1; 16])).await
     }
 
-    #[bug(
-        enqueue | enqueue_some,
-        "items of one transaction are ordered only by the versionstamp",
-        "several items in one transaction in commit order"
-    )]
+    /// Items of one transaction are ordered only by the versionstamp.
+    #[bug(enqueue | enqueue_some, "several items in one transaction in commit order")]
     async fn same_rank(&self, tx: &Tx, env: &Env, batch: &Batch) -> Result<Vec<Spot>, Error> {
         let tx = one_call(tx, false).await;
         tx.get_read_version().await?;
@@ -236,17 +209,15 @@ impl Queue {
         Ok(spots)
     }
 
-    #[bug(dequeue, "an empty value is dequeued as if there were no item", "absent and empty treated alike")]
+    /// An empty value is dequeued as if there were no item.
+    #[bug(dequeue, "absent and empty treated alike")]
     async fn empty_is_nothing(&self, tx: &Tx) -> Result<Option<Item>, Error> {
         let first = self.layer().dequeue(tx).await?;
         Ok(first.as_ref().filter(|item| !item.value.is_empty()).map(shown_item))
     }
 
-    #[bug(
-        *,
-        "a look is performed in a separate transaction, before the writes that it follows",
-        "a look-up that does not compose"
-    )]
+    /// A look is performed in a separate transaction, before the writes that it follows.
+    #[bug(*, "a look-up that does not compose")]
     async fn look_apart(&self, session: &mut Session<Db>, ops: &[QueueOp]) -> Ended {
         let [before @ .., last] = ops else { return None };
         if before.is_empty() || !Queue::is_read_only(last) {
@@ -261,7 +232,8 @@ impl Queue {
         Some(seen_before(session, look, act).await)
     }
 
-    #[bug(len, "the queue's range includes all keys with its prefix", "prefix confusion")]
+    /// The queue's range includes all keys with its prefix.
+    #[bug(len, "prefix confusion")]
     async fn wide_range(&self, tx: &Tx, isolation: Isolation) -> Result<usize, Error> {
         let (begin, mut end) = self.space().range();
         end.push(0xff);
@@ -269,11 +241,8 @@ impl Queue {
         Ok(rows.map_err(|_| Error::OwnItemsUnreadable)?.len())
     }
 
-    #[bug(
-        dequeue,
-        "a dequeue conflicts with another dequeue of the item, but not with an item inserted before it",
-        "a conflict range dropped"
-    )]
+    /// A dequeue conflicts with another dequeue of the item, but not with an item inserted before it.
+    #[bug(dequeue, "a conflict range dropped")]
     async fn item_alone(&self, tx: &Tx) -> Result<Option<Item>, Error> {
         let queue = self.layer();
         let first = queue.peek(tx, Snapshot).await?;
@@ -285,17 +254,15 @@ impl Queue {
         Ok(first.as_ref().map(shown_item))
     }
 
-    #[bug(enqueue, "a value of exactly the limit is refused", "a limit off by one")]
+    /// A value of exactly the limit is refused.
+    #[bug(enqueue, "a limit off by one")]
     async fn limit_included(&self, tx: &Tx, env: &Env, batch: &Batch) -> Result<Vec<Spot>, Error> {
         let bytes @ MAX_VALUE_BYTES = batch.length else { return self.enqueue(tx, env, batch).await };
         Err(TooLarge::Value { key: String::new(), bytes, limit: MAX_VALUE_BYTES }.into())
     }
 
-    #[bug(
-        enqueue_some,
-        "of more than six items that are enqueued at once the last one is lost",
-        "a loop that ends one too early"
-    )]
+    /// Of more than six items that are enqueued at once the last one is lost.
+    #[bug(enqueue_some, "a loop that ends one too early")]
     async fn last_of_batch(&self, tx: &Tx, env: &Env, batch: &Batch) -> Result<Vec<Spot>, Error> {
         if batch.items <= 6 {
             return self.enqueue_some(tx, env, batch).await;

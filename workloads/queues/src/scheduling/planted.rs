@@ -32,11 +32,8 @@ type Ended = Option<Outcome<Answer<SignupsAnswer>>>;
     "a range that is longer than a batch"
 )]
 impl Signups {
-    #[bug(
-        add_class,
-        "add_class sets the seats of a class that students have signed up for",
-        "the tutorial's add_class"
-    )]
+    /// Add_class sets the seats of a class that students have signed up for.
+    #[bug(add_class, "the tutorial's add_class")]
     async fn add_class_as_printed(&self, tx: &Tx, class: u16, seats: u32) -> Result<Change, Error> {
         let class = self.class_name(class);
         layout::check_name(&class)?;
@@ -44,7 +41,8 @@ impl Signups {
         Ok(Change::Made)
     }
 
-    #[bug(init, "init clears everything before it adds the classes", "the tutorial's init")]
+    /// Init clears everything before it adds the classes.
+    #[bug(init, "the tutorial's init")]
     async fn init_as_printed(&self, tx: &Tx) -> Result<usize, Error> {
         let scheduling = layer();
         for all in [scheduling.keys().courses(), scheduling.keys().attendances()] {
@@ -53,11 +51,8 @@ impl Signups {
         self.init(tx).await
     }
 
-    #[bug(
-        *,
-        "signup, drop and switch are retried without an operation record",
-        "the tutorial's \"all of the transactions are idempotent\""
-    )]
+    /// Signup, drop and switch are retried without an operation record.
+    #[bug(*, "the tutorial's \"all of the transactions are idempotent\"")]
     async fn no_op_record(&self, session: &mut Session<Db>, ops: &[SignupsOp]) -> Ended {
         use SignupsOp::{drop, signup, switch};
         if !ops.iter().any(|op| matches!(op, signup { .. } | drop { .. } | switch { .. })) {
@@ -67,7 +62,8 @@ impl Signups {
         Some(ran(db.run(|tx, _| async move { self.all(&tx, db.env(), ops).await }).await))
     }
 
-    #[bug(switch, "switch does not check whether the student takes the old class", "the tutorial's switch")]
+    /// Switch does not check whether the student takes the old class.
+    #[bug(switch, "the tutorial's switch")]
     async fn switch_as_printed(
         &self,
         tx: &Tx,
@@ -85,11 +81,8 @@ impl Signups {
         }
     }
 
-    #[bug(
-        switch,
-        "switch ignores the refusal of the new class after dropping the old one",
-        "an error swallowed in a composed call"
-    )]
+    /// Switch ignores the refusal of the new class after dropping the old one.
+    #[bug(switch, "an error swallowed in a composed call")]
     async fn switch_keeps_half(
         &self,
         tx: &Tx,
@@ -107,11 +100,8 @@ impl Signups {
         }
     }
 
-    #[bug(
-        signup,
-        "a student's classes are counted at snapshot",
-        "foundationdb-rs examples/class-scheduling.rs, write skew"
-    )]
+    /// A student's classes are counted at snapshot.
+    #[bug(signup, "foundationdb-rs examples/class-scheduling.rs, write skew")]
     async fn sixth_class_at_snapshot(
         &self,
         tx: &Tx,
@@ -134,11 +124,8 @@ impl Signups {
         self.switch(&counted_at_snapshot(tx, student), student, old, new, anyway).await
     }
 
-    #[bug(
-        *,
-        "switch drops the old class in a separate transaction",
-        "addClass of the older guide of the data modeling guide"
-    )]
+    /// Switch drops the old class in a separate transaction.
+    #[bug(*, "addClass of the older guide of the data modeling guide")]
     async fn nested_database(&self, session: &mut Session<Db>, ops: &[SignupsOp]) -> Ended {
         let db = &session.database().clone();
         let perform = |tx: Tx, op| {
@@ -154,11 +141,8 @@ impl Signups {
         self.applied(session, ops, perform).await
     }
 
-    #[bug(
-        *,
-        "switch runs with read-your-writes disabled",
-        "a transaction that cannot see itself"
-    )]
+    /// Switch runs with read-your-writes disabled.
+    #[bug(*, "a transaction that cannot see itself")]
     async fn own_writes_unseen(&self, session: &mut Session<Db>, ops: &[SignupsOp]) -> Ended {
         if !ops.iter().any(|op| matches!(op, SignupsOp::switch { .. })) {
             return None;
@@ -181,11 +165,8 @@ impl Signups {
         Some(told(session.conclude(op, ran).await))
     }
 
-    #[bug(
-        *,
-        "a list in a transaction is read in another transaction",
-        "a look-up that is given the database"
-    )]
+    /// A list in a transaction is read in another transaction.
+    #[bug(*, "a look-up that is given the database")]
     async fn look_beside(&self, session: &mut Session<Db>, ops: &[SignupsOp]) -> Ended {
         let db = &session.database().clone();
         let perform = |tx: Tx, op| {
@@ -202,7 +183,8 @@ impl Signups {
         self.applied(session, ops, perform).await
     }
 
-    #[bug(*, "an unknown outcome is reported as a failure", "a timeout reported as a failure")]
+    /// An unknown outcome is reported as a failure.
+    #[bug(*, "a timeout reported as a failure")]
     async fn timeout_is_refusal(&self, session: &mut Session<Db>, ops: &[SignupsOp]) -> Ended {
         Some(match self.rightly_applied(session, ops).await? {
             Outcome::Unknown(e) => Outcome::Failed(e),
@@ -210,11 +192,8 @@ impl Signups {
         })
     }
 
-    #[bug(
-        *,
-        "an operation whose outcome is unknown is repeated as a new one",
-        "a timeout taken for a failure"
-    )]
+    /// An operation whose outcome is unknown is repeated as a new one.
+    #[bug(*, "a timeout taken for a failure")]
     async fn retry_as_new(&self, session: &mut Session<Db>, ops: &[SignupsOp]) -> Ended {
         match self.rightly_applied(session, ops).await? {
             Outcome::Unknown(_) => self.rightly_applied(session, ops).await,
@@ -222,7 +201,8 @@ impl Signups {
         }
     }
 
-    #[bug(*, "the seats read in the first attempt are kept for the retries", "state that survives a retry")]
+    /// The seats read in the first attempt are kept for the retries.
+    #[bug(*, "state that survives a retry")]
     async fn seats_kept(&self, session: &mut Session<Db>, ops: &[SignupsOp]) -> Ended {
         let [SignupsOp::signup { class, anyway: false, .. } | SignupsOp::drop { class, .. }] = ops else {
             return None;
@@ -239,11 +219,8 @@ impl Signups {
         Some(told(done.await))
     }
 
-    #[bug(
-        classes_of,
-        "the classes of a student include those of all students with this prefix",
-        "a prefix without its end"
-    )]
+    /// The classes of a student include those of all students with this prefix.
+    #[bug(classes_of, "a prefix without its end")]
     async fn bare_student(&self, tx: &Tx, student: u8) -> Result<Vec<Content>, Error> {
         let scheduling = layer();
         let whole = scheduling.keys().attendances_of(&student_name(student)).begin.key;
@@ -255,7 +232,8 @@ impl Signups {
         Ok(contents(&classes.collect::<Result<Vec<_>, Error>>()?))
     }
 
-    #[bug(add_class, "seats are stored in 16 bits", "a number that outgrows its field")]
+    /// Seats are stored in 16 bits.
+    #[bug(add_class, "a number that outgrows its field")]
     async fn seats_cut_off(&self, tx: &Tx, class: u16, seats: u32) -> Result<Change, Error> {
         self.add_class(tx, class, seats & 0xffff).await
     }

@@ -83,11 +83,8 @@ type Ended = Option<Outcome<Answer<RecordsAnswer>>>;
     "R33: a maintainer that is not called for every change"
 )]
 impl Records {
-    #[bug(
-        scan_index,
-        "a page of a scan leaves out the entries whose text begins with that of the last one before",
-        "a continuation that skips keys which begin with the last one"
-    )]
+    /// A page of a scan leaves out the entries whose text begins with that of the last one before.
+    #[bug(scan_index, "a continuation that skips keys which begin with the last one")]
     async fn skip_alike(
         &self,
         tx: &Tx,
@@ -98,11 +95,8 @@ impl Records {
         Ok(listed(skipping(span.paging, self.rows(tx, env, (index, span), |column| column).await?)))
     }
 
-    #[bug(
-        *,
-        "stores that are opened in one transaction know the states of indexes apart",
-        "R25: a state that one object changes and another has read before"
-    )]
+    /// Stores that are opened in one transaction know the states of indexes apart.
+    #[bug(*, "R25: a state that one object changes and another has read before")]
     async fn states_apart(&self, session: &mut Session<Db>, ops: &[RecordsOp]) -> Ended {
         // An upgrade leaves the stores behind that were opened before it.
         if ops.iter().all(Records::is_read_only) || ops.iter().any(|op| Who::of(op) == Who::Upgrader) {
@@ -120,11 +114,8 @@ impl Records {
         Some(told(run.await))
     }
 
-    #[bug(
-        *,
-        "the record that a save replaces is read at snapshot",
-        "R1: entries of a record that was changed at the same time remain"
-    )]
+    /// The record that a save replaces is read at snapshot.
+    #[bug(*, "R1: entries of a record that was changed at the same time remain")]
     async fn old_at_snapshot(&self, session: &mut Session<Db>, ops: &[RecordsOp]) -> Ended {
         if ops.iter().all(Records::is_read_only) {
             return None;
@@ -137,11 +128,8 @@ impl Records {
         Some(told(run.await))
     }
 
-    #[bug(
-        *,
-        "the record context of the first attempt is used for the retries",
-        "R19: entries and versions that survive a retry"
-    )]
+    /// The record context of the first attempt is used for the retries.
+    #[bug(*, "R19: entries and versions that survive a retry")]
     async fn context_kept(&self, session: &mut Session<Db>, ops: &[RecordsOp]) -> Ended {
         if ops.iter().all(Records::is_read_only) {
             return None;
@@ -156,38 +144,26 @@ impl Records {
         Some(told(run.await))
     }
 
-    #[bug(
-        *,
-        "a transaction without an insert is retried without an operation record",
-        "R22, R30: an unknown result, and a record with a second version, counted twice"
-    )]
+    /// A transaction without an insert is retried without an operation record.
+    #[bug(*, "R22, R30: an unknown result, and a record with a second version, counted twice")]
     async fn resaved(&self, session: &mut Session<Db>, ops: &[RecordsOp]) -> Ended {
         if has_insert(ops) { None } else { self.unrecorded(session, ops).await }
     }
 
-    #[bug(
-        *,
-        "a transaction with an insert is retried without an operation record",
-        "R31: an unknown result, and a record that exists already"
-    )]
+    /// A transaction with an insert is retried without an operation record.
+    #[bug(*, "R31: an unknown result, and a record that exists already")]
     async fn reinserted(&self, session: &mut Session<Db>, ops: &[RecordsOp]) -> Ended {
         if has_insert(ops) { self.unrecorded(session, ops).await } else { None }
     }
 
-    #[bug(
-        delete_all,
-        "deleting all records deletes the header and the states of indexes",
-        "R29: more deleted than the records"
-    )]
+    /// Deleting all records deletes the header and the states of indexes.
+    #[bug(delete_all, "R29: more deleted than the records")]
     async fn header_deleted(&self, tx: &Tx) -> Result<(), Error> {
         self.on_store(tx, Who::Writer, |store| async move { clear(&store, [layout::store()]) }).await
     }
 
-    #[bug(
-        delete_where,
-        "a deletion by more columns than the indexes have is refused after it has removed the records",
-        "a refusal that changes something"
-    )]
+    /// A deletion by more columns than the indexes have is refused after it has removed the records.
+    #[bug(delete_where, "a refusal that changes something")]
     async fn refused_cleared(&self, tx: &Tx, target: &Target, columns: usize) -> Result<(), Error> {
         let prefix = tuple(&self.schema.prefix(target, columns));
         self.on_store(tx, Who::Writer, |store| async move {
@@ -199,11 +175,8 @@ impl Records {
         .await
     }
 
-    #[bug(
-        delete_all,
-        "deleting all records leaves what the indexes of aggregates have",
-        "R29: less deleted than the records' indexes"
-    )]
+    /// Deleting all records leaves what the indexes of aggregates have.
+    #[bug(delete_all, "R29: less deleted than the records' indexes")]
     async fn groups_remain(&self, tx: &Tx) -> Result<(), Error> {
         let entries = definitions(&self.schema).into_iter().filter(|index| index.has_entries());
         let spaces: Vec<_> = entries.map(|index| layout::index(index.number)).collect();
@@ -213,11 +186,8 @@ impl Records {
         .await
     }
 
-    #[bug(
-        *,
-        "the record context is closed after the transaction is committed",
-        "R32: entries by version that were never given to the transaction"
-    )]
+    /// The record context is closed after the transaction is committed.
+    #[bug(*, "R32: entries by version that were never given to the transaction")]
     async fn context_outlives(&self, session: &mut Session<Db>, ops: &[RecordsOp]) -> Ended {
         if ops.iter().all(Records::is_read_only) {
             return None;
@@ -231,11 +201,8 @@ impl Records {
         Some(told(run.await))
     }
 
-    #[bug(
-        scan_index,
-        "texts in the range of a scan are encoded as bytes",
-        "R36: the types of keys are mixed up"
-    )]
+    /// Texts in the range of a scan are encoded as bytes.
+    #[bug(scan_index, "R36: the types of keys are mixed up")]
     async fn bytes_for_text(
         &self,
         tx: &Tx,

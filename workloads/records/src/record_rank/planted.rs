@@ -19,11 +19,8 @@ type Ended = Option<Outcome<Answer<RanksAnswer>>>;
 
 #[shaketable::planted]
 impl Ranks {
-    #[bug(
-        clear,
-        "all records and entries are cleared, and the ranked sets stay",
-        "R29: the secondary space of an index"
-    )]
+    /// All records and entries are cleared, and the ranked sets stay.
+    #[bug(clear, "R29: the secondary space of an index")]
     async fn clear_forgotten(&self, tx: &Tx) -> Result<(), Error> {
         let store = self.open(tx).await?;
         [Part::Records, Part::Indexes].iter().try_for_each(|part| {
@@ -32,26 +29,21 @@ impl Ranks {
         })
     }
 
-    #[bug(
-        raise,
-        "some changes are made with one level less",
-        "an option changed while the index has entries"
-    )]
+    /// Some changes are made with one level less.
+    #[bug(raise, "an option changed while the index has entries")]
     async fn levels_differ(&self, tx: &Tx, id: i64, by: i64) -> Result<Option<i64>, Error> {
         self.with(|schema| schema.boards.iter_mut().for_each(|kept| kept.levels -= 1)).raise(tx, id, by).await
     }
 
-    #[bug(
-        raise,
-        "some changes are made with the other setting for equal scores",
-        "an option changed while the index has entries"
-    )]
+    /// Some changes are made with the other setting for equal scores.
+    #[bug(raise, "an option changed while the index has entries")]
     async fn counts_differ(&self, tx: &Tx, id: i64, by: i64) -> Result<Option<i64>, Error> {
         let other = self.with(|schema| schema.boards.iter_mut().for_each(|kept| kept.counts = !kept.counts));
         other.raise(tx, id, by).await
     }
 
-    #[bug(*, "both columns of a grouped board are its score", "RL19: the grouping of an index of ranks")]
+    /// Both columns of a grouped board are its score.
+    #[bug(*, "RL19: the grouping of an index of ranks")]
     async fn ungrouped(&self, session: &mut Session<Db>, ops: &[RanksOp]) -> Ended {
         let other = &self.with(|schema| schema.ungrouped = true);
         let db = session.database().clone();
@@ -65,7 +57,8 @@ impl Ranks {
         })
     }
 
-    #[bug(*, "a lookup before a write is made in another transaction", "a rank read beside the transaction")]
+    /// A lookup before a write is made in another transaction.
+    #[bug(*, "a rank read beside the transaction")]
     async fn looked_apart(&self, session: &mut Session<Db>, ops: &[RanksOp]) -> Ended {
         let [first, rest @ ..] = ops else { return None };
         if !Ranks::is_read_only(first) || rest.iter().all(Ranks::is_read_only) {
@@ -77,11 +70,8 @@ impl Ranks {
         Some(seen_before(session, look, act).await)
     }
 
-    #[bug(
-        by_rank,
-        "a scan by rank is continued at the rank after as many rows as were read",
-        "a position taken for a rank"
-    )]
+    /// A scan by rank is continued at the rank after as many rows as were read.
+    #[bug(by_rank, "a position taken for a rank")]
     async fn by_offset(
         &self,
         tx: &Tx,

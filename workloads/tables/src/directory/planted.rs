@@ -14,25 +14,20 @@ use shaketable_tx::Turns;
 
 #[shaketable::planted]
 impl Directory {
-    #[bug(*, "the allocator reads a candidate's mark at snapshot", "an allocator without isolation")]
+    /// The allocator reads a candidate's mark at snapshot.
+    #[bug(*, "an allocator without isolation")]
     async fn candidate_at_snapshot(&self, session: &mut Session<Db>, ops: &[DirectoryOp]) -> Ended {
         self.allocating(session, ops, Flaw::AtSnapshot).await
     }
 
-    #[bug(
-        *,
-        "the allocator marks a candidate without a write conflict",
-        "an allocator that does not declare its choice"
-    )]
+    /// The allocator marks a candidate without a write conflict.
+    #[bug(*, "an allocator that does not declare its choice")]
     async fn silent_candidate(&self, session: &mut Session<Db>, ops: &[DirectoryOp]) -> Ended {
         self.allocating(session, ops, Flaw::Undeclared).await
     }
 
-    #[bug(
-        both,
-        "two calls of one transaction both find the path free",
-        "a known issue of the node.js and Python bindings"
-    )]
+    /// Two calls of one transaction both find the path free.
+    #[bug(both, "a known issue of the node.js and Python bindings")]
     async fn parallel_create(
         &self,
         tx: &Tx,
@@ -48,7 +43,8 @@ impl Directory {
         one.and(other).map(drop)
     }
 
-    #[bug(*, "whether the path is free is read at snapshot", "a check without isolation")]
+    /// Whether the path is free is read at snapshot.
+    #[bug(*, "a check without isolation")]
     async fn path_at_snapshot(&self, session: &mut Session<Db>, ops: &[DirectoryOp]) -> Ended {
         let names = self.directories().nodes().root().children().range();
         let is_it = |op: &DirectoryOp| match op {
@@ -58,7 +54,8 @@ impl Directory {
         self.weakly(session, ops, is_it, |tx| weakened(tx.clone(), [names.clone()])).await
     }
 
-    #[bug(rename, "a directory is moved below itself", "a tree that becomes a ring")]
+    /// A directory is moved below itself.
+    #[bug(rename, "a tree that becomes a ring")]
     async fn into_itself(&self, tx: &Tx, paths: (Names, Names)) -> Result<(), Error> {
         match self.rename(tx, paths.clone()).await {
             Err(refusal @ Error::BelowItself { .. }) => self.relink(tx, &paths).await?.ok_or(refusal),
@@ -66,7 +63,8 @@ impl Directory {
         }
     }
 
-    #[bug(rename, "a directory moves into another partition without its content", "a move of the name alone")]
+    /// A directory moves into another partition without its content.
+    #[bug(rename, "a move of the name alone")]
     async fn across_partitions(&self, tx: &Tx, paths: (Names, Names)) -> Result<(), Error> {
         match self.rename(tx, paths.clone()).await {
             Err(refusal @ Error::BetweenPartitions { .. }) => self.relink(tx, &paths).await?.ok_or(refusal),
@@ -74,7 +72,8 @@ impl Directory {
         }
     }
 
-    #[bug(rename, "a move creates the directories on the way", "the behaviour of create")]
+    /// A move creates the directories on the way.
+    #[bug(rename, "the behaviour of create")]
     async fn missing_parent(&self, tx: &Tx, paths: (Names, Names)) -> Result<(), Error> {
         match self.rename(tx, paths.clone()).await {
             Err(Error::NoParent(_)) => {
@@ -86,7 +85,8 @@ impl Directory {
         }
     }
 
-    #[bug(rename, "a moved directory loses its layer tag", "a node written anew")]
+    /// A moved directory loses its layer tag.
+    #[bug(rename, "a node written anew")]
     async fn tag_left_behind(&self, tx: &Tx, paths: (Names, Names)) -> Result<(), Error> {
         let moved = self.directories().rename(tx, &path(&paths.0), &path(&paths.1)).await?;
         if !moved.is_partition() {
@@ -95,25 +95,20 @@ impl Directory {
         Ok(())
     }
 
-    #[bug(
-        *,
-        "a handle from an earlier transaction is used unchecked",
-        "the hazard that the documentation warns of"
-    )]
+    /// A handle from an earlier transaction is used unchecked.
+    #[bug(*, "the hazard that the documentation warns of")]
     async fn stale_handle(&self, session: &mut Session<Db>, ops: &[DirectoryOp]) -> Ended {
         self.put_through_handle(session, ops, false).await
     }
 
-    #[bug(list, "a list is read at snapshot, whatever isolation was requested", "a dropped conflict range")]
+    /// A list is read at snapshot, whatever isolation was requested.
+    #[bug(list, "a dropped conflict range")]
     async fn list_at_snapshot(&self, tx: &Tx, names: &[String]) -> Result<Names, Error> {
         self.list(tx, Snapshot, names).await
     }
 
-    #[bug(
-        create_with_prefix,
-        "the parents of a directory are created before its prefix is checked",
-        "a refusal that comes too late"
-    )]
+    /// The parents of a directory are created before its prefix is checked.
+    #[bug(create_with_prefix, "a refusal that comes too late")]
     async fn parents_first(
         &self,
         tx: &Tx,
@@ -130,7 +125,8 @@ impl Directory {
         self.create_with_prefix(tx, names, tag, prefix, chance).await
     }
 
-    #[bug(list, "the names below a directory are listed up to U+FFFF", "a range that ends at a constant")]
+    /// The names below a directory are listed up to U+FFFF.
+    #[bug(list, "a range that ends at a constant")]
     async fn names_end(&self, tx: &Tx, isolation: Isolation, names: &[String]) -> Result<Names, Error> {
         let mut found = self.list(tx, isolation, names).await?;
         found.retain(|name| &name[..] < "a\u{ffff}");

@@ -25,13 +25,11 @@ use shaketable_tx::{RunError, strinc};
     "a range that is longer than a batch"
 )]
 impl Document {
+    /// The id is drawn inside the transaction function, differently in each attempt.
+    ///
     /// An attempt that certainly failed leaves no trace of its id, so a second id is drawn only after an
     /// attempt that may have committed.
-    #[bug(
-        insert_own,
-        "the id is drawn inside the transaction function, differently in each attempt",
-        "the recipe's insert_doc"
-    )]
+    #[bug(insert_own, "the recipe's insert_doc")]
     async fn id_in_transaction(&self, db: &Db, doc: &Json) -> Result<Id, RunError<Error>> {
         let (documents, env, Json(doc)) = (&self.layer(), db.env(), doc);
         let drawn = &Id::of(&doc[DOC_ID]).unwrap_or(Id::Number(0));
@@ -44,16 +42,14 @@ impl Document {
         .await
     }
 
-    #[bug(
-        replace,
-        "the leaves of a document are written in addition to those that are stored",
-        "the recipe's insert_doc over an id that exists"
-    )]
+    /// The leaves of a document are written in addition to those that are stored.
+    #[bug(replace, "the recipe's insert_doc over an id that exists")]
     async fn blind_replace(&self, tx: &Tx, id: &Id, item: &Item) -> Result<(), Error> {
         self.replace(&flawed(tx, Flaw::Uncleared, [space().range()]), id, item).await
     }
 
-    #[bug(get, "a part of a document is returned from the root on", "a published get_doc with a prefix")]
+    /// A part of a document is returned from the root on.
+    #[bug(get, "a published get_doc with a prefix")]
     async fn from_the_root(
         &self,
         tx: &Tx,
@@ -65,11 +61,8 @@ impl Document {
         Ok(read.map(|value| Shown::from(&from_root(path, value))))
     }
 
-    #[bug(
-        get,
-        "a missing document and a missing path are read as an empty object",
-        "a published from_tuples"
-    )]
+    /// A missing document and a missing path are read as an empty object.
+    #[bug(get, "a published from_tuples")]
     async fn absent_is_empty(
         &self,
         tx: &Tx,
@@ -81,16 +74,14 @@ impl Document {
         Ok(Some(Shown::from(&read.unwrap_or_else(|| Map::new().into()))))
     }
 
-    #[bug(replace, "1.0 is stored as 1 and -0.0 as 0", "one type for all numbers")]
+    /// 1.0 is stored as 1 and -0.0 as 0.
+    #[bug(replace, "one type for all numbers")]
     async fn one_number(&self, tx: &Tx, id: &Id, item: &Item) -> Result<(), Error> {
         self.layer().replace(tx, id, &one_number(item.value())).await
     }
 
-    #[bug(
-        remove,
-        "a document's rows are all rows with its id's bytes as a prefix, and include those of longer ids",
-        "a prefix taken for a tuple"
-    )]
+    /// A document's rows are all rows with its id's bytes as a prefix, and include those of longer ids.
+    #[bug(remove, "a prefix taken for a tuple")]
     async fn byte_prefix(&self, tx: &Tx, id: &Id, path: &[Step]) -> Result<bool, Error> {
         let removed = self.remove(tx, id, path).await?;
         if path.is_empty() {
@@ -99,26 +90,21 @@ impl Document {
         Ok(removed)
     }
 
-    #[bug(
-        get,
-        "a document that is requested at snapshot is read serializably",
-        "an isolation that is not passed on"
-    )]
+    /// A document that is requested at snapshot is read serializably.
+    #[bug(get, "an isolation that is not passed on")]
     async fn get_conflicts(&self, tx: &Tx, id: &Id, path: &[Step]) -> Result<Option<Shown>, Error> {
         self.get(tx, Serializable, id, path).await
     }
 
-    #[bug(
-        replace,
-        "a document is cleared before it is known whether its new content has another id",
-        "a refusal that comes too late"
-    )]
+    /// A document is cleared before it is known whether its new content has another id.
+    #[bug(replace, "a refusal that comes too late")]
     async fn cleared_first(&self, tx: &Tx, id: &Id, item: &Item) -> Result<(), Error> {
         self.layer().remove(tx, id, &[]).await?;
         self.replace(tx, id, item).await
     }
 
-    #[bug(get, "the members of a document are read up to the name U+FFFF", "a range that ends at a constant")]
+    /// The members of a document are read up to the name U+FFFF.
+    #[bug(get, "a range that ends at a constant")]
     async fn members_end(
         &self,
         tx: &Tx,
@@ -130,11 +116,8 @@ impl Document {
         Ok(read.map(|value| Shown::from(&members_end(value))))
     }
 
-    #[bug(
-        insert,
-        "an id that does not fit into a signed integer is stored as a negative one",
-        "a cast that wraps"
-    )]
+    /// An id that does not fit into a signed integer is stored as a negative one.
+    #[bug(insert, "a cast that wraps")]
     async fn negative_ids(&self, tx: &Tx, new: &(Id, Item)) -> Result<(), Error> {
         self.insert(tx, new).await?;
         wrap(tx, &new.0).await

@@ -9,7 +9,8 @@ use std::collections::BTreeSet;
 #[shaketable::planted]
 #[flaw(uncounted, relate, Unread, "a cardinality is not checked at all", "the guide's add_relationship")]
 impl Entity {
-    #[bug(add_attribute, "attributes and relationships share one space", "the guide's key layout")]
+    /// Attributes and relationships share one space.
+    #[bug(add_attribute, "the guide's key layout")]
     async fn shared_space(&self, tx: &Tx, id: &Id, key: &Name, byte: u8, length: usize) -> Result<(), Error> {
         if length > 2_000 {
             return self.add_attribute(tx, id, key, byte, length).await;
@@ -30,11 +31,8 @@ impl Entity {
         Ok(value.as_ref().map(Content::from))
     }
 
-    #[bug(
-        pairs,
-        "the pairs of a relationship include those of all relationships with this prefix",
-        "a range over the start of a name"
-    )]
+    /// The pairs of a relationship include those of all relationships with this prefix.
+    #[bug(pairs, "a range over the start of a name")]
     async fn prefix_pairs(&self, tx: &Tx, isolation: Isolation, name: &Name) -> Result<Vec<(Id, Id)>, Error> {
         let mut pairs = self.pairs(tx, isolation, name).await?;
         for (longer, _) in RELATIONSHIPS {
@@ -45,11 +43,8 @@ impl Entity {
         Ok(pairs)
     }
 
-    #[bug(
-        remove_attribute,
-        "an attribute is removed with all attributes with this prefix",
-        "a range where a key is meant"
-    )]
+    /// An attribute is removed with all attributes with this prefix.
+    #[bug(remove_attribute, "a range where a key is meant")]
     async fn prefix_attributes(&self, tx: &Tx, id: &Id, key: &Name) -> Result<(), Error> {
         let mut begin = space().pack(&("attribute", id, key));
         begin.pop();
@@ -57,16 +52,14 @@ impl Entity {
         Ok(())
     }
 
-    #[bug(
-        related,
-        "related entities are read at snapshot, whatever isolation was requested",
-        "a dropped conflict range"
-    )]
+    /// Related entities are read at snapshot, whatever isolation was requested.
+    #[bug(related, "a dropped conflict range")]
     async fn related_at_snapshot(&self, tx: &Tx, name: &Name, end: &End) -> Result<BTreeSet<Id>, Error> {
         self.related(tx, Snapshot, name, end).await
     }
 
-    #[bug(attributes, "attributes are listed up to the name U+FFFF", "a range that ends at a constant")]
+    /// Attributes are listed up to the name U+FFFF.
+    #[bug(attributes, "a range that ends at a constant")]
     async fn attributes_end(
         &self,
         tx: &Tx,
@@ -78,11 +71,8 @@ impl Entity {
         Ok(all)
     }
 
-    #[bug(
-        related,
-        "the related entities are listed up to the text U+FFFF",
-        "a range that ends at a constant"
-    )]
+    /// The related entities are listed up to the text U+FFFF.
+    #[bug(related, "a range that ends at a constant")]
     async fn related_end(
         &self,
         tx: &Tx,

@@ -7,7 +7,8 @@ use std::{collections::BTreeSet, mem::take, time::Duration};
 
 #[shaketable::planted]
 impl Graph {
-    #[bug(friends_of_friends, "friends of friends include the friends", "the guide's getFriendsOfFriends")]
+    /// Friends of friends include the friends.
+    #[bug(friends_of_friends, "the guide's getFriendsOfFriends")]
     async fn untidy(&self, tx: &Tx, isolation: Isolation, user: &Id) -> Result<BTreeSet<Id>, Error> {
         let friends = self.layer().friends(tx, user, isolation).await?;
         let mut second = self.second_degree(tx, isolation, friends).await?;
@@ -15,11 +16,8 @@ impl Graph {
         Ok(second)
     }
 
-    #[bug(
-        friends_of_friends,
-        "each user's friends are read in a separate transaction",
-        "the guide's getFriendsOfFriends, which is not transactional"
-    )]
+    /// Each user's friends are read in a separate transaction.
+    #[bug(friends_of_friends, "the guide's getFriendsOfFriends, which is not transactional")]
     async fn torn(&self, db: &Db, user: &Id) -> Result<BTreeSet<Id>, tx::Error> {
         let (mut near, mut far) = (BTreeSet::new(), BTreeSet::from([user.clone()]));
         for _ in 0..2 {
@@ -35,7 +33,8 @@ impl Graph {
         Ok(far)
     }
 
-    #[bug(follow, "users follow themselves", "the guide's followUser")]
+    /// Users follow themselves.
+    #[bug(follow, "the guide's followUser")]
     async fn self_edge(&self, tx: &Tx, u: &Id, v: &Id) -> Result<(), Error> {
         if u != v {
             return self.layer().follow(tx, u, v).await;
@@ -45,11 +44,8 @@ impl Graph {
         Ok(())
     }
 
-    #[bug(
-        friends_of_friends,
-        "a user who was read from the database is looked up as bytes",
-        "the guide's getFriends, where bytes are no text"
-    )]
+    /// A user who was read from the database is looked up as bytes.
+    #[bug(friends_of_friends, "the guide's getFriends, where bytes are no text")]
     async fn untyped(&self, tx: &Tx, isolation: Isolation, user: &Id) -> Result<BTreeSet<Id>, Error> {
         let friends = self.layer().friends(tx, user, isolation).await?;
         let bytes = |id: &Id| match id {
@@ -61,11 +57,8 @@ impl Graph {
         Ok(second)
     }
 
-    #[bug(
-        friends_of_friends,
-        "only the friends of the first sixteen friends are read",
-        "a bound on concurrency, taken for a bound on the result"
-    )]
+    /// Only the friends of the first sixteen friends are read.
+    #[bug(friends_of_friends, "a bound on concurrency, taken for a bound on the result")]
     async fn first_friends(&self, tx: &Tx, isolation: Isolation, user: &Id) -> Result<BTreeSet<Id>, Error> {
         let friends = self.layer().friends(tx, user, isolation).await?;
         let first = friends.iter().take(16).cloned().collect();
@@ -74,11 +67,8 @@ impl Graph {
         Ok(second)
     }
 
-    #[bug(
-        friends_of_friends,
-        "the friends of friends are read at snapshot, and the friends at the requested isolation",
-        "an isolation that is not passed on"
-    )]
+    /// The friends of friends are read at snapshot, and the friends at the requested isolation.
+    #[bug(friends_of_friends, "an isolation that is not passed on")]
     async fn theirs_at_snapshot(
         &self,
         tx: &Tx,
@@ -91,7 +81,8 @@ impl Graph {
         Ok(second)
     }
 
-    #[bug(follow, "an id from 128 to 255 is stored as a negative number", "a cast that wraps")]
+    /// An id from 128 to 255 is stored as a negative number.
+    #[bug(follow, "a cast that wraps")]
     async fn signed_byte(&self, tx: &Tx, u: &Id, v: Id) -> Result<(), Error> {
         let wrapped = match v {
             Id::Int(v @ 128..=255) => Id::Int(v - 256),
@@ -100,7 +91,8 @@ impl Graph {
         self.layer().follow(tx, u, &wrapped).await
     }
 
-    #[bug(follow, "an id that does not fit into 32 bits is cut off", "a cast that truncates")]
+    /// An id that does not fit into 32 bits is cut off.
+    #[bug(follow, "a cast that truncates")]
     async fn narrowed(&self, tx: &Tx, u: &Id, v: Id) -> Result<(), Error> {
         let cut = match v {
             Id::Int(v) => Id::Int((v as i32).into()),
@@ -109,7 +101,8 @@ impl Graph {
         self.layer().follow(tx, u, &cut).await
     }
 
-    #[bug(ends, "friends are listed up to the text U+FFFF", "a range that ends at a constant")]
+    /// Friends are listed up to the text U+FFFF.
+    #[bug(ends, "a range that ends at a constant")]
     async fn friends_end(
         &self,
         tx: &Tx,

@@ -15,11 +15,8 @@ use shaketable_layers::hierarchy::{EMPTY_ARRAY, EMPTY_OBJECT, Error, Step};
     "the recipe's insert_hier"
 )]
 impl Hierarchy {
-    #[bug(
-        get,
-        "the integers -2 and -1 are read as an empty object and an empty list",
-        "the recipe's markers, recognized by their first element"
-    )]
+    /// The integers -2 and -1 are read as an empty object and an empty list.
+    #[bug(get, "the recipe's markers, recognized by their first element")]
     async fn integer_markers(
         &self,
         tx: &Tx,
@@ -35,7 +32,8 @@ impl Hierarchy {
         Ok(marked.as_ref().map(Shown::from))
     }
 
-    #[bug(get, "a read by path returns the tree from the root on", "the recipe's get_sub_hier")]
+    /// A read by path returns the tree from the root on.
+    #[bug(get, "the recipe's get_sub_hier")]
     async fn from_the_root(
         &self,
         tx: &Tx,
@@ -46,7 +44,8 @@ impl Hierarchy {
         Ok(read.map(|value| Shown::from(&from_root(path, value))))
     }
 
-    #[bug(get, "a missing value is read as an empty object", "a published from_tuples")]
+    /// A missing value is read as an empty object.
+    #[bug(get, "a published from_tuples")]
     async fn absent_is_empty(
         &self,
         tx: &Tx,
@@ -57,13 +56,15 @@ impl Hierarchy {
         Ok(Some(Shown::from(&read.unwrap_or_else(|| Map::new().into()))))
     }
 
-    #[bug(replace, "1.0 is stored as 1 and -0.0 as 0", "one type for all numbers")]
+    /// 1.0 is stored as 1 and -0.0 as 0.
+    #[bug(replace, "one type for all numbers")]
     async fn one_number(&self, tx: &Tx, change: &Change) -> Result<(), Error> {
         let (path, item) = change;
         layer().replace(tx, path, &one_number(item.value())).await
     }
 
-    #[bug(replace, "a leaf that is too long for a key is left out", "a limit that is discovered late")]
+    /// A leaf that is too long for a key is left out.
+    #[bug(replace, "a limit that is discovered late")]
     async fn skips_long(&self, tx: &Tx, change: &Change) -> Result<(), Error> {
         match self.replace(tx, change).await {
             Err(Error::TooLarge(_)) => Ok(()),
@@ -71,20 +72,14 @@ impl Hierarchy {
         }
     }
 
-    #[bug(
-        tuples,
-        "tuples that are requested at snapshot are read serializably",
-        "an isolation that is not passed on"
-    )]
+    /// Tuples that are requested at snapshot are read serializably.
+    #[bug(tuples, "an isolation that is not passed on")]
     async fn tuples_conflict(&self, tx: &Tx, path: &[Step]) -> Result<Option<Shown>, Error> {
         self.tuples(tx, Serializable, path).await
     }
 
-    #[bug(
-        replace,
-        "what is at a path is cleared before it is known whether the path can be written",
-        "a refusal that comes too late"
-    )]
+    /// What is at a path is cleared before it is known whether the path can be written.
+    #[bug(replace, "a refusal that comes too late")]
     async fn cleared_first(&self, tx: &Tx, change: &Change) -> Result<(), Error> {
         let replaced = self.replace(tx, change).await;
         if matches!(replaced, Err(Error::NotAnObject(_) | Error::NotAList(_) | Error::Gap { .. })) {
@@ -94,7 +89,8 @@ impl Hierarchy {
         replaced
     }
 
-    #[bug(get, "the members of an object are read up to the name U+FFFF", "a range that ends at a constant")]
+    /// The members of an object are read up to the name U+FFFF.
+    #[bug(get, "a range that ends at a constant")]
     async fn members_end(
         &self,
         tx: &Tx,

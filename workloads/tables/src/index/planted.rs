@@ -32,11 +32,8 @@ type Ended = Option<Outcome<Answer<IndexAnswer>>>;
     "a snapshot read in a composed look-up"
 )]
 impl Index {
-    #[bug(
-        set_user,
-        "the zip code is part of the user's key, and old index entries remain",
-        "the recipe's set_user"
-    )]
+    /// The zip code is part of the user's key, and old index entries remain.
+    #[bug(set_user, "the recipe's set_user")]
     async fn as_printed(&self, tx: &Tx, user: &User) -> Result<Option<ToldUser>, Error> {
         if !is_short(user) {
             return self.set_user(tx, user).await;
@@ -64,11 +61,8 @@ impl Index {
         as_printed::in_region(tx, zip, covered).await
     }
 
-    #[bug(
-        in_region,
-        "the first batch of a range read is taken for the whole lookup",
-        "a range that is longer than a batch"
-    )]
+    /// The first batch of a range read is taken for the whole lookup.
+    #[bug(in_region, "a range that is longer than a batch")]
     async fn first_batch(&self, tx: &Tx, zip: &str, covered: bool) -> Result<Vec<Listed>, Error> {
         self.in_region(&first_batches(tx), zip, covered).await
     }
@@ -78,11 +72,8 @@ impl Index {
         self.by_name(&first_batches(tx), name).await
     }
 
-    #[bug(
-        *,
-        "index entries are written in a separate transaction",
-        "a database passed where a transaction belongs"
-    )]
+    /// Index entries are written in a separate transaction.
+    #[bug(*, "a database passed where a transaction belongs")]
     async fn two_transactions(&self, session: &mut Session<Db>, ops: &[IndexOp]) -> Ended {
         let (write, first) = (&Write::of(ops)?, &Mutex::new(None));
         let run = session.apply(|tx| async move {
@@ -104,11 +95,8 @@ impl Index {
         Some(outcome)
     }
 
-    #[bug(
-        *,
-        "the old record read in the first attempt is kept for the retries",
-        "state that survives a retry"
-    )]
+    /// The old record read in the first attempt is kept for the retries.
+    #[bug(*, "state that survives a retry")]
     async fn kept_old(&self, session: &mut Session<Db>, ops: &[IndexOp]) -> Ended {
         let (write, first) = (&Write::of(ops)?, &Mutex::new(None));
         let run = session.apply(|tx| async move {
@@ -125,7 +113,8 @@ impl Index {
         Some(told(run.await))
     }
 
-    #[bug(*, "a retry returns what it has replaced itself", "the answer of the last attempt")]
+    /// A retry returns what it has replaced itself.
+    #[bug(*, "the answer of the last attempt")]
     async fn answer_of_retry(&self, session: &mut Session<Db>, ops: &[IndexOp]) -> Ended {
         let (write, db) = (&Write::of(ops)?, &session.database().clone());
         let record = &Subspace::from("done").pack(&db.env().random_u64());
@@ -140,7 +129,8 @@ impl Index {
         Some(ran(run.await))
     }
 
-    #[bug(*, "an unknown outcome is reported as a failure", "a timeout reported as a failure")]
+    /// An unknown outcome is reported as a failure.
+    #[bug(*, "a timeout reported as a failure")]
     async fn timeout_is_refusal(&self, session: &mut Session<Db>, ops: &[IndexOp]) -> Ended {
         if ops.iter().all(Index::is_read_only) {
             return None;
@@ -153,11 +143,8 @@ impl Index {
         })
     }
 
-    #[bug(
-        in_region,
-        "a lookup reads entries and records in two transactions",
-        "an answer used in another transaction, generalized"
-    )]
+    /// A lookup reads entries and records in two transactions.
+    #[bug(in_region, "an answer used in another transaction, generalized")]
     async fn lookup_then_get(
         &self,
         db: &Db,
@@ -180,11 +167,8 @@ impl Index {
         .await
     }
 
-    #[bug(
-        *,
-        "a lookup is performed in a separate transaction, before the writes that it follows",
-        "a look-up that does not compose"
-    )]
+    /// A lookup is performed in a separate transaction, before the writes that it follows.
+    #[bug(*, "a look-up that does not compose")]
     async fn lookup_apart(&self, session: &mut Session<Db>, ops: &[IndexOp]) -> Ended {
         let (look, before) = ops.split_last()?;
         if before.iter().all(Index::is_read_only) || !Index::is_read_only(look) {
@@ -196,11 +180,8 @@ impl Index {
         Some(seen_before(session, look, act).await)
     }
 
-    #[bug(
-        set_user,
-        "a name is indexed under its first hundred bytes",
-        "an index entry under a truncated key"
-    )]
+    /// A name is indexed under its first hundred bytes.
+    #[bug(set_user, "an index entry under a truncated key")]
     async fn truncated_key(&self, tx: &Tx, user: &User) -> Result<Option<ToldUser>, Error> {
         let (index, old) = (index_of("name"), self.set_user(tx, user).await?);
         let cut: String = user.name.chars().take(100).collect();
@@ -209,11 +190,8 @@ impl Index {
         Ok(old)
     }
 
-    #[bug(
-        set_user,
-        "a zip code is stored in the index between its type and a NUL without escaping",
-        "an escape left out"
-    )]
+    /// A zip code is stored in the index between its type and a NUL without escaping.
+    #[bug(set_user, "an escape left out")]
     async fn nul_unescaped(&self, tx: &Tx, user: &User) -> Result<Option<ToldUser>, Error> {
         let (index, old) = (index_of("zipcode"), self.set_user(tx, user).await?);
         if let User { id, zipcode: Some(zip), .. } = user {
@@ -223,7 +201,8 @@ impl Index {
         Ok(old)
     }
 
-    #[bug(by_name, "a lookup by name finds all names with this prefix", "prefix confusion")]
+    /// A lookup by name finds all names with this prefix.
+    #[bug(by_name, "prefix confusion")]
     async fn prefix_lookup(&self, tx: &Tx, name: &str) -> Result<Listed, Error> {
         let index = index_of("name");
         // Without the NUL that ends a text.
@@ -235,11 +214,8 @@ impl Index {
         Ok(listed(found.map(|(_, id)| id)))
     }
 
-    #[bug(
-        set_user,
-        "a zip code with the same prefix as the new one is taken for the same, and its entries remain",
-        "a stale entry on one path"
-    )]
+    /// A zip code with the same prefix as the new one is taken for the same, and its entries remain.
+    #[bug(set_user, "a stale entry on one path")]
     async fn starts_alike(&self, tx: &Tx, user: &User) -> Result<Option<ToldUser>, Error> {
         let old = users().get_user(tx, &user.id).await?.and_then(|old| old.zipcode).unwrap_or_default();
         if !user.zipcode.as_ref().is_some_and(|new| new.starts_with(&old)) {
@@ -248,14 +224,16 @@ impl Index {
         self.set_user(&flawed(tx, Flaw::Uncleared, [index_of("zipcode").range()]), user).await
     }
 
-    #[bug(find, "a tag of bytes is looked up as text", "equal under one encoding, different under another")]
+    /// A tag of bytes is looked up as text.
+    #[bug(find, "equal under one encoding, different under another")]
     async fn type_lost(&self, tx: &Tx, isolation: Isolation, key: &Key) -> Result<[Listed; 2], Error> {
         let Key::Tag(Id::Bytes(bytes)) = key else { return self.find(tx, isolation, key).await };
         let text = Id::Text(String::from_utf8_lossy(bytes).into_owned());
         self.find(tx, isolation, &Key::Tag(text)).await
     }
 
-    #[bug(set, "what an index covers is truncated to the limit", "a limit that is ignored")]
+    /// What an index covers is truncated to the limit.
+    #[bug(set, "a limit that is ignored")]
     async fn covered_unchecked(&self, tx: &Tx, thing: &Thing) -> Result<Option<ToldThing>, Error> {
         let set = self.set(tx, thing).await;
         let Err(Error::CoveredTooLarge { limit, .. }) = set else { return set };
@@ -266,11 +244,8 @@ impl Index {
         Ok(old)
     }
 
-    #[bug(
-        set,
-        "a record is removed before its successor is found to be too large",
-        "a refusal that comes too late"
-    )]
+    /// A record is removed before its successor is found to be too large.
+    #[bug(set, "a refusal that comes too late")]
     async fn deleted_first(&self, tx: &Tx, thing: &Thing) -> Result<Option<ToldThing>, Error> {
         let set = self.set(tx, thing).await;
         if let Err(Error::RecordTooLarge { .. } | Error::CoveredTooLarge { .. }) = set {
@@ -279,21 +254,15 @@ impl Index {
         set
     }
 
-    #[bug(
-        by_name,
-        "a lookup by name begins and ends with the text, and leaves out what follows U+FFFF",
-        "a range that ends at a constant"
-    )]
+    /// A lookup by name begins and ends with the text, and leaves out what follows U+FFFF.
+    #[bug(by_name, "a range that ends at a constant")]
     async fn names_end(&self, tx: &Tx, name: &str) -> Result<Listed, Error> {
         let ids = users().get_user_ids_by_name(tx, name).await?;
         Ok(listed(ids.into_iter().filter(|id| &id[..] < "\u{ffff}")))
     }
 
-    #[bug(
-        all_users,
-        "a listing of more than six records leaves out the last one",
-        "a loop that ends one too early"
-    )]
+    /// A listing of more than six records leaves out the last one.
+    #[bug(all_users, "a loop that ends one too early")]
     async fn last_listed(&self, tx: &Tx, isolation: Isolation) -> Result<Listed, Error> {
         let mut all = users().table().records(tx, isolation).await?;
         if all.len() > 6 {

@@ -15,12 +15,10 @@ use shaketable_tx::{limits, nesting::MAX_DEPTH, strinc};
 
 #[shaketable::planted]
 impl Multimap {
+    /// An addition inside a transaction is given the database and commits by itself.
+    ///
     /// All calls are in one transaction, except for additions to a set, which have separate transactions.
-    #[bug(
-        *,
-        "an addition inside a transaction is given the database and commits by itself",
-        "the older guide's add_class"
-    )]
+    #[bug(*, "the older guide's add_class")]
     async fn own_transaction(
         &self,
         session: &mut Session<Db>,
@@ -44,11 +42,8 @@ impl Multimap {
         Some(ran(calls.await))
     }
 
-    #[bug(
-        get,
-        "the first batch of a range read is taken for all values",
-        "a range that is longer than a batch"
-    )]
+    /// The first batch of a range read is taken for all values.
+    #[bug(get, "a range that is longer than a batch")]
     async fn first_batch(
         &self,
         tx: &Tx,
@@ -62,17 +57,15 @@ impl Multimap {
         self.get(tx, isolation, i, after, most).await
     }
 
-    #[bug(add, "labels are stored as text, so that 1 and \"1\" are one", "labels without their types")]
+    /// Labels are stored as text, so that 1 and "1" are one.
+    #[bug(add, "labels without their types")]
     async fn text_labels(&self, tx: &Tx, pair: Pair) -> Result<(), Error> {
         let (index, value) = set_pair(pair);
         set().add(tx, &digits(&index), &digits(&value)).await
     }
 
-    #[bug(
-        get,
-        "the values of an index include those of every key with its bytes as a prefix",
-        "a prefix without its end"
-    )]
+    /// The values of an index include those of every key with its bytes as a prefix.
+    #[bug(get, "a prefix without its end")]
     async fn bare_prefix(
         &self,
         tx: &Tx,
@@ -91,7 +84,8 @@ impl Multimap {
         Ok(values(&tx.get_range_all(RangeOption::new(begin, end), isolation).await?))
     }
 
-    #[bug(add, "an index keeps only the value that was added last", "a map taken for a multimap")]
+    /// An index keeps only the value that was added last.
+    #[bug(add, "a map taken for a multimap")]
     async fn latest(&self, tx: &Tx, pair: Pair) -> Result<(), Error> {
         self.add(tx, pair).await?;
         let (begin, end) = set_space().subspace(&(label(pair.0),)).range();
@@ -99,11 +93,8 @@ impl Multimap {
         self.add(tx, pair).await
     }
 
-    #[bug(
-        add_copies,
-        "copies are added to a count read at snapshot, and the sum is stored",
-        "an update that is lost"
-    )]
+    /// Copies are added to a count read at snapshot, and the sum is stored.
+    #[bug(add_copies, "an update that is lost")]
     async fn read_add_write(&self, tx: &Tx, pair: Pair, copies: u32) -> Result<(), Error> {
         if copies == 0 {
             return self.add_copies(tx, pair, copies).await;
@@ -116,22 +107,21 @@ impl Multimap {
         Ok(())
     }
 
-    #[bug(add_copies, "an addition reads the count serializably", "isolation gone too far")]
+    /// An addition reads the count serializably.
+    #[bug(add_copies, "isolation gone too far")]
     async fn add_reads(&self, tx: &Tx, pair: Pair, copies: u32) -> Result<(), Error> {
         self.count(tx, Serializable, pair).await?;
         self.add_copies(tx, pair, copies).await
     }
 
-    #[bug(add_copies, "copies are added as a number of 16 bits", "a number that outgrows its field")]
+    /// Copies are added as a number of 16 bits.
+    #[bug(add_copies, "a number that outgrows its field")]
     async fn copies_cut_off(&self, tx: &Tx, pair: Pair, copies: u32) -> Result<(), Error> {
         self.add_copies(tx, pair, copies & 0xffff).await
     }
 
-    #[bug(
-        get,
-        "a page begins after all keys with the previous value's key as a prefix",
-        "a cursor that is a prefix"
-    )]
+    /// A page begins after all keys with the previous value's key as a prefix.
+    #[bug(get, "a cursor that is a prefix")]
     async fn page_skips(
         &self,
         tx: &Tx,
@@ -147,16 +137,14 @@ impl Multimap {
         Ok(values(&tx.get_range_all(range, isolation).await?))
     }
 
-    #[bug(
-        count,
-        "a count that is requested at snapshot is read serializably",
-        "an isolation that is not passed on"
-    )]
+    /// A count that is requested at snapshot is read serializably.
+    #[bug(count, "an isolation that is not passed on")]
     async fn count_conflicts(&self, tx: &Tx, pair: Pair) -> Result<u64, Error> {
         self.count(tx, Serializable, pair).await
     }
 
-    #[bug(add, "a value that is nested one deeper than it can be read is stored", "a limit off by one")]
+    /// A value that is nested one deeper than it can be read is stored.
+    #[bug(add, "a limit off by one")]
     async fn too_deep(&self, tx: &Tx, pair: Pair) -> Result<(), Error> {
         let key = set_space().pack(&set_pair(pair));
         // This byte opens a nested tuple, and occurs nowhere else in a label.
@@ -167,11 +155,8 @@ impl Multimap {
         Ok(())
     }
 
-    #[bug(
-        get,
-        "the values under an index are listed up to the text U+FFFF",
-        "a range that ends at a constant"
-    )]
+    /// The values under an index are listed up to the text U+FFFF.
+    #[bug(get, "a range that ends at a constant")]
     async fn values_end(
         &self,
         tx: &Tx,

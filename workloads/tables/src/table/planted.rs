@@ -29,14 +29,16 @@ pub(super) fn shape(bug: &str) -> Option<Shape> {
     "a range that is longer than a batch"
 )]
 impl Table {
-    #[bug(replace, "replacing a row clears it in the order of rows only", "the recipe's table_set_row")]
+    /// Replacing a row clears it in the order of rows only.
+    #[bug(replace, "the recipe's table_set_row")]
     async fn set_row_as_printed(&self, tx: &Tx, replacement: &Replacement) -> Result<(), Error> {
         let second = flawed(tx, Flaw::Uncleared, [self.shape.orders()[1].0.range()]);
         let is_changed = matches!(replacement.0[..], [(0, _)]) && !replacement.1.is_empty();
         self.replace(if is_changed { &second } else { tx }, replacement).await
     }
 
-    #[bug(get, "an unassigned cell is decoded as if it had a value", "the recipe's table_get_cell")]
+    /// An unassigned cell is decoded as if it had a value.
+    #[bug(get, "the recipe's table_get_cell")]
     async fn get_cell_as_printed(
         &self,
         tx: &Tx,
@@ -49,21 +51,15 @@ impl Table {
         }
     }
 
-    #[bug(
-        replace,
-        "setting a row leaves the columns that are not given",
-        "an update taken for a replacement"
-    )]
+    /// Setting a row leaves the columns that are not given.
+    #[bug(replace, "an update taken for a replacement")]
     async fn rows_merge(&self, tx: &Tx, replacement: &Replacement) -> Result<(), Error> {
         let merged = flawed(tx, Flaw::Uncleared, everything());
         self.replace(if replacement.1.is_empty() { tx } else { &merged }, replacement).await
     }
 
-    #[bug(
-        *,
-        "the second order is written in a separate transaction",
-        "an index outside the transaction"
-    )]
+    /// The second order is written in a separate transaction.
+    #[bug(*, "an index outside the transaction")]
     async fn order_on_its_own(
         &self,
         session: &mut Session<Db>,
@@ -82,13 +78,15 @@ impl Table {
         outcome
     }
 
-    #[bug(set, "labels are stored as text, so that row 1 is row \"1\"", "labels without their types")]
+    /// Labels are stored as text, so that row 1 is row "1".
+    #[bug(set, "labels without their types")]
     async fn text_labels(&self, tx: &Tx, cell: &Cell, value: Value) -> Result<(), Error> {
         let cell: Vec<Label> = labels(cell).iter().map(digits).collect();
         self.shape.grid()?.set(tx, &cell, &bytes(value)).await
     }
 
-    #[bug(get, "an empty value is read as an unassigned cell", "absent and empty treated alike")]
+    /// An empty value is read as an unassigned cell.
+    #[bug(get, "absent and empty treated alike")]
     async fn empty_is_absent(
         &self,
         tx: &Tx,
@@ -98,12 +96,14 @@ impl Table {
         Ok(self.get(tx, isolation, cell).await?.filter(|value| value.length() > 0))
     }
 
-    #[bug(slice, "a slice is read at snapshot, whatever isolation was requested", "a dropped conflict range")]
+    /// A slice is read at snapshot, whatever isolation was requested.
+    #[bug(slice, "a dropped conflict range")]
     async fn slice_at_snapshot(&self, tx: &Tx, fixed: &Fixed) -> Result<Found, Error> {
         self.slice(tx, Snapshot, fixed).await
     }
 
-    #[bug(slice, "an axis that is given twice counts once", "a request that is not checked")]
+    /// An axis that is given twice counts once.
+    #[bug(slice, "a request that is not checked")]
     async fn axis_twice(&self, tx: &Tx, isolation: Isolation, fixed: &Fixed) -> Result<Found, Error> {
         match fixed[..] {
             [once @ (0, _), (0, _)] => self.slice(tx, isolation, &vec![once]).await,
@@ -111,7 +111,8 @@ impl Table {
         }
     }
 
-    #[bug(set, "a value of the maximum size is refused", "a limit that is off by one")]
+    /// A value of the maximum size is refused.
+    #[bug(set, "a limit that is off by one")]
     async fn largest_refused(&self, tx: &Tx, cell: &Cell, value: Value) -> Result<(), Error> {
         if value.1 == VALUE_SIZE_LIMIT {
             limits::value_up_to(VALUE_SIZE_LIMIT - 1, b"", &bytes(value))?;
@@ -119,17 +120,15 @@ impl Table {
         self.set(tx, cell, value).await
     }
 
-    #[bug(replace, "a line is cleared before its new cells are checked", "a refusal that comes too late")]
+    /// A line is cleared before its new cells are checked.
+    #[bug(replace, "a refusal that comes too late")]
     async fn cleared_first(&self, tx: &Tx, replacement: &Replacement) -> Result<(), Error> {
         self.replace(tx, &(replacement.0.clone(), Vec::new())).await?;
         self.replace(tx, replacement).await
     }
 
-    #[bug(
-        slice,
-        "a slice leaves out the cells whose last label contains a code point beyond U+FFFF",
-        "a range that ends at a constant"
-    )]
+    /// A slice leaves out the cells whose last label contains a code point beyond U+FFFF.
+    #[bug(slice, "a range that ends at a constant")]
     async fn slice_end(&self, tx: &Tx, isolation: Isolation, fixed: &Fixed) -> Result<Found, Error> {
         let mut found = self.slice(tx, isolation, fixed).await?;
         found.retain(|(cell, _)| !format!("{:?}", cell.last()).contains("\\xf4\\x8f"));

@@ -76,7 +76,8 @@
 //! #[shaketable::planted]
 //! #[flaw(unwritten_take, take, Unwritten, "what is taken is not written", "a forgotten line")]
 //! impl Stock {
-//!     #[bug(take, "the number is read at snapshot", "a missing conflict range")]
+//!     /// The number is read at snapshot.
+//!     #[bug(take, "a missing conflict range")]
 //!     async fn at_snapshot(&self, tx: &Tx, many: u64) -> Result<u64, Refusal> {
 //!         let left = number(tx.get(b"stock", Snapshot).await?).checked_sub(many).ok_or(Refusal::Empty)?;
 //!         tx.set(b"stock", &left.to_le_bytes());
@@ -179,14 +180,14 @@
 //! # Planted bugs
 //!
 //! Every workload with a model has the [`general`] ones. `#[shaketable::planted]` on a block adds others: a
-//! method with `#[bug(OPERATION, WHAT, SOURCE)]` is another body of this operation, or of several, `add |
-//! take`. It takes of the operation's arguments what it needs. Instead of `tx: &Tx` it may take `db: &Db`,
-//! for several transactions (the error is then that of the layer, or the `RunError` of a retry loop), or
-//! `session: &mut Session<Db>`, and then returns an [`Outcome`] of its answer, or of an
-//! [`Answer`] with it. A third text says what it takes to show a
-//! bug that no real cluster shows. `#[bug(OPERATION, part_of = "NAME")]` is a further body of a bug. With
-//! `#[bug(*, WHAT, SOURCE)]` the method takes all calls of a transaction, `session: &mut Session<Db>, ops:
-//! &[StockOp]`, and returns their outcome, or `None` if it changes nothing.
+//! method with `#[bug(OPERATION, SOURCE)]` is another body of this operation, or of several, `add | take`.
+//! The first paragraph of its documentation says what is wrong. It takes of the operation's arguments what it
+//! needs. Instead of `tx: &Tx` it may take `db: &Db`, for several transactions (the error is then that of the
+//! layer, or the `RunError` of a retry loop), or `session: &mut Session<Db>`, and then returns an [`Outcome`]
+//! of its answer, or of an [`Answer`] with it. Another text says what it takes to show a bug that no real
+//! cluster shows. `#[bug(OPERATION, part_of = "NAME")]` is a further body of a bug. With `#[bug(*, SOURCE)]`
+//! the method takes all calls of a transaction, `session: &mut Session<Db>, ops: &[StockOp]`, and returns
+//! their outcome, or `None` if it changes nothing.
 //!
 //! `#[flaw(NAME, OPERATION, FLAW, WHAT, SOURCE)]` on the block needs no body: the operation is done as it is
 //! written, in a transaction with a [`Flaw`](crate::weakened::Flaw). `#[named(NAME, WHAT, SOURCE)]` only

@@ -378,33 +378,24 @@ fn place_of(span: Span) -> Error {
     Error::new(span, "the body of a bug takes `tx: &Tx`, `db: &Db` or `session: &mut Session<Db>` next")
 }
 
-/// The answer in `Outcome<..>`.
+/// The answer in `Outcome<..>`, or in `Outcome<Answer<..>>`.
 fn outcome_of(output: &ReturnType, span: Span) -> Result<Type> {
-    let answer = match output {
-        ReturnType::Type(_, kind) => match &**kind {
-            Type::Path(path) => path.path.segments.last().filter(|last| last.ident == "Outcome"),
-            _ => None,
-        },
+    let outcome = match output {
+        ReturnType::Type(_, kind) => inside(kind, "Outcome"),
         ReturnType::Default => None,
     };
-    let answer = answer.and_then(|last| match &last.arguments {
-        syn::PathArguments::AngleBracketed(arguments) => arguments.args.first(),
+    let answer = outcome.map(|of| inside(of, "Answer").unwrap_or(of));
+    let refused = || Error::new(span, "a bug of a session returns the `Outcome<..>` of the operation");
+    answer.cloned().ok_or_else(refused)
+}
+
+/// The first type in the angle brackets of a type with this name.
+fn inside<'a>(kind: &'a Type, name: &str) -> Option<&'a Type> {
+    let Type::Path(path) = kind else { return None };
+    let last = path.path.segments.last().filter(|last| last.ident == name)?;
+    let syn::PathArguments::AngleBracketed(arguments) = &last.arguments else { return None };
+    match arguments.args.first() {
+        Some(syn::GenericArgument::Type(kind)) => Some(kind),
         _ => None,
-    });
-    match answer {
-        Some(syn::GenericArgument::Type(Type::Path(path)))
-            if path.path.segments.last().is_some_and(|last| last.ident == "Answer") =>
-        {
-            let last = path.path.segments.last().map(|last| &last.arguments);
-            match last {
-                Some(syn::PathArguments::AngleBracketed(of)) if !of.args.is_empty() => match &of.args[0] {
-                    syn::GenericArgument::Type(answer) => Ok(answer.clone()),
-                    other => Err(Error::new(other.span(), "an answer is a type")),
-                },
-                _ => Ok(Type::Path(path.clone())),
-            }
-        }
-        Some(syn::GenericArgument::Type(answer)) => Ok(answer.clone()),
-        _ => Err(Error::new(span, "a bug of a session returns the `Outcome<..>` of the operation")),
     }
 }

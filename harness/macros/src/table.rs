@@ -257,11 +257,16 @@ impl Table {
                 _ => {}
             }
         }
-        let blind = operations.iter().find(|of| of.options.blind);
-        if let (Some(blind), true) = (blind, described.iter().any(|(name, _)| name == "is_conflict_free")) {
-            let message = "`is_conflict_free` says what is blind: it takes the place of `blind`";
-            fail(Error::new(blind.method.span(), message));
-        }
+        let said_twice = |method: &str, option: &str, has: fn(&Operation) -> bool| {
+            let own = operations
+                .iter()
+                .find(|of| has(of))
+                .filter(|_| described.iter().any(|(name, _)| name == method))?;
+            let message = format!("`{method}` takes the place of `{option}`");
+            Some(Error::new(own.method.span(), message))
+        };
+        said_twice("is_conflict_free", "blind", |of| of.options.blind).into_iter().for_each(&mut fail);
+        said_twice("refuses_cleanly", "composed", |of| of.options.composed).into_iter().for_each(&mut fail);
         if let Some(unused) = draws.unused() {
             fail(Error::new(unused.span(), format!("no operation takes `{unused}`")));
         }

@@ -8,7 +8,7 @@ use super::{
 
 /// The families with their own files: those with timed strikes, one that is applied by the runners of
 /// clients, and one that is limited to a few per run.
-const OF_ONE_FILE: &[&dyn FaultFamily] = &[
+const IN_FILES: &[&dyn FaultFamily] = &[
     &kill::Kill,
     &reboot::Reboot,
     &pause::Pause,
@@ -32,7 +32,7 @@ const OF_ONE_FILE: &[&dyn FaultFamily] = &[
 
 /// Every family, starting with those that have their own files.
 pub fn catalogue() -> impl Iterator<Item = &'static dyn FaultFamily> {
-    OF_ONE_FILE.iter().chain(contract::ALL).copied()
+    IN_FILES.iter().chain(contract::ALL).copied()
 }
 
 #[cfg(test)]

@@ -41,6 +41,8 @@ pub struct Queue {
     mix: [u32; 4],
     /// The bits of priorities that are stored flipped: none, unless a planted bug does so.
     flipped: i64,
+    /// Whether the last byte of an id may be any: only where a planted bug draws it.
+    any_suffix: bool,
 }
 
 /// An item as answers contain it: priority, name, value.
@@ -61,6 +63,7 @@ impl Queue {
             usual: *rng.pick(&[1, 100, 3_000]),
             mix: [rng.range(3..8), rng.range(3..8), rng.range(1..4), rng.range(1..3)].map(|w| w as u32),
             flipped: if is_unsigned { i64::MIN } else { 0 },
+            any_suffix: bug == Some("push-as-printed"),
         }
     }
 

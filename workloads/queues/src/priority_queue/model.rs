@@ -152,9 +152,11 @@ impl Queue {
             let Ok(mut id) = (*id).try_into().map(ItemId) else {
                 return Err(format!("the id {id:?} does not belong to an item"));
             };
-            // A planted bug draws the last byte. That an id belongs to another attempt is not the point; a
+            // That an id belongs to another attempt is not the point of the bug that draws its last byte; a
             // second item with the same name is.
-            id.0[15] = 0;
+            if self.any_suffix {
+                id.0[15] = 0;
+            }
             let place = Place { priority: priority ^ self.flipped, count, id };
             if place.count < 0 {
                 return Err(format!("{place} has a negative count"));

@@ -45,6 +45,8 @@ pub struct Queue {
     usual: usize,
     /// The weights of enqueues, dequeues, and looks.
     mix: [u32; 3],
+    /// Whether the byte of an id that its name leaves over may be any: only where a planted bug draws it.
+    any_suffix: bool,
 }
 
 /// An item as answers contain it: its position, its name unless its id was drawn, its value.
@@ -68,6 +70,7 @@ impl Queue {
             start,
             usual: *rng.pick(&[0, 100, 3_000]),
             mix: [rng.range(2..10), rng.range(2..10), rng.range(1..4)].map(|w| w as u32),
+            any_suffix: bug == Some("enqueue-as-printed"),
         }
     }
 

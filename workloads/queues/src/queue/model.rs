@@ -159,9 +159,10 @@ impl Queue {
             Order::Index => {
                 let (index, id): (i64, TupleBytes<'_>) = self.space().unpack(key).ok()?;
                 let id = ItemId((*id).try_into().ok()?);
-                // A planted bug draws the byte of an id that its name leaves over. That it belongs to another
-                // attempt is not the point; a second item with the same name is.
-                Some((Place::Index(index, name(id).map_or(id, item_id)), id))
+                // That an id belongs to another attempt is not the point of the bug that draws a byte; a second
+                // item with the same name is.
+                let named = name(id).filter(|_| self.any_suffix).map(item_id);
+                Some((Place::Index(index, named.unwrap_or(id)), id))
             }
             Order::Commit => {
                 let (stamp, _, id): (Versionstamp, i64, TupleBytes<'_>) = self.space().unpack(key).ok()?;

@@ -234,8 +234,8 @@ pub trait Specimen: Clone + Debug + Serialize + DeserializeOwned + Send + Sync +
 
     /// Does the calls of a transaction in a way of their own, such as several transactions, or a session's
     /// run of the layer. `None` leaves them to [`Mounted`], which [performs](Specimen::perform) them in one
-    /// transaction. `bug` is the planted bug of the run: those that change these calls in several
-    /// transactions are not asked for here, unless the workload is no table of operations.
+    /// transaction. `bug` is the planted bug of the run. Where it is another body of one of these
+    /// calls, or one of all workloads, it shows only in what is left to [`Mounted`].
     fn apply(
         &self,
         bug: Option<&str>,

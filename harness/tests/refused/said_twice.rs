@@ -1,4 +1,4 @@
-//! What is blind is said twice.
+//! What is blind, and what is composed, is said twice.
 
 mod stock;
 
@@ -11,7 +11,11 @@ impl Stock {
         true
     }
 
-    #[write(blind)]
+    fn refuses_cleanly(_: &StockOp, _: &once::Error) -> bool {
+        true
+    }
+
+    #[write(blind, composed)]
     async fn add(&self, _: &Tx, #[draw(1..9u64)] many: u64) -> Result<u64, once::Error> {
         Ok(many)
     }

@@ -159,8 +159,8 @@ impl Queue {
             Order::Index => {
                 let (index, id): (i64, TupleBytes<'_>) = self.space().unpack(key).ok()?;
                 let id = ItemId((*id).try_into().ok()?);
-                // That an id belongs to another attempt is not the point of the bug that draws a byte of it; a
-                // second item with the same name is.
+                // That an id belongs to another attempt is not the point of the bug that draws a byte of
+                // it; a second item with the same name is.
                 let named = name(id).filter(|_| self.any_suffix).map(item_id);
                 Some((Place::Index(index, named.unwrap_or(id)), id))
             }

@@ -4,10 +4,10 @@
 // What is public can be named from outside.
 #![cfg_attr(feature = "command", warn(unreachable_pub))]
 
+pub mod advice;
 #[cfg(feature = "command")]
 pub mod command;
 pub mod prelude;
-mod tell;
 
 // The rooms below these are another crate, and are named here as if they were in this one.
 use shaketable_run::{describe, run, search};
@@ -29,4 +29,3 @@ pub use shaketable_run::{
     planted_bugs, real, regressions, runner, seeds, sessions, shake, shrink, specimen, strategies, waiting,
     weakened, when, workload,
 };
-pub use tell::advice;

@@ -190,7 +190,7 @@ mod layers {
 }
 
 /// What the finding that decides says.
-fn told(result: &RunResult) -> String {
+fn message(result: &RunResult) -> String {
     deciding(&result.findings).expect("it fails").message.clone()
 }
 
@@ -209,7 +209,7 @@ fn keeps_its_failure<W: Workload>(ways: [&str; 2]) {
         looked_at[number] += 1;
         let plan = entry.plan(Seed(seed), &Demands::default());
         let shrunk = entry.shrink(&plan, &mut |so_far| so_far.replays < 80).expect("a repro file");
-        let remains = told(&shrunk.expect("it fails").result);
+        let remains = message(&shrunk.expect("it fails").result);
         assert_eq!(way(&remains), found, "{} {seed}: {remains}", W::NAME);
     }
     assert!(looked_at.iter().all(|seeds| *seeds > 0), "{}: {looked_at:?}", W::NAME);
@@ -234,7 +234,7 @@ fn messages_of_one_invariant_are_told_apart() {
 #[test]
 fn a_refused_invariant_has_its_name() {
     let entry = entry::<Guarded<layers::Refused>>();
-    let message = told(&entry.run(Seed(1), &Demands::default(), false));
+    let message = message(&entry.run(Seed(1), &Demands::default(), false));
     assert!(message.ends_with(": nothing is wrong: refused: it is never done"), "{message}");
 }
 
@@ -257,6 +257,6 @@ fn the_earliest_contradiction_is_told_first() {
 #[test]
 fn a_panic_in_an_invariant_has_its_name() {
     let entry = entry::<Guarded<layers::Panics>>();
-    let message = told(&entry.run(Seed(1), &Demands::default(), false));
+    let message = message(&entry.run(Seed(1), &Demands::default(), false));
     assert!(message.contains("panicked: nothing is wrong: it is written ("), "{message}");
 }

@@ -17,8 +17,8 @@ use shaketable_sim::{
 use shaketable_tx::{Database, Db, Env, Error, Isolation, Transaction, TransactionOption, Tx};
 use std::{cell::Cell, future::Future, time::Duration};
 
-#[path = "deceived/told.rs"]
-mod told;
+#[path = "deceived/advised.rs"]
+mod advised;
 
 #[path = "deceived/runs.rs"]
 mod runs;

@@ -105,7 +105,7 @@ fn a_panic_is_found_and_the_case_alone_finds_it_again() {
         Foreign::<Guarded<Panics>>::new().cases(first.case..first.case + 1).run(),
         std::slice::from_ref(first)
     );
-    let told = shaketable::foreign::told(&all).expect("there is one");
+    let told = shaketable::foreign::described(&all).expect("there is one");
     let line = format!("SHAKETABLE_SEEDS={}..{} cargo test", first.case, first.case + 1);
     assert!(told.lines().last().is_some_and(|last| last.starts_with(&line)), "{told}");
 }

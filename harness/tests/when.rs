@@ -9,7 +9,7 @@ use shaketable::{
 };
 use shaketable_reports::{RunHistory, When, when};
 use shaketable_sim::{
-    chance::OtherChance,
+    chance::Reseed,
     rt::Nanos,
     seed::Seed,
     trace::{Event, Kind},
@@ -85,7 +85,7 @@ fn it_is_certain_from_the_commit_on_that_decides() {
         (called..=durable).contains(&at),
         "certain at {at}, called at {called}, written at {durable}: {found:?}"
     );
-    assert!(found.told().last().is_some_and(|told| told.starts_with("It became certain at ")));
+    assert!(found.sentences().last().is_some_and(|told| told.starts_with("It became certain at ")));
     assert_eq!(when(entry.as_ref(), &plan, 1), found, "another number of threads");
     // One odd number is left of it, which no other can forestall.
     let shrunk = entry.shrink(&plan, &mut |_| true).expect("a repro file").expect("it fails");
@@ -108,7 +108,7 @@ fn a_run_with_other_chance_is_the_same_until_its_moment() {
         let drawn = Plan::draw::<First>(Seed(plan.seed), &plan.demands);
         let otherwise = |from, seed| -> RunResult {
             let (cluster, rates) = (drawn.cluster.clone(), drawn.faults.rates.clone());
-            runner::run_otherwise(&plan, true, OtherChance { from, seed: Seed(seed), cluster, rates })
+            runner::run_otherwise(&plan, true, Reseed { from, seed: Seed(seed), cluster, rates })
         };
         let own = runner::run(&plan, true);
         let never = otherwise(Nanos::MAX, 7);

@@ -47,7 +47,7 @@ impl When {
     }
 
     /// When it became certain and likely, in sentences.
-    pub fn told(&self) -> Vec<String> {
+    pub fn sentences(&self) -> Vec<String> {
         let Some(last) = self.moments.last() else { return Vec::new() };
         let of = |n: usize| format!("{} of {}", count(self.moments[n].failed), count(self.runs));
         let at = |n: usize| format!("{} ms: {}", milliseconds(self.moments[n].at), self.moments[n].what);
@@ -214,7 +214,7 @@ mod tests {
         ] {
             let when = when(failed);
             assert_eq!(when.certain(), certain, "{failed:?}");
-            assert_eq!(when.told(), told, "{failed:?}");
+            assert_eq!(when.sentences(), told, "{failed:?}");
         }
     }
 }

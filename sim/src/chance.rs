@@ -30,7 +30,7 @@ use std::{
 
 /// The chance of a run from a moment on.
 #[derive(Clone, Debug)]
-pub struct OtherChance {
+pub struct Reseed {
     /// The moment, nanoseconds of virtual time: what is drawn before it is drawn as ever.
     pub from: Nanos,
     /// The seed of the numbers.
@@ -44,7 +44,7 @@ pub struct OtherChance {
 /// The other chance of this thread's run.
 #[derive(Debug)]
 pub(crate) struct Other {
-    pub(crate) chance: OtherChance,
+    pub(crate) chance: Reseed,
     has_begun: AtomicBool,
 }
 
@@ -53,7 +53,7 @@ thread_local! {
 }
 
 /// Performs a run with other chance, if one is given. The run must begin and end within the call.
-pub fn with<T>(chance: Option<OtherChance>, run: impl FnOnce() -> T) -> T {
+pub fn with<T>(chance: Option<Reseed>, run: impl FnOnce() -> T) -> T {
     /// Ends the other chance also when the run panics.
     struct End;
     impl Drop for End {
@@ -110,13 +110,13 @@ mod tests {
     use super::*;
     use crate::rt::{Clock, simulate};
 
-    fn chance(from: Nanos, seed: u64) -> OtherChance {
+    fn chance(from: Nanos, seed: u64) -> Reseed {
         let cluster = ClusterConfig { log_sync: 7..8, ..ClusterConfig::smallest() };
-        OtherChance { from, seed: Seed(seed), cluster, rates: BTreeMap::new() }
+        Reseed { from, seed: Seed(seed), cluster, rates: BTreeMap::new() }
     }
 
     /// Numbers of a stream of chance, of a stream of the plan, and durations, one of each per 10,000 ns.
-    fn drawn(other: Option<OtherChance>) -> Vec<(u64, u64, u64)> {
+    fn drawn(other: Option<Reseed>) -> Vec<(u64, u64, u64)> {
         let run = async {
             let clock = Clock::current();
             let (mut luck, mut plan) = (Seed(1).run_stream("it"), Seed(1).stream("it"));

@@ -6,11 +6,11 @@
 //! reported to clients.
 
 use crate::{
+    endings::{Ending, Met},
     ids::{AttemptId, ClientId},
     ids::{Generation, NodeId},
     proto::{KeyRange, LogEntry, Mutation, Version},
     rt::Nanos,
-    told::{Ending, Met},
 };
 use bytes::Bytes;
 use shaketable_tx::{ConflictRangeType, Error, Isolation, KeySelector, KeyValue};
@@ -283,7 +283,7 @@ impl History {
 
     /// Notes how a call of a client ended: for the operation that made it, and for another one that goes on.
     /// A wait is given up by the one that goes on, whoever made the call.
-    pub fn told(&mut self, client: ClientId, [made, goes_on]: [Option<u32>; 2], ending: Ending) {
+    pub fn note_ending(&mut self, client: ClientId, [made, goes_on]: [Option<u32>; 2], ending: Ending) {
         let made = made.filter(|_| ending != Ending::GivenUp || goes_on.is_none());
         for operation in [made, goes_on].into_iter().flatten() {
             self.met.entry((client, operation)).or_default().note(ending);

@@ -37,6 +37,8 @@ mod data_distribution;
 #[cfg(madsim)]
 mod database_lock;
 #[cfg(madsim)]
+pub mod endings;
+#[cfg(madsim)]
 pub mod faults;
 #[cfg(madsim)]
 mod grv_proxy;
@@ -68,8 +70,6 @@ mod shards;
 pub mod storage;
 #[cfg(madsim)]
 mod system_keys;
-#[cfg(madsim)]
-pub mod told;
 #[cfg(madsim)]
 pub mod trace;
 #[cfg(madsim)]

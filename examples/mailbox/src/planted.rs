@@ -2,7 +2,7 @@
 
 use crate::{
     layer::{self, Refusal},
-    workload::{Answer, Op, Planted, Worker, outcome_of, took},
+    workload::{Answer, MailOp, Planted, Worker, outcome_of, took},
 };
 use foundationdb_tuple::pack;
 use futures::future::{Either, select};
@@ -11,9 +11,9 @@ use shaketable_tx::once::Packed;
 use std::time::Duration;
 
 /// Does an operation with the bug in it; `None` for what the bug leaves alone.
-pub async fn apply_planted(planted: Planted, worker: &mut Worker, op: &Op) -> Option<Outcome<Answer>> {
+pub async fn apply_planted(planted: Planted, worker: &mut Worker, op: &MailOp) -> Option<Outcome<Answer>> {
     match (planted, op) {
-        (Planted::BlindRetry, Op::Post { mailbox, job }) => {
+        (Planted::BlindRetry, MailOp::post { mailbox, job }) => {
             let (mailbox, job) = (*mailbox, *job);
             let posted = worker.session.database().run(|tx, _| async move {
                 layer::post(&tx, mailbox, job);
@@ -25,8 +25,8 @@ pub async fn apply_planted(planted: Planted, worker: &mut Worker, op: &Op) -> Op
                 Err(failed) => Outcome::Failed(failed.error),
             })
         }
-        (Planted::BlindRetry, _) | (_, Op::Post { .. } | Op::Finish) => None,
-        (_, Op::Take { patience }) => {
+        (Planted::BlindRetry, _) | (_, MailOp::post { .. } | MailOp::finish {}) => None,
+        (_, MailOp::take { patience }) => {
             let patience = Duration::from_millis(*patience);
             Some(outcome_of(take_within(planted, worker, patience).await, took))
         }

@@ -37,17 +37,6 @@ pub struct Mail {
     planted: Option<Planted>,
 }
 
-/// One operation.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub enum Op {
-    /// Posts this job.
-    Post { mailbox: u32, job: u64 },
-    /// Takes a job from the client's mailbox, and waits for it this long, milliseconds.
-    Take { patience: u64 },
-    /// Finishes what the client has taken.
-    Finish,
-}
-
 /// What an operation returns.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Answer {
@@ -126,14 +115,42 @@ pub fn took(job: Option<Packed<u64>>) -> Answer {
     Answer::Took(job.map(|Packed(job)| job))
 }
 
-impl Workload for Mail {
-    type Op = Op;
-    type Answer = Answer;
-    type Session = Worker;
-    type Model = Model;
+/// Jobs handed over through mailboxes, each once, to workers who wait.
+#[shaketable::workload(name = "mail", session = Worker, answer = Answer, model = Model)]
+impl Mail {
+    /// Posts this job. It writes without reading.
+    #[write(weight = 3, blind)]
+    async fn post(
+        &self,
+        worker: &mut Worker,
+        #[draw(0..self.mailboxes)] mailbox: u32,
+        #[draw(Just(0))] job: u64,
+    ) -> Outcome<Answer> {
+        let posted = worker.session.apply(|tx| async move {
+            layer::post(&tx, mailbox, job);
+            Ok(())
+        });
+        outcome_of(posted.await, |()| Answer::Posted)
+    }
 
-    const NAME: &'static str = "mail";
-    const ABOUT: &'static str = "jobs handed over through mailboxes, each once, to workers who wait";
+    /// Takes a job from the client's mailbox, and waits for it this long, milliseconds.
+    #[write(weight = 3)]
+    async fn take(
+        &self,
+        Worker { session, mailbox, number }: &mut Worker,
+        #[draw(prop_oneof![Just(0), Just(20), Just(200)])] patience: u64,
+    ) -> Outcome<Answer> {
+        let patience = Duration::from_millis(patience);
+        outcome_of(layer::take_within(session, *mailbox, *number, patience).await, took)
+    }
+
+    /// Finishes what the client has taken.
+    #[write(weight = 2)]
+    async fn finish(&self, worker: &mut Worker) -> Outcome<Answer> {
+        let number = worker.number;
+        let finished = worker.session.apply(|tx| async move { layer::finish(&tx, number).await });
+        outcome_of(finished.await, |Packed(job)| Answer::Finished(job))
+    }
 
     fn bugs() -> &'static [Bug] {
         BUGS
@@ -152,40 +169,35 @@ impl Workload for Mail {
         }
     }
 
-    fn clients(&self) -> usize {
-        self.clients
-    }
-
     fn keys(&self) -> Vec<Bytes> {
         let mailboxes = (0..self.mailboxes).map(layer::bell);
         mailboxes.chain((0..self.clients as u32).map(layer::desk)).map(Bytes::from).collect()
     }
 
-    fn operations(&self, client: usize) -> BoxedStrategy<Vec<Op>> {
+    /// Operations as they come; or rounds in which two clients hand jobs to and fro.
+    fn operations(&self, client: usize) -> BoxedStrategy<Vec<MailOp>> {
         let to_and_fro = self.to_and_fro;
-        let post = |mailbox| Op::Post { mailbox, job: 0 };
         let drawn = if to_and_fro {
+            let post = |mailbox| MailOp::post { mailbox, job: 0 };
             // A drawn number of further calls, so that a job often arrives when the other client is about to
             // wait.
             let round = (0..4usize).prop_map(move |further| {
-                let mut round = vec![Op::Take { patience: 100 }, post(1 - client as u32)];
-                round.extend(vec![Op::Finish; 1 + further]);
+                let mut round = vec![MailOp::take { patience: 100 }, post(1 - client as u32)];
+                round.extend(vec![MailOp::finish {}; 1 + further]);
                 round
             });
             let begin = (client == 0).then(|| post(1));
             let rounds = vec(round, 3..8);
             rounds.prop_map(move |rounds| begin.iter().cloned().chain(rounds.concat()).collect()).boxed()
         } else {
-            let post = (0..self.mailboxes).prop_map(post);
-            let take = prop_oneof![Just(0), Just(20), Just(200)].prop_map(|patience| Op::Take { patience });
-            vec(prop_oneof![3 => post, 3 => take, 2 => Just(Op::Finish)], 10..30).boxed()
+            vec(self.operation(client), 10..30).boxed()
         };
-        let named = move |mut ops: Vec<Op>| {
+        let named = move |mut ops: Vec<MailOp>| {
             let mut takes = 0;
             for (number, op) in ops.iter_mut().enumerate() {
                 match op {
-                    Op::Post { job, .. } => *job = 1_000 * client as u64 + number as u64,
-                    Op::Take { patience } if to_and_fro && takes < LONG_TAKES => {
+                    MailOp::post { job, .. } => *job = 1_000 * client as u64 + number as u64,
+                    MailOp::take { patience } if to_and_fro && takes < LONG_TAKES => {
                         *patience = LONG;
                         takes += 1;
                     }
@@ -195,11 +207,6 @@ impl Workload for Mail {
             ops
         };
         drawn.prop_map(named).boxed()
-    }
-
-    /// Posts write without reading.
-    fn is_conflict_free(&self, op: &Op) -> bool {
-        matches!(op, Op::Post { .. })
     }
 
     /// A claim that comes too late writes the session's record alone.
@@ -218,38 +225,16 @@ impl Workload for Mail {
         sessions::resolve_dropped(&mut worker.session, None).await;
     }
 
-    async fn apply_planted(&self, worker: &mut Worker, op: &Op) -> Option<Outcome<Answer>> {
+    async fn apply_planted(&self, worker: &mut Worker, op: &MailOp) -> Option<Outcome<Answer>> {
         planted::apply_planted(self.planted?, worker, op).await
     }
 
-    async fn apply(&self, worker: &mut Worker, op: &Op) -> Outcome<Answer> {
-        let Worker { session, mailbox, number } = worker;
-        let (at, number) = (*mailbox, *number);
-        match *op {
-            Op::Post { mailbox, job } => {
-                let posted = session.apply(|tx| async move {
-                    layer::post(&tx, mailbox, job);
-                    Ok(())
-                });
-                outcome_of(posted.await, |()| Answer::Posted)
-            }
-            Op::Take { patience } => {
-                let patience = Duration::from_millis(patience);
-                outcome_of(layer::take_within(session, at, number, patience).await, took)
-            }
-            Op::Finish => {
-                let finished = session.apply(|tx| async move { layer::finish(&tx, number).await });
-                outcome_of(finished.await, |Packed(job)| Answer::Finished(job))
-            }
-        }
-    }
-
-    async fn resolve(&self, worker: &mut Worker, op: &Op, error: tx::Error) -> Outcome<Answer> {
+    async fn resolve(&self, worker: &mut Worker, op: &MailOp, error: tx::Error) -> Outcome<Answer> {
         sessions::resolve_unknown(&mut worker.session, None, error, async |session, pending| {
             Ok(match op {
-                Op::Post { .. } => session.resolve(pending).await?.map(|()| Answer::Posted),
-                Op::Take { .. } => session.resolve(pending).await?.map(took),
-                Op::Finish => session.resolve(pending).await?.map(|Packed(job)| Answer::Finished(job)),
+                MailOp::post { .. } => session.resolve(pending).await?.map(|()| Answer::Posted),
+                MailOp::take { .. } => session.resolve(pending).await?.map(took),
+                MailOp::finish {} => session.resolve(pending).await?.map(|Packed(job)| Answer::Finished(job)),
             }
             .map(Outcome::Answered))
         })
@@ -267,7 +252,7 @@ impl Workload for Mail {
         let (at, Stored { mailboxes, desks }) = (self.mailbox(step.client), &mut model.stored);
         let mut wait = None;
         let expected = match (step.op, step.committed) {
-            (Op::Post { mailbox, job }, true) => {
+            (MailOp::post { mailbox, job }, true) => {
                 let mailbox = *mailbox as usize;
                 if mailboxes[mailbox].is_empty() {
                     model.first_since[mailbox] = now;
@@ -275,26 +260,26 @@ impl Workload for Mail {
                 mailboxes[mailbox].push_back(*job);
                 Answer::Posted
             }
-            (Op::Post { .. }, false) => return Err("nothing was committed".to_owned().into()),
-            (Op::Take { .. }, true) if desks[step.client].is_some() => {
+            (MailOp::post { .. }, false) => return Err("nothing was committed".to_owned().into()),
+            (MailOp::take { .. }, true) if desks[step.client].is_some() => {
                 return Err(format!("claimed a job, and has {:?}", desks[step.client]).into());
             }
-            (Op::Take { patience }, true) => {
+            (MailOp::take { patience }, true) => {
                 let job = mailboxes[at].pop_front().ok_or("claimed a job of an empty mailbox")?;
                 desks[step.client] = Some(job);
                 let since = std::mem::replace(&mut model.first_since[at], now);
                 wait = Some(Wait { patience: patience * MILLISECOND, found: Some(since) });
                 Answer::Took(Some(job))
             }
-            (Op::Take { .. }, false) if desks[step.client].is_some() => Answer::Took(desks[step.client]),
-            (Op::Take { patience }, false) => {
+            (MailOp::take { .. }, false) if desks[step.client].is_some() => Answer::Took(desks[step.client]),
+            (MailOp::take { patience }, false) => {
                 if let Some(job) = mailboxes[at].front() {
                     return Err(format!("took nothing, and job {job} is there").into());
                 }
                 wait = Some(Wait { patience: patience * MILLISECOND, found: None });
                 Answer::Took(None)
             }
-            (Op::Finish, _) => match (desks[step.client], step.committed) {
+            (MailOp::finish {}, _) => match (desks[step.client], step.committed) {
                 (Some(job), true) => {
                     desks[step.client] = None;
                     Answer::Finished(job)

@@ -16,7 +16,12 @@ use shaketable::{
     foundationdb::{database, outcome},
     prelude::*,
 };
-use std::{collections::BTreeMap, ops::RangeInclusive, sync::Arc, time::Duration};
+use std::{
+    collections::BTreeMap,
+    ops::{Range, RangeInclusive},
+    sync::Arc,
+    time::Duration,
+};
 
 planted_bugs! {
     BallotForgotten = "ballot-forgotten", "leaders resign: the next ballot is 1 again, below those that fence", "the recipe: `resign_leadership` clears the ballot";
@@ -34,14 +39,7 @@ pub struct Election {
     planted: Option<Planted>,
 }
 
-/// A call of a process.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub enum Op {
-    Cycle,
-    Resign,
-}
-
-/// What it is told: ballots.
+/// What a process is told: ballots.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Answer {
     Leads(u64),
@@ -100,6 +98,11 @@ pub(crate) fn written(mutations: &[Mutation]) -> Result<Option<Option<Row>>, Str
 }
 
 impl Election {
+    /// Whether the planted bug lets the processes resign.
+    fn resigns(&self) -> bool {
+        matches!(self.planted, Some(Planted::BallotForgotten | Planted::ResignDenied))
+    }
+
     fn lease(&self) -> u64 {
         self.lease * MILLISECOND
     }
@@ -140,42 +143,41 @@ impl Election {
     }
 }
 
-async fn cycle(process: &Process) -> Result<Answer, FdbBindingError> {
-    let Process { db, name, priority, env } = process;
-    let result = db.run(|tx, _| async move {
-        let election = LeaderElection::new(space());
-        Ok(election.run_election_cycle(&tx, name, *priority, env.now()).await?)
-    });
-    Ok(match result.await? {
-        ElectionResult::Leader(state) => Answer::Leads(state.ballot),
-        ElectionResult::Follower(leader) => Answer::Follows(leader.map(|state| state.ballot)),
-    })
-}
-
-pub(crate) async fn resign(process: &Process) -> Result<Answer, FdbBindingError> {
-    let name = &process.name;
-    let resigned = process
-        .db
-        .run(|tx, _| async move { Ok(LeaderElection::new(space()).resign_leadership(&tx, name).await?) });
-    resigned.await.map(Answer::Resigned)
-}
-
 /// The error of the database in an error of the crate.
 fn error(error: FdbBindingError) -> tx::Error {
     error.get_fdb_error().map_or(tx::Error::INTERNAL_ERROR, |error| tx::Error::from_code(error.code()))
 }
 
-impl Workload for Election {
-    type Op = Op;
-    type Answer = Answer;
-    type Session = Process;
-    type Model = Model;
+/// The leader election of the crate `foundationdb`.
+#[shaketable::workload(name = "election", session = Process, answer = Answer, model = Model)]
+impl Election {
+    const OPERATIONS: Range<usize> = 10..30;
 
-    const NAME: &'static str = "election";
-    const ABOUT: &'static str = "the leader election of the crate `foundationdb`";
+    /// Runs an election cycle.
+    #[write(weight = 3)]
+    async fn cycle(&self, process: &mut Process) -> Outcome<Answer> {
+        let Process { db, name, priority, env } = &*process;
+        let answer = db.run(|tx, _| async move {
+            let election = LeaderElection::new(space());
+            Ok(match election.run_election_cycle(&tx, name, *priority, env.now()).await? {
+                ElectionResult::Leader(state) => Answer::Leads(state.ballot),
+                ElectionResult::Follower(leader) => Answer::Follows(leader.map(|state| state.ballot)),
+            })
+        });
+        outcome(answer.await, |_| None)
+    }
+
+    /// Resigns, whether the process leads or not.
+    #[write(weight = u32::from(self.resigns()))]
+    pub(crate) async fn resign(&self, process: &mut Process) -> Outcome<Answer> {
+        let Process { db, name, .. } = &*process;
+        let resigned = db
+            .run(|tx, _| async move { Ok(LeaderElection::new(space()).resign_leadership(&tx, name).await?) });
+        outcome(resigned.await.map(Answer::Resigned), |_| None)
+    }
 
     /// A cycle that is repeated after an unknown result has a second ballot.
-    fn effects(&self, _: &Op) -> RangeInclusive<usize> {
+    fn effects(&self, _: &ElectionOp) -> RangeInclusive<usize> {
         0..=usize::MAX
     }
 
@@ -201,15 +203,6 @@ impl Workload for Election {
         vec![leader_key().into(), space().pack(&("candidates", name(1))).into()]
     }
 
-    fn operations(&self, _: usize) -> BoxedStrategy<Vec<Op>> {
-        match self.planted {
-            Some(Planted::BallotForgotten | Planted::ResignDenied) => {
-                vec(prop_oneof![3 => Just(Op::Cycle), 1 => Just(Op::Resign)], 10..30).boxed()
-            }
-            _ => vec(Just(Op::Cycle), 10..30).boxed(),
-        }
-    }
-
     async fn setup(&self, db: &Db) -> tx::Result<()> {
         let (db, config) = (database(db), self.config());
         let initialized = db.run(|tx, _| {
@@ -231,28 +224,16 @@ impl Workload for Election {
         Ok(process)
     }
 
-    async fn apply(&self, process: &mut Process, op: &Op) -> Outcome<Answer> {
-        let answer = match op {
-            Op::Cycle => cycle(process).await,
-            Op::Resign => resign(process).await,
-        };
-        outcome(answer, |_| None)
-    }
-
-    fn model(&self) -> Model {
-        Model::default()
-    }
-
     fn step(&self, model: &mut Model, step: &Step<'_, Self>) -> Result<(), Misfit> {
         let leads = |row: &Row| row.1 == name(step.client);
         let expected = match (step.op, written(step.mutations)?) {
-            (Op::Cycle, Some(Some(row))) => self.claim(model, row, step)?,
-            (Op::Cycle, Some(None)) => return Err("cleared the leader".to_owned().into()),
-            (Op::Cycle, None) => match &model.leader {
+            (ElectionOp::cycle {}, Some(Some(row))) => self.claim(model, row, step)?,
+            (ElectionOp::cycle {}, Some(None)) => return Err("cleared the leader".to_owned().into()),
+            (ElectionOp::cycle {}, None) => match &model.leader {
                 Some(row) if !leads(row) => Answer::Follows(Some(row.0)),
                 _ => return Err("did not claim what was free".to_owned().into()),
             },
-            (Op::Resign, written) => {
+            (ElectionOp::resign {}, written) => {
                 let was_leader = model.leader.as_ref().is_some_and(leads);
                 if was_leader != (written == Some(None)) {
                     return Err("resigned without being the leader, or did not".to_owned().into());
@@ -263,7 +244,8 @@ impl Workload for Election {
                 Answer::Resigned(was_leader)
             }
         };
-        let is_asked = !matches!((step.op, self.planted), (Op::Resign, Some(Planted::BallotForgotten)));
+        let is_asked =
+            !matches!((step.op, self.planted), (ElectionOp::resign {}, Some(Planted::BallotForgotten)));
         let wrong = step.answer.filter(|answer| is_asked && **answer != expected).map(|answer| {
             let (client, index) = (step.client, step.index);
             format!("operation {index} of client {client} was told {answer:?}, should be told {expected:?}")

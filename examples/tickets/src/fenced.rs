@@ -10,15 +10,15 @@ use crate::{
     election::{self, Election, Process},
     register::{self, retried, write_in},
 };
-use foundationdb::{
-    FdbBindingError,
-    recipes::{
-        leader_election::{ElectionResult, LeaderElection},
-        ranked_register::{Rank, RankedRegister},
-    },
+use foundationdb::recipes::{
+    leader_election::{ElectionResult, LeaderElection},
+    ranked_register::{Rank, RankedRegister},
 };
 use shaketable::{Misfit, foundationdb::outcome, prelude::*};
-use std::{collections::BTreeMap, ops::RangeInclusive};
+use std::{
+    collections::BTreeMap,
+    ops::{Range, RangeInclusive},
+};
 
 planted_bugs! {
     FencedOut = "fenced-out", "leaders resign: the register refuses those who lead next", "the recipe: `resign_leadership` clears the ballot";
@@ -31,19 +31,7 @@ pub struct Fenced {
     planted: Option<Planted>,
 }
 
-/// A call of a process.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub enum Op {
-    /// An election cycle. A leader reads the register, and may write it.
-    Cycle {
-        writes: bool,
-    },
-    /// A write with the ballot of the last cycle that this process led in.
-    Write,
-    Resign,
-}
-
-/// What it is told.
+/// What a process is told.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Answer {
     Leads { ballot: u64, read: Option<Vec<u8>>, written: bool },
@@ -69,38 +57,54 @@ pub struct Model {
     wrong: BTreeMap<(usize, usize), String>,
 }
 
-/// The cycle of the documentation.
-async fn cycle(process: &Process, writes: bool) -> Result<Answer, FdbBindingError> {
-    let Process { db, name, priority, env } = process;
-    db.run(|tx, _| async move {
-        let (election, register) =
-            (LeaderElection::new(election::space()), RankedRegister::new(register::space()));
-        match election.run_election_cycle(&tx, name, *priority, env.now()).await? {
-            ElectionResult::Leader(state) => {
-                let ballot = state.ballot;
-                let read = register.read(&tx, Rank::from(ballot)).await.map_err(retried)?.into_value();
-                let written = writes && write_in(&tx, ballot).await?;
-                Ok(Answer::Leads { ballot, read, written })
+/// The ranked register of the crate `foundationdb`, written by elected leaders.
+#[shaketable::workload(name = "fenced", session = Session, answer = Answer, model = Model)]
+impl Fenced {
+    const OPERATIONS: Range<usize> = 10..30;
+
+    /// Runs the election cycle of the documentation. A leader reads the register, and may write it.
+    #[write(weight = 4)]
+    async fn cycle(&self, session: &mut Session, #[draw(any::<bool>())] writes: bool) -> Outcome<Answer> {
+        let Process { db, name, priority, env } = &session.process;
+        let cycle = db.run(|tx, _| async move {
+            let (election, register) =
+                (LeaderElection::new(election::space()), RankedRegister::new(register::space()));
+            match election.run_election_cycle(&tx, name, *priority, env.now()).await? {
+                ElectionResult::Leader(state) => {
+                    let ballot = state.ballot;
+                    let read = register.read(&tx, Rank::from(ballot)).await.map_err(retried)?.into_value();
+                    let written = writes && write_in(&tx, ballot).await?;
+                    Ok(Answer::Leads { ballot, read, written })
+                }
+                ElectionResult::Follower(_) => {
+                    Ok(Answer::Follows { value: register.value(&tx).await.map_err(retried)? })
+                }
             }
-            ElectionResult::Follower(_) => {
-                Ok(Answer::Follows { value: register.value(&tx).await.map_err(retried)? })
-            }
+        });
+        let answer = cycle.await;
+        if let Ok(Answer::Leads { ballot, .. }) = answer {
+            session.ballot = ballot;
         }
-    })
-    .await
-}
+        outcome(answer, |_| None)
+    }
 
-impl Workload for Fenced {
-    type Op = Op;
-    type Answer = Answer;
-    type Session = Session;
-    type Model = Model;
+    /// Writes with the ballot of the last cycle that this process led in.
+    #[write(weight = 2)]
+    async fn write(&self, session: &mut Session) -> Outcome<Answer> {
+        let rank = session.ballot;
+        let written = session.process.db.run(|tx, _| async move { write_in(&tx, rank).await }).await;
+        outcome(written.map(|written| Answer::Written { rank, written }), |_| None)
+    }
 
-    const NAME: &'static str = "fenced";
-    const ABOUT: &'static str = "the ranked register of the crate `foundationdb`, written by elected leaders";
+    /// Resigns, whether the process leads or not.
+    #[write(weight = u32::from(self.planted == Some(Planted::FencedOut)))]
+    async fn resign(&self, session: &mut Session) -> Outcome<Answer> {
+        session.ballot = 0;
+        self.election.resign(&mut session.process).await.map(|_| Answer::Resigned)
+    }
 
     /// A cycle that is repeated after an unknown result has a second ballot.
-    fn effects(&self, _: &Op) -> RangeInclusive<usize> {
+    fn effects(&self, _: &FencedOp) -> RangeInclusive<usize> {
         0..=usize::MAX
     }
 
@@ -120,16 +124,6 @@ impl Workload for Fenced {
         [self.election.keys(), vec![register::state_key().into()]].concat()
     }
 
-    fn operations(&self, _: usize) -> BoxedStrategy<Vec<Op>> {
-        let cycle = any::<bool>().prop_map(|writes| Op::Cycle { writes });
-        match self.planted {
-            Some(Planted::FencedOut) => {
-                vec(prop_oneof![4 => cycle, 2 => Just(Op::Write), 1 => Just(Op::Resign)], 10..30).boxed()
-            }
-            None => vec(prop_oneof![4 => cycle, 2 => Just(Op::Write)], 10..30).boxed(),
-        }
-    }
-
     async fn setup(&self, db: &Db) -> tx::Result<()> {
         self.election.setup(db).await
     }
@@ -138,36 +132,12 @@ impl Workload for Fenced {
         Ok(Session { process: self.election.open(db, client).await?, ballot: 0 })
     }
 
-    async fn apply(&self, session: &mut Session, op: &Op) -> Outcome<Answer> {
-        let Session { process, ballot } = session;
-        let answer = match *op {
-            Op::Cycle { writes } => cycle(process, writes).await,
-            Op::Write => {
-                let rank = *ballot;
-                let written = process.db.run(|tx, _| async move { write_in(&tx, rank).await }).await;
-                written.map(|written| Answer::Written { rank, written })
-            }
-            Op::Resign => {
-                *ballot = 0;
-                election::resign(process).await.map(|_| Answer::Resigned)
-            }
-        };
-        if let Ok(Answer::Leads { ballot: new, .. }) = answer {
-            *ballot = new;
-        }
-        outcome(answer, |_| None)
-    }
-
-    fn model(&self) -> Model {
-        Model::default()
-    }
-
     fn step(&self, model: &mut Model, step: &Step<'_, Self>) -> Result<(), Misfit> {
         let (elected, stored) = (election::written(step.mutations)?, register::written(step.mutations)?);
         let mut after = model.register.clone();
         let value = |rank: u64| Some(rank.to_string().into_bytes());
         let expected = match (step.op, elected) {
-            (Op::Cycle { writes }, Some(Some((ballot, ..)))) => {
+            (FencedOp::cycle { writes }, Some(Some((ballot, ..)))) => {
                 model.leader = Some((step.client, ballot));
                 after.read = ballot;
                 if *writes {
@@ -179,8 +149,8 @@ impl Workload for Fenced {
                 }
                 Answer::Leads { ballot, read: model.register.value.clone(), written: *writes }
             }
-            (Op::Cycle { .. }, _) => Answer::Follows { value: after.value.clone() },
-            (Op::Write, _) => match (&stored, step.answer) {
+            (FencedOp::cycle { .. }, _) => Answer::Follows { value: after.value.clone() },
+            (FencedOp::write {}, _) => match (&stored, step.answer) {
                 (Some(row), answer) => {
                     let rank = row.write;
                     if model.leader != Some((step.client, rank)) {
@@ -202,7 +172,7 @@ impl Workload for Fenced {
                 }
                 (None, _) => return Ok(()),
             },
-            (Op::Resign, elected) => {
+            (FencedOp::resign {}, elected) => {
                 if elected == Some(None) {
                     model.leader = None;
                 }

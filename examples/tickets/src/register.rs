@@ -4,8 +4,9 @@
 //! What must be true: the register never goes back, neither its ranks nor its value, and a write takes effect
 //! exactly if its rank is high enough, and is told so. Within `run` the last is not true of the recipe alone:
 //! a write that is repeated after an unknown result finds its own rank and is told that it was refused.
-//! [`write`] remembers its ranks; a planted bug does not. Nor does `run` repeat an error of the recipe, unless
-//! it is turned into one that `run` understands: [`retried`] does so; the other planted bug does not.
+//! [`Register::write`] remembers its ranks; a planted bug does not. Nor does `run` repeat an error of the
+//! recipe, unless it is turned into one that `run` understands: [`retried`] does so; the other planted bug
+//! does not.
 
 use foundationdb::{
     Database as Fdb, FdbBindingError, RetryableTransaction,
@@ -17,7 +18,7 @@ use shaketable::{
     foundationdb::{database, outcome},
     prelude::*,
 };
-use std::sync::Arc;
+use std::{ops::Range, sync::Arc};
 
 planted_bugs! {
     ToldRefused = "told-refused", "a write is told that it was refused, and took effect", "the recipe within `run`: an unknown result";
@@ -31,15 +32,7 @@ pub struct Register {
     planted: Option<Planted>,
 }
 
-/// A call of a writer.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub enum Op {
-    Read { rank: u64 },
-    Write { rank: u64 },
-    Look,
-}
-
-/// What it returns.
+/// What a call returns.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Answer {
     /// The rank of the last write, and its value.
@@ -100,35 +93,10 @@ pub(crate) fn retried(error: RankedRegisterError) -> FdbBindingError {
     }
 }
 
-async fn read(db: &Fdb, rank: u64) -> Result<Answer, FdbBindingError> {
-    db.run(|tx, _| async move {
-        let read = RankedRegister::new(space()).read(&tx, Rank::from(rank)).await.map_err(retried)?;
-        Ok(Answer::Read(read.write_rank().as_u64(), read.into_value()))
-    })
-    .await
-}
-
 pub(crate) async fn write_in(tx: &RetryableTransaction, rank: u64) -> Result<bool, FdbBindingError> {
     let value = rank.to_string();
     let written = RankedRegister::new(space()).write(tx, Rank::from(rank), value.as_bytes()).await;
     Ok(written.map_err(retried)?.is_committed())
-}
-
-/// Writes, and remembers the rank in the same transaction: whether it was written is known also after an
-/// unknown result.
-async fn write(db: &Fdb, rank: u64) -> Result<Answer, FdbBindingError> {
-    db.run(|tx, _| async move {
-        let mine = space().pack(&("written", rank));
-        if tx.get(&mine, false).await?.is_some() {
-            return Ok(Answer::Written(true));
-        }
-        let is_written = write_in(&tx, rank).await?;
-        if is_written {
-            tx.set(&mine, b"");
-        }
-        Ok(Answer::Written(is_written))
-    })
-    .await
 }
 
 /// Writes as the documentation of the recipe does.
@@ -146,14 +114,51 @@ async fn look(
     .await
 }
 
-impl Workload for Register {
-    type Op = Op;
-    type Answer = Answer;
-    type Session = Arc<Fdb>;
-    type Model = Model;
+/// The ranked register of the crate `foundationdb`.
+#[shaketable::workload(name = "register", session = Arc<Fdb>, answer = Answer, model = Model)]
+impl Register {
+    const OPERATIONS: Range<usize> = 10..30;
 
-    const NAME: &'static str = "register";
-    const ABOUT: &'static str = "the ranked register of the crate `foundationdb`";
+    /// Reads with a rank. Lower ranks can no longer write.
+    #[write(weight = 2)]
+    async fn read(&self, db: &mut Arc<Fdb>, #[draw(0..6u64)] rank: u64) -> Outcome<Answer> {
+        let read = db.run(|tx, _| async move {
+            let read = RankedRegister::new(space()).read(&tx, Rank::from(rank)).await.map_err(retried)?;
+            Ok(Answer::Read(read.write_rank().as_u64(), read.into_value()))
+        });
+        outcome(read.await, |_| None)
+    }
+
+    /// Writes, and remembers the rank in the same transaction: whether it was written is known also after an
+    /// unknown result.
+    #[write(weight = 4)]
+    async fn write(&self, db: &mut Arc<Fdb>, #[draw(0..6u64)] rank: u64) -> Outcome<Answer> {
+        let written = db.run(|tx, _| async move {
+            let mine = space().pack(&("written", rank));
+            if tx.get(&mine, false).await?.is_some() {
+                return Ok(Answer::Written(true));
+            }
+            let is_written = write_in(&tx, rank).await?;
+            if is_written {
+                tx.set(&mine, b"");
+            }
+            Ok(Answer::Written(is_written))
+        });
+        outcome(written.await, |_| None)
+    }
+
+    /// Looks at the value without a rank.
+    #[read]
+    async fn look(&self, db: &mut Arc<Fdb>) -> Outcome<Answer> {
+        outcome(look(db, retried).await, |_| None)
+    }
+
+    /// Each call has a rank that no other call has, and that is mostly higher than those before.
+    fn number(op: &mut RegisterOp, client: usize, number: usize) {
+        if let RegisterOp::read { rank } | RegisterOp::write { rank } = op {
+            *rank = 1 + 10 * (6 * number as u64 + *rank) + client as u64;
+        }
+    }
 
     fn bugs() -> &'static [Bug] {
         BUGS
@@ -171,64 +176,34 @@ impl Workload for Register {
         vec![state_key().into(), space().pack(&("written", 40)).into()]
     }
 
-    /// Each call has a rank that no other call has, and that is mostly higher than those before.
-    fn operations(&self, client: usize) -> BoxedStrategy<Vec<Op>> {
-        let op = prop_oneof![
-            2 => (0..6u64).prop_map(|rank| Op::Read { rank }),
-            4 => (0..6u64).prop_map(|rank| Op::Write { rank }),
-            1 => Just(Op::Look),
-        ];
-        let ranked = move |(number, mut op): (usize, Op)| {
-            if let Op::Read { rank } | Op::Write { rank } = &mut op {
-                *rank = 1 + 10 * (6 * number as u64 + *rank) + client as u64;
-            }
-            op
-        };
-        vec(op, 10..30).prop_map(move |ops| ops.into_iter().enumerate().map(ranked).collect()).boxed()
-    }
-
     async fn open(&self, db: &Db, _: usize) -> tx::Result<Arc<Fdb>> {
         Ok(database(db))
     }
 
-    async fn apply_planted(&self, db: &mut Arc<Fdb>, op: &Op) -> Option<Outcome<Answer>> {
-        match (self.planted?, op) {
-            (Planted::ToldRefused, Op::Write { rank }) => {
-                Some(outcome(write_as_documented(db, *rank).await, |_| None))
-            }
-            (Planted::NotRetried, Op::Look) => Some(outcome(look(db, hidden).await, |_| None)),
-            _ => None,
-        }
-    }
-
-    async fn apply(&self, db: &mut Arc<Fdb>, op: &Op) -> Outcome<Answer> {
-        let answer = match *op {
-            Op::Read { rank } => read(db, rank).await,
-            Op::Write { rank } => write(db, rank).await,
-            Op::Look => look(db, retried).await,
+    async fn apply_planted(&self, db: &mut Arc<Fdb>, op: &RegisterOp) -> Option<Outcome<Answer>> {
+        let answer = match (self.planted?, op) {
+            (Planted::ToldRefused, RegisterOp::write { rank }) => write_as_documented(db, *rank).await,
+            (Planted::NotRetried, RegisterOp::look {}) => look(db, hidden).await,
+            _ => return None,
         };
-        outcome(answer, |_| None)
-    }
-
-    fn model(&self) -> Model {
-        Model::default()
+        Some(outcome(answer, |_| None))
     }
 
     fn step(&self, model: &mut Model, step: &Step<'_, Self>) -> Result<(), Misfit> {
         let mut after = model.clone();
         let expected = match *step.op {
-            Op::Read { rank } => {
+            RegisterOp::read { rank } => {
                 after.read = model.read.max(rank);
                 Answer::Read(model.write, model.value.clone())
             }
-            Op::Write { rank } => {
+            RegisterOp::write { rank } => {
                 let is_high = rank >= model.read && rank > model.write;
                 if is_high {
                     (after.write, after.value) = (rank, Some(rank.to_string().into_bytes()));
                 }
                 Answer::Written(is_high)
             }
-            Op::Look => Answer::Looked(model.value.clone()),
+            RegisterOp::look {} => Answer::Looked(model.value.clone()),
         };
         if step.committed != (after != *model) {
             return Err(format!("wrote: {}; it should be {after:?}", step.committed).into());

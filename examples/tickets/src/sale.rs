@@ -1,7 +1,7 @@
 //! The workload: the shop's functions on the databases of the clients, every answer compared with a model.
 
 use crate::shop::{self, SoldOut};
-use foundationdb::{FdbBindingError, tuple::unpack};
+use foundationdb::{Database as Fdb, FdbBindingError, tuple::unpack};
 use shaketable::{
     Misfit,
     foundationdb::{database, outcome},
@@ -27,15 +27,7 @@ pub struct Sale {
     planted: Option<Planted>,
 }
 
-/// A call of the shop.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub enum Op {
-    Buy { order: u64 },
-    GiveBack { order: u64 },
-    Count,
-}
-
-/// What it returns.
+/// What the shop answers.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Answer {
     Seat(u32),
@@ -50,19 +42,6 @@ pub enum Answer {
 pub struct Model {
     free: BTreeSet<u32>,
     orders: BTreeMap<u64, u32>,
-}
-
-/// Each purchase is an order of its own, from this number on; what is given back is one of the latest orders.
-fn numbered(first: u64, mut ops: Vec<Op>) -> Vec<Op> {
-    let mut next = first;
-    for op in &mut ops {
-        match op {
-            Op::Buy { order } => (*order, next) = (next, next + 1),
-            Op::GiveBack { order } => *order = next.saturating_sub(*order).max(first),
-            Op::Count => {}
-        }
-    }
-    ops
 }
 
 fn refused(error: &FdbBindingError) -> Option<Answer> {
@@ -101,14 +80,43 @@ impl Sale {
     }
 }
 
-impl Workload for Sale {
-    type Op = Op;
-    type Answer = Answer;
-    type Session = Arc<foundationdb::Database>;
-    type Model = Model;
+/// Seats bought and given back by functions of the crate `foundationdb`.
+#[shaketable::workload(name = "sale", session = Arc<Fdb>, answer = Answer, model = Model)]
+impl Sale {
+    /// Buys a seat for an order.
+    #[write(weight = 4)]
+    async fn buy(&self, db: &mut Arc<Fdb>, #[draw(Just(0))] order: u64) -> Outcome<Answer> {
+        outcome(shop::buy(db, order).await.map(Answer::Seat), refused)
+    }
 
-    const NAME: &'static str = "sale";
-    const ABOUT: &'static str = "seats bought and given back by functions of the crate `foundationdb`";
+    /// Gives the seat of an order back.
+    #[write(weight = 3)]
+    async fn give_back(&self, db: &mut Arc<Fdb>, #[draw(1..10u64)] order: u64) -> Outcome<Answer> {
+        outcome(shop::give_back(db, order).await.map(|()| Answer::GivenBack), refused)
+    }
+
+    /// Counts the seats on sale.
+    #[read]
+    async fn count(&self, db: &mut Arc<Fdb>) -> Outcome<Answer> {
+        outcome(shop::count(db).await.map(Answer::Count), refused)
+    }
+
+    /// Each purchase is an order of its own; what is given back is one of the latest orders.
+    fn operations(&self, client: usize) -> BoxedStrategy<Vec<SaleOp>> {
+        let first = 1_000 * client as u64;
+        let numbered = move |mut ops: Vec<SaleOp>| {
+            let mut next = first;
+            for op in &mut ops {
+                match op {
+                    SaleOp::buy { order } => (*order, next) = (next, next + 1),
+                    SaleOp::give_back { order } => *order = next.saturating_sub(*order).max(first),
+                    SaleOp::count {} => {}
+                }
+            }
+            ops
+        };
+        vec(self.operation(client), 8..30).prop_map(numbered).boxed()
+    }
 
     fn bugs() -> &'static [Bug] {
         BUGS
@@ -119,19 +127,8 @@ impl Workload for Sale {
         Sale { seats: rng.range(1..20) as u32, clients: rng.range(2..7) as usize, planted }
     }
 
-    fn clients(&self) -> usize {
-        self.clients
-    }
-
     fn keys(&self) -> Vec<Bytes> {
         (0..self.seats).map(|seat| shop::free(seat).into()).collect()
-    }
-
-    fn operations(&self, client: usize) -> BoxedStrategy<Vec<Op>> {
-        let give_back = (1..10u64).prop_map(|order| Op::GiveBack { order });
-        let op = prop_oneof![4 => Just(Op::Buy { order: 0 }), 3 => give_back, 1 => Just(Op::Count)];
-        let first = 1_000 * client as u64;
-        vec(op, 8..30).prop_map(move |ops| numbered(first, ops)).boxed()
     }
 
     async fn setup(&self, db: &Db) -> tx::Result<()> {
@@ -139,35 +136,25 @@ impl Workload for Sale {
         opened.map_err(|e| tx::Error::from_code(e.get_fdb_error().map_or(4100, |e| e.code())))
     }
 
-    async fn open(&self, db: &Db, _: usize) -> tx::Result<Self::Session> {
+    async fn open(&self, db: &Db, _: usize) -> tx::Result<Arc<Fdb>> {
         Ok(database(db))
     }
 
-    async fn apply_planted(&self, db: &mut Self::Session, op: &Op) -> Option<Outcome<Answer>> {
-        match (self.planted?, op) {
-            (Planted::BoughtTwice, Op::Buy { order }) => {
-                Some(outcome(shop::buy_as_written_first(db, *order).await.map(Answer::Seat), refused))
+    async fn apply_planted(&self, db: &mut Arc<Fdb>, op: &SaleOp) -> Option<Outcome<Answer>> {
+        let answer = match (self.planted?, op) {
+            (Planted::BoughtTwice, SaleOp::buy { order }) => {
+                shop::buy_as_written_first(db, *order).await.map(Answer::Seat)
             }
-            (Planted::NothingToGive, Op::GiveBack { order }) => {
-                Some(outcome(shop::take_back(db, *order).await.map(Answer::GivenBackSeat), refused))
+            (Planted::NothingToGive, SaleOp::give_back { order }) => {
+                shop::take_back(db, *order).await.map(Answer::GivenBackSeat)
             }
-            (Planted::NumberedByStatic, Op::Buy { .. }) => {
-                Some(outcome(shop::buy(db, shop::next_order()).await.map(Answer::Seat), refused))
+            (Planted::NumberedByStatic, SaleOp::buy { .. }) => {
+                shop::buy(db, shop::next_order()).await.map(Answer::Seat)
             }
-            (Planted::FirstBatch, Op::Count) => {
-                Some(outcome(shop::count_first_batch(db).await.map(Answer::Count), refused))
-            }
-            _ => None,
-        }
-    }
-
-    async fn apply(&self, db: &mut Self::Session, op: &Op) -> Outcome<Answer> {
-        let answer = match *op {
-            Op::Buy { order } => shop::buy(db, order).await.map(Answer::Seat),
-            Op::GiveBack { order } => shop::give_back(db, order).await.map(|()| Answer::GivenBack),
-            Op::Count => shop::count(db).await.map(Answer::Count),
+            (Planted::FirstBatch, SaleOp::count {}) => shop::count_first_batch(db).await.map(Answer::Count),
+            _ => return None,
         };
-        outcome(answer, refused)
+        Some(outcome(answer, refused))
     }
 
     fn model(&self) -> Model {
@@ -176,7 +163,7 @@ impl Workload for Sale {
 
     fn step(&self, model: &mut Model, step: &Step<'_, Self>) -> Result<(), Misfit> {
         let expected = match (step.op, step.committed) {
-            (Op::Buy { order }, committed) => match (model.orders.get(order), committed) {
+            (SaleOp::buy { order }, committed) => match (model.orders.get(order), committed) {
                 (Some(seat), false) => Answer::Seat(*seat),
                 (Some(seat), true) => return Err(format!("bought another seat, and has {seat}").into()),
                 (None, true) => {
@@ -187,7 +174,7 @@ impl Workload for Sale {
                 (None, false) if model.free.is_empty() => Answer::SoldOut,
                 (None, false) => return Err("bought nothing, and a seat was free".to_owned().into()),
             },
-            (Op::GiveBack { order }, committed) => {
+            (SaleOp::give_back { order }, committed) => {
                 let seat = committed.then(|| model.orders.remove(order)).flatten();
                 if committed != seat.is_some() || model.orders.contains_key(order) {
                     return Err("did not give the seat of its order back".to_owned().into());
@@ -198,7 +185,7 @@ impl Workload for Sale {
                     _ => Answer::GivenBack,
                 }
             }
-            (Op::Count, _) => Answer::Count(model.free.len()),
+            (SaleOp::count {}, _) => Answer::Count(model.free.len()),
         };
         match step.answer {
             Some(answer) if *answer != expected => {

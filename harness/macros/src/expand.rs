@@ -2,7 +2,7 @@
 
 use crate::{
     operation::{Operation, Taken, is_unit},
-    table::{GENERAL, Table},
+    table::{GENERAL, Table, name},
 };
 use proc_macro2::{Ident, TokenStream};
 use quote::{format_ident, quote, quote_spanned};
@@ -27,12 +27,6 @@ pub fn expand(table: &Table) -> TokenStream {
 
 fn types(table: &Table) -> TokenStream {
     let (op, answer) = names(table);
-    let variants = table.operations.iter().map(|operation| {
-        let Operation { method, docs, .. } = operation;
-        let (names, kinds): (Vec<_>, Vec<_>) =
-            operation.arguments().map(|argument| (&argument.name, &argument.kind)).unzip();
-        quote!(#(#docs)* #method { #(#names: #kinds),* })
-    });
     let answers = table.operations.iter().map(|Operation { method, answer, .. }| match is_unit(answer) {
         true => quote!(#method),
         false => quote!(#method(#answer)),
@@ -50,7 +44,22 @@ fn types(table: &Table) -> TokenStream {
             pub enum #answer { #(#answers),* }
         }
     });
-    let op_doc = format!("An operation of [`{}`].", table.kind_name);
+    let declared = declared(&table.kind_name, &op, &table.operations);
+    quote! {
+        #declared
+        #answers
+    }
+}
+
+/// The type of the operations.
+pub fn declared(kind_name: &Ident, op: &Ident, operations: &[Operation]) -> TokenStream {
+    let variants = operations.iter().map(|operation| {
+        let Operation { method, docs, .. } = operation;
+        let (names, kinds): (Vec<_>, Vec<_>) =
+            operation.arguments().map(|argument| (&argument.name, &argument.kind)).unzip();
+        quote!(#(#docs)* #method { #(#names: #kinds),* })
+    });
+    let op_doc = format!("An operation of [`{kind_name}`].");
     quote! {
         #[doc = #op_doc]
         #[allow(non_camel_case_types, missing_docs, private_interfaces)]
@@ -60,8 +69,6 @@ fn types(table: &Table) -> TokenStream {
         )]
         #[serde(crate = "::shaketable::__private::serde")]
         pub enum #op { #(#variants),* }
-
-        #answers
     }
 }
 
@@ -74,7 +81,7 @@ fn names(table: &Table) -> (Ident, Ident) {
 fn specimen(table: &Table, model: &Type, stored: &Ident) -> TokenStream {
     let (kind, error) = (&table.kind, &table.error);
     let (op, answer) = names(table);
-    let (name, about) = (table.name(), &table.about);
+    let (name, about) = (name(&table.attribute, &table.kind_name), &table.about);
     let (limits, turns) = (table.attribute.limits, table.attribute.turns);
     let constants = table.constants.iter().map(|(name, of)| quote!(const #name: #of = <#kind>::#name;));
     let (bugs, described) = (bugs(table), described(table, model));
@@ -252,7 +259,7 @@ fn call(table: &Table, operation: &Operation) -> TokenStream {
 /// A workload with invariants.
 fn invariants(table: &Table) -> TokenStream {
     let (kind, error, (op, _)) = (&table.kind, &table.error, names(table));
-    let (name, about) = (table.name(), &table.about);
+    let (name, about) = (name(&table.attribute, &table.kind_name), &table.about);
     let constants = table.constants.iter().map(|(name, of)| quote!(const #name: #of = <#kind>::#name;));
     let draw = match table.described("draw") {
         Some(1) => quote!(<#kind>::draw(rng)),
@@ -322,12 +329,14 @@ fn names_of(all: &[Operation], is: impl Fn(&Operation) -> bool) -> Vec<&Ident> {
     all.iter().filter(|one| is(one)).map(|one| &one.method).collect()
 }
 
-fn pattern(operation: &Operation, op: &Ident) -> TokenStream {
+/// What takes the arguments of an operation.
+pub fn pattern(operation: &Operation, op: &Ident) -> TokenStream {
     let (method, arguments) = (&operation.method, operation.arguments().map(|argument| &argument.name));
     quote!(#op::#method { #(#arguments),* })
 }
 
-fn given(argument: &crate::operation::Argument) -> TokenStream {
+/// An argument as the method takes it.
+pub fn given(argument: &crate::operation::Argument) -> TokenStream {
     let name = &argument.name;
     match argument.by_reference {
         true => quote!(&#name),
@@ -344,7 +353,8 @@ fn answered(operation: &Operation, answer: &Ident) -> TokenStream {
     }
 }
 
-fn strategy(operation: &Operation, op: &Ident) -> TokenStream {
+/// The weight of an operation, and how it is drawn.
+pub fn strategy(operation: &Operation, op: &Ident) -> TokenStream {
     let pattern = pattern(operation, op);
     let weight = operation.options.weight.as_ref().map_or_else(|| quote!(1), |weight| quote!(#weight));
     let (names, strategies): (Vec<_>, Vec<_>) =

@@ -5,6 +5,7 @@
 mod expand;
 mod operation;
 mod planted;
+mod several;
 mod table;
 
 use proc_macro::TokenStream;
@@ -16,10 +17,11 @@ use syn::{ItemImpl, parse_macro_input};
 pub fn workload(attribute: TokenStream, item: TokenStream) -> TokenStream {
     let attribute = parse_macro_input!(attribute as table::Attribute);
     let block = parse_macro_input!(item as ItemImpl);
-    match table::Table::of(attribute, block) {
-        Ok(table) => expand::expand(&table).into(),
-        Err(e) => e.into_compile_error().into(),
-    }
+    let expanded = match attribute.session.clone() {
+        Some(session) => several::expand(&attribute, &session, block),
+        None => table::Table::of(attribute, block).map(|table| expand::expand(&table)),
+    };
+    expanded.unwrap_or_else(syn::Error::into_compile_error).into()
 }
 
 /// Makes the planted bugs of a workload of an `impl` block: each of its methods with `#[bug]` is another body

@@ -112,8 +112,15 @@ impl Options {
 
     /// An option that says what only a workload with a model needs.
     pub fn of_model(&self) -> Option<&'static str> {
-        let said = [(self.blind, "blind"), (self.rare, "rare"), (self.at, "at"), (self.composed, "composed")];
-        said.into_iter().find(|(is_said, _)| *is_said).map(|(_, name)| name)
+        let mut said = [(self.blind, "blind"), (self.rare, "rare")].into_iter();
+        let said = said.find(|(is_said, _)| *is_said).map(|(_, name)| name);
+        said.or_else(|| self.of_transaction())
+    }
+
+    /// An option that says what only an operation of one transaction needs.
+    pub fn of_transaction(&self) -> Option<&'static str> {
+        let mut said = [(self.at, "at"), (self.composed, "composed")].into_iter();
+        said.find(|(is_said, _)| *is_said).map(|(_, name)| name)
     }
 }
 
@@ -173,7 +180,7 @@ pub fn arguments(method: &ImplItemFn) -> Result<Vec<(Ident, &Type)>> {
         .map(|(at, input)| match input {
             FnArg::Typed(typed) => match &*typed.pat {
                 Pat::Ident(name) => Ok((name.ident.clone(), &*typed.ty)),
-                Pat::Wild(none) if at == 0 => Ok((Ident::new("_tx", none.span()), &*typed.ty)),
+                other if at == 0 => Ok((Ident::new("_", other.span()), &*typed.ty)),
                 pattern => Err(Error::new(pattern.span(), "an argument has a name")),
             },
             FnArg::Receiver(own) => Err(Error::new(own.span(), "`self` comes first")),
@@ -188,10 +195,29 @@ impl Argument {
     }
 }
 
+/// What an operation takes first: it is done in a transaction, or with the session of its client.
+#[derive(Clone, Copy, PartialEq)]
+pub enum First {
+    Transaction,
+    Session,
+}
+
+impl First {
+    fn is_missing(self, span: Span) -> Error {
+        Error::new(
+            span,
+            match self {
+                First::Transaction => "it takes its transaction next: `tx: &Tx`",
+                First::Session => "it takes the session of its client next: `session: &mut Session<Db>`",
+            },
+        )
+    }
+}
+
 impl Operation {
     /// The operation that a method is; `None` if it has no attribute that says so. Its attributes are taken
     /// away. An argument without a strategy of its own has that of its name.
-    pub fn of(method: &mut ImplItemFn, draws: &mut Draws) -> Result<Option<Operation>> {
+    pub fn of(method: &mut ImplItemFn, draws: &mut Draws, first: First) -> Result<Option<Operation>> {
         let kinds = [(true, take(&mut method.attrs, "write")), (false, take(&mut method.attrs, "read"))];
         let mut kinds = kinds.iter().flat_map(|(writes, all)| all.iter().map(move |one| (*writes, one)));
         let Some((writes, attribute)) = kinds.next() else { return Ok(None) };
@@ -213,7 +239,7 @@ impl Operation {
             if at == 0 {
                 match kind {
                     Type::Reference(_) if strategy.is_none() => continue,
-                    _ => return Err(Error::new(kind.span(), "it takes its transaction next: `tx: &Tx`")),
+                    _ => return Err(first.is_missing(kind.span())),
                 }
             }
             strategy = strategy.or_else(|| draws.of(&argument));
@@ -242,9 +268,13 @@ impl Operation {
             });
         }
         if method.sig.inputs.len() < 2 {
-            return Err(Error::new(name.span(), "it takes its transaction next: `tx: &Tx`"));
+            return Err(first.is_missing(name.span()));
         }
-        let (answer, error) = result_of(&method.sig.output, name.span())?;
+        let (answer, error) = match first {
+            First::Transaction => result_of(&method.sig.output, name.span())?,
+            // The workload has one type of answers.
+            First::Session => (syn::parse_quote!(()), None),
+        };
         Ok(Some(Operation { docs: docs(&method.attrs), method: name, options, takes, answer, error }))
     }
 

@@ -1,6 +1,6 @@
 //! What an `impl` block says of a workload.
 
-use crate::operation::{Draws, Operation, docs, same, take};
+use crate::operation::{Draws, First, Operation, docs, same, take};
 use syn::{
     Error, Ident, ImplItem, ImplItemFn, ItemImpl, LitStr, Result, ReturnType, Token, Type, parenthesized,
     parse::{Parse, ParseStream},
@@ -15,6 +15,10 @@ pub struct Attribute {
     /// The model; without one, the block has invariants.
     pub model: Option<Type>,
     pub error: Option<Type>,
+    /// The state of a client between operations, and what all of them return, where an operation is several
+    /// transactions.
+    pub session: Option<Type>,
+    pub answer: Option<Type>,
     /// Whether a block with `#[planted]` has its planted bugs.
     pub planted: bool,
     /// What the layer promises.
@@ -31,7 +35,7 @@ pub const GENERAL: [&str; 7] =
 
 impl Parse for Attribute {
     fn parse(input: ParseStream<'_>) -> Result<Attribute> {
-        let (mut name, mut model, mut error) = (None, None, None);
+        let (mut name, mut model, mut error, mut session, mut answer) = (None, None, None, None, None);
         let (mut planted, mut turns, mut limits, mut risky_read, mut without) =
             (false, false, false, false, Vec::new());
         while !input.is_empty() {
@@ -41,14 +45,10 @@ impl Parse for Attribute {
                     input.parse::<Token![=]>()?;
                     name = Some(input.parse::<LitStr>()?);
                 }
-                "model" => {
-                    input.parse::<Token![=]>()?;
-                    model = Some(input.parse::<Type>()?);
-                }
-                "error" => {
-                    input.parse::<Token![=]>()?;
-                    error = Some(input.parse::<Type>()?);
-                }
+                "model" => model = Some(is(input)?),
+                "error" => error = Some(is(input)?),
+                "session" => session = Some(is(input)?),
+                "answer" => answer = Some(is(input)?),
                 "planted" => planted = true,
                 "risky_read" => risky_read = true,
                 "promises" => {
@@ -74,7 +74,7 @@ impl Parse for Attribute {
                     }
                 }
                 _ => {
-                    let message = "a workload has `name`, `model`, `error`, `planted`, `promises`, `risky_read` or `without`";
+                    let message = "a workload has `name`, `model`, `error`, `session`, `answer`, `planted`, `promises`, `risky_read` or `without`";
                     return Err(Error::new(word.span(), message));
                 }
             }
@@ -89,15 +89,28 @@ impl Parse for Attribute {
             let message = "a name on the command line has lower case letters, digits, `_` and `-`";
             return Err(Error::new(name.span(), message));
         }
-        Ok(Attribute { name, model, error, planted, turns, limits, without, risky_read })
+        Ok(Attribute { name, model, error, session, answer, planted, turns, limits, without, risky_read })
     }
 }
 
 impl Attribute {
-    /// Whether it says what only a workload with a model can do.
-    fn needs_model(&self) -> bool {
-        self.planted || self.turns || self.limits || self.risky_read || !self.without.is_empty()
+    /// What it says that only a workload can do whose operations are one transaction each, and which has a
+    /// model.
+    pub fn of_transactions(&self) -> Option<&'static str> {
+        let said = [
+            (self.planted, "planted"),
+            (self.turns || self.limits, "promises"),
+            (!self.without.is_empty(), "without"),
+            (self.risky_read, "risky_read"),
+        ];
+        said.into_iter().find(|(is_said, _)| *is_said).map(|(_, name)| name)
     }
+}
+
+/// The type after `=`.
+fn is(input: ParseStream<'_>) -> Result<Type> {
+    input.parse::<Token![=]>()?;
+    input.parse()
 }
 
 fn words(input: ParseStream<'_>) -> Result<Punctuated<Ident, Token![,]>> {
@@ -163,19 +176,7 @@ const CONSTANTS_OF_INVARIANTS: [&str; 3] = ["CLIENTS", "OPERATIONS", "MAY_OVERWR
 impl Table {
     /// What the block says.
     pub fn of(attribute: Attribute, mut block: ItemImpl) -> Result<Table> {
-        if let Some((_, of, _)) = &block.trait_ {
-            return Err(Error::new(of.span(), "a workload is an `impl` block of a type, without a trait"));
-        }
-        if let Some(parameter) = block.generics.params.first() {
-            return Err(Error::new(parameter.span(), "a workload has no type parameters"));
-        }
-        let kind = (*block.self_ty).clone();
-        let kind_name = match &kind {
-            Type::Path(path) => path.path.segments.last().map(|last| last.ident.clone()),
-            _ => None,
-        };
-        let kind_name =
-            kind_name.ok_or_else(|| Error::new(kind.span(), "a workload is a type with a name"))?;
+        let (kind, kind_name) = named_type(&block)?;
         let about = about(&block)?;
         let mut failed: Option<Error> = None;
         let mut fail = |e: Error| match &mut failed {
@@ -217,7 +218,7 @@ impl Table {
                         }
                         continue;
                     }
-                    let done = Operation::of(method, &mut draws);
+                    let done = Operation::of(method, &mut draws, First::Transaction);
                     attempted |= !matches!(done, Ok(None));
                     match done {
                         Ok(Some(operation)) if DESCRIBED.contains(&name.to_string().as_str()) => {
@@ -290,9 +291,11 @@ impl Table {
             }
             _ => {}
         }
-        if attribute.model.is_none() && attribute.needs_model() {
-            let message = "`planted`, `promises`, `without` and `risky_read` are for a workload with a model";
-            fail(Error::new(kind.span(), message));
+        if let (None, Some(said)) = (&attribute.model, attribute.of_transactions()) {
+            fail(Error::new(kind.span(), format!("`{said}` is for a workload with a model")));
+        }
+        if let Some(answer) = &attribute.answer {
+            fail(Error::new(answer.span(), "`answer` is for operations of a session: `session = TYPE`"));
         }
         if operations.is_empty() && !attempted {
             fail(Error::new(
@@ -334,29 +337,46 @@ impl Table {
         })
     }
 
-    /// The name on the command line.
-    pub fn name(&self) -> String {
-        if let Some(name) = &self.attribute.name {
-            return name.value();
-        }
-        let mut name = String::new();
-        for (at, c) in self.kind_name.to_string().chars().enumerate() {
-            if c.is_uppercase() && at > 0 {
-                name.push('_');
-            }
-            name.extend(c.to_lowercase());
-        }
-        name
-    }
-
     /// How many arguments the method of this name takes, if there is one.
     pub fn described(&self, name: &str) -> Option<usize> {
         self.described.iter().find(|(own, _)| own == name).map(|(_, count)| *count)
     }
 }
 
+/// The type that a block is of, and its name.
+pub fn named_type(block: &ItemImpl) -> Result<(Type, Ident)> {
+    if let Some((_, of, _)) = &block.trait_ {
+        return Err(Error::new(of.span(), "a workload is an `impl` block of a type, without a trait"));
+    }
+    if let Some(parameter) = block.generics.params.first() {
+        return Err(Error::new(parameter.span(), "a workload has no type parameters"));
+    }
+    let kind = (*block.self_ty).clone();
+    let name = match &kind {
+        Type::Path(path) => path.path.segments.last().map(|last| last.ident.clone()),
+        _ => None,
+    };
+    let name = name.ok_or_else(|| Error::new(kind.span(), "a workload is a type with a name"))?;
+    Ok((kind, name))
+}
+
+/// The name on the command line.
+pub fn name(attribute: &Attribute, kind_name: &Ident) -> String {
+    if let Some(name) = &attribute.name {
+        return name.value();
+    }
+    let mut name = String::new();
+    for (at, c) in kind_name.to_string().chars().enumerate() {
+        if c.is_uppercase() && at > 0 {
+            name.push('_');
+        }
+        name.extend(c.to_lowercase());
+    }
+    name
+}
+
 /// What the block says of the workload: the first line of its documentation.
-fn about(block: &ItemImpl) -> Result<String> {
+pub fn about(block: &ItemImpl) -> Result<String> {
     let first = documentation(&block.attrs).into_iter().next();
     first.filter(|line| !line.is_empty()).map(|line| listed(&line)).ok_or_else(|| {
         let message = "a workload says in one line what it shakes: a `///` before this block";

@@ -37,7 +37,7 @@ pub use search::{
 pub mod __private {
     pub use crate::describe::{
         sessions::set_up,
-        specimen::table::{Alone, Stored, drawn, general, outcome},
+        specimen::table::{Alone, Ended, Stored, drawn, general, list, outcome},
         weakened::{Flaw, everything, flawed},
     };
     pub use bytes::Bytes;

@@ -12,9 +12,9 @@ use super::{
     progress::Progress,
 };
 use crate::{
+    advice::{self, Asked},
     run::plan::Demands,
     search::entry::Entry,
-    tell::advice::{self, Asked},
 };
 use shaketable_reports::{AdviceReport, Body, Conclusion, Ending, WorkloadAdvice, text};
 use shaketable_sim::faults::Profile;

@@ -133,7 +133,7 @@ fn explored(
     let deadline = cost::deadline(arguments.budget.unwrap_or(budget));
     let stop = || interrupt.is_set() || cost::is_past(deadline);
     let subjects: Vec<Box<dyn Subject>> =
-        seeds.take_while(|_| !stop()).map(|seed| piece.entry.few(Seed(seed), &piece.demands)).collect();
+        seeds.take_while(|_| !stop()).map(|seed| piece.entry.subject(Seed(seed), &piece.demands)).collect();
     let exploration = Exploration {
         subjects: &subjects,
         jobs: arguments.jobs.unwrap_or_else(processors),

@@ -171,7 +171,7 @@ impl Entry for Fake {
     ) -> Vec<crate::search::foreign::Wrong> {
         Vec::new()
     }
-    fn few(&self, seed: Seed, demands: &Demands) -> Box<dyn Subject> {
+    fn subject(&self, seed: Seed, demands: &Demands) -> Box<dyn Subject> {
         Box::new(FakeSubject {
             name: self.name,
             seed,

@@ -121,7 +121,7 @@ pub(super) fn shrink(arguments: &ShrinkArguments) -> Result<Conclusion, Refusal>
         ..Origin::of(entry.name(), head.seed, &head.demands, &Backend::Simulated)
     };
     let mut report = origin.report(&shrunk.result, head.summary);
-    report.shrunk = told(entry.as_ref(), &shrunk).map(Box::new);
+    report.shrunk = replayed(entry.as_ref(), &shrunk).map(Box::new);
     let plan_written = write_plan(given, &path, &shrunk.repro);
     if plan_written.is_ok() {
         output::print_error(&format!("plan in {}", quoted(&shown)));
@@ -158,11 +158,11 @@ pub(super) fn shrunk_plan(
     should_continue: &mut dyn FnMut(&search::shrink::Progress) -> bool,
 ) -> Option<ShrunkRun> {
     let shrunk = entry.shrink(plan, should_continue).ok().flatten()?;
-    told(entry, &shrunk)
+    replayed(entry, &shrunk)
 }
 
 /// A shrunk run with what happens in it, as data of a report.
-fn told(entry: &dyn Entry, shrunk: &Shrunk) -> Option<ShrunkRun> {
+fn replayed(entry: &dyn Entry, shrunk: &Shrunk) -> Option<ShrunkRun> {
     let replayed = entry.replay(&shrunk.repro, true).ok()?;
     Some(ShrunkRun {
         plan: serde_json::from_str(&shrunk.repro).ok()?,

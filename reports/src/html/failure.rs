@@ -238,7 +238,7 @@ fn certainty(when: &When) -> Markup {
     html! {
         section.when {
             h3 { "When it became certain" }
-            @for sentence in when.told() { p { (sentence) } }
+            @for sentence in when.sentences() { p { (sentence) } }
             details {
                 summary { "How many of " (runs) " fail with other chance after each moment" }
                 div.scrolls {

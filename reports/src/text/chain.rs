@@ -2,7 +2,7 @@
 //! and those that read what it wrote or were refused because of it, or else wrote over it. That is most often
 //! why a program fails, and a picture of many transactions hides it.
 
-use super::story::told;
+use super::story::in_one_line;
 use crate::history::{Fate, RunHistory, TransactionEntry};
 use std::collections::BTreeSet;
 
@@ -19,11 +19,11 @@ pub fn chains(history: &RunHistory) -> Vec<Vec<String>> {
     let mut chains: Vec<Vec<&TransactionEntry>> = firsts.map(|first| chain(history, first)).collect();
     // Those that somebody met say more.
     chains.sort_by_key(|chain| chain.len() == 1);
-    let told = |chain: &Vec<&TransactionEntry>| {
+    let shown = |chain: &Vec<&TransactionEntry>| {
         let keys = written(chain[0]);
-        chain.iter().map(|tx| told(history, tx, &keys)).collect()
+        chain.iter().map(|tx| in_one_line(history, tx, &keys)).collect()
     };
-    chains.iter().take(MOST_CHAINS).map(told).collect()
+    chains.iter().take(MOST_CHAINS).map(shown).collect()
 }
 
 /// An attempt, and those that followed from it, by their ends.

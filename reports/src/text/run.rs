@@ -91,7 +91,7 @@ fn of_when(when: &When) -> String {
         "\n{bars}  how many of {runs} fail with other chance after each of {moments}, 0 to {} ms\n",
         milliseconds(last)
     );
-    for line in when.told().iter().flat_map(|sentence| lines(sentence, 108)) {
+    for line in when.sentences().iter().flat_map(|sentence| lines(sentence, 108)) {
         let _ = writeln!(out, "{line}");
     }
     out

@@ -113,7 +113,7 @@ pub fn transcript(history: &RunHistory) -> String {
 }
 
 /// An attempt in one line: what it read and wrote of these keys, what else it wrote, and how it ended.
-pub(super) fn told(history: &RunHistory, tx: &TransactionEntry, keys: &BTreeSet<&str>) -> String {
+pub(super) fn in_one_line(history: &RunHistory, tx: &TransactionEntry, keys: &BTreeSet<&str>) -> String {
     let names = history.transactions.iter().map(|tx| (tx.id, format!("T{}", tx.id))).collect();
     let writers = Writers { names, witness: keys.clone() };
     let calls = calls(tx, true, &writers);

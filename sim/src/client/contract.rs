@@ -2,8 +2,8 @@
 
 use super::{transaction::SimTransaction, version};
 use crate::{
+    endings::{Ending, beside, with_ending},
     rt,
-    told::{Ending, beside, told},
 };
 use bytes::Bytes;
 use futures::{FutureExt, future::BoxFuture};
@@ -19,19 +19,19 @@ const AND_V2: u32 = 19;
 
 impl SimTransaction {
     /// A call whose ending the history has.
-    fn told<T, F>(&self, call: F) -> impl Future<Output = Result<T>> + Send + use<T, F>
+    fn with_ending<T, F>(&self, call: F) -> impl Future<Output = Result<T>> + Send + use<T, F>
     where
         T: Send,
         F: Future<Output = Result<T>> + Send,
     {
         let (client, operation) = (self.0.client.clone(), self.0.operation);
         let world = client.connection.world.clone();
-        told(call, move || world.clock.elapsed(), move |ending| client.told(operation, ending))
+        with_ending(call, move || world.clock.elapsed(), move |ending| client.note_ending(operation, ending))
     }
 
     /// The answer to a call that returns at once; the history has its error.
     fn noted<T>(&self, answer: Result<T>) -> Result<T> {
-        answer.inspect_err(|error| self.0.client.told(self.0.operation, Ending::Error(*error)))
+        answer.inspect_err(|error| self.0.client.note_ending(self.0.operation, Ending::Error(*error)))
     }
 }
 
@@ -49,7 +49,7 @@ impl Transaction for SimTransaction {
         key: &[u8],
         isolation: Isolation,
     ) -> impl Future<Output = Result<Option<Bytes>>> + Send + use<> {
-        self.told(self.do_get(key, isolation))
+        self.with_ending(self.do_get(key, isolation))
     }
 
     fn get_key(
@@ -57,7 +57,7 @@ impl Transaction for SimTransaction {
         selector: &KeySelector,
         isolation: Isolation,
     ) -> impl Future<Output = Result<Bytes>> + Send + use<> {
-        self.told(self.do_get_key(selector, isolation))
+        self.with_ending(self.do_get_key(selector, isolation))
     }
 
     fn get_range(
@@ -66,7 +66,7 @@ impl Transaction for SimTransaction {
         iteration: usize,
         isolation: Isolation,
     ) -> impl Future<Output = Result<RangeBatch>> + Send + use<> {
-        self.told(self.do_get_range(range, iteration, isolation))
+        self.with_ending(self.do_get_range(range, iteration, isolation))
     }
 
     fn get_mapped_range(
@@ -76,7 +76,7 @@ impl Transaction for SimTransaction {
         iteration: usize,
         isolation: Isolation,
     ) -> impl Future<Output = Result<MappedBatch>> + Send + use<> {
-        self.told(self.do_get_mapped_range(range, mapper, iteration, isolation))
+        self.with_ending(self.do_get_mapped_range(range, mapper, iteration, isolation))
     }
 
     fn set(&self, key: &[u8], value: &[u8]) {
@@ -111,11 +111,11 @@ impl Transaction for SimTransaction {
     }
 
     fn watch(&self, key: &[u8]) -> BoxFuture<'static, Result<()>> {
-        self.told(self.do_watch(key)).boxed()
+        self.with_ending(self.do_watch(key)).boxed()
     }
 
     fn get_read_version(&self) -> impl Future<Output = Result<i64>> + Send + use<> {
-        self.told(self.do_get_read_version())
+        self.with_ending(self.do_get_read_version())
     }
 
     fn set_read_version(&self, version: i64) {
@@ -130,7 +130,7 @@ impl Transaction for SimTransaction {
     }
 
     fn get_versionstamp(&self) -> BoxFuture<'static, Result<[u8; 10]>> {
-        self.told(self.do_get_versionstamp()).boxed()
+        self.with_ending(self.do_get_versionstamp()).boxed()
     }
 
     fn get_approximate_size(&self) -> impl Future<Output = Result<i64>> + Send + use<> {
@@ -138,7 +138,7 @@ impl Transaction for SimTransaction {
         let size = state.deferred().map(|()| state.size);
         drop(state);
         // The client's network thread answers: what the caller does next comes before the answer.
-        self.told(async move {
+        self.with_ending(async move {
             rt::yield_now().await;
             size
         })
@@ -149,7 +149,7 @@ impl Transaction for SimTransaction {
         begin: &[u8],
         end: &[u8],
     ) -> impl Future<Output = Result<i64>> + Send + use<> {
-        self.told(self.do_estimate(begin, end))
+        self.with_ending(self.do_estimate(begin, end))
     }
 
     fn get_range_split_points(
@@ -158,24 +158,24 @@ impl Transaction for SimTransaction {
         end: &[u8],
         chunk_size: i64,
     ) -> impl Future<Output = Result<Vec<Bytes>>> + Send + use<> {
-        self.told(self.do_split_points(begin, end, chunk_size))
+        self.with_ending(self.do_split_points(begin, end, chunk_size))
     }
 
     fn get_addresses_for_key(&self, key: &[u8]) -> impl Future<Output = Result<Vec<String>>> + Send + use<> {
-        self.told(self.do_get_addresses(key))
+        self.with_ending(self.do_get_addresses(key))
     }
 
     /// Requests are not delayed here: a throttled tag is an immediate error.
     fn get_tag_throttled_duration(&self) -> impl Future<Output = Result<Duration>> + Send + use<> {
         let none = self.0.state.lock().deferred().map(|()| Duration::ZERO);
-        self.told(std::future::ready(none))
+        self.with_ending(std::future::ready(none))
     }
 
     fn get_total_cost(&self) -> impl Future<Output = Result<i64>> + Send + use<> {
         let state = self.0.state.lock();
         let cost = state.deferred().map(|()| state.cost);
         drop(state);
-        self.told(std::future::ready(cost))
+        self.with_ending(std::future::ready(cost))
     }
 
     fn set_option(&self, option: TransactionOption) -> Result<()> {
@@ -193,14 +193,14 @@ impl Transaction for SimTransaction {
     }
 
     fn commit(&self) -> impl Future<Output = Result<()>> + Send + use<> {
-        self.told(self.do_commit())
+        self.with_ending(self.do_commit())
     }
 
     fn on_error(&self, error: Error) -> impl Future<Output = Result<()>> + Send + use<> {
         let (tx, client, operation) = (self.clone(), self.0.client.clone(), self.0.operation);
         let world = client.connection.world.clone();
-        let end = beside(error, move |ending| client.told(operation, ending));
-        told(async move { tx.do_on_error(error).await }, move || world.clock.elapsed(), end)
+        let end = beside(error, move |ending| client.note_ending(operation, ending));
+        with_ending(async move { tx.do_on_error(error).await }, move || world.clock.elapsed(), end)
     }
 
     fn reset(&self) {

@@ -7,10 +7,10 @@ use super::{
     transaction::{Inner, SimTransaction},
 };
 use crate::{
+    endings::Ending,
     faults::Cut,
     ids::{ClientId, Endpoint, NodeId},
     rt::{self, Nanos},
-    told::Ending,
     trace::Kind,
     world::World,
 };
@@ -163,12 +163,12 @@ impl Database for SimDatabase {
     }
 
     fn set_option(&self, option: DatabaseOption) -> Result<()> {
-        self.0.set_option(option).inspect_err(|error| self.0.client.told(None, Ending::Error(*error)))
+        self.0.set_option(option).inspect_err(|error| self.0.client.note_ending(None, Ending::Error(*error)))
     }
 
     fn set_option_raw(&self, code: i32, value: Option<&[u8]>) -> Result<()> {
         let option = DatabaseOption::from_raw(code, value);
-        self.set_option(option.inspect_err(|error| self.0.client.told(None, Ending::Error(*error)))?)
+        self.set_option(option.inspect_err(|error| self.0.client.note_ending(None, Ending::Error(*error)))?)
     }
 
     fn env(&self) -> &Env {

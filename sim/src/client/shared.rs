@@ -1,7 +1,7 @@
 //! The state that all transactions of a client share.
 
 use super::{connection::Connection, special_keys::HealthCache, write_map::WriteMap};
-use crate::{config::ClusterBug, history::Open, ids::ClientId, rt::Nanos, told::Ending};
+use crate::{config::ClusterBug, endings::Ending, history::Open, ids::ClientId, rt::Nanos};
 use parking_lot::Mutex;
 use shaketable_tx::TransactionOption;
 use std::sync::{
@@ -83,10 +83,10 @@ impl Client {
     }
 
     /// Notes how a call ended for the operation that made its transaction, and for the one that goes on.
-    pub fn told(&self, operation: Option<u32>, ending: Ending) {
+    pub fn note_ending(&self, operation: Option<u32>, ending: Ending) {
         let of = [operation, self.label.lock().operation];
         if of != [None, None] {
-            self.connection.world.history.lock().told(self.id, of, ending);
+            self.connection.world.history.lock().note_ending(self.id, of, ending);
         }
     }
 }

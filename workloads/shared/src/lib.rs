@@ -297,7 +297,7 @@ where
         Err(e) => return specimen::refused(&e.error),
     };
     let acted = session.apply(|tx| act(tx, seen.clone()).map_ok(Recorded));
-    specimen::told(acted.await)
+    specimen::concluded(acted.await)
 }
 
 /// Claims that what FoundationDB refuses for its size was refused before it was written.

@@ -26,9 +26,9 @@ fn notes(advice: &WorkloadAdvice, topic: &str, text: &str) -> bool {
 #[test]
 fn known_hot_spots_are_found() {
     let cycle = advised("cycle", None, 0..8, 2);
-    assert!(notes(&cycle, "conflicts", "read by Rotate"), "{cycle:#?}");
-    assert!(notes(&cycle, "round trips", "Rotate does 3 reads in 3 round trips"), "{cycle:#?}");
-    assert!(notes(&cycle, "small reads", "Rotate reads 3 keys one by one, 12 bytes"), "{cycle:#?}");
+    assert!(notes(&cycle, "conflicts", "read by rotate"), "{cycle:#?}");
+    assert!(notes(&cycle, "round trips", "rotate does 3 reads in 3 round trips"), "{cycle:#?}");
+    assert!(notes(&cycle, "small reads", "rotate reads 3 keys one by one, 12 bytes"), "{cycle:#?}");
     // Every dequeue reads from the head of the queue, and removes it.
     let queue = advised("queue", None, 0..8, 2);
     assert!(notes(&queue, "conflicts", "dequeue ("), "{queue:#?}");

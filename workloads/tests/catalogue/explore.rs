@@ -17,7 +17,7 @@ use std::{
 fn explored(workload: &str, bug: Option<&str>, seeds: Range<u64>, jobs: usize, most: u64) -> Found {
     let entry = find(workload).expect("a workload");
     let demands = Demands { bug: bug.map(str::to_owned), ..Demands::default() };
-    let subjects: Vec<Box<dyn Subject>> = seeds.map(|seed| entry.few(Seed(seed), &demands)).collect();
+    let subjects: Vec<Box<dyn Subject>> = seeds.map(|seed| entry.subject(Seed(seed), &demands)).collect();
     let runs = AtomicU64::new(0);
     let stop = || runs.fetch_add(1, Ordering::Relaxed) >= most;
     let exploration = Exploration { subjects: &subjects, jobs, only_first: bug.is_some(), stop: &stop };

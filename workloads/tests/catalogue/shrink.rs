@@ -64,15 +64,15 @@ fn shrunk_from(first: u64, workload: &str, bug: &str, most_replays: u64) -> (Box
     let failed = entry.run(Seed(seed), &demands, false);
     let claim = Claim::of(&failed.findings).expect("it fails");
     assert!(claim.is_in(&shrunk.result.findings), "{workload} {bug}: another claim");
-    let told = |findings| told(deciding(findings).expect("it fails"));
-    assert_eq!(told(&shrunk.result.findings), told(&failed.findings), "{workload} {bug}");
+    let words = |findings| words_of(deciding(findings).expect("it fails"));
+    assert_eq!(words(&shrunk.result.findings), words(&failed.findings), "{workload} {bug}");
     let again = entry.replay(&shrunk.repro, false).expect("a repro file");
     assert_eq!(again.event_hash, shrunk.result.event_hash, "the repro file gives another run");
     (entry, shrunk)
 }
 
 /// Who objects, and the plain words of what is said last: a measure of its own, coarser than a claim.
-fn told(finding: &Finding) -> (Kind, Vec<&str>) {
+fn words_of(finding: &Finding) -> (Kind, Vec<&str>) {
     let said = match finding.kind {
         // What is compared may be shown with any words.
         Kind::Model | Kind::Check => "",

@@ -8,7 +8,7 @@ mod answers;
 
 use allocations::MEMORY;
 use parking_lot::Mutex;
-use shaketable::foreign::told;
+use shaketable::foreign::described;
 use shaketable_workloads::catalogue::catalogue;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -28,7 +28,7 @@ fn operations_refuse_foreign_bytes() {
             });
         }
     });
-    if let Some(told) = told(&wrong.into_inner()) {
-        panic!("{told}");
+    if let Some(wrong) = described(&wrong.into_inner()) {
+        panic!("{wrong}");
     }
 }

@@ -131,7 +131,7 @@ const ROOMS: [(&str, &str); 6] = [
     ("harness/run/src", "judge"),
     ("harness/run/src", "run"),
     ("harness/run/src", "search"),
-    ("harness/src", "tell"),
+    ("harness/src", "advice"),
     ("harness/src", "command"),
 ];
 

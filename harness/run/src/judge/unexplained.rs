@@ -9,7 +9,7 @@ use crate::{
     describe::workload::{Operation, Outcome},
     judge::finding::{Objection, Witness},
 };
-use shaketable_sim::{history::History, ids::ClientId, judges::Said, told::Met};
+use shaketable_sim::{endings::Met, history::History, ids::ClientId, judges::Said};
 use shaketable_tx::Error;
 
 /// An operation: its client, and its index in the client's list.
@@ -92,7 +92,7 @@ fn leaves_unknown(met: &Met) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use shaketable_sim::told::Ending;
+    use shaketable_sim::endings::Ending;
 
     #[test]
     fn a_wait_that_was_given_up_explains_what_its_operation_says_of_it() {
@@ -103,12 +103,12 @@ mod tests {
             judged.map_err(|why| why.witness.operations)
         };
         // The first operation made the call, and the second gave it up.
-        history.told(ClientId(0), [Some(0), Some(1)], Ending::GivenUp);
+        history.note_ending(ClientId(0), [Some(0), Some(1)], Ending::GivenUp);
         assert_eq!(unexplained(&history, [late, late]), Err(vec![(0, 0)]));
-        history.told(ClientId(0), [Some(0), None], Ending::Error(late));
+        history.note_ending(ClientId(0), [Some(0), None], Ending::Error(late));
         assert_eq!(unexplained(&history, [late, late]), Ok(()));
         // A call that was wrong is the layer's own mistake.
-        history.told(ClientId(0), [Some(0), None], Ending::Error(Error::CLIENT_INVALID_OPERATION));
+        history.note_ending(ClientId(0), [Some(0), None], Ending::Error(Error::CLIENT_INVALID_OPERATION));
         assert_eq!(unexplained(&history, [Error::CLIENT_INVALID_OPERATION, late]), Err(vec![(0, 0)]));
         // Only the cluster knows of a conflict.
         assert_eq!(unexplained(&history, [late, Error::NOT_COMMITTED]), Err(vec![(0, 1)]));

@@ -70,7 +70,7 @@ pub trait Entry: Send + Sync {
     /// Performs the plan of a repro file.
     fn replay(&self, repro: &str, keep_trace: bool) -> Result<RunResult, PlanError>;
     /// The plan of a seed, to be explored. Of the demands, only the planted bugs count.
-    fn few(&self, seed: Seed, demands: &Demands) -> Box<dyn Subject>;
+    fn subject(&self, seed: Seed, demands: &Demands) -> Box<dyn Subject>;
     /// Does its operations on foreign bytes, in these cases: what [`Foreign::run`] returns.
     fn foreign(&self, cases: Range<u64>, memory: Memory) -> Vec<Wrong>;
 }
@@ -87,14 +87,14 @@ pub struct Head {
 }
 
 /// The entry of the workload `W`.
-struct Of<W>(PhantomData<fn() -> W>);
+struct EntryOf<W>(PhantomData<fn() -> W>);
 
 /// Returns the entry of a workload.
 pub fn entry<W: Workload>() -> Box<dyn Entry> {
-    Box::new(Of::<W>(PhantomData))
+    Box::new(EntryOf::<W>(PhantomData))
 }
 
-impl<W: Workload> Entry for Of<W> {
+impl<W: Workload> Entry for EntryOf<W> {
     fn name(&self) -> &'static str {
         W::NAME
     }
@@ -163,7 +163,7 @@ impl<W: Workload> Entry for Of<W> {
     fn replay(&self, repro: &str, keep_trace: bool) -> Result<RunResult, PlanError> {
         Ok(runner::run(&Plan::from_json::<W>(repro)?, keep_trace))
     }
-    fn few(&self, seed: Seed, demands: &Demands) -> Box<dyn Subject> {
+    fn subject(&self, seed: Seed, demands: &Demands) -> Box<dyn Subject> {
         PlanOnSmallestCluster::drawn(|demands| Plan::draw::<W>(seed, demands), demands)
     }
     fn foreign(&self, cases: Range<u64>, memory: Memory) -> Vec<Wrong> {

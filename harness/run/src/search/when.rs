@@ -13,7 +13,7 @@ use crate::run::{
     runner,
 };
 use shaketable_reports::{Moment, When};
-use shaketable_sim::{chance::OtherChance, rt::Nanos, seed::Seed};
+use shaketable_sim::{chance::Reseed, rt::Nanos, seed::Seed};
 use std::{
     collections::BTreeMap,
     ops::Range,
@@ -54,7 +54,7 @@ pub(crate) fn when(plan: &Plan, drawn: &Plan, moments: &[Moment], effort: &mut E
     let seeds: Vec<Seed> = (0..RUNS).map(|_| Seed(numbers.u64())).collect();
     let fails = |from: Nanos, run: usize| {
         let (cluster, rates) = (drawn.cluster.clone(), drawn.faults.rates.clone());
-        let chance = OtherChance { from, seed: seeds[run], cluster, rates };
+        let chance = Reseed { from, seed: seeds[run], cluster, rates };
         claim.is_in(&runner::run_otherwise(plan, false, chance).findings)
     };
     Search { moments, fails, spent: AtomicU64::new(0), runs: 0, effort }.search()

@@ -171,7 +171,7 @@ impl Planner<'_> {
             [true, false].into_iter().filter_map(matched)
         });
         let mut found: Vec<_> = found.map(|found| (self.access_of(&found, &conjuncts), found)).collect();
-        found.sort_by_cached_key(|(access, found)| Reverse(self.cost(access, found, &conjuncts)));
+        found.sort_by_cached_key(|(access, found)| Reverse(self.score(access, found, &conjuncts)));
         let mut found = found.into_iter();
         let (best, chosen) = found.next()?;
         let others: Vec<_> = found.map(|(_, found)| found).collect();
@@ -184,7 +184,7 @@ impl Planner<'_> {
     }
 
     /// The greater, the better: the rules of this module's description.
-    fn cost(&self, access: &Access, found: &Match<'_>, conjuncts: &[Conjunct]) -> Cost {
+    fn score(&self, access: &Access, found: &Match<'_>, conjuncts: &[Conjunct]) -> Score {
         let name = found.candidate.index.as_ref().map(|index| index.name.clone()).unwrap_or_default();
         (
             !found.candidate.blind,
@@ -301,7 +301,7 @@ pub(super) fn is_unique(found: &Match<'_>) -> bool {
     unique && columns > 0 && found.equal() >= columns && found.bounds.equal.iter().all(one)
 }
 
-type Cost = (bool, usize, bool, bool, bool, bool, Reverse<usize>, Reverse<(String, bool)>);
+type Score = (bool, usize, bool, bool, bool, bool, Reverse<usize>, Reverse<(String, bool)>);
 
 /// The columns by which rows are ordered.
 pub(super) fn names(order: &[Column]) -> String {

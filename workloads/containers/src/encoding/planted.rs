@@ -9,7 +9,7 @@ use foundationdb_tuple::{Bytes as TupleBytes, pack};
 use futures::TryFutureExt;
 use shaketable::{
     prelude::*,
-    specimen::{Answer, Content, Recorded, ran, told},
+    specimen::{Answer, Content, Recorded, concluded, ran},
 };
 use shaketable_layers::encoding::{Column, Error, Part, Row};
 use shaketable_tx::strinc;
@@ -123,7 +123,7 @@ impl Encoding {
         let calls = |tx: Tx| async move { in_order(ops, |op| self.call(&tx, env, op, wrong)).await };
         Some(match ops.iter().all(Self::is_read_only) {
             true => ran(db.run(|tx, _| calls(tx)).await),
-            false => told(session.apply(|tx| calls(tx).map_ok(Recorded)).await),
+            false => concluded(session.apply(|tx| calls(tx).map_ok(Recorded)).await),
         })
     }
 

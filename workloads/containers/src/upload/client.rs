@@ -1,8 +1,9 @@
-//! How a client performs an operation: uploads a blob, collects what others left, reads page by page.
+//! What a client does in several transactions: it uploads a blob, leaves one to collectors, reads page by
+//! page.
 
-use super::{Answer, Life, Op, Upload, Wish, steps::Pulse};
+use super::{Answer, Life, Upload, Wish, steps::Pulse};
 use crate::{
-    blob::{self, Blob, BlobAnswer, BlobOp},
+    blob::{BlobAnswer, BlobOp},
     shared::{self, ended, turned, unexpected},
 };
 use bytes::Bytes;
@@ -10,7 +11,7 @@ use shaketable::{
     specimen::{Content, Recorded, Specimen},
     workload::Outcome,
 };
-use shaketable_layers::blob::{Blobs, Error, Expect, Generation, MAX_PARTS, Pages, UploadId};
+use shaketable_layers::blob::{Error, Expect, Generation, Pages, UploadId};
 use shaketable_tx::{
     Database, Db, Env,
     Isolation::{Serializable, Snapshot},
@@ -30,105 +31,52 @@ pub struct Client {
 }
 
 impl Upload {
-    /// Performs an operation.
-    pub(super) async fn perform(&self, client: &mut Client, op: &Op) -> Outcome<Answer> {
+    /// Notes what an upload expects.
+    pub(super) async fn expects(
+        &self,
+        client: &mut Client,
+        name: usize,
+        wish: Wish,
+    ) -> Result<Expect, RunError<Error>> {
         let db = &client.session.database().clone();
-        let blobs = &self.blobs();
-        match op {
-            Op::Upload(name, _, wish) | Op::Life(Life { name, wish, .. }) => {
-                let name = self.name(*name);
-                let expect = match self.expectation(db, name, *wish).await {
-                    Ok(expect) => expect,
-                    Err(e) => return refused(e.error),
-                };
-                client.expected = expect;
-                let life = match op {
-                    Op::Life(life) => life,
-                    Op::Upload(_, data, _) => {
-                        let session = &mut client.session;
-                        let uploaded = blobs.upload_once(session, name, &data.bytes(), expect).await;
-                        let answer = |generation| Answer::Uploaded(expect, vec![], generation, vec![]);
-                        return applied(uploaded, expect, answer);
-                    }
-                    _ => return Outcome::Answered(Answer::Unseen),
-                };
-                let upload = UploadId::draw(db.env());
-                let mut pulse = Pulse { env: db.env().clone(), patience: self.patience(), last: None };
-                if let Err(outcome) = self.live(client, life, upload, &mut pulse).await {
-                    return outcome;
-                }
-                let (env, session) = (db.env(), &mut client.session);
-                // The last part is put late once.
-                let (size, late) = (life.data.bytes().len(), &AtomicBool::new(false));
-                let ended = session.apply(|tx| async move {
-                    let [before, behind] = &life.calls;
-                    let before = self.call(&tx, env, before).await?;
-                    let generation = blobs.finish_upload(&tx, upload, expect).await?;
-                    let content = self.content(life);
-                    if content.len() < size && !late.load(Ordering::Relaxed) {
-                        let parts = self.parts(&content);
-                        self.put(db, upload, &parts[parts.len() - 1..]).await.map_err(|e| e.error)?;
-                        late.store(true, Ordering::Relaxed);
-                    }
-                    self.begin_again(&tx, life, upload).await?;
-                    let behind = self.call(&tx, env, behind).await?;
-                    Ok(Recorded(vec![Answer::Uploaded(expect, before, generation, behind)]))
-                });
-                match applied(ended.await, expect, only) {
-                    Outcome::Answered(Answer::Collected) if pulse.is_live() => Outcome::Violated(
-                        "an upload was collected although it had shown a sign of life".to_owned(),
-                    ),
-                    outcome => outcome,
-                }
+        client.expected = self.expectation(db, self.name(name), wish).await?;
+        Ok(client.expected)
+    }
+
+    /// Uploads a blob step by step.
+    pub(super) async fn upload_in_steps(&self, client: &mut Client, life: &Life) -> Outcome<Answer> {
+        let expect = match self.expects(client, life.name, life.wish).await {
+            Ok(expect) => expect,
+            Err(e) => return refused(e.error),
+        };
+        let (db, blobs) = (&client.session.database().clone(), &self.blobs());
+        let upload = UploadId::draw(db.env());
+        let mut pulse = Pulse { env: db.env().clone(), patience: self.patience(), last: None };
+        if let Err(outcome) = self.live(client, life, upload, &mut pulse).await {
+            return outcome;
+        }
+        let (env, session) = (db.env(), &mut client.session);
+        // The last part is put late once.
+        let (size, late) = (life.data.bytes().len(), &AtomicBool::new(false));
+        let ended = session.apply(|tx| async move {
+            let [before, behind] = &life.calls;
+            let before = self.call(&tx, env, before).await?;
+            let generation = blobs.finish_upload(&tx, upload, expect).await?;
+            let content = self.content(life);
+            if content.len() < size && !late.load(Ordering::Relaxed) {
+                let parts = self.parts(&content);
+                self.put(db, upload, &parts[parts.len() - 1..]).await.map_err(|e| e.error)?;
+                late.store(true, Ordering::Relaxed);
             }
-            Op::Leave(name, data, most, waits) => {
-                let (name, parts) = (self.name(*name), self.parts(&data.bytes()));
-                let left = self.leave(db, name, &parts[..(*most).min(parts.len())], *waits).await;
-                left.unwrap_or_else(|e| refused(e.error))
+            self.begin_again(&tx, life, upload).await?;
+            let behind = self.call(&tx, env, behind).await?;
+            Ok(Recorded(vec![Answer::Uploaded(expect, before, generation, behind)]))
+        });
+        match applied(ended.await, expect, only) {
+            Outcome::Answered(Answer::Collected) if pulse.is_live() => {
+                Outcome::Violated("an upload was collected although it had shown a sign of life".to_owned())
             }
-            Op::Crowd(most) => {
-                let (name, uploads) = (self.name(0), (0..*most).map(|_| UploadId::draw(db.env())));
-                let uploads: Vec<_> = uploads.collect();
-                let uploads = &uploads;
-                self.crowd(db, name, uploads).await.unwrap_or_else(|e| refused(e.error))
-            }
-            Op::Collect => {
-                let collected = blobs.collect(db, self.patience()).await;
-                collected.map_or_else(|e| refused(e.error), |_| Outcome::Answered(Answer::Unseen))
-            }
-            Op::TooMany(beyond) => {
-                let (upload, parts) = (UploadId::draw(db.env()), MAX_PARTS + *beyond as u64);
-                let bytes = &vec![0; parts as usize];
-                let put = match Blobs::with_sizes(blob::space(), 1, 1) {
-                    Ok(blobs) => blobs.put_all(db, self.name(0), upload, bytes).await,
-                    Err(e) => return Outcome::Violated(e.to_string()),
-                };
-                let error = Error::PartNumber { number: parts - 1 };
-                match put {
-                    Err(e) if e == RunError { error, maybe_committed: false, attempts: 0 } => {
-                        Outcome::Answered(Answer::Unseen)
-                    }
-                    put => Outcome::Violated(format!("{parts} parts were put: {put:?}")),
-                }
-            }
-            Op::Calls(calls) => {
-                let env = db.env();
-                let call = |tx: Tx| async move {
-                    Ok::<_, Error>(Recorded(vec![Answer::Calls(self.call(&tx, env, calls).await?)]))
-                };
-                if calls.iter().all(Blob::is_read_only) {
-                    let looked = db.run(|tx, _| call(tx)).await.map(only);
-                    return looked.map_or_else(
-                        |e| applied(once::Outcome::Refused(e.error), Expect::Anything, only),
-                        Outcome::Answered,
-                    );
-                }
-                applied(client.session.apply(call).await, Expect::Anything, only)
-            }
-            Op::Pages(name, pauses) => {
-                let read = self.pages(db, self.name(*name), *pauses).await;
-                read.unwrap_or_else(|e| refused(e.error))
-            }
+            outcome => outcome,
         }
     }
 
@@ -191,7 +139,7 @@ impl Upload {
         blobs.abandon_upload(&turned(tx), upload).await.map(drop)
     }
 
-    async fn call(&self, tx: &Tx, env: &Env, calls: &[BlobOp]) -> Result<Vec<BlobAnswer>, Error> {
+    pub(super) async fn call(&self, tx: &Tx, env: &Env, calls: &[BlobOp]) -> Result<Vec<BlobAnswer>, Error> {
         let (blob, mut answers) = (self.blob(), Vec::new());
         for call in calls {
             answers.push(blob.perform(&turned(tx), env, call, Serializable).await?);
@@ -200,7 +148,7 @@ impl Upload {
     }
 
     /// Leaves an upload to the collector; waits until it is collected if requested.
-    async fn leave(
+    pub(super) async fn leave_parts(
         &self,
         db: &Db,
         name: &[u8],
@@ -228,7 +176,7 @@ impl Upload {
     }
 
     /// Begins uploads in one transaction, and waits until they are collected.
-    async fn crowd(
+    pub(super) async fn begin_many(
         &self,
         db: &Db,
         name: &[u8],
@@ -256,7 +204,12 @@ impl Upload {
     }
 
     /// Reads a blob page by page.
-    async fn pages(&self, db: &Db, name: &[u8], pauses: bool) -> Result<Outcome<Answer>, RunError<Error>> {
+    pub(super) async fn read_pages(
+        &self,
+        db: &Db,
+        name: &[u8],
+        pauses: bool,
+    ) -> Result<Outcome<Answer>, RunError<Error>> {
         let blobs = &self.blobs();
         if !pauses {
             let read = blobs.read_paged(db, name).await?;

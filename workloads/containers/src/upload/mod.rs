@@ -22,26 +22,31 @@ mod planted;
 mod steps;
 
 pub use client::Client;
-pub use operations::{Answer, Deed, Done, Life, Op, Wish};
+pub use operations::{Answer, Deed, Done, Life, Wish};
 
 use crate::{
-    blob::{self, Blob},
+    blob::{self, Blob, BlobOp, Data},
     shared::{self, check_ended, session_keys},
 };
 use bytes::Bytes;
-use client::only;
+use client::{applied, only, refused};
 use foundationdb_tuple::{Bytes as TupleBytes, Subspace};
+use operations::crowds;
 use planted::{BUGS, Planted};
-use proptest::prelude::*;
+use proptest::{collection::vec, prelude::*};
 use serde::{Deserialize, Serialize};
 use shaketable::{
     Misfit, sessions,
-    workload::{Bug, Outcome, Step, Workload},
+    specimen::{Recorded, Specimen},
+    workload::{Bug, Outcome, Step},
 };
-use shaketable_layers::blob::{Blobs, Expect, UploadId};
+use shaketable_layers::blob::{Blobs, Error, Expect, MAX_PARTS, UploadId};
 use shaketable_sim::{config::ClusterBug, proto::Mutation, seed::Stream};
 use shaketable_tx::{
-    self as tx, Database, Db, Isolation::Serializable, RangeOption, Transaction, Tx, once::Session,
+    self as tx, Database, Db,
+    Isolation::Serializable,
+    RangeOption, RunError, Transaction, Tx,
+    once::{self, Session},
 };
 use std::{ops::Range, time::Duration};
 
@@ -117,14 +122,146 @@ pub fn entry() -> Box<dyn shaketable::entry::Entry> {
     shaketable::entry::entry::<Upload>()
 }
 
-impl Workload for Upload {
-    type Op = Op;
-    type Answer = Answer;
-    type Session = Client;
-    type Model = blob::Model;
+/// Blobs uploaded in parts, switched in one step, read page by page, collected.
+#[shaketable::workload(name = "upload", session = Client, answer = Answer, model = blob::Model)]
+impl Upload {
+    #[draws(name)]
+    fn some_name(&self) -> BoxedStrategy<usize> {
+        (0..self.names.1).boxed()
+    }
 
-    const NAME: &'static str = "upload";
-    const ABOUT: &'static str = "blobs uploaded in parts, switched in one step, read page by page, collected";
+    #[draws(data)]
+    fn data(&self) -> BoxedStrategy<Data> {
+        let longest = self.longest;
+        let edge = blob::edge(vec![self.chunk, self.chunk * self.part], 4);
+        let length = prop_oneof![3 => 0..=longest, 2 => edge.prop_map(move |n| (n as usize).min(longest))];
+        length.prop_map(Data::of).boxed()
+    }
+
+    #[draws(wish)]
+    fn wish() -> impl Strategy<Value = Wish> {
+        prop_oneof![2 => Just(Wish::Anything), 1 => Just(Wish::Absent), 4 => Just(Wish::AsSeen)]
+    }
+
+    /// Uploads a blob as a whole. Such uploads reveal some planted bugs, and are drawn more often with them.
+    #[write(weight = if self.planted.is_some_and(Planted::uploads) { 30 } else { 6 })]
+    async fn upload(
+        &self,
+        client: &mut Client,
+        #[draw(prop_oneof![30 => self.some_name(), 1 => 1_000..1_002usize])] name: usize,
+        data: Data,
+        wish: Wish,
+    ) -> Outcome<Answer> {
+        let expect = match self.expects(client, name, wish).await {
+            Ok(expect) => expect,
+            Err(e) => return refused(e.error),
+        };
+        let (name, session) = (self.name(name), &mut client.session);
+        let uploaded = self.blobs().upload_once(session, name, &data.bytes(), expect).await;
+        applied(uploaded, expect, |generation| Answer::Uploaded(expect, vec![], generation, vec![]))
+    }
+
+    /// Uploads a blob step by step.
+    #[write(weight = 8)]
+    async fn in_steps(&self, client: &mut Client, #[draw(self.life(client))] life: Life) -> Outcome<Answer> {
+        self.upload_in_steps(client, &life).await
+    }
+
+    /// Begins an upload and abandons it after this many parts; waits until it is collected if true.
+    #[write(weight = 2)]
+    async fn leave(
+        &self,
+        client: &mut Client,
+        name: usize,
+        data: Data,
+        #[draw(0..4usize)] most: usize,
+        #[draw(any::<bool>())] waits: bool,
+    ) -> Outcome<Answer> {
+        let (name, parts) = (self.name(name), self.parts(&data.bytes()));
+        let parts = &parts[..most.min(parts.len())];
+        let left = self.leave_parts(client.session.database(), name, parts, waits).await;
+        left.unwrap_or_else(|e| refused(e.error))
+    }
+
+    /// Begins this many uploads in one transaction, abandons them, and waits until they are collected.
+    #[write(weight = 2 * u32::from(self.crowded))]
+    async fn crowd(&self, client: &mut Client, #[draw(crowds())] most: usize) -> Outcome<Answer> {
+        let db = client.session.database();
+        let uploads: Vec<_> = (0..most).map(|_| UploadId::draw(db.env())).collect();
+        self.begin_many(db, self.name(0), &uploads).await.unwrap_or_else(|e| refused(e.error))
+    }
+
+    /// Collects what was abandoned.
+    #[write(weight = 3)]
+    async fn collect(&self, client: &mut Client) -> Outcome<Answer> {
+        let collected = self.blobs().collect(client.session.database(), self.patience()).await;
+        collected.map_or_else(|e| refused(e.error), |_| Outcome::Answered(Answer::Unseen))
+    }
+
+    /// Uploads so many parts more than there may be.
+    #[write]
+    async fn too_many(&self, client: &mut Client, #[draw(1..3usize)] beyond: usize) -> Outcome<Answer> {
+        let db = client.session.database();
+        let (upload, parts) = (UploadId::draw(db.env()), MAX_PARTS + beyond as u64);
+        let bytes = &vec![0; parts as usize];
+        let put = match Blobs::with_sizes(blob::space(), 1, 1) {
+            Ok(blobs) => blobs.put_all(db, self.name(0), upload, bytes).await,
+            Err(e) => return Outcome::Violated(e.to_string()),
+        };
+        let error = Error::PartNumber { number: parts - 1 };
+        match put {
+            Err(e) if e == RunError { error, maybe_committed: false, attempts: 0 } => {
+                Outcome::Answered(Answer::Unseen)
+            }
+            put => Outcome::Violated(format!("{parts} parts were put: {put:?}")),
+        }
+    }
+
+    /// Performs calls on blobs in one transaction.
+    #[write(weight = 8)]
+    async fn calls(
+        &self,
+        client: &mut Client,
+        #[draw(vec(self.blob().operation(client), 1..4))] calls: Vec<BlobOp>,
+    ) -> Outcome<Answer> {
+        let db = &client.session.database().clone();
+        let (env, calls) = (db.env(), &calls);
+        let call = |tx: Tx| async move {
+            Ok::<_, Error>(Recorded(vec![Answer::Calls(self.call(&tx, env, calls).await?)]))
+        };
+        if calls.iter().all(Blob::is_read_only) {
+            let looked = db.run(|tx, _| call(tx)).await.map(only);
+            return looked.map_or_else(
+                |e| applied(once::Outcome::Refused(e.error), Expect::Anything, only),
+                Outcome::Answered,
+            );
+        }
+        applied(client.session.apply(call).await, Expect::Anything, only)
+    }
+
+    /// Reads a blob page by page, with a pause before each page if true.
+    #[read(weight = 5)]
+    async fn pages(
+        &self,
+        client: &mut Client,
+        name: usize,
+        #[draw(any::<bool>())] pauses: bool,
+    ) -> Outcome<Answer> {
+        let read = self.read_pages(client.session.database(), self.name(name), pauses).await;
+        read.unwrap_or_else(|e| refused(e.error))
+    }
+
+    fn number(op: &mut UploadOp, client: usize, number: usize) {
+        // An upload that goes step by step writes less often than this.
+        let mut numbers = 32 * number..;
+        let mut next = || numbers.next().unwrap_or_default();
+        match op {
+            UploadOp::upload { data, .. } | UploadOp::leave { data, .. } => data.tag(client, next()),
+            UploadOp::calls { calls } => calls.iter_mut().for_each(|call| Blob::number(call, client, next())),
+            UploadOp::in_steps { life } => life.tag(client, next),
+            _ => {}
+        }
+    }
 
     fn bugs() -> &'static [Bug] {
         BUGS
@@ -170,10 +307,6 @@ impl Workload for Upload {
         }
     }
 
-    fn clients(&self) -> usize {
-        self.clients
-    }
-
     fn keys(&self) -> Vec<Bytes> {
         let names = (0..self.names.1).map(|name| blob::places(self.name(name)).0.into());
         let uploads = unseen().into_iter().flat_map(|space| {
@@ -182,36 +315,24 @@ impl Workload for Upload {
         session_keys(self.clients).chain(names).chain(uploads).collect()
     }
 
-    fn operations(&self, client: usize) -> BoxedStrategy<Vec<Op>> {
-        self.drawn(client)
-    }
-
-    fn length(&mut self) -> Option<&mut Range<usize>> {
-        Some(&mut self.operations)
-    }
-
     async fn open(&self, db: &Db, client: usize) -> tx::Result<Client> {
         let session = sessions::open(db, client, self.timeout).await?;
         Ok(Client { session, expected: Expect::Anything })
     }
 
-    async fn apply_planted(&self, client: &mut Client, op: &Op) -> Option<Outcome<Answer>> {
+    async fn apply_planted(&self, client: &mut Client, op: &UploadOp) -> Option<Outcome<Answer>> {
         planted::apply(self.planted?, self, client, op).await
-    }
-
-    async fn apply(&self, client: &mut Client, op: &Op) -> Outcome<Answer> {
-        self.perform(client, op).await
     }
 
     async fn resolve_dropped(&self, client: &mut Client) {
         sessions::resolve_dropped(&mut client.session, self.timeout).await;
     }
 
-    async fn resolve(&self, client: &mut Client, op: &Op, error: tx::Error) -> Outcome<Answer> {
+    async fn resolve(&self, client: &mut Client, op: &UploadOp, error: tx::Error) -> Outcome<Answer> {
         let expected = client.expected;
         let ask = async |session: &mut Session<Db>, pending| {
             let answer = match op {
-                Op::Upload(..) => session
+                UploadOp::upload { .. } => session
                     .resolve(pending)
                     .await?
                     .map(|generation| Answer::Uploaded(expected, vec![], generation, vec![])),
@@ -272,21 +393,23 @@ impl Workload for Upload {
 mod tests {
     use super::{operations::Deed, *};
     use crate::shared::drawn;
-    use shaketable::sessions::slots;
-    use shaketable_layers::blob::MAX_PARTS;
+    use shaketable::{Workload, sessions::slots};
     use shaketable_sim::seed::Seed;
 
     #[test]
     fn plans_have_uploads_of_many_parts_and_every_kind_of_operation() {
         let plans: Vec<_> = (0..60).map(drawn::<Upload>).collect();
-        let any = |is: &dyn Fn(&Upload, &Op) -> bool| {
+        let any = |is: &dyn Fn(&Upload, &UploadOp) -> bool| {
             plans.iter().any(|(upload, lists)| lists.iter().flatten().any(|op| is(upload, op)))
         };
-        assert!(any(&|w, op| matches!(op, Op::Upload(_, data, _) if w.parts(&data.bytes()).len() > 3)));
-        assert!(any(&|_, op| matches!(op, Op::Life(_))) && any(&|_, op| matches!(op, Op::Leave(..))));
-        assert!(any(&|_, op| matches!(op, Op::Pages(..))) && any(&|_, op| matches!(op, Op::Collect)));
+        assert!(any(
+            &|w, op| matches!(op, UploadOp::upload { data, .. } if w.parts(&data.bytes()).len() > 3)
+        ));
+        for kind in ["in_steps", "leave", "pages", "collect"] {
+            assert!(any(&|upload, op| upload.kinds(op) == [kind]), "{kind}");
+        }
         let any_deed = |is: &dyn Fn(&Deed) -> bool| {
-            any(&|_, op| matches!(op, Op::Life(life) if life.steps.iter().flatten().any(is)))
+            any(&|_, op| matches!(op, UploadOp::in_steps { life } if life.steps.iter().flatten().any(is)))
         };
         assert!(any_deed(&|deed| *deed == Deed::Abandon) && any_deed(&|deed| *deed == Deed::Finish));
         assert!(any_deed(&|deed| matches!(deed, Deed::PutOther(MAX_PARTS, _))));

@@ -1,6 +1,6 @@
 //! The sequential model: the blobs. An upload becomes visible in the transaction that ends it.
 
-use super::{Answer, Life, Op, Upload, Wish};
+use super::{Answer, Life, Upload, UploadOp, Wish};
 use crate::blob::{self, Blob, BlobOp, Stored, writable};
 use shaketable::{
     Misfit,
@@ -21,20 +21,34 @@ impl Upload {
         let stored = |name: usize| model.blobs.get(self.name(name));
         let fits = match (step.op, step.answer) {
             (_, None) if !step.committed => return Ok(()),
-            (Op::Leave(..) | Op::Crowd(_) | Op::Collect | Op::TooMany(_), Some(Answer::Unseen)) => {
-                !step.committed
-            }
-            (Op::Leave(..) | Op::Upload(..) | Op::Life(_), Some(Answer::Collected)) => !step.committed,
-            (Op::Pages(name, _), Some(Answer::Content(read))) => {
+            (
+                UploadOp::leave { .. }
+                | UploadOp::crowd { .. }
+                | UploadOp::collect {}
+                | UploadOp::too_many { .. },
+                Some(Answer::Unseen),
+            ) => !step.committed,
+            (
+                UploadOp::leave { .. } | UploadOp::upload { .. } | UploadOp::in_steps { .. },
+                Some(Answer::Collected),
+            ) => !step.committed,
+            (UploadOp::pages { name, .. }, Some(Answer::Content(read))) => {
                 let now = |blob: &Stored| (blob.generation, Content::from(&blob.bytes));
                 !step.committed && stored(*name).map(now) == *read
             }
-            (Op::Pages(name, _), Some(Answer::Changed(from, to))) => {
+            (UploadOp::pages { name, .. }, Some(Answer::Changed(from, to))) => {
                 let now = stored(*name).map(|blob| blob.generation);
                 !step.committed && now == *to && now != Some(*from)
             }
-            (Op::Leave(..) | Op::Crowd(_) | Op::Collect | Op::TooMany(_) | Op::Pages(..), _) => false,
-            (op @ (Op::Upload(..) | Op::Life(_) | Op::Calls(_)), answer) => {
+            (
+                UploadOp::leave { .. }
+                | UploadOp::crowd { .. }
+                | UploadOp::collect {}
+                | UploadOp::too_many { .. }
+                | UploadOp::pages { .. },
+                _,
+            ) => false,
+            (op @ (UploadOp::upload { .. } | UploadOp::in_steps { .. } | UploadOp::calls { .. }), answer) => {
                 return self.seen(model, op, answer, &at, step.committed);
             }
         };
@@ -51,17 +65,23 @@ impl Upload {
     }
 
     /// Performs the visible part of an operation on the model.
-    fn replay(&self, model: &mut blob::Model, op: &Op, at: &At, expect: Expect) -> Result<Answer, Error> {
+    fn replay(
+        &self,
+        model: &mut blob::Model,
+        op: &UploadOp,
+        at: &At,
+        expect: Expect,
+    ) -> Result<Answer, Error> {
         let blob = self.blob();
         let call = |model: &mut blob::Model, calls: &[BlobOp]| {
             calls.iter().map(|call| blob.replay(model, call, at)).collect::<Result<Vec<_>, _>>()
         };
         let (name, data, before, behind) = match op {
-            Op::Calls(calls) => return Ok(Answer::Calls(call(model, calls)?)),
-            Op::Life(life @ Life { name, calls: [before, behind], .. }) => {
+            UploadOp::calls { calls } => return Ok(Answer::Calls(call(model, calls)?)),
+            UploadOp::in_steps { life: life @ Life { name, calls: [before, behind], .. } } => {
                 (*name, self.content(life), &before[..], &behind[..])
             }
-            Op::Upload(name, data, _) => (*name, data.bytes(), &[][..], &[][..]),
+            UploadOp::upload { name, data, .. } => (*name, data.bytes(), &[][..], &[][..]),
             _ => return Ok(Answer::Unseen),
         };
         let name = self.name(name);
@@ -84,14 +104,14 @@ impl Upload {
     fn seen(
         &self,
         model: &mut blob::Model,
-        op: &Op,
+        op: &UploadOp,
         answer: Option<&Answer>,
         at: &At,
         committed: bool,
     ) -> Result<(), Misfit> {
         let (wish, read_only) = match op {
-            Op::Upload(_, _, wish) | Op::Life(Life { wish, .. }) => (*wish, false),
-            Op::Calls(calls) => (Wish::Anything, calls.iter().all(Blob::is_read_only)),
+            UploadOp::upload { wish, .. } | UploadOp::in_steps { life: Life { wish, .. } } => (*wish, false),
+            UploadOp::calls { calls } => (Wish::Anything, calls.iter().all(Blob::is_read_only)),
             _ => (Wish::Anything, true),
         };
         let expect = match (answer, wish) {

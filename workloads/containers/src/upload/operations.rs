@@ -1,6 +1,6 @@
-//! The operations of the workload and their answers as plain data, and how they are drawn.
+//! What operations are given and what they return, as plain data, and how it is drawn.
 
-use super::{Upload, planted::Planted};
+use super::Upload;
 use crate::blob::{self, Blob, BlobAnswer, BlobOp, Data};
 use proptest::{collection::vec, prelude::*, sample::select};
 use serde::{Deserialize, Serialize};
@@ -9,27 +9,6 @@ use shaketable::{
     strategies,
 };
 use shaketable_layers::blob::{Expect, Generation, MAX_PARTS};
-
-/// One operation.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub enum Op {
-    /// Uploads a blob as a whole.
-    Upload(usize, Data, Wish),
-    /// Uploads a blob step by step.
-    Life(Life),
-    /// Begins an upload and abandons it after this many parts; waits until it is collected if true.
-    Leave(usize, Data, usize, bool),
-    /// Begins this many uploads in one transaction, abandons them, and waits until they are collected.
-    Crowd(usize),
-    /// Collects what was abandoned.
-    Collect,
-    /// Uploads so many parts more than there may be.
-    TooMany(usize),
-    /// Performs calls on blobs in one transaction.
-    Calls(Vec<BlobOp>),
-    /// Reads a blob page by page, with a pause before each page if true.
-    Pages(usize, bool),
-}
 
 /// What an uploader expects of the blob.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -115,19 +94,9 @@ pub enum Answer {
 }
 
 impl Upload {
-    /// Draws the operations of a client.
-    pub(super) fn drawn(&self, client: usize) -> BoxedStrategy<Vec<Op>> {
-        let (blob, longest, part) = (self.blob(), self.longest, self.chunk * self.part);
-        let name = || 0..self.names.1;
-        let length = || {
-            prop_oneof![
-                3 => 0..=longest,
-                2 => blob::edge(vec![self.chunk, part], 4).prop_map(move |n| (n as usize).min(longest)),
-            ]
-        };
-        let data = || length().prop_map(Data::of);
-        let wish =
-            || prop_oneof![2 => Just(Wish::Anything), 1 => Just(Wish::Absent), 4 => Just(Wish::AsSeen)];
+    /// Draws an upload that goes step by step.
+    pub(super) fn life(&self, client: usize) -> BoxedStrategy<Life> {
+        let (blob, part) = (self.blob(), self.chunk * self.part);
         let deed = prop_oneof![
             4 => Just(Deed::Begin),
             1 => Just(Deed::BeginOther),
@@ -146,54 +115,34 @@ impl Upload {
             .prop_map(|(begin, rest)| std::iter::once(begin).chain(rest).collect::<Vec<_>>());
         let late = proptest::bool::weighted(0.2);
         let calls = || vec(blob.operation(client), 0..3);
-        let life = (name(), data(), wish(), late, steps, calls(), calls()).prop_map(
-            |(name, data, wish, late, steps, before, behind)| {
-                Op::Life(Life { name, data, wish, late, steps, calls: [before, behind] })
+        let life = (self.some_name(), self.data(), Self::wish(), late, steps, calls(), calls()).prop_map(
+            |(name, data, wish, late, steps, before, behind)| Life {
+                name,
+                data,
+                wish,
+                late,
+                steps,
+                calls: [before, behind],
             },
         );
-        let long = prop_oneof![30 => name(), 1 => 1_000..1_002usize];
-        // Uploads that reveal the planted bug are drawn more often.
-        let uploads = if self.planted.is_some_and(Planted::uploads) { 30 } else { 6 };
-        let op = prop_oneof![
-            uploads => (long, data(), wish()).prop_map(|(name, data, wish)| Op::Upload(name, data, wish)),
-            8 => life,
-            2 => (name(), data(), 0..4usize, any::<bool>())
-                .prop_map(|(name, data, most, waits)| Op::Leave(name, data, most, waits)),
-            2 * u32::from(self.crowded) => prop_oneof![
-                2 => strategies::counts(PAGE),
-                1 => strategies::counts(2 * PAGE),
-                1 => Just(5 * PAGE / 2),
-            ]
-            .prop_map(Op::Crowd),
-            3 => Just(Op::Collect),
-            1 => (1..3usize).prop_map(Op::TooMany),
-            8 => vec(blob.operation(client), 1..4).prop_map(Op::Calls),
-            5 => (name(), any::<bool>()).prop_map(|(name, pauses)| Op::Pages(name, pauses)),
-        ];
-        let tagged = move |mut ops: Vec<Op>| {
-            let mut number = 0;
-            let mut next = || {
-                number += 1;
-                number
-            };
-            for op in &mut ops {
-                match op {
-                    Op::Upload(_, data, _) | Op::Leave(_, data, ..) => data.tag(client, next()),
-                    Op::Calls(calls) => calls.iter_mut().for_each(|call| Blob::number(call, client, next())),
-                    Op::Life(life) => {
-                        life.data.tag(client, next());
-                        life.calls.iter_mut().flatten().for_each(|call| Blob::number(call, client, next()));
-                        for deed in life.steps.iter_mut().flatten() {
-                            if let Deed::PutOther(_, data) = deed {
-                                data.tag(client, next());
-                            }
-                        }
-                    }
-                    Op::Crowd(_) | Op::Collect | Op::TooMany(_) | Op::Pages(..) => {}
-                }
-            }
-            ops
-        };
-        vec(op, self.operations.clone()).prop_map(tagged).boxed()
+        life.boxed()
     }
+}
+
+impl Life {
+    /// Gives all data that it writes tags of their own.
+    pub(super) fn tag(&mut self, client: usize, mut next: impl FnMut() -> usize) {
+        self.data.tag(client, next());
+        self.calls.iter_mut().flatten().for_each(|call| Blob::number(call, client, next()));
+        for deed in self.steps.iter_mut().flatten() {
+            if let Deed::PutOther(_, data) = deed {
+                data.tag(client, next());
+            }
+        }
+    }
+}
+
+/// Draws a number of uploads, around those that a collector observes in one transaction.
+pub(super) fn crowds() -> impl Strategy<Value = usize> {
+    prop_oneof![2 => strategies::counts(PAGE), 1 => strategies::counts(2 * PAGE), 1 => Just(5 * PAGE / 2)]
 }

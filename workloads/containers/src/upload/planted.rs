@@ -1,7 +1,7 @@
 //! Planted bugs: uploads implemented or used wrongly.
 
 use super::{
-    Answer, Client, Deed, Done, Life, Op, Upload, Wish,
+    Answer, Client, Deed, Done, Life, Upload, UploadOp, Wish,
     client::{applied, refused},
 };
 use shaketable::{
@@ -38,11 +38,11 @@ pub async fn apply(
     planted: Planted,
     workload: &Upload,
     client: &mut Client,
-    op: &Op,
+    op: &UploadOp,
 ) -> Option<Outcome<Answer>> {
     match op {
         // A name that is too long is refused correctly.
-        Op::Upload(name, data, wish) if planted.uploads() && *name < 1_000 => {
+        UploadOp::upload { name, data, wish } if planted.uploads() && *name < 1_000 => {
             let (name, data) = (workload.name(*name), data.bytes());
             let uploaded = upload(planted, workload, client, name, &data, *wish).await;
             Some(uploaded.unwrap_or_else(|e| refused(e.error)))

@@ -1,20 +1,14 @@
-//! How a client performs an operation: writers, workers of the job, and builders and readers of the
-//! workspace.
+//! What a client does in several transactions: workers, and builders and readers of the workspace.
 
 use super::{
-    Act, Answer, Bulk, Looks, Op,
-    composed::{at_once, beyond, perform},
-    layout::{
-        build_id, built, counts, entries, job, jobs, put, rest, tag, tag_of, work, workspace, workspace_space,
-    },
+    Answer, Bulk, Looks,
+    layout::{build_id, built, job, jobs, rest, tag, tag_of, work, workspace, workspace_space},
     operations::{DISPUTED, SHARED},
-    planted::{self, Planted},
 };
-use crate::shared::{Timer, ended, in_turns, turned, unexpected};
-use foundationdb_tuple::Bytes as TupleBytes;
-use futures::FutureExt;
+use crate::shared::{Timer, ended, turned, unexpected};
+use foundationdb_tuple::{Bytes as TupleBytes, Subspace};
 use shaketable::{isolation, specimen::Recorded, workload::Outcome};
-use shaketable_layers::bulk::{BuildId, Error, Progress};
+use shaketable_layers::bulk::{BuildId, Error};
 use shaketable_tx::{
     self as tx, Database, Db,
     Isolation::{Serializable, Snapshot},
@@ -33,149 +27,16 @@ pub struct Client {
     pub(super) base: Option<u32>,
 }
 
-impl Bulk {
-    /// Performs an operation.
-    pub(super) async fn perform(&self, client: &mut Client, op: &Op) -> Outcome<Answer> {
-        let Client { session, base } = client;
-        let db = &session.database().clone();
-        let (job, workspace) = (&job(), &workspace());
-        match op {
-            Op::Put(row, value) => {
-                let put = session.apply(|tx| async move { put(&tx, job, *row, Some(*value)).await });
-                applied(put.await, Answer::Before)
-            }
-            Op::Remove(row) => {
-                let put = session.apply(|tx| async move { put(&tx, job, *row, None).await });
-                applied(put.await, Answer::Before)
-            }
-            Op::Work(batches) => {
-                for _ in 0..*batches {
-                    match job.advance(db, &self.limits(), work).await {
-                        Ok(Progress { finished: true, .. }) => break,
-                        Ok(_) => {}
-                        Err(e) => return worked(e),
-                    }
-                }
-                Outcome::Answered(Answer::Done)
-            }
-            Op::Finish => match job.run(db, &self.limits(), work).await {
-                Ok(Progress { finished: true, .. }) => Outcome::Answered(Answer::Done),
-                Ok(progress) => Outcome::Violated(format!("the job has ended at {progress:?}")),
-                Err(e) => worked(e),
-            },
-            Op::Fail(too_large) => self.fail(db, *too_large).await,
-            Op::Again => {
-                let again = session.apply(|tx| async move {
-                    let finished = job.progress(&turned(&tx), Serializable).await?.finished;
-                    if finished {
-                        for space in [counts(), entries()] {
-                            let (begin, end) = space.range();
-                            tx.clear_range(&begin, &end);
-                        }
-                        job.forget(&turned(&tx)).await?;
-                    }
-                    Ok::<_, Error>(finished)
-                });
-                applied(again.await, Answer::Again)
-            }
-            Op::Build(tag) => {
-                let mut timer = Timer::new(db, self.silence());
-                let published = match self.make(db, *tag, usize::MAX, &mut timer).await {
-                    Ok(found) => {
-                        *base = found;
-                        let build = build_id(*tag);
-                        let published = session
-                            .apply(|tx| async move { workspace.publish(&turned(&tx), build).await })
-                            .await;
-                        applied(published, |()| Answer::Published(found))
-                    }
-                    Err(e) => refused(e.error),
-                };
-                alive(published, &mut timer)
-            }
-            Op::Leave(SHARED, most) => self.revive(db, *most).await.unwrap_or_else(|e| refused(e.error)),
-            Op::Leave(tag, most) => {
-                let mut timer = Timer::new(db, self.silence());
-                let left = done(self.make(db, *tag, *most, &mut timer).await);
-                alive(left, &mut timer)
-            }
-            Op::Sweep => match workspace.discard_unchanged(db, self.silence(), self.page).await {
-                Ok(_) => done(workspace.clear_all_retired(db, self.cleared).await),
-                Err(e) => refused(e.error),
-            },
-            Op::Together(acts) => {
-                let env = db.env();
-                let interleaved = self.planted == Some(Planted::Interleaved);
-                let together = session.apply(|tx| async move {
-                    let perform = |n: usize, tx| {
-                        async move {
-                            match (self.planted, acts[n]) {
-                                (
-                                    Some(planted @ (Planted::LookBehindWrites | Planted::ProgressConflicts)),
-                                    Act::Progress,
-                                ) => planted::look(planted, db, &tx).await,
-                                (_, act) => perform(&tx, env, job, act).await,
-                            }
-                        }
-                        .boxed()
-                    };
-                    in_turns(env, &tx, acts.len(), interleaved, perform).await.map(Recorded)
-                });
-                applied(together.await, |Recorded(answers)| Answer::Together(answers))
-            }
-            Op::AtOnce(tag, publishes) => {
-                let build = if *publishes { build_id(*tag) } else { BuildId::draw(db.env()) };
-                let made = session.apply(|tx| async move {
-                    let looks = at_once(&tx, self, (build, *tag), *publishes).await?;
-                    Ok::<_, Error>(Recorded(vec![looks]))
-                });
-                applied(made.await, looks)
-            }
-            Op::Beyond => {
-                let beyond = db.run(|tx, _| async move { beyond(&tx).await }).await;
-                beyond.map_or_else(|e| refused(e.error), |looks| Outcome::Answered(Answer::Beyond(looks)))
-            }
-            Op::Stale => self.stale(db).await.unwrap_or_else(|e| refused(e.error)),
-            Op::ClearLate => self.clear_late(db).await.unwrap_or_else(|e| refused(e.error)),
-            Op::Clear => {
-                let most = self.cleared;
-                let cleared =
-                    converging(db, |tx| async move { workspace.clear_retired(&turned(&tx), most).await });
-                match cleared.await {
-                    Ok(cleared) if cleared.rows > most.max(1) => {
-                        Outcome::Violated(format!("{cleared:?}, of up to {most} rows"))
-                    }
-                    cleared => done(cleared),
-                }
-            }
-            Op::Read => {
-                let read = db
-                    .run(|tx, _| async move {
-                        let read =
-                            |tx, isolation| async move { workspace.current(&turned(&tx), isolation).await };
-                        let Some((_, space)) = isolation::at_both_levels(&tx, op, read).await? else {
-                            return Ok(None);
-                        };
-                        let rows = rest(&tx, &space, None, None).await?;
-                        Ok::<_, Error>(Some((space, rows)))
-                    })
-                    .await;
-                match read {
-                    Ok(None) => Outcome::Answered(Answer::Tag(None)),
-                    Ok(Some((space, rows))) => match tag(&space, &rows, self.build.0) {
-                        Ok(tag) => Outcome::Answered(Answer::Tag(Some(tag))),
-                        Err(why) => Outcome::Violated(why),
-                    },
-                    Err(e) => refused(e.error),
-                }
-            }
-            Op::Pages => self.pages(db).await.unwrap_or_else(|e| refused(e.error)),
-        }
+impl Client {
+    pub(super) fn db(&self) -> &Db {
+        self.session.database()
     }
+}
 
+impl Bulk {
     /// Performs a batch whose work fails. One that is too large is tried again at half its size, down to one
     /// row; after another error it is not.
-    async fn fail(&self, db: &Db, too_large: bool) -> Outcome<Answer> {
+    pub(super) async fn fail_batch(&self, db: &Db, too_large: bool) -> Outcome<Answer> {
         let (batches, other) = (&AtomicUsize::new(0), Error::NoBuild(build_id(DISPUTED)));
         let own = &other;
         let fail = |tx: Tx, row: KeyValue| async move {
@@ -239,7 +100,7 @@ impl Bulk {
 
     /// Begins the build that all clients share, which was given up and cleared before, and writes up to
     /// `most` batches of it. What a builder has written stays as long as it is never silent.
-    async fn revive(&self, db: &Db, most: usize) -> Result<Outcome<Answer>, RunError<Error>> {
+    pub(super) async fn revive(&self, db: &Db, most: usize) -> Result<Outcome<Answer>, RunError<Error>> {
         let (workspace, build) = (&workspace(), build_id(SHARED));
         let (mut timer, mut active) = (Timer::new(db, self.silence()), false);
         match converging(db, |tx| async move { workspace.begin(&turned(&tx), build).await }).await {
@@ -302,7 +163,7 @@ impl Bulk {
 
     /// An observation of the disputed build does not fit its next incarnation, even if that was claimed as
     /// often.
-    async fn stale(&self, db: &Db) -> Result<Outcome<Answer>, RunError<Error>> {
+    pub(super) async fn discard_stale(&self, db: &Db) -> Result<Outcome<Answer>, RunError<Error>> {
         let (workspace, build) = (&workspace(), build_id(DISPUTED));
         workspace.clear_all_retired(db, usize::MAX).await?;
         self.begin_disputed(db, 1).await?;
@@ -327,7 +188,7 @@ impl Bulk {
 
     /// A batch of a retired build is not cleared by a transaction that began before the build was cleared by
     /// others and has begun again.
-    async fn clear_late(&self, db: &Db) -> Result<Outcome<Answer>, RunError<Error>> {
+    pub(super) async fn clear_and_begin(&self, db: &Db) -> Result<Outcome<Answer>, RunError<Error>> {
         let (workspace, build) = (&workspace(), build_id(DISPUTED));
         workspace.clear_all_retired(db, usize::MAX).await?;
         self.begin_disputed(db, 1).await?;
@@ -353,8 +214,7 @@ impl Bulk {
         })
     }
 
-    /// Reads the current build in batches, each of which verifies that the build is still current.
-    async fn pages(&self, db: &Db) -> Result<Outcome<Answer>, RunError<Error>> {
+    pub(super) async fn read_pages(&self, db: &Db) -> Result<Outcome<Answer>, RunError<Error>> {
         let workspace = &workspace();
         let current = db.run(|tx, _| async move { workspace.current(&turned(&tx), Snapshot).await }).await?;
         let Some((build, space)) = current else { return Ok(Outcome::Answered(Answer::Tag(None))) };
@@ -374,12 +234,15 @@ impl Bulk {
             rows.extend(page);
             self.pause(db).await;
             if ends {
-                return Ok(match tag(&space, &rows, self.build.0) {
-                    Ok(tag) => Outcome::Answered(Answer::Tag(Some(tag))),
-                    Err(why) => Outcome::Violated(why),
-                });
+                return Ok(self.tagged(&space, &rows));
             }
         }
+    }
+
+    /// The answer for the rows of the current build.
+    pub(super) fn tagged(&self, space: &Subspace, rows: &[KeyValue]) -> Outcome<Answer> {
+        let tag = tag(space, rows, self.build.0);
+        tag.map_or_else(Outcome::Violated, |tag| Outcome::Answered(Answer::Tag(Some(tag))))
     }
 
     /// The pause of a builder or a reader between two transactions.
@@ -398,7 +261,7 @@ async fn claims(tx: &Tx, build: BuildId) -> Result<i64, Error> {
 }
 
 /// Objects if a build was given up while its builder was active.
-fn alive(outcome: Outcome<Answer>, timer: &mut Timer) -> Outcome<Answer> {
+pub(super) fn alive(outcome: Outcome<Answer>, timer: &mut Timer) -> Outcome<Answer> {
     match outcome {
         Outcome::Answered(Answer::GivenUp) if !timer.is_over() => {
             Outcome::Violated("a build was given up although its builder was active".into())
@@ -409,6 +272,10 @@ fn alive(outcome: Outcome<Answer>, timer: &mut Timer) -> Outcome<Answer> {
 
 pub(super) fn done<A>(ran: Result<A, RunError<Error>>) -> Outcome<Answer> {
     ran.map_or_else(|e| refused(e.error), |_| Outcome::Answered(Answer::Done))
+}
+
+pub(super) fn or_refused(ran: Result<Outcome<Answer>, RunError<Error>>) -> Outcome<Answer> {
+    ran.unwrap_or_else(|e| refused(e.error))
 }
 
 /// The outcome of a worker that gave up: its batches may have been done, or may be done by the next worker.

@@ -25,25 +25,29 @@ mod stored;
 
 pub use client::Client;
 pub use model::Model;
-pub use operations::{Act, ActAnswer, Answer, Looks, Op};
+pub use operations::{Act, ActAnswer, Answer, Looks};
 
-use crate::shared::{check_ended, session_keys};
+use crate::shared::{Timer, check_ended, in_turns, session_keys, turned};
 use bytes::Bytes;
-use client::looks;
+use client::{alive, applied, done, looks, or_refused, refused, worked};
 use foundationdb_tuple::pack;
-use layout::{counts, job, job_key, rows, work, workspace, workspace_space};
+use futures::FutureExt;
+use layout::{build_id, counts, entries, job, job_key, rest, rows, workspace, workspace_space};
 use planted::{BUGS, Planted};
 use proptest::prelude::*;
 use serde::{Deserialize, Serialize};
 use shaketable::{
-    Misfit, sessions,
+    Misfit, isolation, sessions,
     specimen::Recorded,
-    workload::{Bug, Outcome, Step, Workload},
+    workload::{Bug, Outcome, Step},
 };
-use shaketable_layers::bulk::Limits;
+use shaketable_layers::bulk::{BuildId, Error, Limits, Progress};
 use shaketable_sim::{proto::Mutation, seed::Stream};
 use shaketable_tx::{
-    self as tx, Database, Db, Isolation::Serializable, RangeOption, Transaction, Tx, once::Session,
+    self as tx, Database, Db,
+    Isolation::Serializable,
+    RangeOption, Transaction, Tx,
+    once::{Session, converging},
 };
 use std::{
     ops::{Range, RangeInclusive},
@@ -105,19 +109,223 @@ pub fn entry() -> Box<dyn shaketable::entry::Entry> {
     shaketable::entry::entry::<Bulk>()
 }
 
-impl Workload for Bulk {
-    type Op = Op;
-    type Answer = Answer;
-    type Session = Client;
-    type Model = Model;
+/// An index built in batches beside writers; a space built anew and swapped.
+#[shaketable::workload(name = "bulk", session = Client, answer = Answer, model = Model)]
+impl Bulk {
+    /// Sets a row.
+    #[write(weight = 6 * self.mix[0])]
+    async fn put(
+        &self,
+        client: &mut Client,
+        #[draw(0..self.rows)] row: i64,
+        #[draw(0..self.values)] value: i64,
+    ) -> Outcome<Answer> {
+        let put = client.session.apply(|tx| async move { layout::put(&tx, &job(), row, Some(value)).await });
+        applied(put.await, Answer::Before)
+    }
 
-    const NAME: &'static str = "bulk";
-    const ABOUT: &'static str = "an index built in batches beside writers; a space built anew and swapped";
+    /// Removes a row.
+    #[write(weight = 3 * self.mix[0])]
+    async fn remove(&self, client: &mut Client, #[draw(0..self.rows)] row: i64) -> Outcome<Answer> {
+        let put = client.session.apply(|tx| async move { layout::put(&tx, &job(), row, None).await });
+        applied(put.await, Answer::Before)
+    }
+
+    /// Performs this many batches of the job.
+    #[write(weight = 5 * self.mix[0])]
+    async fn work(&self, client: &mut Client, #[draw(1..5usize)] batches: usize) -> Outcome<Answer> {
+        for _ in 0..batches {
+            match job().advance(client.db(), &self.limits(), layout::work).await {
+                Ok(Progress { finished: true, .. }) => break,
+                Ok(_) => {}
+                Err(e) => return worked(e),
+            }
+        }
+        Outcome::Answered(Answer::Done)
+    }
+
+    /// Runs the job to its end.
+    #[write(weight = self.mix[0])]
+    async fn finish(&self, client: &mut Client) -> Outcome<Answer> {
+        match job().run(client.db(), &self.limits(), layout::work).await {
+            Ok(Progress { finished: true, .. }) => Outcome::Answered(Answer::Done),
+            Ok(progress) => Outcome::Violated(format!("the job has ended at {progress:?}")),
+            Err(e) => worked(e),
+        }
+    }
+
+    /// Performs a batch whose work fails: because no row fits into a transaction if true, otherwise with an
+    /// error of its own.
+    #[write(weight = self.mix[0])]
+    async fn fail(&self, client: &mut Client, #[draw(any::<bool>())] too_large: bool) -> Outcome<Answer> {
+        self.fail_batch(client.db(), too_large).await
+    }
+
+    /// If the job has finished, drops the index and starts the job again.
+    #[write(weight = 2 * self.mix[0])]
+    async fn again(&self, client: &mut Client) -> Outcome<Answer> {
+        let again = client.session.apply(|tx| async move {
+            let finished = job().progress(&turned(&tx), Serializable).await?.finished;
+            if finished {
+                for space in [counts(), entries()] {
+                    let (begin, end) = space.range();
+                    tx.clear_range(&begin, &end);
+                }
+                job().forget(&turned(&tx)).await?;
+            }
+            Ok::<_, Error>(finished)
+        });
+        applied(again.await, Answer::Again)
+    }
+
+    /// Makes a build with this tag, and publishes it.
+    #[write(weight = 5 * self.mix[1])]
+    async fn build(&self, client: &mut Client, #[draw(Just(0))] tag: u32) -> Outcome<Answer> {
+        let mut timer = Timer::new(client.db(), self.silence());
+        let published = match self.make(client.db(), tag, usize::MAX, &mut timer).await {
+            Ok(base) => {
+                client.base = base;
+                let (workspace, build) = (&workspace(), build_id(tag));
+                let publish = |tx| async move { workspace.publish(&turned(&tx), build).await };
+                applied(client.session.apply(publish).await, |()| Answer::Published(base))
+            }
+            Err(e) => refused(e.error),
+        };
+        alive(published, &mut timer)
+    }
+
+    /// Makes this many batches of a build with this tag, and abandons it.
+    #[write(weight = self.mix[1])]
+    async fn leave(
+        &self,
+        client: &mut Client,
+        #[draw(Just(0))] tag: u32,
+        #[draw(0..4usize)] most: usize,
+    ) -> Outcome<Answer> {
+        let mut timer = Timer::new(client.db(), self.silence());
+        let left = self.make(client.db(), tag, most, &mut timer).await;
+        alive(done(left), &mut timer)
+    }
+
+    /// Makes this many batches of the build that all clients share, and abandons it.
+    #[write(weight = 5 * self.mix[1])]
+    async fn leave_shared(&self, client: &mut Client, #[draw(0..4usize)] most: usize) -> Outcome<Answer> {
+        or_refused(self.revive(client.db(), most).await)
+    }
+
+    /// Begins, writes and publishes a build with this tag in one transaction, observing it after each step;
+    /// or gives it up instead of publishing it.
+    #[write(weight = self.mix[1])]
+    async fn at_once(
+        &self,
+        client: &mut Client,
+        #[draw(Just(0))] tag: u32,
+        #[draw(any::<bool>())] publishes: bool,
+    ) -> Outcome<Answer> {
+        let build = if publishes { build_id(tag) } else { BuildId::draw(client.db().env()) };
+        let made = client.session.apply(|tx| async move {
+            composed::at_once(&tx, self, (build, tag), publishes).await.map(|looks| Recorded(vec![looks]))
+        });
+        applied(made.await, looks)
+    }
+
+    /// Performs several calls about the job in one transaction.
+    #[write(weight = 3 * self.mix[0])]
+    async fn together(&self, client: &mut Client, #[draw(self.acts())] acts: &[Act]) -> Outcome<Answer> {
+        let (db, job) = (&client.db().clone(), &job());
+        let interleaved = self.planted == Some(Planted::Interleaved);
+        let together = client.session.apply(|tx| async move {
+            let perform = |n: usize, tx| {
+                async move {
+                    match (self.planted, acts[n]) {
+                        (
+                            Some(planted @ (Planted::LookBehindWrites | Planted::ProgressConflicts)),
+                            Act::Progress,
+                        ) => planted::look(planted, db, &tx).await,
+                        (_, act) => composed::perform(&tx, db.env(), job, act).await,
+                    }
+                }
+                .boxed()
+            };
+            in_turns(db.env(), &tx, acts.len(), interleaved, perform).await.map(Recorded)
+        });
+        applied(together.await, |Recorded(answers)| Answer::Together(answers))
+    }
+
+    /// Passes keys outside of every range, and names at the limit and one byte beyond it.
+    #[read]
+    async fn beyond(&self, client: &mut Client) -> Outcome<Answer> {
+        let beyond = client.db().run(|tx, _| async move { composed::beyond(&tx).await });
+        or_refused(beyond.await.map(|looks| Outcome::Answered(Answer::Beyond(looks))))
+    }
+
+    /// Gives up silent builds, and clears them.
+    #[write(weight = 6 * self.mix[1])]
+    async fn sweep(&self, client: &mut Client) -> Outcome<Answer> {
+        match workspace().discard_unchanged(client.db(), self.silence(), self.page).await {
+            Ok(_) => done(workspace().clear_all_retired(client.db(), self.cleared).await),
+            Err(e) => refused(e.error),
+        }
+    }
+
+    /// Clears a batch of a retired build.
+    #[write(weight = 2 * self.mix[1])]
+    async fn clear(&self, client: &mut Client) -> Outcome<Answer> {
+        let (workspace, most) = (&workspace(), self.cleared);
+        let clear = |tx| async move { workspace.clear_retired(&turned(&tx), most).await };
+        match converging(client.db(), clear).await {
+            Ok(cleared) if cleared.rows > most.max(1) => {
+                Outcome::Violated(format!("{cleared:?}, of up to {most} rows"))
+            }
+            cleared => done(cleared),
+        }
+    }
+
+    /// Observes the disputed build, clears it, begins it again, and gives it up if it is as it was observed.
+    #[write(weight = 2 * self.mix[1])]
+    async fn stale(&self, client: &mut Client) -> Outcome<Answer> {
+        or_refused(self.discard_stale(client.db()).await)
+    }
+
+    /// Clears a batch of a retired build in a transaction that commits only after the disputed build has
+    /// begun again.
+    #[write(weight = 2 * self.mix[1])]
+    async fn clear_late(&self, client: &mut Client) -> Outcome<Answer> {
+        or_refused(self.clear_and_begin(client.db()).await)
+    }
+
+    /// Reads the current build in one transaction.
+    #[read(weight = self.mix[1])]
+    async fn read(&self, client: &mut Client) -> Outcome<Answer> {
+        let workspace = &workspace();
+        let read = client.db().run(|tx, _| async move {
+            let read = |tx, isolation| async move { workspace.current(&turned(&tx), isolation).await };
+            Ok::<_, Error>(match isolation::at_both_levels(&tx, &"the current build", read).await? {
+                Some((_, space)) => self.tagged(&space, &rest(&tx, &space, None, None).await?),
+                None => Outcome::Answered(Answer::Tag(None)),
+            })
+        });
+        or_refused(read.await)
+    }
+
+    /// Reads the current build in batches, each of which verifies that the build is still current.
+    #[read(weight = 4 * self.mix[1])]
+    async fn pages(&self, client: &mut Client) -> Outcome<Answer> {
+        or_refused(self.read_pages(client.db()).await)
+    }
+
+    fn number(op: &mut BulkOp, client: usize, number: usize) {
+        if let BulkOp::build { tag } | BulkOp::leave { tag, .. } | BulkOp::at_once { tag, .. } = op {
+            *tag = (client << 16 | (number & 0xffff)) as u32;
+        }
+    }
 
     /// What a worker does consists of many transactions.
-    fn effects(&self, op: &Op) -> RangeInclusive<usize> {
+    fn effects(&self, op: &BulkOp) -> RangeInclusive<usize> {
         match op {
-            Op::Put(..) | Op::Remove(_) | Op::Together(_) | Op::AtOnce(..) => 0..=1,
+            BulkOp::put { .. } | BulkOp::remove { .. } | BulkOp::together { .. } | BulkOp::at_once { .. } => {
+                0..=1
+            }
             _ => 0..=usize::MAX,
         }
     }
@@ -167,10 +375,6 @@ impl Workload for Bulk {
         }
     }
 
-    fn clients(&self) -> usize {
-        self.clients
-    }
-
     fn keys(&self) -> Vec<Bytes> {
         let sources = (0..self.rows).step_by(5).map(|row| rows().pack(&(row,)).into());
         let index = (0..self.values).map(|value| counts().pack(&(value,)).into());
@@ -179,14 +383,6 @@ impl Workload for Bulk {
             .chain(index)
             .chain([job_key().into(), workspace_space().pack(&(1,)).into()])
             .collect()
-    }
-
-    fn operations(&self, client: usize) -> BoxedStrategy<Vec<Op>> {
-        self.drawn(client)
-    }
-
-    fn length(&mut self) -> Option<&mut Range<usize>> {
-        Some(&mut self.operations)
     }
 
     async fn setup(&self, db: &Db) -> tx::Result<()> {
@@ -203,28 +399,26 @@ impl Workload for Bulk {
         Ok(Client { session: sessions::open(db, client, self.timeout).await?, base: None })
     }
 
-    async fn apply_planted(&self, client: &mut Client, op: &Op) -> Option<Outcome<Answer>> {
-        planted::apply(self.planted?, self, client, op).await
-    }
-
-    async fn apply(&self, client: &mut Client, op: &Op) -> Outcome<Answer> {
-        self.perform(client, op).await
+    async fn apply_planted(&self, client: &mut Client, op: &BulkOp) -> Option<Outcome<Answer>> {
+        planted::apply(self, client, op).await
     }
 
     async fn resolve_dropped(&self, client: &mut Client) {
         sessions::resolve_dropped(&mut client.session, self.timeout).await;
     }
 
-    async fn resolve(&self, client: &mut Client, op: &Op, error: tx::Error) -> Outcome<Answer> {
+    async fn resolve(&self, client: &mut Client, op: &BulkOp, error: tx::Error) -> Outcome<Answer> {
         let base = client.base;
         let ask = async |session: &mut Session<Db>, pending| {
             let answer = match op {
-                Op::Put(..) | Op::Remove(_) => session.resolve(pending).await?.map(Answer::Before),
-                Op::Again => session.resolve(pending).await?.map(Answer::Again),
-                Op::Together(_) => {
+                BulkOp::put { .. } | BulkOp::remove { .. } => {
+                    session.resolve(pending).await?.map(Answer::Before)
+                }
+                BulkOp::again {} => session.resolve(pending).await?.map(Answer::Again),
+                BulkOp::together { .. } => {
                     session.resolve(pending).await?.map(|Recorded(answers)| Answer::Together(answers))
                 }
-                Op::AtOnce(..) => session.resolve(pending).await?.map(looks),
+                BulkOp::at_once { .. } => session.resolve(pending).await?.map(looks),
                 _ => session.resolve(pending).await?.map(|()| Answer::Published(base)),
             };
             Ok(answer.map(Outcome::Answered))
@@ -250,7 +444,7 @@ impl Workload for Bulk {
     async fn check(&self, db: &Db, model: &Model) -> tx::Result<Result<(), Misfit>> {
         let workspace = &workspace();
         let cleared = async {
-            job().run(db, &self.limits(), work).await?;
+            job().run(db, &self.limits(), layout::work).await?;
             workspace.discard_unchanged(db, Duration::ZERO, 1).await?;
             workspace.clear_all_retired(db, self.cleared).await
         };

@@ -1,7 +1,7 @@
 //! The sequential model: the rows, the progress of the job, and the current build.
 
 use super::{
-    Act, ActAnswer, Answer, Bulk, Looks, Op,
+    Act, ActAnswer, Answer, Bulk, BulkOp, Looks,
     composed::BEYOND,
     layout::{job_key, rows},
 };
@@ -74,7 +74,7 @@ impl Model {
 impl Bulk {
     /// Performs one operation on the model, at its place in the history, and checks what it returned.
     pub(super) fn follow(&self, model: &mut Model, step: &Step<'_, Self>) -> Result<(), Misfit> {
-        if matches!(step.op, Op::Work(_) | Op::Finish | Op::Fail(_)) {
+        if matches!(step.op, BulkOp::work { .. } | BulkOp::finish {} | BulkOp::fail { .. }) {
             return if step.committed { self.went_on(model, step.mutations) } else { Ok(()) };
         }
         if !step.committed {
@@ -84,18 +84,18 @@ impl Bulk {
             return Err("took effect a second time".into());
         }
         let expected = match step.op {
-            Op::Put(row, value) => Answer::Before(model.rows.insert(*row, *value)),
-            Op::Remove(row) => Answer::Before(model.rows.remove(row)),
-            Op::Again => {
+            BulkOp::put { row, value } => Answer::Before(model.rows.insert(*row, *value)),
+            BulkOp::remove { row } => Answer::Before(model.rows.remove(row)),
+            BulkOp::again {} => {
                 let finished = model.progress.as_ref().is_some_and(|(_, finished, _)| *finished);
                 if finished {
                     model.progress = None;
                 }
                 Answer::Again(finished)
             }
-            Op::Build(tag) => Answer::Published(model.tag.replace(*tag)),
-            Op::Together(acts) => Answer::Together(acts.iter().map(|act| model.act(act)).collect()),
-            Op::AtOnce(tag, publishes) => {
+            BulkOp::build { tag } => Answer::Published(model.tag.replace(*tag)),
+            BulkOp::together { acts } => Answer::Together(acts.iter().map(|act| model.act(act)).collect()),
+            BulkOp::at_once { tag, publishes } => {
                 let before = model.tag;
                 if *publishes {
                     model.tag = Some(*tag);
@@ -157,11 +157,12 @@ impl Bulk {
 fn looked(model: &Model, step: &Step<'_, Bulk>) -> Result<(), Misfit> {
     let Some(answer) = step.answer else { return Ok(()) };
     let fits = match (step.op, answer) {
-        (Op::Build(_), Answer::Outdated | Answer::GivenUp) | (Op::Leave(..), Answer::GivenUp) => true,
-        (Op::Stale | Op::ClearLate, Answer::Done | Answer::GivenUp) => true,
-        (Op::Leave(..) | Op::Sweep | Op::Clear, Answer::Done) | (Op::Pages, Answer::Swapped) => true,
-        (Op::Read | Op::Pages, Answer::Tag(tag)) => model.tag == *tag,
-        (Op::Beyond, Answer::Beyond(refused)) => refused[..] == BEYOND,
+        (BulkOp::build { .. }, Answer::Outdated | Answer::GivenUp) => true,
+        (BulkOp::leave { .. } | BulkOp::leave_shared { .. }, Answer::Done | Answer::GivenUp) => true,
+        (BulkOp::stale {} | BulkOp::clear_late {}, Answer::Done | Answer::GivenUp) => true,
+        (BulkOp::sweep {} | BulkOp::clear {}, Answer::Done) | (BulkOp::pages {}, Answer::Swapped) => true,
+        (BulkOp::read {} | BulkOp::pages {}, Answer::Tag(tag)) => model.tag == *tag,
+        (BulkOp::beyond {}, Answer::Beyond(refused)) => refused[..] == BEYOND,
         _ => return Err(format!("returned {answer:?}, but nothing was committed").into()),
     };
     match fits {

@@ -1,4 +1,4 @@
-//! The operations of the workload and their answers as plain data, and how they are drawn.
+//! What operations are given and what they return, as plain data, and how calls about the job are drawn.
 
 use super::Bulk;
 use proptest::{collection::vec, prelude::*};
@@ -9,48 +9,6 @@ pub(super) const SHARED: u32 = u32::MAX;
 
 /// The tag of another one, which a client gives up whoever is at work on it.
 pub(super) const DISPUTED: u32 = SHARED - 1;
-
-/// One operation.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Op {
-    /// Sets a row.
-    Put(i64, i64),
-    /// Removes a row.
-    Remove(i64),
-    /// Performs this many batches of the job.
-    Work(usize),
-    /// Runs the job to its end.
-    Finish,
-    /// Performs a batch whose work fails: because no row fits into a transaction if true, otherwise with an
-    /// error of its own.
-    Fail(bool),
-    /// If the job has finished, drops the index and starts the job again.
-    Again,
-    /// Makes a build with this tag, and publishes it.
-    Build(u32),
-    /// Makes this many batches of a build, and abandons it.
-    Leave(u32, usize),
-    /// Gives up silent builds, and clears them.
-    Sweep,
-    /// Clears a batch of a retired build.
-    Clear,
-    /// Observes the disputed build, clears it, begins it again, and gives it up if it is as it was observed.
-    Stale,
-    /// Clears a batch of a retired build in a transaction that commits only after the disputed build has
-    /// begun again.
-    ClearLate,
-    /// Reads the current build in one transaction.
-    Read,
-    /// Reads the current build in batches.
-    Pages,
-    /// Performs several calls about the job in one transaction.
-    Together(Vec<Act>),
-    /// Begins, writes and publishes a build with this tag in one transaction, observing it after each step;
-    /// or gives it up instead of publishing it.
-    AtOnce(u32, bool),
-    /// Passes keys outside of every range, and names at the limit and one byte beyond it.
-    Beyond,
-}
 
 /// One of several calls about the job in one transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -130,10 +88,9 @@ pub enum Answer {
 }
 
 impl Bulk {
-    /// Draws the operations of a client.
-    pub(super) fn drawn(&self, client: usize) -> BoxedStrategy<Vec<Op>> {
+    /// Draws several calls about the job.
+    pub(super) fn acts(&self) -> BoxedStrategy<Vec<Act>> {
         let row = || 0..self.rows;
-        let [jobs, builds] = self.mix;
         let act = prop_oneof![
             3 => (row(), proptest::option::of(0..self.values)).prop_map(|(row, new)| Act::Put(row, new)),
             2 => (0..6usize).prop_map(Act::Step),
@@ -142,36 +99,6 @@ impl Bulk {
             1 => Just(Act::AtCursor),
             2 => Just(Act::Progress),
         ];
-        let op = prop_oneof![
-            6 * jobs => (row(), 0..self.values).prop_map(|(row, value)| Op::Put(row, value)),
-            3 * jobs => row().prop_map(Op::Remove),
-            5 * jobs => (1..5usize).prop_map(Op::Work),
-            jobs => Just(Op::Finish),
-            jobs => any::<bool>().prop_map(Op::Fail),
-            2 * jobs => Just(Op::Again),
-            5 * builds => Just(Op::Build(0)),
-            builds => (0..4usize).prop_map(|most| Op::Leave(0, most)),
-            5 * builds => (0..4usize).prop_map(|most| Op::Leave(SHARED, most)),
-            builds => any::<bool>().prop_map(|publishes| Op::AtOnce(0, publishes)),
-            3 * jobs => prop_oneof![3 => vec(act.clone(), 1..6), 1 => vec(act, 7..14)].prop_map(Op::Together),
-            1 => Just(Op::Beyond),
-            6 * builds => Just(Op::Sweep),
-            2 * builds => Just(Op::Clear),
-            2 * builds => Just(Op::Stale),
-            2 * builds => Just(Op::ClearLate),
-            builds => Just(Op::Read),
-            4 * builds => Just(Op::Pages),
-        ];
-        let tagged = move |mut ops: Vec<Op>| {
-            for (number, op) in ops.iter_mut().enumerate() {
-                if let Op::Build(tag) | Op::Leave(tag, _) | Op::AtOnce(tag, _) = op
-                    && *tag != SHARED
-                {
-                    *tag = (client << 16 | (number & 0xffff)) as u32;
-                }
-            }
-            ops
-        };
-        vec(op, self.operations.clone()).prop_map(tagged).boxed()
+        prop_oneof![3 => vec(act.clone(), 1..6), 1 => vec(act, 7..14)].boxed()
     }
 }

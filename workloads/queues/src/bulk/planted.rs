@@ -1,7 +1,7 @@
 //! Planted bugs: jobs and swaps implemented or used wrongly.
 
 use super::{
-    ActAnswer, Answer, Bulk, Client, Op,
+    ActAnswer, Answer, Bulk, BulkOp, Client,
     client::{applied, done, refused, worked},
     composed::progress,
     layout::{build_id, built, job, job_key, rows, tag_of, work, workspace, workspace_space},
@@ -36,20 +36,23 @@ shaketable::planted_bugs! {
 }
 
 /// Performs an operation that the bug changes; `None` for every other operation.
-pub async fn apply(planted: Planted, bulk: &Bulk, client: &mut Client, op: &Op) -> Option<Outcome<Answer>> {
+pub async fn apply(bulk: &Bulk, client: &mut Client, op: &BulkOp) -> Option<Outcome<Answer>> {
     use Planted::*;
-    let db = &client.session.database().clone();
+    let (planted, db) = (bulk.planted?, &client.db().clone());
     match (planted, op) {
-        (Unrecorded | ProgressAfter | RowsAtSnapshot | ShortBatchIsLast, Op::Work(_) | Op::Finish) => {
+        (
+            Unrecorded | ProgressAfter | RowsAtSnapshot | ShortBatchIsLast,
+            BulkOp::work { .. } | BulkOp::finish {},
+        ) => {
             // More than any job of the workload needs: it must end even if the job makes no progress.
-            let batches = if let Op::Work(batches) = op { *batches } else { 60 };
+            let batches = if let BulkOp::work { batches } = op { *batches } else { 60 };
             let worked = run(planted, bulk, db, batches).await.map_err(worked);
             Some(worked.map_or_else(|e| e, |()| Outcome::Answered(Answer::Done)))
         }
-        (BuiltInPlace | PublishedFirst, Op::Build(tag)) => {
+        (BuiltInPlace | PublishedFirst, BulkOp::build { tag }) => {
             build(planted, bulk, client, *tag).await.unwrap_or_else(|e| Some(refused(e.error)))
         }
-        (SilenceInVersions, Op::Sweep) => Some(match give_up(bulk, db).await {
+        (SilenceInVersions, BulkOp::sweep {}) => Some(match give_up(bulk, db).await {
             Ok(()) => done(workspace().clear_all_retired(db, bulk.cleared).await),
             Err(e) => refused(e.error),
         }),

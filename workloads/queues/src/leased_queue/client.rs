@@ -1,97 +1,36 @@
-//! How a client performs an operation, and how a worker continues after it has claimed an item.
+//! How a worker claims an item, and what it does with it.
 
 use super::{
-    Act, Answer, End, Leased, Manner, Op,
-    composed::perform,
-    leased,
+    Answer, End, Leased, Manner, leased,
     operations::name,
     planted::{self, Planted},
 };
-use crate::shared::{self, Timer, ended, in_turns, one_call, turned, unexpected};
-use futures::{FutureExt, future};
+use crate::shared::{self, Timer, ended, turned};
+use futures::future;
 use shaketable::{
     sessions::{self, known},
-    specimen::Recorded,
     workload::Outcome,
 };
 use shaketable_layers::{
-    leased_queue::{Claim, Error, Hold, LeasedQueue, MAX_VALUE_BYTES},
-    queue::{ItemId, Position},
+    leased_queue::{Claim, Error, Hold},
+    queue::Position,
 };
 use shaketable_tx::{
     self as tx, Database, Db,
-    Isolation::Serializable,
     once::{self, Session},
 };
 
-fn refused(error: Error) -> Outcome<Answer> {
+pub(super) fn refused(error: Error) -> Outcome<Answer> {
     shared::refused(&error, Answer::Refused)
 }
 
-impl Leased {
-    /// Performs an operation.
-    pub(super) async fn perform(&self, session: &mut Session<Db>, op: &Op) -> Outcome<Answer> {
-        let enqueued =
-            |outcome: once::Outcome<Position, Error>| ended(outcome, |_| Answer::Enqueued, refused);
-        let db = session.database().clone();
-        match op {
-            Op::Enqueue(batch) => enqueued(leased().enqueue_once(session, &batch.value()).await),
-            Op::Work(manner) => self.work(session, *manner).await,
-            Op::Expire => match self.expire(&db).await {
-                Ok(()) => Outcome::Answered(Answer::Expired),
-                // Some of it may have happened, or may still happen; nothing depends on that.
-                Err(e) => unexpected(&e, Outcome::Unknown),
-            },
-            Op::Together(acts) => {
-                let ids: Vec<ItemId> = acts.iter().map(|_| ItemId::draw(db.env())).collect();
-                let (db, ids) = (&db, &ids);
-                let interleaved = self.planted == Some(Planted::Interleaved);
-                let together = session.apply(|tx| async move {
-                    let perform = |n: usize, tx| {
-                        async move {
-                            match (self.planted, &acts[n]) {
-                                (
-                                    Some(planted @ (Planted::CountBeside | Planted::CountAtSnapshot)),
-                                    Act::Count(most),
-                                ) => planted::count(planted, db, &tx, *most).await,
-                                (_, act) => perform(&tx, act, ids[n]).await,
-                            }
-                        }
-                        .boxed()
-                    };
-                    in_turns(db.env(), &tx, acts.len(), interleaved, perform).await.map(Recorded)
-                });
-                ended(together.await, |Recorded(answers)| Answer::Together(answers), refused)
-            }
-            Op::Deep(beyond) => {
-                let id = ItemId::draw(db.env());
-                let deep = session.apply(|tx| async move {
-                    let tx = one_call(&tx, false).await;
-                    let queue = LeasedQueue::new(shared::deep(&tx, id, *beyond).await?);
-                    let position = queue.enqueue(&tx, id, b"").await?;
-                    shared::fits(&tx, op).await?;
-                    Ok::<_, Error>(position)
-                });
-                enqueued(deep.await)
-            }
-            Op::Count(most) => {
-                let counted = db
-                    .run(|tx, _| async move { leased().len(&turned(&tx), *most, Serializable).await })
-                    .await;
-                counted.map_or_else(
-                    |e| refused(e.error),
-                    |(waiting, claimed)| Outcome::Answered(Answer::Count(waiting, claimed)),
-                )
-            }
-            Op::Oversized(beyond) => {
-                let value = vec![0; MAX_VALUE_BYTES + usize::from(*beyond)];
-                enqueued(leased().enqueue_once(session, &value).await)
-            }
-        }
-    }
+pub(super) fn enqueued(outcome: once::Outcome<Position, Error>) -> Outcome<Answer> {
+    ended(outcome, |_| Answer::Enqueued, refused)
+}
 
+impl Leased {
     /// Claims an item and works on it.
-    async fn work(&self, session: &mut Session<Db>, manner: Manner) -> Outcome<Answer> {
+    pub(super) async fn claim(&self, session: &mut Session<Db>, manner: Manner) -> Outcome<Answer> {
         let db = session.database().clone();
         let mut timer = Timer::new(&db, self.lease());
         let claimed = match self.planted {
@@ -220,7 +159,7 @@ impl Leased {
     }
 
     /// Ends leases that are not renewed.
-    pub(super) async fn expire(&self, db: &Db) -> Result<(), Error> {
+    pub(super) async fn end_leases(&self, db: &Db) -> Result<(), Error> {
         let expired = match self.planted {
             Some(planted @ (Planted::StoredDeadline | Planted::ComesBackLast)) => {
                 planted::expire(planted, self, db).await

@@ -1,6 +1,6 @@
 //! Several calls of the queue in one transaction.
 
-use super::{Act, ActAnswer, Hand, leased, operations::name};
+use super::{Act, ActAnswer, Handling, leased, operations::name};
 use crate::shared::{came_back, one_call, turned};
 use shaketable::isolation;
 use shaketable_layers::{
@@ -33,7 +33,7 @@ pub(super) async fn perform(tx: &Tx, act: &Act, id: ItemId) -> Result<ActAnswer,
                 );
             isolation::at_both_levels(&tx, act, read).await?
         }
-        Act::Take(hand) => take(&one_call(tx, false).await, *hand).await?,
+        Act::Take(handling) => take(&one_call(tx, false).await, *handling).await?,
         Act::Stale => {
             let tx = &one_call(tx, false).await;
             let mut ended = 0;
@@ -81,18 +81,18 @@ async fn first_lease(tx: &Tx) -> Result<Option<Lease>, Error> {
     }
 }
 
-async fn take(tx: &Tx, hand: Hand) -> Result<ActAnswer, Error> {
+async fn take(tx: &Tx, handling: Handling) -> Result<ActAnswer, Error> {
     let queue = leased();
     let Some(Claim { hold, value }) = came_back(queue.claim(&turned(tx)).await?) else {
         return Ok(ActAnswer::Nothing);
     };
     let name = name(&value).map_err(|_| Error::Foreign(value))?;
     let (mut revision, mut lost) = (0, true);
-    match hand {
-        Hand::Acknowledge => queue.acknowledge(&turned(tx), hold).await?,
-        Hand::Release => queue.release(&turned(tx), hold).await?,
-        Hand::Expire => lost = queue.expire(&turned(tx), Lease { hold, revision }).await?,
-        Hand::Renew(times) => {
+    match handling {
+        Handling::Acknowledge => queue.acknowledge(&turned(tx), hold).await?,
+        Handling::Release => queue.release(&turned(tx), hold).await?,
+        Handling::Expire => lost = queue.expire(&turned(tx), Lease { hold, revision }).await?,
+        Handling::Renew(times) => {
             for _ in 0..times {
                 revision = queue.renew(&turned(tx), hold).await?;
             }

@@ -3,7 +3,7 @@
 //! It follows what each transaction wrote, and checks that this is a step which the queue allows to the
 //! operation that holds the lease. Whether what the operations returned is right is decided at the end.
 
-use super::{Act, Answer, End, Hand, Leased, Name, Op, leased, stage::Stage};
+use super::{Act, Answer, End, Handling, Leased, LeasedOp, Name, leased, stage::Stage};
 use crate::shared::{Call, added, apply_below, key_values, stamp_in};
 use shaketable::{Misfit, judge::Keyspace, workload::Step};
 use shaketable_layers::{leased_queue::Error, queue::Position};
@@ -29,7 +29,7 @@ impl Model {
         let after = Stage::of(key_values(&self.rows))?;
         let before = std::mem::replace(&mut self.stage, after.clone());
         let call = (step.client, step.index);
-        if let Op::Together(acts) = step.op {
+        if let LeasedOp::together { acts } = step.op {
             return self.together(acts, before, &after, step);
         }
 
@@ -48,14 +48,21 @@ impl Model {
         let lease = |stage: &Stage, p: &Position| stage.leases.get(p).copied();
         let mine = |p: &Position| self.holders.get(p) == Some(&call);
         match (step.op, &put[..], &left[..], &claimed[..], &ended[..], &changed[..]) {
-            (Op::Work(_) | Op::Expire | Op::Deep(0), [], [], [], [], []) => Ok(()),
-            (Op::Enqueue(batch), [(position, name)], [], [], [], []) => {
+            (
+                LeasedOp::work { .. } | LeasedOp::expire {} | LeasedOp::deep { beyond: 0 },
+                [],
+                [],
+                [],
+                [],
+                [],
+            ) => Ok(()),
+            (LeasedOp::enqueue { batch }, [(position, name)], [], [], [], []) => {
                 match *name == (batch.client, batch.number) && stamp_in(position) == step.stamp {
                     true => Ok(()),
                     false => Err(format!("enqueued {name:?} at {position:?}").into()),
                 }
             }
-            (Op::Work(_), [], [item], [same], [], [at]) if item == same && item.0 == *at => {
+            (LeasedOp::work { .. }, [], [item], [same], [], [at]) if item == same && item.0 == *at => {
                 if before.waiting.first_key_value().map(|(p, n)| (*p, *n)) != Some(*item) {
                     return Err(format!("claimed {item:?} out of turn: {:?}", before.waiting).into());
                 }
@@ -70,7 +77,7 @@ impl Model {
                     Some(other) => Err(format!("claimed {item:?} and also {other:?}").into()),
                 }
             }
-            (Op::Work(_), [], [], [], [], [at]) => {
+            (LeasedOp::work { .. }, [], [], [], [], [at]) => {
                 let (old, new) = (lease(&before, at), lease(&after, at));
                 let renewed = old.map(|(token, revision, held)| (token, revision + 1, held));
                 match mine(at) && new == renewed && old.is_some_and(|(_, _, held)| held) {
@@ -81,7 +88,9 @@ impl Model {
                     }
                 }
             }
-            (Op::Work(_), [], [], [], [item], [at]) if item.0 == *at && lease(&after, at).is_none() => {
+            (LeasedOp::work { .. }, [], [], [], [item], [at])
+                if item.0 == *at && lease(&after, at).is_none() =>
+            {
                 if !mine(at) {
                     return Err(format!(
                         "acknowledged {item:?}, which is held by {:?}",
@@ -94,16 +103,18 @@ impl Model {
                 }
                 self.end(call, End::Acknowledged)
             }
-            (Op::Work(_) | Op::Expire, [item], [], [], [same], [at]) if item == same && item.0 == *at => {
+            (LeasedOp::work { .. } | LeasedOp::expire {}, [item], [], [], [same], [at])
+                if item == same && item.0 == *at =>
+            {
                 let unheld = lease(&before, at).map(|(token, revision, _)| (token, revision, false));
                 if lease(&after, at) != unheld {
                     return Err(format!("{item:?} comes back under the lease {:?}", lease(&after, at)).into());
                 }
                 match step.op {
-                    Op::Work(_) if !mine(at) => {
+                    LeasedOp::work { .. } if !mine(at) => {
                         Err(format!("released {item:?}, which another operation holds").into())
                     }
-                    Op::Work(_) => self.end(call, End::Released),
+                    LeasedOp::work { .. } => self.end(call, End::Released),
                     _ => Ok(()),
                 }
             }
@@ -145,9 +156,9 @@ impl Model {
         if stage != *after {
             return Err(format!("{acts:?} led to {after:?}, it should lead to {stage:?}").into());
         }
-        for (at, name, hand) in ends {
+        for (at, name, handling) in ends {
             self.holders.insert(at, (step.client, step.index));
-            if hand == Hand::Acknowledge && !self.acknowledged.insert(name) {
+            if handling == Handling::Acknowledge && !self.acknowledged.insert(name) {
                 return Err(format!("acknowledged {name:?} again").into());
             }
         }
@@ -191,15 +202,15 @@ impl Leased {
             return model.commit(step);
         }
         let fits = match (step.op, step.answer) {
-            (_, None) | (Op::Expire, Some(Answer::Expired)) => true,
-            (Op::Count(most), Some(Answer::Count(waiting, claimed))) => {
+            (_, None) | (LeasedOp::expire {}, Some(Answer::Expired)) => true,
+            (LeasedOp::count { most }, Some(Answer::Count(waiting, claimed))) => {
                 let counted = [model.stage.waiting.len(), model.stage.claimed.len()];
                 [*waiting, *claimed] == counted.map(|count| count.min((*most).max(1)))
             }
-            (Op::Together(acts), Some(Answer::Refused(why))) => {
+            (LeasedOp::together { acts }, Some(Answer::Refused(why))) => {
                 *why == Error::OwnUnreadable.to_string() && model.stage.clone().together(acts).is_none()
             }
-            (Op::Oversized(_) | Op::Deep(1..), Some(Answer::Refused(why))) => {
+            (LeasedOp::oversized { .. } | LeasedOp::deep { beyond: 1.. }, Some(Answer::Refused(why))) => {
                 why.contains("exceeds the limit")
             }
             _ => return Err(format!("returned {:?}, but nothing was committed", step.answer).into()),

@@ -1,31 +1,11 @@
-//! The operations of the workload and their answers as plain data, and how they are drawn.
+//! What operations are given and what they return, as plain data, and how it is drawn.
 
 use super::Leased;
 use bytes::Bytes;
 use foundationdb_tuple::{Bytes as TupleBytes, pack, unpack};
-use proptest::{collection::vec, prelude::*};
+use proptest::prelude::*;
 use serde::{Deserialize, Serialize};
 use shaketable_layers::{leased_queue::MAX_VALUE_BYTES, queue::Position};
-
-/// One operation.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Op {
-    /// Enqueues an item.
-    Enqueue(Batch),
-    /// Claims an item and works on it, in this manner.
-    Work(Manner),
-    /// Ends the leases that are not renewed.
-    Expire,
-    /// Counts the items that wait and those that are claimed, each up to this number.
-    Count(usize),
-    /// Performs several calls in one transaction.
-    Together(Vec<Act>),
-    /// Enqueues into a queue whose prefix is so long that a key has the maximum length, or this many bytes
-    /// more.
-    Deep(usize),
-    /// Tries to enqueue a value that exceeds the limit by this many bytes.
-    Oversized(u16),
-}
 
 /// One of several calls in one transaction.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -37,7 +17,7 @@ pub enum Act {
     /// Lists the leases, in pages of this size.
     Leases(usize),
     /// Claims an item and does this with it.
-    Take(Hand),
+    Take(Handling),
     /// Tries to end leases that were not observed: the first one as it may be after a renewal, and as it may
     /// have been before.
     Stale,
@@ -45,7 +25,7 @@ pub enum Act {
 
 /// What is done with an item in the transaction that claims it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Hand {
+pub enum Handling {
     /// It is acknowledged.
     Acknowledge,
     /// It is given back.
@@ -161,65 +141,52 @@ pub(super) fn name(value: &[u8]) -> Result<Name, String> {
 }
 
 impl Leased {
-    /// Draws the operations of a client.
-    pub(super) fn drawn(&self, client: usize) -> BoxedStrategy<Vec<Op>> {
-        let batch = (0..=self.padding).prop_map(|padding| Batch { client: 0, number: 0, padding });
-        let hand = prop_oneof![
-            2 => Just(Hand::Acknowledge),
-            2 => Just(Hand::Release),
-            1 => Just(Hand::Expire),
-            1 => (0u8..3).prop_map(Hand::Renew),
+    fn batch(&self) -> impl Strategy<Value = Batch> + Clone + use<> {
+        (0..=self.padding).prop_map(|padding| Batch { client: 0, number: 0, padding })
+    }
+
+    /// Draws the item of an operation of its own.
+    pub(super) fn batch_or_full(&self) -> BoxedStrategy<Batch> {
+        let full = Batch { client: 0, number: 0, padding: FULL };
+        prop_oneof![50 => self.batch(), 1 => Just(full)].boxed()
+    }
+
+    /// Draws one of several calls.
+    pub(super) fn act(&self) -> BoxedStrategy<Act> {
+        let handling = prop_oneof![
+            2 => Just(Handling::Acknowledge),
+            2 => Just(Handling::Release),
+            1 => Just(Handling::Expire),
+            1 => (0u8..3).prop_map(Handling::Renew),
         ];
         let act = prop_oneof![
-            3 => batch.clone().prop_map(Act::Put),
-            2 => prop_oneof![0..5usize, Just(1_000)].prop_map(Act::Count),
+            3 => self.batch().prop_map(Act::Put),
+            2 => some(5).prop_map(Act::Count),
             2 => (0..4usize).prop_map(Act::Leases),
-            4 => hand.prop_map(Act::Take),
+            4 => handling.prop_map(Act::Take),
             1 => Just(Act::Stale),
         ];
-        let full = Batch { client: 0, number: 0, padding: FULL };
-        let batch = prop_oneof![50 => batch, 1 => Just(full)].prop_map(Op::Enqueue);
-        let manner = prop_oneof![
-            4 => Just(Manner::Prompt),
-            2 => (1u8..6).prop_map(Manner::Renewing),
-            3 => (8u8..40).prop_map(Manner::Slow),
-            2 => (8u8..40).prop_map(Manner::Late),
-            1 => Just(Manner::Releasing),
-            2 => Just(Manner::Vanishing),
-            3 => (0u8..12, 0u8..12, any::<bool>()).prop_map(|(a, b, releases)| Manner::Twice(a, b, releases)),
-            1 => any::<bool>().prop_map(|releases| Manner::Twice(0, 0, releases)),
-        ];
-        let [put, work, end, read] = self.mix;
-        let op = prop_oneof![
-            6 * put => batch,
-            4 * work => manner.prop_map(Op::Work),
-            4 * end => Just(Op::Expire),
-            2 * read => prop_oneof![0..4usize, Just(1_000)].prop_map(Op::Count),
-            4 * read => vec(act, 1..6).prop_map(Op::Together),
-            1 => prop_oneof![Just(1u16), 1u16..500].prop_map(Op::Oversized),
-            1 => (0..2usize).prop_map(Op::Deep),
-        ];
-        let named = move |mut ops: Vec<Op>| {
-            for (number, op) in (0u16..).zip(&mut ops) {
-                let named = |batch: &mut Batch, part: u16| {
-                    (batch.client, batch.number) = (client as u16, number * 8 + part);
-                };
-                match op {
-                    Op::Enqueue(batch) => named(batch, 0),
-                    Op::Together(acts) => {
-                        for (part, act) in (0..).zip(acts) {
-                            if let Act::Put(batch) = act {
-                                named(batch, part);
-                            }
-                        }
-                    }
-                    _ => {}
-                }
-            }
-            ops
-        };
-        vec(op, self.operations.clone()).prop_map(named).boxed()
+        act.boxed()
     }
+}
+
+/// Draws a number that few items reach, or one that they do not.
+pub(super) fn some(few: usize) -> impl Strategy<Value = usize> {
+    prop_oneof![0..few, Just(1_000)]
+}
+
+/// Draws how a worker works.
+pub(super) fn manner() -> impl Strategy<Value = Manner> {
+    prop_oneof![
+        4 => Just(Manner::Prompt),
+        2 => (1u8..6).prop_map(Manner::Renewing),
+        3 => (8u8..40).prop_map(Manner::Slow),
+        2 => (8u8..40).prop_map(Manner::Late),
+        1 => Just(Manner::Releasing),
+        2 => Just(Manner::Vanishing),
+        3 => (0u8..12, 0u8..12, any::<bool>()).prop_map(|(a, b, releases)| Manner::Twice(a, b, releases)),
+        1 => any::<bool>().prop_map(|releases| Manner::Twice(0, 0, releases)),
+    ]
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! The content of the queue as its rows store it, the invariants that hold at every version, and the effect
 //! of several calls in one transaction.
 
-use super::{Act, ActAnswer, Hand, Name, leased, operations::name};
+use super::{Act, ActAnswer, Handling, Name, leased, operations::name};
 use crate::shared::rows;
 use shaketable_layers::{leased_queue::Row, queue::Position};
 use shaketable_tx::{self as tx, KeyValue, Tx};
@@ -56,28 +56,28 @@ impl Stage {
                     )
                 }
                 Act::Stale => ActAnswer::Ended(0),
-                Act::Take(hand) => match self.waiting.pop_first() {
+                Act::Take(handling) => match self.waiting.pop_first() {
                     None if own => return None,
                     None => ActAnswer::Nothing,
                     Some((at, name)) => {
                         let token = self.leases.get(&at).map_or(0, |(token, ..)| *token) + 1;
-                        let (revision, lost) = match hand {
-                            Hand::Acknowledge => {
+                        let (revision, lost) = match handling {
+                            Handling::Acknowledge => {
                                 self.leases.remove(&at);
                                 (0, true)
                             }
-                            Hand::Release | Hand::Expire => {
+                            Handling::Release | Handling::Expire => {
                                 self.leases.insert(at, (token, 0, false));
                                 self.waiting.insert(at, name);
                                 (0, true)
                             }
-                            Hand::Renew(times) => {
+                            Handling::Renew(times) => {
                                 self.leases.insert(at, (token, i64::from(*times), true));
                                 self.claimed.insert(at, name);
                                 (i64::from(*times), false)
                             }
                         };
-                        taken.push((at, name, *hand));
+                        taken.push((at, name, *handling));
                         ActAnswer::Taken(name, token, revision, lost)
                     }
                 },
@@ -110,7 +110,7 @@ impl Stage {
 }
 
 /// An item that a transaction claimed, and what the transaction did with it.
-type Taken = (Position, Name, Hand);
+type Taken = (Position, Name, Handling);
 
 /// Reads everything that is stored.
 pub(super) async fn stored(tx: &Tx) -> tx::Result<Result<Stage, String>> {

@@ -19,7 +19,7 @@ use foundationdb_tuple::{Bytes as TupleBytes, Subspace};
 use model::Model;
 use shaketable::{
     prelude::*,
-    specimen::{Answer, Content, Recorded, told},
+    specimen::{Answer, Content, Recorded, concluded},
     strategies,
 };
 use shaketable_layers::{
@@ -118,11 +118,11 @@ impl Queue {
             [QueueOp::push { batch }] => {
                 let (id, value) = (item_id(batch.names().next()?), &batch.value());
                 let run = session.apply(|tx| async move { queue.push(&tx, id, batch.priority, value).await });
-                Some(told(run.await.map(|place| Recorded(vec![pushed(place)]))))
+                Some(concluded(run.await.map(|place| Recorded(vec![pushed(place)]))))
             }
             [QueueOp::pop { end, .. }] => {
                 let run = session.apply(|tx| async move { queue.pop(&tx, *end).await });
-                Some(told(run.await.map(|first| Recorded(vec![popped(first)]))))
+                Some(concluded(run.await.map(|first| Recorded(vec![popped(first)]))))
             }
             _ => None,
         }

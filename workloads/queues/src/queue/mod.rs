@@ -24,7 +24,7 @@ use foundationdb_tuple::{Bytes as TupleBytes, Element, Subspace};
 use model::{Model, Place, UNSTAMPED};
 use shaketable::{
     prelude::*,
-    specimen::{Answer, Content, Recorded, told},
+    specimen::{Answer, Content, Recorded, concluded},
     strategies,
 };
 use shaketable_layers::queue::{self as layer, Error, ItemId, Order, Position};
@@ -138,11 +138,11 @@ impl Queue {
                 let (name, value) = &batch.items().next()?;
                 let id = self.id(session.database().env(), *name);
                 let enqueued = session.apply(|tx| async move { queue.enqueue(&tx, id, value).await });
-                Some(told(enqueued.await.map(|at| Recorded(vec![enqueued_at(at)]))))
+                Some(concluded(enqueued.await.map(|at| Recorded(vec![enqueued_at(at)]))))
             }
             [QueueOp::dequeue {}] => {
                 let dequeued = session.apply(|tx| async move { queue.dequeue(&tx).await });
-                Some(told(dequeued.await.map(|first| Recorded(vec![dequeued_item(first)]))))
+                Some(concluded(dequeued.await.map(|first| Recorded(vec![dequeued_item(first)]))))
             }
             _ => None,
         }

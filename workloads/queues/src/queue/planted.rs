@@ -7,7 +7,7 @@ use foundationdb_tuple::{Bytes as TupleBytes, Subspace, Versionstamp};
 use serde::de::DeserializeOwned;
 use shaketable::{
     prelude::*,
-    specimen::{Answer, Recorded, told},
+    specimen::{Answer, Recorded, concluded},
 };
 use shaketable_layers::queue::{self as layer, Error, ItemId, MAX_VALUE_BYTES, Order};
 use shaketable_tx::{ConflictRangeType, RunError, limits::TooLarge};
@@ -305,7 +305,7 @@ impl Queue {
         let env = &session.database().env().clone();
         let applied = session
             .apply(|tx| async move { in_order(ops, |op| self.done(&tx, env, op)).await.map(Recorded) });
-        Some(told(applied.await))
+        Some(concluded(applied.await))
     }
 }
 

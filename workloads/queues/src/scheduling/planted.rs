@@ -7,7 +7,7 @@ use futures::{FutureExt, future::BoxFuture};
 use parking_lot::Mutex;
 use shaketable::{
     prelude::*,
-    specimen::{Answer, Content, Recorded, ran, told},
+    specimen::{Answer, Content, Recorded, concluded, ran},
     weakened::{only, weakened},
 };
 use shaketable_layers::scheduling::{Change, Error, Refusal, keys as layout};
@@ -162,7 +162,7 @@ impl Signups {
             })
         });
         let ran = ran.await;
-        Some(told(session.conclude(op, ran).await))
+        Some(concluded(session.conclude(op, ran).await))
     }
 
     /// A list in a transaction is read in another transaction.
@@ -216,7 +216,7 @@ impl Signups {
             *kept.lock() = seats;
             self.all(&tx, db.env(), ops).await.map(Recorded)
         });
-        Some(told(done.await))
+        Some(concluded(done.await))
     }
 
     /// The classes of a student include those of all students with this prefix.
@@ -279,7 +279,7 @@ impl Signups {
         let perform = &perform;
         let applied = session
             .apply(|tx| async move { in_order(ops, |op| perform(tx.clone(), op)).await.map(Recorded) });
-        Some(told(applied.await))
+        Some(concluded(applied.await))
     }
 }
 

@@ -4,8 +4,7 @@
 //! ruled out. Whether what the operations returned is right is decided at the end.
 
 use super::{
-    Answer, Known, Op, Refusal, Sessions,
-    operations::Long,
+    Answer, Known, Refusal, Sessions, SessionsOp,
     register::{BOUND, mark, number, register},
     slot::Slot,
 };
@@ -44,7 +43,7 @@ impl Model {
         let keys: BTreeSet<&Bytes> = step.mutations.iter().map(key).collect();
         step.mutations.iter().for_each(|mutation| self.rows.apply(mutation, None));
         let call = (step.client, step.index);
-        if let Op::Mark(_) = step.op {
+        if let SessionsOp::mark { .. } = step.op {
             return match keys.iter().all(|key| **key == mark(step.client)) {
                 true => Ok(()),
                 false => Err(format!("a mark wrote {keys:?}").into()),
@@ -84,19 +83,19 @@ impl Model {
         if Some(stamp) != step.stamp {
             return Err(format!("{op} records the stamp {stamp:02x?}, but has {:02x?}", step.stamp).into());
         }
-        let expected = match step.op {
-            Op::Add(by) | Op::Manual(by, _) | Op::Clone(by, _) | Op::Cut(by, _) | Op::Keep(by) => {
-                (i64::from(*by), sum + i64::from(*by))
+        let expected = match (step.op, step.op.adds()) {
+            (SessionsOp::blind { by }, _) => (i64::from(*by), 0),
+            (SessionsOp::burst { .. }, _) => (added.signum(), 0),
+            (op @ SessionsOp::too_large { .. }, _) | (op, None) => {
+                return Err(format!("{op:?} was applied").into());
             }
-            Op::Blind(by) => (i64::from(*by), 0),
-            Op::Burst(_) => (added.signum(), 0),
-            op => return Err(format!("{op:?} was applied").into()),
+            (_, Some(by)) => (i64::from(by), sum + i64::from(by)),
         };
         if (added, value) != expected || value.abs() > BOUND {
             return Err(format!("{op} added {added} and recorded {value}, it should be {expected:?}").into());
         }
         let before = self.applied.values().find(|(_, by)| *by == call);
-        if let (Some(before), false) = (before, matches!(step.op, Op::Burst(_))) {
+        if let (Some(before), false) = (before, matches!(step.op, SessionsOp::burst { .. })) {
             return Err(format!("{op} was applied, and so was {before:?}").into());
         }
         self.applied.insert(op, (fate, call));
@@ -107,21 +106,15 @@ impl Model {
     pub(super) fn fits(&self, client: u64, step: &Step<'_, Sessions>) -> Result<bool, String> {
         let (slot, sum) = (self.slot(client)?, self.register(client));
         Ok(match (step.op, step.answer) {
-            (Op::Look, Some(Answer::Seen(value, ruled_out))) => {
+            (SessionsOp::look {}, Some(Answer::Seen(value, ruled_out))) => {
                 let stored = self.rows.0.contains_key(&slots().key(client));
                 (*value, *ruled_out) == (sum, stored.then_some(slot.applied.is_none()))
             }
-            (
-                Op::Add(by)
-                | Op::TooLarge(by, ..)
-                | Op::Manual(by, _)
-                | Op::Clone(by, _)
-                | Op::Cut(by, _)
-                | Op::Keep(by),
-                Some(Answer::Refused(why)),
-            ) if *why == Refusal::Bound.to_string() => (sum + i64::from(*by)).abs() > BOUND,
-            (Op::TooLarge(_, head, body), Some(Answer::Refused(why)))
-                if *why == Long(*head, *body).refusal().to_string() =>
+            (op, Some(Answer::Refused(why))) if *why == Refusal::Bound.to_string() => {
+                op.adds().is_some_and(|by| (sum + i64::from(by)).abs() > BOUND)
+            }
+            (SessionsOp::too_large { answer, .. }, Some(Answer::Refused(why)))
+                if *why == answer.refusal().to_string() =>
             {
                 true
             }

@@ -1,9 +1,9 @@
 //! Planted bugs: the exactly-once mechanism implemented or used wrongly.
 
 use super::{
-    Answer, Client, Known, Op, Refusal,
-    client::refused,
-    operations::{RecordedAnswer, applied_answer},
+    Answer, Client, Known, Refusal, SessionsOp,
+    client::{Ended, refused},
+    operations::{Long, RecordedAnswer, applied_answer},
     register::{add, blind},
     slot::Slot,
     ways::{cut, meddle},
@@ -44,15 +44,15 @@ shaketable::planted_bugs! {
 pub async fn apply(
     planted: Planted,
     client: &mut Client,
-    op: &Op,
+    op: &SessionsOp,
 ) -> Result<Option<Outcome<Answer>>, Answer> {
     use Planted::*;
     Ok(Some(match (planted, op) {
-        (DroppedIsRefused, Op::Cut(by, polls)) => {
+        (DroppedIsRefused, SessionsOp::cut { by, polls }) => {
             let failed = |_| Outcome::Answered(Answer::Failed(Error::OPERATION_CANCELLED.code()));
             cut(client.session().await?, *by, *polls).await.unwrap_or_else(failed)
         }
-        (CutLength, Op::TooLarge(by, head @ 256.., _)) => {
+        (CutLength, SessionsOp::too_large { by, answer: Long(head @ 256.., _) }) => {
             let (number, by, head) = (client.number, *by, *head);
             let added = client.session().await?.apply(|tx| async move {
                 add(&tx, number, by).await?;
@@ -68,12 +68,12 @@ pub async fn apply(
             }
             return Ok(None);
         }
-        (UnfencedFate, Op::Settle(_)) => look_for_record(client.session().await?).await,
-        (UsedIsRefused, Op::Clone(by, after)) => {
+        (UnfencedFate, SessionsOp::settle { .. }) => look_for_record(client.session().await?).await,
+        (UsedIsRefused, SessionsOp::disturbed { by, after }) => {
             added(planted, client, *by, false, Some(Duration::from_micros(100 * u64::from(*after)))).await?
         }
         (UnfencedFate | UsedIsRefused | DroppedIsRefused | BegunOver | CutLength, _) => return Ok(None),
-        (OneByte, Op::Burst(count)) => {
+        (OneByte, SessionsOp::burst { count }) => {
             let mut applied = 0;
             for n in 0..*count {
                 let by = if n % 2 == 0 { 1 } else { -1 };
@@ -82,8 +82,8 @@ pub async fn apply(
             }
             Outcome::Answered(Answer::Burst(applied))
         }
-        (_, Op::Add(by)) => added(planted, client, *by, false, None).await?,
-        (_, Op::Blind(by)) => added(planted, client, *by, true, None).await?,
+        (_, SessionsOp::add { by }) => added(planted, client, *by, false, None).await?,
+        (_, SessionsOp::blind { by }) => added(planted, client, *by, true, None).await?,
         _ => return Ok(None),
     }))
 }
@@ -118,14 +118,14 @@ async fn added(
     by: i8,
     blind: bool,
     disturbed: Option<Duration>,
-) -> Result<Outcome<Answer>, Answer> {
+) -> Ended {
     let dropped = client.dropped;
     let session = client.session().await?;
     // What it has begun itself is not concluded.
     if dropped.is_none() {
-        read(session).await.map_err(|e| refused(e.into()))?;
+        read(session).await.map_err(refused)?;
     }
-    let op = session.begin().await.map_err(|e| refused(e.into()))?;
+    let op = session.begin().await.map_err(refused)?;
     let (db, kept) = (session.database(), Mutex::new(None));
     let attempts = attempts(planted, db, op, by, blind, &kept);
     match disturbed {
@@ -142,7 +142,7 @@ async fn attempts(
     by: i8,
     blind: bool,
     kept: &Mutex<Option<Tx>>,
-) -> Result<Outcome<Answer>, Answer> {
+) -> Ended {
     let tx = db.create_transaction().map_err(|e| Answer::Failed(e.code()))?;
     let (mut maybe_committed, mut number) = (false, 0);
     loop {

@@ -22,7 +22,7 @@ use std::time::Duration;
 pub(super) async fn manual(session: &mut Session<Db>, by: i8, limit: i32) -> Outcome<Answer> {
     let op = match session.begin().await {
         Ok(op) => op,
-        Err(e) => return Outcome::Answered(refused(e.into())),
+        Err(e) => return Outcome::Answered(refused(e)),
     };
     let (db, slots) = (session.database().clone(), session.slots().clone());
     let mut attempt = Attempt::default();

@@ -1,6 +1,6 @@
 //! Several calls of the queue in one transaction.
 
-use super::{Deal, Dealt, Name, Part, PartAnswer, operations::name, staged};
+use super::{Name, Part, PartAnswer, RequestAnswer, RequestCall, operations::name, staged};
 use crate::shared::{came_back, one_call, turned};
 use bytes::Bytes;
 use shaketable::isolation;
@@ -16,27 +16,27 @@ fn named(item: Option<Item>) -> Result<Option<Name>, Error> {
     item.map(|item| name(&item).map_err(|_| foreign(&item))).transpose()
 }
 
-async fn put(tx: &Tx, values: &[(ItemId, Bytes)]) -> Result<(), Error> {
+pub(super) async fn put(tx: &Tx, values: &[(ItemId, Bytes)]) -> Result<(), Error> {
     for (id, value) in values {
         staged().enqueue(&turned(tx), *id, value).await?;
     }
     Ok(())
 }
 
-impl Dealt {
-    pub(super) fn of(turn: RequestState) -> Result<Dealt, Error> {
+impl RequestAnswer {
+    pub(super) fn of(turn: RequestState) -> Result<RequestAnswer, Error> {
         Ok(match turn {
-            RequestState::Waiting(_) => Dealt::Waiting,
-            RequestState::Given(item) => Dealt::Given(named(item)?),
-            RequestState::Gone => Dealt::Gone,
+            RequestState::Waiting(_) => RequestAnswer::Waiting,
+            RequestState::Given(item) => RequestAnswer::Given(named(item)?),
+            RequestState::Gone => RequestAnswer::Gone,
         })
     }
 }
 
-impl Deal {
+impl RequestCall {
     pub(super) fn values(&self, env: &Env) -> Vec<(ItemId, Bytes)> {
         match self {
-            Deal::Put(batch) => batch.draw(env),
+            RequestCall::Put(batch) => batch.draw(env),
             _ => Vec::new(),
         }
     }
@@ -46,19 +46,21 @@ impl Deal {
         tx: &Tx,
         request: Request,
         values: &[(ItemId, Bytes)],
-    ) -> Result<Dealt, Error> {
+    ) -> Result<RequestAnswer, Error> {
         let queue = staged();
         match self {
-            Deal::Turn => {
+            RequestCall::Turn => {
                 let read =
                     |tx, isolation| async move { staged().state(&turned(&tx), request, isolation).await };
-                Dealt::of(isolation::at_both_levels(tx, self, read).await?)
+                RequestAnswer::of(isolation::at_both_levels(tx, self, read).await?)
             }
-            Deal::Collect => Dealt::of(came_back(queue.collect(&turned(tx), request).await?)),
-            Deal::Leave => Dealt::of(came_back(queue.leave(&turned(tx), request).await?)),
-            Deal::Serve(most) => Ok(Dealt::Served(queue.fulfil(&turned(tx), *most).await?)),
-            Deal::TakeBack => Ok(Dealt::Back(queue.reclaim(&turned(tx), request.ticket()).await?)),
-            Deal::Put(_) => put(tx, values).await.map(|()| Dealt::Put),
+            RequestCall::Collect => RequestAnswer::of(came_back(queue.collect(&turned(tx), request).await?)),
+            RequestCall::Leave => RequestAnswer::of(came_back(queue.leave(&turned(tx), request).await?)),
+            RequestCall::Serve(most) => Ok(RequestAnswer::Served(queue.fulfil(&turned(tx), *most).await?)),
+            RequestCall::TakeBack => {
+                Ok(RequestAnswer::Back(queue.reclaim(&turned(tx), request.ticket()).await?))
+            }
+            RequestCall::Put(_) => put(tx, values).await.map(|()| RequestAnswer::Put),
         }
     }
 }

@@ -5,7 +5,7 @@
 //! because a dequeue may be served by others.
 
 use super::{
-    Answer, Name, Op, Staged,
+    Answer, Name, Staged, StagedOp,
     operations::patience,
     stage::{Stage, version},
     staged,
@@ -55,9 +55,12 @@ impl Model {
         }
         let counts = [put.len(), removed.len(), registered.len(), served.len(), parked.len(), fetched.len()];
         let own = self.registered.get(&call).and_then(|requests| requests.first()).copied();
+        let (dequeues, enlists) = (step.op.dequeues(), matches!(step.op, StagedOp::enlist {}));
         match (step.op, counts) {
-            (Op::Deal(deals), _) if let (Some(request), Some(read)) = (own, step.read_version) => {
-                let Some((mut expected, names, dealt)) = before.deal(deals, &request, read) else {
+            (StagedOp::call_request { calls }, _)
+                if let (Some(request), Some(read)) = (own, step.read_version) =>
+            {
+                let Some((mut expected, names, answers)) = before.call_request(calls, &request, read) else {
                     return Err("committed, but the queue refuses it".to_owned().into());
                 };
                 // The items that it enqueues get their place from the commit.
@@ -70,28 +73,28 @@ impl Model {
                     );
                 }
                 match step.answer {
-                    Some(answer) if *answer != Answer::Dealt(dealt.clone()) => {
-                        Err(format!("returned {answer:?}, it should return {dealt:?}").into())
+                    Some(answer) if *answer != Answer::Request(answers.clone()) => {
+                        Err(format!("returned {answer:?}, it should return {answers:?}").into())
                     }
                     _ => stamped(step, new.iter().map(|(p, _)| stamp_in(p))),
                 }
             }
-            (Op::Enqueue(batch), [n, 0, 0, 0, 0, 0]) => {
+            (op, [n, 0, 0, 0, 0, 0]) if let Some(batch) = op.batch() => {
                 let names: Vec<Name> = put.iter().map(|(_, name)| *name).collect();
                 if n != usize::from(batch.items) || names != batch.names().collect::<Vec<_>>() {
                     return Err(format!("enqueued {names:?}").into());
                 }
                 stamped(step, put.iter().map(|(p, _)| stamp_in(p)))
             }
-            (Op::Reclaim | Op::Deep(0), [0, 0, 0, 0, 0, 0]) => Ok(()),
-            (Op::Reclaim, [_, 0, 0, 0, 0, _]) => {
+            (StagedOp::reclaim {} | StagedOp::deep { beyond: 0 }, [0, 0, 0, 0, 0, 0]) => Ok(()),
+            (StagedOp::reclaim {}, [_, 0, 0, 0, 0, _]) => {
                 let back: Vec<_> = fetched.into_iter().flatten().collect();
                 match put == back {
                     true => Ok(()),
                     false => Err(format!("brought back {put:?}, of {back:?} that were parked").into()),
                 }
             }
-            (Op::Together(parts), [_, _, _, 0, 0, 0]) => {
+            (StagedOp::together { parts }, [_, _, _, 0, 0, 0]) => {
                 let expected = match before.together(parts) {
                     Ok(expected) => expected,
                     Err(e) => return Err(format!("committed, but the queue refuses it: {e}").into()),
@@ -118,20 +121,22 @@ impl Model {
                     put.iter().map(|(p, _)| stamp_in(p)).chain(registered.iter().map(|r| Some(r.stamp()))),
                 )
             }
-            (op, [0, 0, 0, 0, 0, 0]) if op.dequeues() || *op == Op::Enlist => {
+            (_, [0, 0, 0, 0, 0, 0]) if dequeues || enlists => {
                 if before.items.is_empty() && before.requests.is_empty() {
                     self.found_empty.insert(call);
                 }
                 Ok(())
             }
-            (op, [0, 0, 1, 0, 0, 0]) if op.dequeues() || matches!(op, Op::Enlist | Op::Deal(_)) => {
+            (op, [0, 0, 1, 0, 0, 0])
+                if dequeues || enlists || matches!(op, StagedOp::call_request { .. }) =>
+            {
                 self.registered.entry(call).or_default().extend(&registered);
-                if !op.dequeues() {
+                if !dequeues {
                     self.aside.insert(call);
                 }
                 stamped(step, registered.iter().map(|request| Some(request.stamp())))
             }
-            (op, [0, 1, 0, 0, 0, 0]) if op.dequeues() => {
+            (_, [0, 1, 0, 0, 0, 0]) if dequeues => {
                 if let Some(request) = before.requests.first() {
                     return Err(format!("took {:?} although {request:?} waits", removed[0]).into());
                 }
@@ -140,19 +145,23 @@ impl Model {
                 }
                 self.give(call, Some(removed[0].1))
             }
-            (op, [0, 0, 0, 0, 0, 1]) if op.dequeues() || *op == Op::Enlist => {
-                if let (Op::Dequeue | Op::Within(_), Some(Answer::Taken(..))) = (op, step.answer) {
+            (op, [0, 0, 0, 0, 0, 1]) if dequeues || enlists => {
+                let waits = matches!(op, StagedOp::dequeue {} | StagedOp::within { .. });
+                if let (true, Some(Answer::Taken(..))) = (waits, step.answer) {
                     step.waited(Wait { patience: 0, found: since })?;
                 }
                 let is_old = since.is_some_and(|since| since <= step.known_at_call());
-                if *op == Op::Dequeue && fetched[0].is_none() && is_old {
+                if matches!(op, StagedOp::dequeue {}) && fetched[0].is_none() && is_old {
                     // A dropped dequeue was told that there was no item. The one that goes on asks again.
                     return Ok(());
                 }
                 self.give(call, fetched[0].map(|(_, name)| name))
             }
-            (Op::Leave | Op::Within(_) | Op::Enlist, [0, 0, 0, 1, 0, 0]) => Ok(()),
-            (Op::Dequeue | Op::Within(_) | Op::Cut(_), [0, _, 0, n, _, 0]) if n > 0 => {
+            (StagedOp::leave {} | StagedOp::within { .. }, [0, 0, 0, 1, 0, 0]) => Ok(()),
+            (_, [0, 0, 0, 1, 0, 0]) if enlists => Ok(()),
+            (StagedOp::dequeue {} | StagedOp::within { .. } | StagedOp::cut { .. }, [0, _, 0, n, _, 0])
+                if n > 0 =>
+            {
                 let first: Vec<_> = before.requests.iter().take(n).copied().collect();
                 if served != first {
                     return Err(format!("served {served:?}, but {first:?} are first").into());
@@ -247,7 +256,7 @@ impl Staged {
         {
             model.told.insert((step.client, step.index), answer.clone());
         }
-        if let (Op::Within(patience), Some(Answer::Left(_))) = (step.op, step.answer) {
+        if let (StagedOp::within { patience }, Some(Answer::Left(_))) = (step.op, step.answer) {
             // What becomes of its request shows whether there was an item.
             let over = step.called + self::patience(*patience).as_nanos() as u64;
             if step.returned < over {
@@ -267,24 +276,24 @@ impl Staged {
         }
         let first = || model.stage.items.first_key_value().map(|(_, name)| *name);
         let fits = match (step.op, step.answer) {
-            (_, None) | (Op::Reclaim, Some(Answer::Reclaimed)) => true,
+            (_, None) | (StagedOp::reclaim {}, Some(Answer::Reclaimed)) => true,
             // Its result depends on the steps of others; the check at the end compares them.
             (op, Some(Answer::Taken(..) | Answer::Left(_) | Answer::Away | Answer::Failed(_)))
                 if op.dequeues() =>
             {
                 true
             }
-            (Op::Enlist | Op::Deal(_), Some(Answer::Away)) => true,
-            (Op::Survey, Some(Answer::Rows(rows))) => {
+            (StagedOp::enlist {} | StagedOp::call_request { .. }, Some(Answer::Away)) => true,
+            (StagedOp::survey {}, Some(Answer::Rows(rows))) => {
                 let Stage { items, requests, parked } = &model.stage;
                 *rows == [items.len(), requests.len(), parked.len()]
             }
-            (Op::Together(parts), Some(Answer::Refused(why))) => {
+            (StagedOp::together { parts }, Some(Answer::Refused(why))) => {
                 model.stage.together(parts).is_err_and(|e| e.to_string() == *why)
             }
-            (Op::Peek, Some(Answer::First(name))) => *name == first(),
-            (Op::Count, Some(Answer::Count(n))) => *n == model.stage.items.len(),
-            (Op::Oversized(_) | Op::Deep(1..), Some(Answer::Refused(why))) => {
+            (StagedOp::peek {}, Some(Answer::First(name))) => *name == first(),
+            (StagedOp::count {}, Some(Answer::Count(n))) => *n == model.stage.items.len(),
+            (StagedOp::oversized { .. } | StagedOp::deep { beyond: 1.. }, Some(Answer::Refused(why))) => {
                 why.contains("exceeds the limit")
             }
             _ => return Err(format!("returned {:?}, but nothing was committed", step.answer).into()),

@@ -1,6 +1,6 @@
-//! The operations of the workload and their answers as plain data, and how they are drawn.
+//! What operations are given and what they return, as plain data, and how it is drawn.
 
-use super::Staged;
+use super::{Staged, StagedOp};
 use bytes::Bytes;
 use foundationdb_tuple::{Bytes as TupleBytes, pack, unpack};
 use proptest::{collection::vec, prelude::*, sample::select};
@@ -12,50 +12,6 @@ use shaketable_layers::{
 };
 use shaketable_tx::Env;
 use std::{ops::Range, time::Duration};
-
-/// One operation.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Op {
-    /// Enqueues these items in one transaction.
-    Enqueue(Batch),
-    /// Dequeues an item.
-    Dequeue,
-    /// Dequeues an item, or gives up after this many tenths of a millisecond.
-    Within(u16),
-    /// Dequeues an item, unless it still waits after this many polls: then the future is dropped.
-    Cut(u8),
-    /// Requests an item and does not wait: gives the request up.
-    Leave,
-    /// Requests an item and stops.
-    Vanish,
-    /// Registers a request without a record, and gives it up if it is known to have committed.
-    Enlist,
-    /// Registers a request without a record. If that is known to have committed, performs these calls with it
-    /// in one transaction, and then stops.
-    Deal(Vec<Deal>),
-    /// Brings back what was not collected.
-    Reclaim,
-    /// Reads the first item.
-    Peek,
-    /// Counts the items.
-    Count,
-    /// Reads everything, row by row.
-    Survey,
-    /// Does several things in one transaction.
-    Together(Vec<Part>),
-    /// Tries to enqueue a value that exceeds the limit by this many bytes.
-    Oversized(u16),
-    /// Enqueues into a queue whose prefix is so long that a key has the maximum length, or this many bytes
-    /// more.
-    Deep(usize),
-}
-
-impl Op {
-    /// Whether it continues a dequeue of its session that was dropped.
-    pub(super) fn dequeues(&self) -> bool {
-        matches!(self, Op::Dequeue | Op::Within(_) | Op::Cut(_) | Op::Leave | Op::Vanish)
-    }
-}
 
 /// One of several things in a transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -76,7 +32,7 @@ pub enum Part {
 
 /// One of several calls about a request in one transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Deal {
+pub enum RequestCall {
     /// Reads the state of the request.
     Turn,
     /// Collects what was parked for it.
@@ -93,7 +49,7 @@ pub enum Deal {
 
 /// What such a call returned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Dealt {
+pub enum RequestAnswer {
     /// The request waits.
     Waiting,
     /// The request was given this item, or there was none for it.
@@ -148,7 +104,7 @@ pub enum Answer {
     /// What the parts returned.
     Parts(Vec<PartAnswer>),
     /// What the calls about a request returned.
-    Dealt(Vec<Dealt>),
+    Request(Vec<RequestAnswer>),
     /// Refused, with this message.
     Refused(String),
 }
@@ -156,8 +112,8 @@ pub enum Answer {
 /// The items that an operation enqueues.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Batch {
-    client: u16,
-    number: u16,
+    pub(super) client: u16,
+    pub(super) number: u16,
     pub(super) items: u16,
     padding: u16,
 }
@@ -203,89 +159,64 @@ pub(super) fn name(item: &Item) -> Result<Name, String> {
     Ok((parts.0, parts.1, parts.2))
 }
 
-/// The time limit of an [`Op::Within`].
+/// The time limit of a [`StagedOp::within`].
 pub(super) fn patience(units: u16) -> Duration {
     Duration::from_micros(100 * u64::from(units))
 }
 
+impl RequestCall {
+    pub(super) fn batch(&mut self) -> Option<&mut Batch> {
+        if let RequestCall::Put(batch) = self { Some(batch) } else { None }
+    }
+}
+
+impl Part {
+    pub(super) fn batch(&mut self) -> Option<&mut Batch> {
+        if let Part::Put(batch) = self { Some(batch) } else { None }
+    }
+}
+
 impl Staged {
-    /// Draws the operations of a client.
-    pub(super) fn drawn(&self, client: usize) -> BoxedStrategy<Vec<Op>> {
-        let batch = |items: Range<u16>| {
-            let padding = 0..=self.padding;
-            (items, padding).prop_map(|(items, padding)| Batch { client: 0, number: 0, items, padding })
-        };
-        let [put, take, walk, back, read, both] = self.mix;
-        let (largest, full) = if self.crowded { (15u16, 6) } else { (3, 1) };
+    /// Draws so many items.
+    pub(super) fn batch(&self, items: Range<u16>) -> impl Strategy<Value = Batch> + use<> {
+        let padding = 0..=self.padding;
+        (items, padding).prop_map(|(items, padding)| Batch { client: 0, number: 0, items, padding })
+    }
+
+    /// Draws items of the maximum size.
+    pub(super) fn full(&self) -> impl Strategy<Value = Batch> + use<> {
+        let most = if self.crowded { 15u16 } else { 3 };
+        (1..most).prop_map(|items| Batch { items, ..FULL_BATCH })
+    }
+
+    pub(super) fn parts(&self) -> BoxedStrategy<Vec<Part>> {
         let part = prop_oneof![
-            3 => batch(1..3).prop_map(Part::Put),
+            3 => self.batch(1..3).prop_map(Part::Put),
             2 => Just(Part::Take),
             2 => Just(Part::Peek),
             1 => Just(Part::Count),
             1 => Just(Part::Parked),
         ];
-        let deal = prop_oneof![
-            4 => Just(Deal::Turn),
-            2 => Just(Deal::Collect),
-            1 => Just(Deal::Leave),
-            3 => (0..4usize).prop_map(Deal::Serve),
-            1 => Just(Deal::TakeBack),
-            1 => batch(1..3).prop_map(Deal::Put),
-        ];
-        let op = prop_oneof![
-            4 * put => batch(1..2).prop_map(Op::Enqueue),
-            put => batch(2..5).prop_map(Op::Enqueue),
-            full => (1..largest).prop_map(|items| Op::Enqueue(Batch { items, ..FULL_BATCH })),
-            4 * take => Just(Op::Dequeue),
-            2 * take => select(&[0, 1, 10, 50, 100, 300, 1_000, 5_000][..]).prop_map(Op::Within),
-            take => (1u8..60).prop_map(Op::Cut),
-            walk => Just(Op::Leave),
-            walk => Just(Op::Vanish),
-            walk => Just(Op::Enlist),
-            back => Just(Op::Reclaim),
-            read => Just(Op::Peek),
-            read => Just(Op::Count),
-            read => Just(Op::Survey),
-            2 * both => vec(part, 1..6).prop_map(Op::Together),
-            both => vec(deal, 1..7).prop_map(Op::Deal),
-            1 => prop_oneof![Just(1u16), 1..500u16].prop_map(Op::Oversized),
-            1 => (0..2usize).prop_map(Op::Deep),
-        ];
-        let op = match self.crowded {
-            true => prop_oneof![
-                20 => op,
-                1 => strategies::mostly(1..CROWD, select(&[99, 100, 101][..]))
-                    .prop_map(|requests| Op::Together(vec![Part::Crowd(requests)])),
-            ]
-            .boxed(),
-            false => op.boxed(),
-        };
-        let named = move |mut ops: Vec<Op>| {
-            let batches = ops.iter_mut().flat_map(|op| match op {
-                Op::Enqueue(batch) => vec![batch],
-                Op::Deal(deals) => {
-                    let puts = deals.iter_mut().filter_map(|deal| match deal {
-                        Deal::Put(batch) => Some(batch),
-                        _ => None,
-                    });
-                    puts.collect()
-                }
-                Op::Together(parts) => {
-                    let puts = parts.iter_mut().filter_map(|part| match part {
-                        Part::Put(batch) => Some(batch),
-                        _ => None,
-                    });
-                    puts.collect()
-                }
-                _ => Vec::new(),
-            });
-            for (number, batch) in (0..).zip(batches) {
-                (batch.client, batch.number) = (client as u16, number);
-            }
-            ops
-        };
-        vec(op, self.operations.clone()).prop_map(named).boxed()
+        vec(part, 1..6).boxed()
     }
+
+    pub(super) fn calls(&self) -> BoxedStrategy<Vec<RequestCall>> {
+        let call = prop_oneof![
+            4 => Just(RequestCall::Turn),
+            2 => Just(RequestCall::Collect),
+            1 => Just(RequestCall::Leave),
+            3 => (0..4usize).prop_map(RequestCall::Serve),
+            1 => Just(RequestCall::TakeBack),
+            1 => self.batch(1..3).prop_map(RequestCall::Put),
+        ];
+        vec(call, 1..7).boxed()
+    }
+}
+
+/// Draws requests of which there may be more than one transaction serves.
+pub(super) fn crowd() -> impl Strategy<Value = StagedOp> {
+    strategies::mostly(1..CROWD, select(&[99, 100, 101][..]))
+        .prop_map(|requests| StagedOp::together { parts: vec![Part::Crowd(requests)] })
 }
 
 #[cfg(test)]

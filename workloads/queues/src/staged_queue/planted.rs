@@ -1,15 +1,15 @@
 //! Planted bugs: a staged queue implemented or used wrongly.
 
 use super::{
-    Answer, Dealt, Op, Staged,
-    client::{refused, taken, wait},
+    Answer, Client, RequestAnswer, Staged, StagedOp,
+    client::{dequeue_within, refused, taken, wait},
     operations::patience,
     staged,
 };
 use crate::shared;
 use shaketable::{
     isolation,
-    sessions::known,
+    sessions::{self, known},
     specimen::INTERLEAVED,
     weakened::{Flaw, flawed},
     workload::Outcome,
@@ -19,7 +19,7 @@ use shaketable_layers::{
     staged_queue::{Error, Request, RequestState, Row, Taken},
 };
 use shaketable_tx::{
-    Database, Db,
+    self as tx, Database, Db,
     Isolation::{Serializable, Snapshot},
     RetryError, RunError, Transaction,
     once::Session,
@@ -41,37 +41,35 @@ shaketable::planted_bugs! {
 }
 
 /// Performs an operation that the bug changes; `None` for every other operation.
-pub async fn apply(
-    planted: Planted,
-    workload: &Staged,
-    session: &mut Session<Db>,
-    op: &Op,
-) -> Option<Outcome<Answer>> {
-    let db = session.database().clone();
-    Some(match (planted, op) {
-        (Planted::CountAtSnapshot, Op::Count) => {
+pub async fn apply(workload: &Staged, client: &mut Client, op: &StagedOp) -> Option<Outcome<Answer>> {
+    let (db, session) = (client.db().clone(), &mut client.session);
+    Some(match (workload.planted?, op) {
+        (Planted::CountAtSnapshot, StagedOp::count {}) => {
             let count = |tx, _| async move { staged().len(&tx, Snapshot).await };
             let counted = db.run(|tx, _| async move { isolation::at_both_levels(&tx, op, count).await });
             counted.await.map_or_else(|e| refused(e.error), |n| Outcome::Answered(Answer::Count(n)))
         }
-        (Planted::Impatient, Op::Within(patience)) => {
-            workload.within(session, self::patience(*patience) / 2).await
+        (Planted::Impatient, StagedOp::within { patience }) => {
+            dequeue_within(session, self::patience(*patience) / 2).await
         }
-        (Planted::ForgetsDropped, Op::Dequeue | Op::Cut(_)) => {
-            workload.patiently(&db, begin_anew(session)).await
+        (Planted::ForgetsDropped, StagedOp::dequeue {}) => workload.patiently(&db, begin_anew(session)).await,
+        (Planted::ForgetsDropped, StagedOp::cut { polls }) => {
+            let begun = sessions::polled(u64::from(*polls), workload.patiently(&db, begin_anew(session)));
+            begun.await.unwrap_or(Outcome::Unknown(tx::Error::OPERATION_CANCELLED))
         }
-        (Planted::AsksAgain, Op::Dequeue) => workload.patiently(&db, ask_again(session)).await,
-        (Planted::SleepsInLine | Planted::RemovesBlindly | Planted::PageForEnd, Op::Dequeue) => {
-            workload.patiently(&db, stand_in_line(planted, session)).await
-        }
+        (Planted::AsksAgain, StagedOp::dequeue {}) => workload.patiently(&db, ask_again(session)).await,
+        (
+            planted @ (Planted::SleepsInLine | Planted::RemovesBlindly | Planted::PageForEnd),
+            StagedOp::dequeue {},
+        ) => workload.patiently(&db, stand_in_line(planted, session)).await,
         _ => return None,
     })
 }
 
 /// The state of a request, read in another transaction than the calls before and after it.
-pub async fn turn(db: &Db, request: Request) -> Result<Dealt, Error> {
+pub async fn turn(db: &Db, request: Request) -> Result<RequestAnswer, Error> {
     let turn = db.run(|own, _| async move { staged().state(&own, request, Serializable).await });
-    Dealt::of(turn.await.map_err(|e| e.error)?)
+    RequestAnswer::of(turn.await.map_err(|e| e.error)?)
 }
 
 /// Enqueues the items anew that were parked all the time.

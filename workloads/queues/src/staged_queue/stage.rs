@@ -1,7 +1,7 @@
 //! The content of the queue as its rows store it, the invariants that hold at every version, and the effect
 //! of several calls in one transaction.
 
-use super::{Deal, Dealt, Name, Part, PartAnswer, operations::name, staged};
+use super::{Name, Part, PartAnswer, RequestAnswer, RequestCall, operations::name, staged};
 use crate::shared::rows;
 use shaketable_layers::{
     queue::{ItemId, Position},
@@ -93,26 +93,26 @@ impl Stage {
     /// The effect of a transaction of these calls about a request; `None` if it is refused, because it cannot
     /// read what it has appended itself. The items that it enqueues are not included. Only requests that
     /// stood at its read version are served; later ones do not conflict.
-    pub(super) fn deal(
+    pub(super) fn call_request(
         &self,
-        deals: &[Deal],
+        calls: &[RequestCall],
         request: &Request,
         read: Version,
-    ) -> Option<(Stage, Vec<Name>, Vec<Dealt>)> {
-        let (mut stage, mut put, mut dealt) = (self.clone(), Vec::new(), Vec::new());
+    ) -> Option<(Stage, Vec<Name>, Vec<RequestAnswer>)> {
+        let (mut stage, mut put, mut answers) = (self.clone(), Vec::new(), Vec::new());
         let ticket = request.ticket();
-        for deal in deals {
+        for call in calls {
             let stands = match (stage.parked.get(&ticket), stage.requests.contains(request)) {
-                (Some(given), _) => Dealt::Given(given.map(|(_, name)| name)),
-                (None, true) => Dealt::Waiting,
-                (None, false) => Dealt::Gone,
+                (Some(given), _) => RequestAnswer::Given(given.map(|(_, name)| name)),
+                (None, true) => RequestAnswer::Waiting,
+                (None, false) => RequestAnswer::Gone,
             };
-            dealt.push(match (deal, stands) {
-                (Deal::Put(batch), _) => {
+            answers.push(match (call, stands) {
+                (RequestCall::Put(batch), _) => {
                     put.extend(batch.names());
-                    Dealt::Put
+                    RequestAnswer::Put
                 }
-                (Deal::Serve(most), _) => {
+                (RequestCall::Serve(most), _) => {
                     let seen = stage.requests.iter().take_while(|request| version(&request.stamp()) <= read);
                     let first: Vec<_> = seen.take((*most).max(1)).copied().collect();
                     // Even without a request it reads an item, without a conflict.
@@ -124,25 +124,25 @@ impl Stage {
                         stage.requests.remove(request);
                         stage.parked.insert(request.ticket(), item);
                     }
-                    Dealt::Served(first.len())
+                    RequestAnswer::Served(first.len())
                 }
-                (Deal::TakeBack, stands) => {
+                (RequestCall::TakeBack, stands) => {
                     let parked = stage.parked.remove(&ticket);
                     stage.items.extend(parked.flatten());
-                    Dealt::Back(matches!(stands, Dealt::Given(_)))
+                    RequestAnswer::Back(matches!(stands, RequestAnswer::Given(_)))
                 }
-                (Deal::Collect | Deal::Leave, Dealt::Given(_)) => {
+                (RequestCall::Collect | RequestCall::Leave, RequestAnswer::Given(_)) => {
                     stage.parked.remove(&ticket);
                     stands
                 }
-                (Deal::Leave, Dealt::Waiting) => {
+                (RequestCall::Leave, RequestAnswer::Waiting) => {
                     stage.requests.remove(request);
-                    Dealt::Gone
+                    RequestAnswer::Gone
                 }
-                (Deal::Turn | Deal::Collect | Deal::Leave, stands) => stands,
+                (RequestCall::Turn | RequestCall::Collect | RequestCall::Leave, stands) => stands,
             });
         }
-        Some((stage, put, dealt))
+        Some((stage, put, answers))
     }
 
     /// The items that are still to be dequeued, at the places where they would be if all were brought back.

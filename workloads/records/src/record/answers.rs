@@ -7,7 +7,7 @@ use std::fmt::Debug;
 
 /// A record as answers contain it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Told {
+pub struct Returned {
     /// Its primary key, packed.
     pub primary_key: Vec<u8>,
     /// Its type.

@@ -3,7 +3,7 @@
 
 use super::{
     Records, RecordsAnswer, RecordsOp,
-    answers::{Told, hash},
+    answers::{Returned, hash},
     faulty,
     indexes::{Definition, Kind, definitions},
     layout,
@@ -17,7 +17,7 @@ use futures::{FutureExt, future::BoxFuture};
 use prost_reflect::DynamicMessage;
 use shaketable::{
     prelude::*,
-    specimen::{Answer, Recorded, join, ran, told as told_of},
+    specimen::{Answer, Recorded, concluded, join, ran},
     table::Planted,
 };
 use shaketable_record::{
@@ -290,7 +290,7 @@ impl Records {
         // A look that comes first does not create the store, which a session's run on the store does.
         if self.reopens || upgrades || Records::is_read_only(&ops[0]) {
             let run = session.apply(|tx| async move { self.together(bug, tx, env, ops).await.map(Recorded) });
-            return Some(told_of(run.await));
+            return Some(concluded(run.await));
         }
         let [first, later] = self.stores(self.user);
         let body = |store: RecordStore<Tx>| async move {
@@ -302,7 +302,7 @@ impl Records {
             };
             answers.map(Recorded)
         };
-        Some(told_of(match first.run(session, body).await {
+        Some(concluded(match first.run(session, body).await {
             once::Outcome::Refused(Error::StaleMetaData { .. }) => later.run(session, body).await,
             outcome => outcome,
         }))
@@ -315,14 +315,14 @@ impl Records {
         record: &Record,
         check: Check,
         version: SaveVersion,
-    ) -> Result<Option<Told>, Error> {
+    ) -> Result<Option<Returned>, Error> {
         let (name, existence) = (record.type_name(), check.existence());
         if !self.dynamic {
             let saved = match record.type_key() {
                 1 => store.save_message(name, &record.item(), existence, version).await?,
                 _ => store.save_message(name, &record.note(), existence, version).await?,
             };
-            return Ok(told(&saved));
+            return Ok(returned(&saved));
         }
         let unknown = || Error::UnknownType(name.into());
         let record_type = store.meta_data().record_type(name).ok_or_else(unknown)?;
@@ -338,7 +338,7 @@ impl Records {
             (Check::Update, SaveVersion::Next) => store.update_record(&message).await,
             (_, version) => store.save_record_with(&message, existence, version).await,
         };
-        Ok(told(&saved?))
+        Ok(returned(&saved?))
     }
 
     fn definition(&self, name: &str) -> Result<Definition, Error> {
@@ -400,8 +400,8 @@ fn plain(stored: &StoredRecord) -> Option<Record> {
 }
 
 /// A record as answers contain it; `None` if it is none of the workload's.
-pub(super) fn told(stored: &StoredRecord) -> Option<Told> {
-    Some(Told {
+pub(super) fn returned(stored: &StoredRecord) -> Option<Returned> {
+    Some(Returned {
         primary_key: stored.primary_key.pack(),
         of: stored.record_type.name.clone(),
         hash: hash(&plain(stored)?),

@@ -1,7 +1,7 @@
 //! The indexes of the workload, and what they should contain, computed from plain records.
 
 use super::{
-    plain::{Of, Record},
+    plain::{Fields, Record},
     schema::{Schema, packed},
 };
 use foundationdb_tuple::{Element, Versionstamp};
@@ -152,18 +152,18 @@ impl Definition {
             vec![(vec![or_null(value)], is_present)]
         };
         let sku = record.sku.as_deref();
-        match (self.name, &record.of) {
+        match (self.name, &record.fields) {
             ("sku", _) => one(sku.map(text)),
             ("backwards", _) => {
                 let reversed = sku.map(|sku| text(&sku.chars().rev().collect::<String>()));
                 reversed.map(|reversed| (vec![reversed], true)).into_iter().collect()
             }
-            ("owner_slot", Of::Item { owner, slot, .. }) => {
+            ("owner_slot", Fields::Item { owner, slot, .. }) => {
                 let slot = or_null(slot.map(|slot| Element::Int(slot.into())));
                 vec![(vec![or_null(owner.as_deref().map(text)), slot], owner.is_some())]
             }
             ("tags" | "tag_count", _) => record.tags.iter().map(|tag| (vec![text(tag)], true)).collect(),
-            ("parts", Of::Item { parts, .. }) => parts
+            ("parts", Fields::Item { parts, .. }) => parts
                 .iter()
                 .map(|part| {
                     let size = or_null(part.size.map(|size| Element::Int(size.into())));
@@ -174,13 +174,13 @@ impl Definition {
                 let tags: Vec<_> = record.tags.iter().map(|tag| text(tag)).collect();
                 one((!tags.is_empty()).then_some(Element::Tuple(tags)))
             }
-            ("code", Of::Note { flag, color, code }) => {
+            ("code", Fields::Note { flag, color, code }) => {
                 let code = or_null(code.clone().map(|code| Element::Bytes(code.into())));
                 let color = or_null(color.map(|color| Element::Int(color.into())));
                 vec![(vec![code, or_null(flag.map(Element::Bool)), color], true)]
             }
-            ("slot", Of::Item { slot, .. }) => one(Some(Element::Int(slot.unwrap_or(0).into()))),
-            ("updates", Of::Note { color, .. }) => one(color.map(|color| Element::Int(color.into()))),
+            ("slot", Fields::Item { slot, .. }) => one(Some(Element::Int(slot.unwrap_or(0).into()))),
+            ("updates", Fields::Note { color, .. }) => one(color.map(|color| Element::Int(color.into()))),
             ("rank_sum" | "rank_min" | "rank_max" | "rank" | "ranking", _) => {
                 one(record.rank.map(Element::Int))
             }

@@ -33,11 +33,11 @@ mod stored;
 pub use model::Model;
 
 use crate::{beside, record_shared::layout::part, shared::isolation};
-use answers::{Listed, Told, listed};
-use calls::{Check, Ending, Who, Within, told};
+use answers::{Listed, Returned, listed};
+use calls::{Check, Ending, Who, Within, returned};
 use indexes::{Definition, definitions};
 use model::{State, own_version};
-use plain::{Body, COLORS, Of, Part, Place, Record};
+use plain::{Body, COLORS, Fields, Part, Place, Record};
 use proptest::option;
 use schema::{Schema, tuple};
 use shaketable::{prelude::*, real::key_room, specimen::Answer, strategies};
@@ -207,9 +207,9 @@ impl Records {
         );
         let code = select(strategies::CONFUSED[..4].to_vec()).prop_map(<[u8]>::to_vec);
         let note = (option::of(any::<bool>()), option::of(select(COLORS.to_vec())), option::of(code));
-        let of = prop_oneof![
-            item.prop_map(|(owner, slot, parts)| Of::Item { owner, slot, parts }),
-            note.prop_map(|(flag, color, code)| Of::Note { flag, color, code }),
+        let fields = prop_oneof![
+            item.prop_map(|(owner, slot, parts)| Fields::Item { owner, slot, parts }),
+            note.prop_map(|(flag, color, code)| Fields::Note { flag, color, code }),
         ];
         let rank = select(vec![-256, -1, 0, 1, 5, 65_536]);
         let common = (
@@ -219,9 +219,9 @@ impl Records {
             option::weighted(0.8, rank),
         );
         let large = self.large;
-        (common, of, 0..100u8)
-            .prop_map(move |((place, sku, tags, rank), of, odd)| {
-                let record = Record { place, sku, tags, rank, body: None, of };
+        (common, fields, 0..100u8)
+            .prop_map(move |((place, sku, tags, rank), fields, odd)| {
+                let record = Record { place, sku, tags, rank, body: None, fields };
                 let body = |length| Some(Body { byte: odd, length });
                 match odd {
                     0..2 => Record { sku: Some("k".repeat(9_970 - key_room())), ..record },
@@ -285,7 +285,7 @@ impl Records {
     }
 
     #[write(weight = 16 * self.mix[0], at, composed)]
-    async fn save(&self, tx: &Tx, record: &Record, check: Check) -> Result<Option<Told>, Error> {
+    async fn save(&self, tx: &Tx, record: &Record, check: Check) -> Result<Option<Returned>, Error> {
         self.on_store(tx, Who::Saver, |store| async move {
             self.put(&store, record, check, SaveVersion::Next).await
         })
@@ -299,7 +299,7 @@ impl Records {
         tx: &Tx,
         record: &Record,
         #[draw(any::<u8>())] own: u8,
-    ) -> Result<Option<Told>, Error> {
+    ) -> Result<Option<Returned>, Error> {
         let version = SaveVersion::Own(RecordVersion::from_bytes(own_version(own)));
         self.on_store(
             tx,
@@ -329,14 +329,14 @@ impl Records {
     }
 
     #[read(weight = 2 * self.mix[2], at, composed)]
-    async fn load(&self, tx: &Tx, target: &Target, snapshot: bool) -> Result<Option<Told>, Error> {
+    async fn load(&self, tx: &Tx, target: &Target, snapshot: bool) -> Result<Option<Returned>, Error> {
         let key = tuple(&self.schema.key_at(target));
         self.on_store(tx, Who::Reader, |store| async move {
             let found = match snapshot {
                 true => store.load_record_at(&key, Snapshot).await?,
                 false => store.load_record(&key).await?,
             };
-            Ok(found.as_ref().and_then(told))
+            Ok(found.as_ref().and_then(returned))
         })
         .await
     }
@@ -372,7 +372,7 @@ impl Records {
         let range = span.range(|target| self.schema.key_at(target));
         self.on_store(tx, Who::Reader, |store| async move {
             let scan = |from, spent: &Spent| store.scan_records(range.clone(), span.reverse, from, spent);
-            Ok(listed(pages(span, env, scan).await?.iter().map(told)))
+            Ok(listed(pages(span, env, scan).await?.iter().map(returned)))
         })
         .await
     }

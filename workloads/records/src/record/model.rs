@@ -2,7 +2,7 @@
 
 use super::{
     Target,
-    answers::{Listed, Told, hash, listed},
+    answers::{Listed, Returned, hash, listed},
     calls::Check,
     indexes::{Contribution, Definition, Kind, definitions},
     layout,
@@ -217,12 +217,12 @@ impl Model {
         self.states.now()
     }
 
-    pub(super) fn save(&mut self, record: &Record, check: Check, at: &At) -> Result<Option<Told>, Error> {
+    pub(super) fn save(&mut self, record: &Record, check: Check, at: &At) -> Result<Option<Returned>, Error> {
         let version = self.schema.versions.then(|| self.next_version(stamp_of(at)));
         self.put(record, check, version, at)
     }
 
-    pub(super) fn save_as(&mut self, record: &Record, own: u8, at: &At) -> Result<Option<Told>, Error> {
+    pub(super) fn save_as(&mut self, record: &Record, own: u8, at: &At) -> Result<Option<Returned>, Error> {
         self.put(record, Check::Any, Some(own_version(own)), at)
     }
 
@@ -232,7 +232,7 @@ impl Model {
         check: Check,
         version: Option<[u8; 12]>,
         at: &At,
-    ) -> Result<Option<Told>, Error> {
+    ) -> Result<Option<Returned>, Error> {
         let schema = self.schema;
         let mut refusals = schema.refusals(self.open(at), record, check);
         if !refusals.is_empty() {
@@ -243,7 +243,7 @@ impl Model {
         let (primary_key, kept) =
             (packed(&schema.primary_key(record)), Kept { record: record.clone(), version });
         self.states.write(|state| state.put(&schema, &primary_key, Some(kept.clone())));
-        Ok(Some(schema.told(&kept, stamp_of(at))))
+        Ok(Some(schema.returned(&kept, stamp_of(at))))
     }
 
     pub(super) fn delete(&mut self, target: &Target, at: &At) -> Result<bool, Error> {
@@ -268,10 +268,15 @@ impl Model {
         Ok(())
     }
 
-    pub(super) fn load(&mut self, target: &Target, snapshot: bool, at: &At) -> Result<Option<Told>, Error> {
+    pub(super) fn load(
+        &mut self,
+        target: &Target,
+        snapshot: bool,
+        at: &At,
+    ) -> Result<Option<Returned>, Error> {
         let schema = self.schema;
         let found = self.look(snapshot, at)?.records.get(&packed(&schema.key_at(target)));
-        Ok(found.map(|kept| schema.told(kept, stamp_of(at))))
+        Ok(found.map(|kept| schema.returned(kept, stamp_of(at))))
     }
 
     pub(super) fn exists(&mut self, target: &Target, snapshot: bool, at: &At) -> Result<bool, Error> {
@@ -332,11 +337,11 @@ impl Schema {
     }
 
     /// A record as answers contain it.
-    pub(super) fn told(&self, kept: &Kept, stamp: [u8; 10]) -> Told {
+    pub(super) fn returned(&self, kept: &Kept, stamp: [u8; 10]) -> Returned {
         let rows = layout::rows(self, &kept.record, kept.version.as_ref());
         let keys = rows.iter().map(|(key, _)| key.len()).sum();
         let values = rows.iter().map(|(_, value)| value.len()).sum();
-        Told {
+        Returned {
             primary_key: packed(&self.primary_key(&kept.record)),
             of: kept.record.type_name().into(),
             hash: hash(&kept.record),

@@ -118,12 +118,12 @@ pub struct Record {
     /// What fills a record.
     pub body: Option<Body>,
     /// The fields of its type.
-    pub of: Of,
+    pub fields: Fields,
 }
 
 /// The fields that only one type of records has.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Of {
+pub enum Fields {
     /// Of an item.
     Item {
         /// With the slot, unique among items.
@@ -152,7 +152,7 @@ impl fmt::Debug for Record {
         write!(
             f,
             "{:?} sku {sku:?} tags {tags:?} rank {:?} body {:?} {:?}",
-            self.place, self.rank, self.body, self.of
+            self.place, self.rank, self.body, self.fields
         )
     }
 }
@@ -160,26 +160,26 @@ impl fmt::Debug for Record {
 impl Record {
     /// The name of its type.
     pub fn type_name(&self) -> &'static str {
-        match self.of {
-            Of::Item { .. } => "Item",
-            Of::Note { .. } => "Note",
+        match self.fields {
+            Fields::Item { .. } => "Item",
+            Fields::Note { .. } => "Note",
         }
     }
 
     /// The number of its field in the union.
     pub(super) fn type_key(&self) -> i64 {
-        match self.of {
-            Of::Item { .. } => 1,
-            Of::Note { .. } => 2,
+        match self.fields {
+            Fields::Item { .. } => 1,
+            Fields::Note { .. } => 2,
         }
     }
 
     /// The union message with this record, as it is stored.
     pub(super) fn stored(&self) -> Vec<u8> {
         let mut union = UnionRow::default();
-        match &self.of {
-            Of::Item { .. } => union.item = Some(self.item()),
-            Of::Note { .. } => union.note = Some(self.note()),
+        match &self.fields {
+            Fields::Item { .. } => union.item = Some(self.item()),
+            Fields::Note { .. } => union.note = Some(self.note()),
         }
         union.encode_to_vec()
     }
@@ -213,7 +213,7 @@ impl Record {
             body: self.body.as_ref().map(Body::bytes),
             ..ItemRow::default()
         };
-        if let Of::Item { owner, slot, parts } = &self.of {
+        if let Fields::Item { owner, slot, parts } = &self.fields {
             (row.owner, row.slot, row.parts) = (owner.clone(), *slot, parts.clone());
             row.seat = slot.map(|slot| Part { kind: None, size: Some(slot) });
         }
@@ -231,7 +231,7 @@ impl Record {
             body: self.body.as_ref().map(Body::bytes),
             ..NoteRow::default()
         };
-        if let Of::Note { flag, color, code } = &self.of {
+        if let Fields::Note { flag, color, code } = &self.fields {
             (row.flag, row.color, row.code) = (*flag, *color, code.clone());
         }
         row
@@ -244,7 +244,7 @@ impl Record {
             tags: row.tags,
             rank: row.rank,
             body: row.body.map_or(Some(None), |body| Body::of(&body).map(Some))?,
-            of: Of::Item { owner: row.owner, slot: row.slot, parts: row.parts },
+            fields: Fields::Item { owner: row.owner, slot: row.slot, parts: row.parts },
         })
     }
 
@@ -255,7 +255,7 @@ impl Record {
             tags: row.tags,
             rank: row.rank.map(i64::from),
             body: row.body.map_or(Some(None), |body| Body::of(&body).map(Some))?,
-            of: Of::Note { flag: row.flag, color: row.color, code: row.code },
+            fields: Fields::Note { flag: row.flag, color: row.color, code: row.code },
         })
     }
 }

@@ -19,7 +19,7 @@ use foundationdb_tuple::{Element, Subspace};
 use parking_lot::Mutex;
 use shaketable::{
     prelude::*,
-    specimen::{Answer, Recorded, ran, told},
+    specimen::{Answer, Recorded, concluded, ran},
     table::Planted,
     weakened::weakened,
 };
@@ -111,7 +111,7 @@ impl Records {
             }
             self.on_stores(None, &tx, env, ops.iter().zip(stores)).await.map(Recorded)
         });
-        Some(told(run.await))
+        Some(concluded(run.await))
     }
 
     /// The record that a save replaces is read at snapshot.
@@ -125,7 +125,7 @@ impl Records {
             let tx = weakened(tx, [below(layout::part_of(part::RECORDS).bytes())]);
             self.together(None, tx, env, ops).await.map(Recorded)
         });
-        Some(told(run.await))
+        Some(concluded(run.await))
     }
 
     /// The record context of the first attempt is used for the retries.
@@ -141,7 +141,7 @@ impl Records {
             context.flush()?;
             Ok::<_, Error>(Recorded(answers))
         });
-        Some(told(run.await))
+        Some(concluded(run.await))
     }
 
     /// A transaction without an insert is retried without an operation record.
@@ -198,7 +198,7 @@ impl Records {
             kept.lock().push(context.clone());
             self.in_context(None, &context, env, ops).await.map(Recorded)
         });
-        Some(told(run.await))
+        Some(concluded(run.await))
     }
 
     /// Texts in the range of a scan are encoded as bytes.

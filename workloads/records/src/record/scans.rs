@@ -37,7 +37,7 @@ impl Model {
         let ends = span.ends(|target| schema.key_at(target));
         let within = |kept: &&Kept| contains(&ends, &schema.primary_key(&kept.record));
         let records = self.look(false, at)?.records.values();
-        let found = records.filter(within).map(|kept| Some(schema.told(kept, stamp)));
+        let found = records.filter(within).map(|kept| Some(schema.returned(kept, stamp)));
         Ok(ordered(found.collect(), span.reverse))
     }
 

@@ -1,4 +1,4 @@
-//! How a client performs an operation: those who save and delete, builders, and scrubbers.
+//! How clients do what operations consist of: those who save and delete, builders, and scrubbers.
 
 use super::{
     Answer, RecordBuild,
@@ -6,7 +6,7 @@ use super::{
         DAMAGED, NO_CODE, PARTS, RANK, ROOM_FOR_ONE, UNIQUE, damaged, damages, definitions, names, space,
         stores,
     },
-    operations::{Act, Mark, Op, Scrubbing},
+    operations::{Act, Damage},
     plain::{Record, TYPES, primary_key},
     rows::Stored,
 };
@@ -15,68 +15,33 @@ use crate::{
     shared::{ended, unexpected},
 };
 use foundationdb_tuple::{pack, unpack};
-use shaketable::{sessions, specimen::Recorded, workload::Outcome};
+use shaketable::{specimen::Recorded, workload::Outcome};
 use shaketable_record::{
     error::Error,
-    index::{BuildReport, IndexAt, IndexEntry, IndexState, ScrubReport, build::Batch, scrub::Scrub},
+    index::{BuildReport, IndexAt, IndexEntry, IndexState, ScrubReport},
     store::{RecordContext, RecordExistenceCheck, RecordStore, SaveVersion},
     value::Tuple,
 };
 use shaketable_tx::{
-    self as tx, Database, DatabaseOption, Db, RetryError, RunError, Transaction, Tx, limits,
-    once::{self, Session},
+    self as tx, Database, DatabaseOption, Db, RetryError, RunError, Transaction, Tx, limits, once,
 };
 use std::collections::BTreeSet;
 
 impl RecordBuild {
-    /// Performs an operation.
-    pub(super) async fn perform(&self, session: &mut Session<Db>, op: &Op) -> Outcome<Answer> {
-        let (db, stores) = (&session.database().clone(), stores());
-        match op {
-            Op::Write(acts) => {
-                let wrote = stores.run(session, |store| async move { write(&store, acts).await });
-                told(wrote.await)
+    /// Judges what a scrub has found, if it could scrub the index: nothing but what was damaged.
+    pub(super) async fn scrubbed(
+        &self,
+        db: &Db,
+        index: usize,
+        found: Result<Option<Vec<Vec<u8>>>, RunError<Error>>,
+    ) -> Outcome<Answer> {
+        let found = match found {
+            Ok(Some(found)) => found,
+            Ok(None) | Err(RunError { error: Error::IndexState { .. }, .. }) => {
+                return Outcome::Answered(Answer::Unscrubbed);
             }
-            Op::Build(places, records, polls) => {
-                let names = names(places);
-                let build = stores.build_indexes(db, &names, *records);
-                built(self.confined(db, limited(*polls, build)).await)
-            }
-            Op::Batch(places, records, choice) => {
-                let batch = Batch { records: *records, choice: *choice };
-                let (names, places) = (&names(places), &places[..]);
-                let built = stores.run(session, |store| async move {
-                    store.begin_index_builds(names).await?;
-                    store.build_indexes(names, batch).await?;
-                    states(&store, places)
-                });
-                stated(built.await)
-            }
-            Op::Mark(index, mark) => {
-                let marked =
-                    stores.run(session, |store| async move { mark_index(&store, *index, *mark).await });
-                stated(marked.await)
-            }
-            Op::Scrub(scrubbing) => {
-                let Scrubbing { index, repair, limit, .. } = *scrubbing;
-                let name = &*definitions()[index].name;
-                match stores.scrub_index(db, name, scrubbing.scrub(), repair, limit).await {
-                    Ok(report) => self.found(db, index, found_rows(&report)).await,
-                    Err(RunError { error: Error::IndexState { .. }, .. }) => {
-                        Outcome::Answered(Answer::Unscrubbed)
-                    }
-                    Err(e) => worked(&e),
-                }
-            }
-            Op::Damage(index, id, removes) => {
-                let done = session.apply(|tx| async move { damage(&tx, *index, *id, *removes).await });
-                ended(done.await, |()| Answer::Done, refused)
-            }
-        }
-    }
-
-    /// Judges what a scrub has found: nothing but what was damaged.
-    pub(super) async fn found(&self, db: &Db, index: usize, found: Vec<Vec<u8>>) -> Outcome<Answer> {
+            Err(e) => return worked(&e),
+        };
         let noted = match self.damages && DAMAGED.contains(&index) && !found.is_empty() {
             true => db.run(|tx, _| async move { damages(&tx, index).await }).await,
             false => Ok(Vec::new()),
@@ -94,18 +59,10 @@ impl RecordBuild {
             )),
         }
     }
-}
 
-/// The rows that a scrub has found.
-fn found_rows(report: &ScrubReport) -> Vec<Vec<u8>> {
-    let row = |entry: &IndexEntry| entry.key.followed_by(&entry.primary_key).pack();
-    report.found.iter().map(row).collect()
-}
-
-impl RecordBuild {
     /// Builds in transactions that have room for one record only, if the run has drawn that. Those of other
     /// operations have the room of FoundationDB, also after the build was dropped.
-    async fn confined<A>(&self, db: &Db, build: impl Future<Output = A>) -> A {
+    pub(super) async fn confined<A>(&self, db: &Db, build: impl Future<Output = A>) -> A {
         struct Confined<'a>(&'a Db);
         impl Drop for Confined<'_> {
             fn drop(&mut self) {
@@ -121,27 +78,16 @@ impl RecordBuild {
     }
 }
 
+/// The rows that a scrub has found.
+pub(super) fn found_rows(report: &ScrubReport) -> Vec<Vec<u8>> {
+    let row = |entry: &IndexEntry| entry.key.followed_by(&entry.primary_key).pack();
+    report.found.iter().map(row).collect()
+}
+
 /// Sets the size of a database's transactions.
 fn set_room(db: &Db, bytes: i32) {
     db.set_option(DatabaseOption::TransactionSizeLimit(bytes))
         .expect("the size is one that a database takes");
-}
-
-impl Scrubbing {
-    fn scrub(&self) -> Scrub {
-        if self.dangling { Scrub::Dangling } else { Scrub::Missing }
-    }
-}
-
-/// Runs `build`, unless the builder dies before it has ended.
-pub(super) async fn limited<A>(
-    polls: Option<u64>,
-    build: impl Future<Output = Result<A, RunError<Error>>>,
-) -> Option<Result<A, RunError<Error>>> {
-    match polls {
-        Some(polls) => sessions::polled(polls, build).await,
-        None => Some(build.await),
-    }
 }
 
 /// The outcome of a build.
@@ -177,7 +123,7 @@ pub(super) fn refused(error: Error) -> Outcome<Answer> {
     }
 }
 
-pub(super) fn told(outcome: once::Outcome<Recorded<bool>, Error>) -> Outcome<Answer> {
+pub(super) fn wrote(outcome: once::Outcome<Recorded<bool>, Error>) -> Outcome<Answer> {
     ended(outcome, |Recorded(told)| Answer::Wrote(told), refused)
 }
 
@@ -186,7 +132,7 @@ pub(super) fn stated(outcome: once::Outcome<Recorded<i64>, Error>) -> Outcome<An
 }
 
 /// Does calls one after the other.
-pub(super) async fn write(store: &RecordStore<Tx>, acts: &[Act]) -> Result<Recorded<bool>, Error> {
+pub(super) async fn do_acts(store: &RecordStore<Tx>, acts: &[Act]) -> Result<Recorded<bool>, Error> {
     let mut told = Vec::new();
     for act in acts {
         told.push(do_act(store, act).await?);
@@ -209,17 +155,6 @@ pub(crate) async fn save(store: &RecordStore<Tx>, names: &[&str], record: &Recor
     store.save_message(names[record.of as usize - 1], &record.row(), check, version).await.map(drop)
 }
 
-/// Sets the state of an index, and returns it.
-async fn mark_index(store: &RecordStore<Tx>, index: usize, mark: Mark) -> Result<Recorded<i64>, Error> {
-    let name = &*definitions()[index].name;
-    match mark {
-        Mark::Disabled => store.mark_index_disabled(name).await?,
-        Mark::WriteOnly => store.mark_index_write_only(name).await?,
-        Mark::Readable => drop(store.mark_index_readable(name).await?),
-    }
-    states(store, &[index])
-}
-
 /// The states of indexes, as the transaction sees them.
 pub(super) fn states(store: &RecordStore<Tx>, places: &[usize]) -> Result<Recorded<i64>, Error> {
     let names = names(places).into_iter();
@@ -229,7 +164,7 @@ pub(super) fn states(store: &RecordStore<Tx>, places: &[usize]) -> Result<Record
 
 /// Removes an entry of a record, and what a ranked set has of it, or adds an entry that the record does not
 /// have, if the index has the keys of all records.
-async fn damage(tx: &Tx, index: usize, id: i64, removes: bool) -> Result<(), Error> {
+pub(super) async fn damage_entry(tx: &Tx, Damage { index, id, removes }: Damage) -> Result<(), Error> {
     let definition = &definitions()[index];
     let stored = match Stored::read(tx, &space()).await? {
         Ok(stored) => stored,

@@ -24,36 +24,35 @@ mod scrubs;
 pub(super) use client::save;
 pub(super) use layout::initial;
 pub use model::Model;
-pub use operations::{Act, Answer, Mark, Op, Scrubbing};
+pub use operations::{Act, Answer, Damage, Mark};
 pub use plain::Record;
 
 use crate::{
     record_shared::layout::{FORMAT, part, state},
-    shared::{check_ended, compare, session_keys},
+    shared::{check_ended, compare, ended, session_keys},
 };
 use bytes::Bytes;
-use client::{stated, told};
+use client::{built, damage_entry, do_acts, found_rows, refused, stated, states, wrote};
 use foundationdb_tuple::Subspace;
 use judge::Tolerance;
 use layout::{DAMAGED, UNIQUE, damages, definitions, meta_data, names, space, stores};
+use operations::{mark, some_index};
 use planted::{BUGS, Planted};
-use proptest::strategy::BoxedStrategy;
+use proptest::{bool, collection::vec, option, prelude::*, sample::subsequence};
 use rows::{States, Stored};
 use serde::{Deserialize, Serialize};
 use shaketable::{
     Misfit, sessions,
-    workload::{Bug, Outcome, Step, Workload},
+    specimen::Recorded,
+    workload::{Bug, Outcome, Step},
 };
 use shaketable_record::{
     error::Error,
-    index::scrub::Scrub,
+    index::{build::Batch, scrub::Scrub},
     store::{RebuildPolicy, RecordContext, RecordStore, describe_key, describe_value},
 };
 use shaketable_sim::seed::Stream;
-use shaketable_tx::{
-    self as tx, Database, Db, RetryError, Tx,
-    once::{self, Fate, Session},
-};
+use shaketable_tx::{self as tx, Database, Db, RetryError, Tx, once::Session};
 use std::{
     collections::BTreeMap,
     ops::{Range, RangeInclusive},
@@ -148,19 +147,112 @@ pub fn entry() -> Box<dyn shaketable::entry::Entry> {
     shaketable::entry::entry::<RecordBuild>()
 }
 
-impl Workload for RecordBuild {
-    type Op = Op;
-    type Answer = Answer;
-    type Session = Session<Db>;
-    type Model = Model;
+/// Indexes of records built online by several builders while records are saved.
+#[shaketable::workload(name = "record_build", session = Session<Db>, answer = Answer, model = Model)]
+impl RecordBuild {
+    /// Saves and deletes in one transaction.
+    #[write(weight = 8 * self.mix[0])]
+    async fn write(
+        &self,
+        session: &mut Session<Db>,
+        #[draw(vec(self.act(), 1..4))] acts: &[Act],
+    ) -> Outcome<Answer> {
+        wrote(stores().run(session, |store| async move { do_acts(&store, acts).await }).await)
+    }
 
-    const NAME: &'static str = "record_build";
-    const ABOUT: &'static str = "indexes of records built online by several builders while records are saved";
+    /// Builds indexes in batches of this many records until they are readable. The builder dies when it was
+    /// polled this many times.
+    #[write(weight = 2 * self.mix[1])]
+    async fn build(
+        &self,
+        session: &mut Session<Db>,
+        places: &[usize],
+        #[draw(1..=self.batch)] records: usize,
+        #[draw(option::weighted(0.5, 1..80u64))] polls: Option<u64>,
+    ) -> Outcome<Answer> {
+        let (db, stores, names) = (session.database(), stores(), names(places));
+        let build = sessions::polled(polls.unwrap_or(u64::MAX), stores.build_indexes(db, &names, records));
+        built(self.confined(db, build).await)
+    }
+
+    /// Does one batch of a build.
+    #[write(weight = 3 * self.mix[1])]
+    async fn batch(
+        &self,
+        session: &mut Session<Db>,
+        places: &[usize],
+        #[draw(1..=self.batch)] records: usize,
+        #[draw(any::<u64>().prop_map(|choice| choice % 64))] choice: u64,
+    ) -> Outcome<Answer> {
+        let (stores, names) = (stores(), &names(places));
+        let built = stores.run(session, |store| async move {
+            store.begin_index_builds(names).await?;
+            store.build_indexes(names, Batch { records, choice }).await?;
+            states(&store, places)
+        });
+        stated(built.await)
+    }
+
+    /// Sets the state of an index.
+    #[write(weight = 2 * self.mix[2])]
+    async fn mark(
+        &self,
+        session: &mut Session<Db>,
+        #[draw(0..definitions().len())] index: usize,
+        #[draw(mark())] mark: Mark,
+    ) -> Outcome<Answer> {
+        let (stores, name) = (stores(), &*definitions()[index].name);
+        let marked = stores.run(session, |store| async move {
+            match mark {
+                Mark::Disabled => store.mark_index_disabled(name).await?,
+                Mark::WriteOnly => store.mark_index_write_only(name).await?,
+                Mark::Readable => drop(store.mark_index_readable(name).await?),
+            }
+            states(&store, &[index])
+        });
+        stated(marked.await)
+    }
+
+    /// Scrubs an index: looks for entries without records, or else for records without entries.
+    #[write(weight = self.mix[3] * (1 + 4 * u32::from(self.damages)))]
+    async fn scrub(
+        &self,
+        session: &mut Session<Db>,
+        #[draw(some_index())] index: usize,
+        #[draw(any::<bool>())] dangling: bool,
+        #[draw(bool::weighted(0.8))] repair: bool,
+        #[draw(1..9usize)] limit: usize,
+    ) -> Outcome<Answer> {
+        let db = session.database();
+        let scrub = if dangling { Scrub::Dangling } else { Scrub::Missing };
+        let scrubbed = stores().scrub_index(db, &definitions()[index].name, scrub, repair, limit).await;
+        self.scrubbed(db, index, scrubbed.map(|report| Some(found_rows(&report)))).await
+    }
+
+    /// Removes the entry of a record from an index, or adds an entry that its record does not have.
+    #[write(weight = 10 * u32::from(self.damages))]
+    async fn damage(
+        &self,
+        session: &mut Session<Db>,
+        #[draw(self.some_damage())] damage: Damage,
+    ) -> Outcome<Answer> {
+        let done = session.apply(|tx| async move { damage_entry(&tx, damage).await });
+        ended(done.await, |()| Answer::Done, refused)
+    }
+
+    /// Draws some of the indexes, by their places.
+    #[draws(places)]
+    fn places() -> impl Strategy<Value = Vec<usize>> {
+        let places: Vec<usize> = (0..definitions().len()).collect();
+        subsequence(places, 1..=definitions().len())
+    }
 
     /// A build consists of many transactions.
-    fn effects(&self, op: &Op) -> RangeInclusive<usize> {
+    fn effects(&self, op: &RecordBuildOp) -> RangeInclusive<usize> {
         match op {
-            Op::Build(..) | Op::Batch(..) | Op::Scrub(_) => 0..=usize::MAX,
+            RecordBuildOp::build { .. } | RecordBuildOp::batch { .. } | RecordBuildOp::scrub { .. } => {
+                0..=usize::MAX
+            }
             _ => 0..=1,
         }
     }
@@ -209,23 +301,11 @@ impl Workload for RecordBuild {
         }
     }
 
-    fn clients(&self) -> usize {
-        self.clients
-    }
-
     fn keys(&self) -> Vec<Bytes> {
         let row = |of: Subspace| Bytes::copy_from_slice(of.bytes());
         let records = (0..self.records).step_by(4).map(|id| row(space().subspace(&(part::RECORDS, id))));
         let indexes = definitions().iter().map(|index| row(space().subspace(&(part::INDEXES, index.number))));
         session_keys(self.clients).chain(records).chain(indexes).collect()
-    }
-
-    fn operations(&self, _client: usize) -> BoxedStrategy<Vec<Op>> {
-        self.drawn()
-    }
-
-    fn length(&mut self) -> Option<&mut Range<usize>> {
-        Some(&mut self.operations)
     }
 
     fn describe_key(&self, key: &[u8]) -> Option<String> {
@@ -260,26 +340,27 @@ impl Workload for RecordBuild {
         sessions::resolve_dropped(session, self.timeout).await;
     }
 
-    async fn apply_planted(&self, session: &mut Session<Db>, op: &Op) -> Option<Outcome<Answer>> {
+    async fn apply_planted(&self, session: &mut Session<Db>, op: &RecordBuildOp) -> Option<Outcome<Answer>> {
         planted::apply(self.planted?, self, session, op).await
     }
 
-    async fn apply(&self, session: &mut Session<Db>, op: &Op) -> Outcome<Answer> {
-        self.perform(session, op).await
-    }
-
-    async fn resolve(&self, session: &mut Session<Db>, op: &Op, error: tx::Error) -> Outcome<Answer> {
-        let ask = async |session: &mut Session<Db>, pending| {
+    async fn resolve(
+        &self,
+        session: &mut Session<Db>,
+        op: &RecordBuildOp,
+        error: tx::Error,
+    ) -> Outcome<Answer> {
+        sessions::resolve_unknown(session, self.timeout, error, async |session, pending| {
             let answer = match op {
-                Op::Write(_) => {
-                    session.resolve(pending).await?.map(|done| told(once::Outcome::Applied(done)))
+                RecordBuildOp::write { .. } => {
+                    session.resolve(pending).await?.map(|Recorded(told)| Answer::Wrote(told))
                 }
-                Op::Damage(..) => session.resolve(pending).await?.map(|()| Outcome::Answered(Answer::Done)),
-                _ => session.resolve(pending).await?.map(|states| stated(once::Outcome::Applied(states))),
+                RecordBuildOp::damage { .. } => session.resolve(pending).await?.map(|()| Answer::Done),
+                _ => session.resolve(pending).await?.map(|Recorded(states)| Answer::States(states)),
             };
-            Ok::<Fate<_>, once::Error>(answer)
-        };
-        sessions::resolve_unknown(session, self.timeout, error, ask).await
+            Ok(answer.map(Outcome::Answered))
+        })
+        .await
     }
 
     /// The last batch of a builder that died may be done after its death.

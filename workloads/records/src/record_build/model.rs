@@ -1,9 +1,9 @@
 //! The sequential model: the records, and the states of the indexes.
 
 use super::{
-    Answer, RecordBuild,
+    Answer, RecordBuild, RecordBuildOp,
     layout::{UNIQUE, definitions, names, space},
-    operations::{Act, Mark, Op},
+    operations::{Act, Mark},
     plain::Record,
     rows::{States, follow_states},
 };
@@ -62,18 +62,20 @@ impl RecordBuild {
         let before = model.states.clone();
         follow_states(&space(), step.mutations, &mut model.states);
         changed_states(step.op, &before, &model.states)?;
-        if !matches!(step.op, Op::Build(..) | Op::Scrub(_)) && !model.done.insert((step.client, step.index)) {
+        if matches!(step.op, RecordBuildOp::build { .. } | RecordBuildOp::scrub { .. }) {
+            return Ok(());
+        }
+        if !model.done.insert((step.client, step.index)) {
             return Err("took effect a second time".into());
         }
         let expected = match step.op {
-            Op::Write(acts) => match model.write(acts) {
+            RecordBuildOp::write { acts } => match model.write(acts) {
                 Ok(told) => Answer::Wrote(told),
                 Err(id) => return Err(format!("saved record {id}, whose key is taken").into()),
             },
-            Op::Batch(places, ..) => model.told(places),
-            Op::Mark(index, _) => model.told(&[*index]),
-            Op::Damage(..) => Answer::Done,
-            Op::Build(..) | Op::Scrub(_) => return Ok(()),
+            RecordBuildOp::batch { places, .. } => model.states_of(places),
+            RecordBuildOp::mark { index, .. } => model.states_of(&[*index]),
+            _ => Answer::Done,
         };
         match step.answer {
             Some(answer) if *answer != expected => {
@@ -85,13 +87,13 @@ impl RecordBuild {
 }
 
 impl Model {
-    fn told(&self, places: &[usize]) -> Answer {
+    fn states_of(&self, places: &[usize]) -> Answer {
         Answer::States(names(places).into_iter().map(|name| self.state(name)).collect())
     }
 }
 
 /// Objects to a change of states that the operation must not make.
-fn changed_states(op: &Op, before: &States, after: &States) -> Result<(), Misfit> {
+fn changed_states(op: &RecordBuildOp, before: &States, after: &States) -> Result<(), Misfit> {
     for definition in definitions() {
         let state = |states: &States| states.get(&definition.name).copied().unwrap_or(state::READABLE);
         let change = (state(before), state(after));
@@ -103,11 +105,18 @@ fn changed_states(op: &Op, before: &States, after: &States) -> Result<(), Misfit
             _ => false,
         };
         let may = match op {
-            Op::Build(places, ..) | Op::Batch(places, ..) => concerns(places) && is_built,
-            Op::Mark(index, Mark::Disabled) => concerns(&[*index]) && change.1 == state::DISABLED,
-            Op::Mark(index, Mark::WriteOnly) => concerns(&[*index]) && change.1 == state::WRITE_ONLY,
-            Op::Mark(index, Mark::Readable) => concerns(&[*index]) && is_built && change.0 != state::DISABLED,
-            Op::Write(_) | Op::Scrub(_) | Op::Damage(..) => false,
+            RecordBuildOp::build { places, .. } | RecordBuildOp::batch { places, .. } => {
+                concerns(places) && is_built
+            }
+            RecordBuildOp::mark { index, mark } => {
+                let is_meant = match mark {
+                    Mark::Disabled => change.1 == state::DISABLED,
+                    Mark::WriteOnly => change.1 == state::WRITE_ONLY,
+                    Mark::Readable => is_built && change.0 != state::DISABLED,
+                };
+                concerns(&[*index]) && is_meant
+            }
+            _ => false,
         };
         if change.0 != change.1 && !may {
             return Err(format!(
@@ -124,20 +133,20 @@ fn changed_states(op: &Op, before: &States, after: &States) -> Result<(), Misfit
 fn looked(model: &Model, step: &Step<'_, RecordBuild>) -> Result<(), Misfit> {
     let Some(answer) = step.answer else { return Ok(()) };
     let fits = match (step.op, answer) {
-        (Op::Write(acts), Answer::Taken(id)) => model.clone().write(acts) == Err(*id),
-        (Op::Mark(index, Mark::Readable), Answer::Incomplete) => {
+        (RecordBuildOp::write { acts }, Answer::Taken(id)) => model.clone().write(acts) == Err(*id),
+        (RecordBuildOp::mark { index, mark: Mark::Readable }, Answer::Incomplete) => {
             let state = model.state(&definitions()[*index].name);
             [state::WRITE_ONLY, state::DISABLED].contains(&state)
         }
-        (Op::Build(..), Answer::States(states)) => !states.contains(&state::DISABLED),
-        (Op::Build(..), Answer::Incomplete | Answer::Died) => true,
-        (Op::Scrub(scrubbing), Answer::Unscrubbed) => {
-            let definition = &definitions()[scrubbing.index];
+        (RecordBuildOp::build { .. }, Answer::States(states)) => !states.contains(&state::DISABLED),
+        (RecordBuildOp::build { .. }, Answer::Incomplete | Answer::Died) => true,
+        (RecordBuildOp::scrub { index, .. }, Answer::Unscrubbed) => {
+            let definition = &definitions()[*index];
             // Its transactions read at different versions, of which the last one counts.
             !definition.has_entries()
                 || [state::WRITE_ONLY, state::DISABLED].contains(&model.state(&definition.name))
         }
-        (Op::Scrub(_), Answer::Done) => true,
+        (RecordBuildOp::scrub { .. }, Answer::Done) => true,
         _ => false,
     };
     match fits {

@@ -1,34 +1,12 @@
-//! The operations of the workload and their answers as plain data, and how they are drawn.
+//! What operations are given and what they return, as plain data, and how it is drawn.
 
 use super::{
     RecordBuild,
     layout::{DAMAGED, RANK, UNIQUE, definitions},
     plain::{Record, parts},
 };
-use proptest::{
-    collection::vec,
-    prelude::*,
-    sample::{select, subsequence},
-};
+use proptest::{prelude::*, sample::select};
 use serde::{Deserialize, Serialize};
-
-/// One operation.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Op {
-    /// Saves and deletes in one transaction.
-    Write(Vec<Act>),
-    /// Builds indexes in batches of this many records until they are readable. The builder dies when it was
-    /// polled this many times.
-    Build(Vec<usize>, usize, Option<u64>),
-    /// Does one batch of a build.
-    Batch(Vec<usize>, usize, u64),
-    /// Sets the state of an index.
-    Mark(usize, Mark),
-    /// Scrubs an index.
-    Scrub(Scrubbing),
-    /// Removes the entry of a record from an index, or adds an entry that its record does not have.
-    Damage(usize, i64, bool),
-}
 
 /// One of several calls in a transaction.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -54,14 +32,13 @@ pub enum Mark {
     Readable,
 }
 
-/// A scrub of an index.
+/// An entry of an index that is changed behind the layer's back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Scrubbing {
+pub struct Damage {
     pub(super) index: usize,
-    /// Whether it looks for entries without records, instead of records without entries.
-    pub(super) dangling: bool,
-    pub(super) repair: bool,
-    pub(super) limit: usize,
+    pub(super) id: i64,
+    /// Whether the entry is removed, or else added.
+    pub(super) removes: bool,
 }
 
 /// What an operation returned.
@@ -96,48 +73,42 @@ impl RecordBuild {
         })
     }
 
-    /// Draws the operations of a client.
-    pub(super) fn drawn(&self) -> BoxedStrategy<Vec<Op>> {
-        let places: Vec<usize> = (0..definitions().len()).collect();
-        let some = || subsequence(places.clone(), 1..=places.len());
-        let place = || 0..definitions().len();
-        let [writes, builds, marks, scrubs] = self.mix;
+    /// Draws one of several calls.
+    pub(super) fn act(&self) -> BoxedStrategy<Act> {
         let act = prop_oneof![
             12 => self.record().prop_map(Act::Save),
             6 => (0..self.records).prop_map(Act::Delete),
             1 => Just(Act::DeleteAll),
             1 => Just(Act::DeleteWhere),
         ];
-        let mark = prop_oneof![
-            2 => Just(Mark::Disabled),
-            1 => Just(Mark::WriteOnly),
-            1 => Just(Mark::Readable),
-        ];
-        // Those are scrubbed most of which entries are damaged.
-        let damaged = || prop_oneof![2 => select(DAMAGED.to_vec()), 1 => Just(RANK), 2 => Just(UNIQUE)];
-        let scrubbed = prop_oneof![3 => damaged(), 2 => place()];
-        let repairs = proptest::bool::weighted(0.8);
-        let scrubbing = (scrubbed, any::<bool>(), repairs, 1..9usize)
-            .prop_map(|(index, dangling, repair, limit)| Scrubbing { index, dangling, repair, limit });
-        let batch = 1..=self.batch;
-        let polls = proptest::option::weighted(0.5, 1..80u64);
-        let damages = u32::from(self.damages);
-        let damage =
-            (damaged(), 0..self.records, any::<bool>()).prop_map(|(index, id, removes)| match index {
-                // What an entry adds to a ranked set is not written behind the layer's back.
-                RANK => Op::Damage(index, id, true),
-                // A save is not refused for the sake of an entry that is gone.
-                UNIQUE => Op::Damage(index, id, false),
-                _ => Op::Damage(index, id, removes),
-            });
-        let op = prop_oneof![
-            8 * writes => vec(act, 1..4).prop_map(Op::Write),
-            2 * builds => (some(), batch.clone(), polls).prop_map(|(of, batch, polls)| Op::Build(of, batch, polls)),
-            3 * builds => (some(), batch, any::<u64>()).prop_map(|(of, batch, n)| Op::Batch(of, batch, n % 64)),
-            2 * marks => (place(), mark).prop_map(|(index, mark)| Op::Mark(index, mark)),
-            scrubs * (1 + 4 * damages) => scrubbing.prop_map(Op::Scrub),
-            10 * damages => damage,
-        ];
-        vec(op, self.operations.clone()).boxed()
+        act.boxed()
     }
+
+    /// Draws which entry is damaged, and how.
+    pub(super) fn some_damage(&self) -> BoxedStrategy<Damage> {
+        let drawn = (damaged(), 0..self.records, any::<bool>());
+        let damage = |(index, id, removes)| match index {
+            // What an entry adds to a ranked set is not written behind the layer's back.
+            RANK => Damage { index, id, removes: true },
+            // A save is not refused for the sake of an entry that is gone.
+            UNIQUE => Damage { index, id, removes: false },
+            _ => Damage { index, id, removes },
+        };
+        drawn.prop_map(damage).boxed()
+    }
+}
+
+/// Draws the state that an index gets.
+pub(super) fn mark() -> impl Strategy<Value = Mark> {
+    prop_oneof![2 => Just(Mark::Disabled), 1 => Just(Mark::WriteOnly), 1 => Just(Mark::Readable)]
+}
+
+/// Draws the index that is scrubbed: often one of those most of which entries are damaged.
+pub(super) fn some_index() -> impl Strategy<Value = usize> {
+    prop_oneof![3 => damaged(), 2 => 0..definitions().len()]
+}
+
+/// Draws an index whose entries are damaged.
+fn damaged() -> impl Strategy<Value = usize> {
+    prop_oneof![2 => select(DAMAGED.to_vec()), 1 => Just(RANK), 2 => Just(UNIQUE)]
 }

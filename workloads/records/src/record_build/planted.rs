@@ -1,14 +1,14 @@
 //! Planted bugs: builds and saves beside them, done wrongly, and a [scrub](super::scrubs) that is.
 
 use super::{
-    Act, Answer, Op, RecordBuild,
-    client::{built, do_act, limited, told, write},
+    Act, Answer, RecordBuild, RecordBuildOp,
+    client::{built, do_act, do_acts, wrote},
     faulty,
     layout::{names, space, stores, stores_with},
     scrubs,
 };
 use crate::record_shared::layout::part;
-use shaketable::{specimen::Recorded, weakened::weakened, workload::Outcome};
+use shaketable::{sessions::polled, specimen::Recorded, weakened::weakened, workload::Outcome};
 use shaketable_record::{
     error::Error,
     index::{
@@ -40,26 +40,31 @@ pub async fn apply(
     planted: Planted,
     workload: &RecordBuild,
     session: &mut Session<Db>,
-    op: &Op,
+    op: &RecordBuildOp,
 ) -> Option<Outcome<Answer>> {
     let db = &session.database().clone();
     Some(match (planted, op) {
-        (Planted::WriteOnlySkipped | Planted::UnbuiltKept, Op::Write(acts)) => {
+        (Planted::WriteOnlySkipped | Planted::UnbuiltKept, RecordBuildOp::write { acts }) => {
             let stores = stores_with(faulty::registry(planted));
-            told(stores.run(session, |store| async move { write(&store, acts).await }).await)
+            wrote(stores.run(session, |store| async move { do_acts(&store, acts).await }).await)
         }
-        (Planted::StatesDeleted | Planted::RanksLeft, Op::Write(acts)) => {
+        (Planted::StatesDeleted | Planted::RanksLeft, RecordBuildOp::write { acts }) => {
             let stores = stores();
-            told(stores.run(session, |store| async move { clearing(planted, &store, acts).await }).await)
+            wrote(stores.run(session, |store| async move { clearing(planted, &store, acts).await }).await)
         }
-        (
-            Planted::RecordsAtSnapshot | Planted::ViolationsForgotten | Planted::GapsUnwatched,
-            Op::Build(places, records, polls),
-        ) => built(limited(*polls, by_batches(planted, db, &names(places), *records)).await),
-        (Planted::ProgressApart, Op::Build(places, records, polls)) => {
-            built(limited(*polls, apart(workload, db, &names(places), *records)).await)
+        (_, RecordBuildOp::build { places, records, polls }) => {
+            let (names, polls) = (&names(places), polls.unwrap_or(u64::MAX));
+            built(match planted {
+                Planted::RecordsAtSnapshot | Planted::ViolationsForgotten | Planted::GapsUnwatched => {
+                    polled(polls, by_batches(planted, db, names, *records)).await
+                }
+                Planted::ProgressApart => polled(polls, apart(workload, db, names, *records)).await,
+                _ => return None,
+            })
         }
-        (Planted::ScrubbedApart, Op::Scrub(scrubbing)) => scrubs::apart(workload, db, scrubbing.index).await,
+        (Planted::ScrubbedApart, RecordBuildOp::scrub { index, .. }) => {
+            scrubs::apart(workload, db, *index).await
+        }
         _ => return None,
     })
 }

@@ -2,14 +2,14 @@
 
 use super::{
     Answer, RecordBuild,
-    client::{built, row_key},
+    client::row_key,
     layout::{definitions, space},
     rows::Stored,
 };
 use crate::record_shared::layout::{part, state};
 use shaketable::workload::Outcome;
 use shaketable_record::error::Error;
-use shaketable_tx::{Database, Db, RunError, Transaction};
+use shaketable_tx::{Database, Db, Transaction};
 use std::collections::BTreeSet;
 
 /// A scrub that reads the entries, their records, and what it removes, in three transactions.
@@ -33,11 +33,5 @@ pub(super) async fn apart(workload: &RecordBuild, db: &Db, index: usize) -> Outc
         .await?;
         Ok(Some(found))
     };
-    match scrubbed.await {
-        Ok(Some(found)) => workload.found(db, index, found).await,
-        Ok(None) | Err(RunError { error: Error::IndexState { .. }, .. }) => {
-            Outcome::Answered(Answer::Unscrubbed)
-        }
-        Err(e) => built(Some(Err(e))),
-    }
+    workload.scrubbed(db, index, scrubbed.await).await
 }

@@ -1,10 +1,10 @@
-//! How a client performs an operation: with the meta-data that it has, or with the latest.
+//! How clients load and save meta-data, and use the store with it.
 
 use super::{
     Answer, Policy, RecordEvolve,
     chain::{Link, place_of},
     layout::{space, used_key},
-    operations::{Act, ActAnswer, Op},
+    operations::{Act, ActAnswer},
     planted,
 };
 use crate::{
@@ -12,7 +12,7 @@ use crate::{
     shared::{ended, unexpected},
 };
 use foundationdb_tuple::{Element, pack};
-use shaketable::{sessions, specimen::Recorded, workload::Outcome};
+use shaketable::{specimen::Recorded, workload::Outcome};
 use shaketable_record::{
     cursor::{Continuation, CursorExt, Limits, Spent, TupleRange},
     error::Error,
@@ -21,7 +21,7 @@ use shaketable_record::{
     value::Tuple,
 };
 use shaketable_tx::{
-    Database, Db, RunError, Transaction, Tx, always,
+    Database, Db, Transaction, Tx, always,
     once::{self, Session},
     sometimes,
 };
@@ -33,7 +33,7 @@ pub struct Client {
     pub(super) session: Session<Db>,
     pub(super) meta_data_store: MetaDataStore,
     /// The meta-data that the client has.
-    pub(super) own: Arc<RecordMetaData>,
+    pub(super) own: Version,
     /// Whether the store has refused it.
     pub(super) is_stale: bool,
 }
@@ -58,93 +58,18 @@ impl RecordEvolve {
         Ok(Version { place, meta_data })
     }
 
-    /// Performs an operation.
-    pub(super) async fn perform(&self, client: &mut Client, op: &Op) -> Outcome<Answer> {
-        if client.is_stale
-            && let Err(e) = self.refresh(client).await
-        {
-            return refused(usize::MAX, e);
-        }
-        let own = match self.version(client.own.clone()) {
-            Ok(own) => own,
-            Err(e) => return refused(usize::MAX, e),
-        };
-        let outcome = self.perform_with(client, op, &own).await;
-        client.is_stale = matches!(outcome, Outcome::Answered(Answer::Stale(_)));
-        outcome
+    /// The meta-data that is saved.
+    pub(super) async fn latest(&self, from: &MetaDataStore, tx: &Tx) -> Result<Version, Error> {
+        self.version(from.meta_data(tx).await?)
     }
 
-    async fn perform_with(&self, client: &mut Client, op: &Op, own: &Version) -> Outcome<Answer> {
-        let db = &client.session.database().clone();
-        let (number, chain) = (client.number, self.chain());
-        let (meta_data_store, links) = (&client.meta_data_store.clone(), &chain[..]);
-        match op {
-            Op::Use(acts) => {
-                let used =
-                    client.session.apply(|tx| async move { self.use_store(tx, number, own, acts).await });
-                answered(own.place, used.await)
-            }
-            Op::UseLatest(acts) => {
-                let used = client.session.apply(|tx| async move {
-                    let latest = self.version(meta_data_store.meta_data(&tx).await?)?;
-                    self.use_store(tx, number, &latest, acts).await
-                });
-                answered(usize::MAX, used.await)
-            }
-            Op::Evolve => {
-                let evolved = client.session.apply(|tx| async move {
-                    let latest = self.version(meta_data_store.meta_data(&tx).await?)?.place;
-                    let next = (latest + 1).min(links.len() - 1);
-                    meta_data_store.save_record_meta_data(&tx, &links[next].meta_data).await?;
-                    Ok::<_, Error>(Recorded(vec![ActAnswer::Latest(next)]))
-                });
-                answered(usize::MAX, evolved.await)
-            }
-            Op::SaveOwn => {
-                let saved = client.session.apply(|tx| async move {
-                    let saved = meta_data_store.save_record_meta_data(&tx, &own.meta_data).await;
-                    let is_saved = match saved {
-                        Err(Error::MetaData(_)) => false,
-                        saved => saved.map(|()| true)?,
-                    };
-                    Ok::<_, Error>(Recorded(vec![ActAnswer::Own(own.place, is_saved)]))
-                });
-                answered(own.place, saved.await)
-            }
-            Op::SaveWrong(wrong) => {
-                let saved = client.session.apply(|tx| async move {
-                    let latest = self.version(meta_data_store.meta_data(&tx).await?)?.place;
-                    let saved =
-                        meta_data_store.save_record_meta_data(&tx, &links[latest].wrong(*wrong)).await;
-                    let is_saved = match saved {
-                        Err(Error::MetaData(_)) => false,
-                        saved => saved.map(|()| true)?,
-                    };
-                    Ok::<_, Error>(Recorded(vec![ActAnswer::Own(latest, is_saved)]))
-                });
-                answered(usize::MAX, saved.await)
-            }
-            Op::Refresh => match self.refresh(client).await {
-                Ok(place) => Outcome::Answered(Answer::Told(vec![ActAnswer::Latest(place)])),
-                Err(e) => refused(usize::MAX, e),
-            },
-            Op::Build(records, polls) => {
-                let names: Vec<&str> =
-                    links[own.place].definitions.iter().map(|index| &*index.name).collect();
-                let stores = self.stores(&planted::changed(self.planted, &links[own.place], &own.meta_data));
-                let build = stores.build_indexes(db, &names, *records);
-                let built = match polls {
-                    Some(polls) => sessions::polled(*polls, build).await,
-                    None => Some(build.await),
-                };
-                match built {
-                    None => Outcome::Answered(Answer::Died),
-                    Some(Ok(_)) => Outcome::Answered(Answer::Built),
-                    Some(Err(RunError { error: Error::Fdb(e), .. })) => Outcome::Unknown(e),
-                    Some(Err(e)) => refused(own.place, e.error),
-                }
-            }
-        }
+    /// Loads the meta-data that is saved, for the operations from now on.
+    pub(super) async fn load(&self, client: &mut Client) -> Result<(), Error> {
+        let (db, from) = (client.session.database(), &client.meta_data_store);
+        let latest = db.run(|tx, _| async move { self.latest(from, &tx).await }).await;
+        client.own = latest.map_err(|e| e.error)?;
+        client.is_stale = false;
+        Ok(())
     }
 
     /// Opens the store in a transaction, and notes with which version of the meta-data.
@@ -176,16 +101,19 @@ impl RecordEvolve {
         let store = self.open_store(tx, client, version).await?;
         do_acts(store, &self.chain()[version.place], version.place, acts).await
     }
+}
 
-    /// Loads the meta-data that is saved, for the operations from now on. Returns its place.
-    pub(super) async fn refresh(&self, client: &mut Client) -> Result<usize, Error> {
-        let (db, meta_data_store) = (client.session.database().clone(), &client.meta_data_store);
-        let latest = db.run(|tx, _| async move { meta_data_store.meta_data(&tx).await }).await;
-        let latest = latest.map_err(|e| e.error)?;
-        client.own = latest.clone();
-        client.is_stale = false;
-        Ok(self.version(latest)?.place)
-    }
+/// Saves meta-data, if it can follow what is saved.
+pub(super) async fn save_meta_data(
+    to: &MetaDataStore,
+    tx: &Tx,
+    version: &Version,
+) -> Result<Recorded<ActAnswer>, Error> {
+    let is_saved = match to.save_record_meta_data(tx, &version.meta_data).await {
+        Err(Error::MetaData(_)) => false,
+        saved => saved.map(|()| true)?,
+    };
+    Ok(Recorded(vec![ActAnswer::Own(version.place, is_saved)]))
 }
 
 /// Claims that opening a store from this version of the meta-data has built the indexes that were changed

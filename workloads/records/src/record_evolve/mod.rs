@@ -19,7 +19,7 @@ mod wrong;
 pub use super::record_build::Record;
 pub use client::Client;
 pub use model::Model;
-pub use operations::{Act, ActAnswer, Answer, Op};
+pub use operations::{Act, ActAnswer, Answer};
 pub use wrong::Wrong;
 
 use crate::{
@@ -34,29 +34,24 @@ use crate::{
 };
 use bytes::Bytes;
 use chain::{CHAINS, Link, chain, place_of};
-use client::answered;
+use client::{Version, answered, refused, save_meta_data};
 use foundationdb_tuple::Subspace;
 use layout::{meta_data_space, meta_data_store, saved_key, saved_version, space};
 use planted::{BUGS, Planted};
-use proptest::strategy::BoxedStrategy;
+use proptest::{option, sample::select};
 use serde::{Deserialize, Serialize};
 use shaketable::{
     Misfit, sessions,
-    workload::{Bug, Outcome, Step, Workload},
+    specimen::Recorded,
+    workload::{Bug, Outcome, Step},
 };
 use shaketable_record::{
     error::Error,
     index::scrub::Scrub,
-    metadata::MetaDataProvider,
     store::{RebuildPolicy, RecordContext},
 };
 use shaketable_sim::seed::Stream;
-use shaketable_tx::{
-    self as tx, Database, Db,
-    Isolation::Serializable,
-    RunError, Transaction, Tx,
-    once::{self, Fate, Session},
-};
+use shaketable_tx::{self as tx, Database, Db, Isolation::Serializable, RunError, Transaction, Tx};
 use std::{
     collections::BTreeMap,
     ops::{Range, RangeInclusive},
@@ -154,20 +149,111 @@ pub fn entry() -> Box<dyn shaketable::entry::Entry> {
     shaketable::entry::entry::<RecordEvolve>()
 }
 
-impl Workload for RecordEvolve {
-    type Op = Op;
-    type Answer = Answer;
-    type Session = Client;
-    type Model = Model;
+/// Record types, fields and indexes added and removed while clients use the store.
+#[shaketable::workload(name = "record_evolve", session = Client, answer = Answer, model = Model)]
+impl RecordEvolve {
+    /// Uses the store with the meta-data that the client has, in one transaction.
+    #[write(weight = 8 * self.mix[0])]
+    async fn use_own(&self, client: &mut Client, #[draw(self.acts())] acts: &[Act]) -> Outcome<Answer> {
+        let (number, own) = (client.number, &client.own);
+        let used = client.session.apply(|tx| async move { self.use_store(tx, number, own, acts).await });
+        answered(own.place, used.await)
+    }
 
-    const NAME: &'static str = "record_evolve";
-    const ABOUT: &'static str =
-        "record types, fields and indexes added and removed while clients use the store";
+    /// Uses the store with the meta-data that the same transaction loads.
+    #[write(weight = 2 * self.mix[0])]
+    async fn use_latest(&self, client: &mut Client, #[draw(self.acts())] acts: &[Act]) -> Outcome<Answer> {
+        let (number, meta_data_store) = (client.number, &client.meta_data_store);
+        let used = client.session.apply(|tx| async move {
+            let latest = self.latest(meta_data_store, &tx).await?;
+            self.use_store(tx, number, &latest, acts).await
+        });
+        answered(usize::MAX, used.await)
+    }
+
+    /// Replaces the meta-data that is saved by its next version.
+    #[write(weight = 3 * self.mix[1])]
+    async fn evolve(&self, client: &mut Client) -> Outcome<Answer> {
+        let (chain, meta_data_store) = (&self.chain(), &client.meta_data_store);
+        let evolved = client.session.apply(|tx| async move {
+            let next = (self.latest(meta_data_store, &tx).await?.place + 1).min(chain.len() - 1);
+            meta_data_store.save_record_meta_data(&tx, &chain[next].meta_data).await?;
+            Ok::<_, Error>(Recorded(vec![ActAnswer::Latest(next)]))
+        });
+        answered(usize::MAX, evolved.await)
+    }
+
+    /// Saves the meta-data that the client has.
+    #[write(weight = self.mix[1])]
+    async fn save_own(&self, client: &mut Client) -> Outcome<Answer> {
+        let (own, meta_data_store) = (&client.own, &client.meta_data_store);
+        let saved = client.session.apply(|tx| async move { save_meta_data(meta_data_store, &tx, own).await });
+        answered(own.place, saved.await)
+    }
+
+    /// Tries to save meta-data that cannot follow what is saved.
+    #[write(weight = self.mix[1])]
+    async fn save_wrong(
+        &self,
+        client: &mut Client,
+        #[draw(select(Wrong::ALL.to_vec()))] wrong: Wrong,
+    ) -> Outcome<Answer> {
+        let (chain, meta_data_store) = (&self.chain(), &client.meta_data_store);
+        let saved = client.session.apply(|tx| async move {
+            let place = self.latest(meta_data_store, &tx).await?.place;
+            let meta_data = chain[place].wrong(wrong).into();
+            save_meta_data(meta_data_store, &tx, &Version { place, meta_data }).await
+        });
+        answered(usize::MAX, saved.await)
+    }
+
+    /// Loads the meta-data that is saved; the client has it from then on.
+    #[read(weight = self.mix[1])]
+    async fn refresh(&self, client: &mut Client) -> Outcome<Answer> {
+        match self.load(client).await {
+            Ok(()) => Outcome::Answered(Answer::Told(vec![ActAnswer::Latest(client.own.place)])),
+            Err(e) => refused(usize::MAX, e),
+        }
+    }
+
+    /// Builds the indexes of the client's meta-data in batches of this many records. The builder dies when it
+    /// was polled this many times.
+    #[write(weight = 3 * self.mix[2])]
+    async fn build(
+        &self,
+        client: &mut Client,
+        #[draw(1..=self.batch)] records: usize,
+        #[draw(option::weighted(0.4, 1..80u64))] polls: Option<u64>,
+    ) -> Outcome<Answer> {
+        let (own, chain) = (&client.own, self.chain());
+        let link = &chain[own.place];
+        let names: Vec<&str> = link.definitions.iter().map(|index| &*index.name).collect();
+        let stores = self.stores(&planted::changed(self.planted, link, &own.meta_data));
+        let build = stores.build_indexes(client.session.database(), &names, records);
+        match sessions::polled(polls.unwrap_or(u64::MAX), build).await {
+            None => Outcome::Answered(Answer::Died),
+            Some(Ok(_)) => Outcome::Answered(Answer::Built),
+            Some(Err(RunError { error: Error::Fdb(e), .. })) => Outcome::Unknown(e),
+            Some(Err(e)) => refused(own.place, e.error),
+        }
+    }
+
+    /// Does an operation. A client whose meta-data was refused loads it again first.
+    async fn apply(&self, client: &mut Client, op: &RecordEvolveOp) -> Outcome<Answer> {
+        if client.is_stale
+            && let Err(e) = self.load(client).await
+        {
+            return refused(usize::MAX, e);
+        }
+        let outcome = self.perform(client, op).await;
+        client.is_stale = matches!(outcome, Outcome::Answered(Answer::Stale(_)));
+        outcome
+    }
 
     /// A build consists of many transactions.
-    fn effects(&self, op: &Op) -> RangeInclusive<usize> {
+    fn effects(&self, op: &RecordEvolveOp) -> RangeInclusive<usize> {
         match op {
-            Op::Build(..) => 0..=usize::MAX,
+            RecordEvolveOp::build { .. } => 0..=usize::MAX,
             _ => 0..=1,
         }
     }
@@ -214,23 +300,11 @@ impl Workload for RecordEvolve {
         }
     }
 
-    fn clients(&self) -> usize {
-        self.clients
-    }
-
     fn keys(&self) -> Vec<Bytes> {
         let row = |of: Subspace| Bytes::copy_from_slice(of.bytes());
         let records = (0..self.records).step_by(4).map(|id| row(space().subspace(&(part::RECORDS, id))));
         let indexes = (1..4i64).map(|number| row(space().subspace(&(part::INDEXES, number))));
         session_keys(self.clients).chain(records).chain(indexes).chain([row(meta_data_space())]).collect()
-    }
-
-    fn operations(&self, _client: usize) -> BoxedStrategy<Vec<Op>> {
-        self.drawn()
-    }
-
-    fn length(&mut self) -> Option<&mut Range<usize>> {
-        Some(&mut self.operations)
     }
 
     async fn setup(&self, db: &Db) -> tx::Result<()> {
@@ -251,11 +325,11 @@ impl Workload for RecordEvolve {
         let session = sessions::open(db, client, self.timeout).await?;
         let meta_data_store = meta_data_store();
         let loading = &meta_data_store;
-        let (own, is_stale) = match db.run(|tx, _| async move { loading.meta_data(&tx).await }).await {
+        let (own, is_stale) = match db.run(|tx, _| async move { self.latest(loading, &tx).await }).await {
             Ok(own) => (own, false),
             Err(RunError { error: Error::Fdb(error), .. }) => return Err(error),
             // The next operation loads it again, and tells why it cannot.
-            Err(_) => (self.chain()[0].meta_data.clone(), true),
+            Err(_) => (Version { place: 0, meta_data: self.chain()[0].meta_data.clone() }, true),
         };
         Ok(Client { number: client, session, meta_data_store, own, is_stale })
     }
@@ -264,20 +338,16 @@ impl Workload for RecordEvolve {
         sessions::resolve_dropped(&mut client.session, self.timeout).await;
     }
 
-    async fn apply_planted(&self, client: &mut Client, op: &Op) -> Option<Outcome<Answer>> {
+    async fn apply_planted(&self, client: &mut Client, op: &RecordEvolveOp) -> Option<Outcome<Answer>> {
         planted::apply(self.planted?, self, client, op).await
     }
 
-    async fn apply(&self, client: &mut Client, op: &Op) -> Outcome<Answer> {
-        self.perform(client, op).await
-    }
-
-    async fn resolve(&self, client: &mut Client, _: &Op, error: tx::Error) -> Outcome<Answer> {
-        let ask = async |session: &mut Session<Db>, pending| {
+    async fn resolve(&self, client: &mut Client, _: &RecordEvolveOp, error: tx::Error) -> Outcome<Answer> {
+        sessions::resolve_unknown(&mut client.session, self.timeout, error, async |session, pending| {
             let fate = session.resolve(pending).await?;
-            Ok::<Fate<_>, once::Error>(fate.map(|done| answered(usize::MAX, once::Outcome::Applied(done))))
-        };
-        sessions::resolve_unknown(&mut client.session, self.timeout, error, ask).await
+            Ok(fate.map(|Recorded(answers)| Outcome::Answered(Answer::Told(answers))))
+        })
+        .await
     }
 
     /// The last batch of a builder that died may be done after its death.
@@ -302,11 +372,10 @@ impl Workload for RecordEvolve {
 
     /// Builds all indexes of the latest meta-data, and scrubs them.
     async fn check(&self, db: &Db, model: &Model) -> tx::Result<Result<(), Misfit>> {
-        let latest = db.run(|tx, _| async move { meta_data_store().meta_data(&tx).await });
-        let latest = latest.await.map_err(|e| e.error).and_then(|latest| self.version(latest));
-        let latest = match latest {
+        let latest = db.run(|tx, _| async move { self.latest(&meta_data_store(), &tx).await });
+        let latest = match latest.await {
             Ok(latest) => latest,
-            Err(e) => return check_ended(&e),
+            Err(e) => return check_ended(&e.error),
         };
         let (stores, chain) = (self.stores(&latest.meta_data), self.chain());
         let definitions = &chain[latest.place].definitions;

@@ -1,10 +1,10 @@
 //! The sequential model: the records, and the versions of the meta-data that the store and its users have.
 
 use super::{
-    Answer, Record, RecordEvolve,
+    Answer, Record, RecordEvolve, RecordEvolveOp,
     chain::{Link, place_of},
     layout::{saved_key, saved_version, space, used_key, written},
-    operations::{Act, ActAnswer, Op},
+    operations::{Act, ActAnswer},
 };
 use crate::record_shared::layout::{Header, header_key};
 use foundationdb_tuple::unpack;
@@ -91,14 +91,14 @@ impl RecordEvolve {
         }
         let (chain, before) = (self.chain(), model.clone());
         model.follow(&chain, step.mutations)?;
-        if matches!(step.op, Op::Build(..)) {
+        if matches!(step.op, RecordEvolveOp::build { .. }) {
             return unsaved(&before, model);
         }
         if !model.done.insert((step.client, step.index)) {
             return Err("took effect a second time".into());
         }
         let expected = match step.op {
-            Op::Use(acts) | Op::UseLatest(acts) => {
+            RecordEvolveOp::use_own { acts } | RecordEvolveOp::use_latest { acts } => {
                 unsaved(&before, model)?;
                 let used = written(step.mutations, &used_key(step.client))
                     .and_then(|value| unpack::<(i64,)>(value).ok());
@@ -109,30 +109,32 @@ impl RecordEvolve {
                         format!("used a store of version {} with version {used}", model.opened).into()
                     );
                 }
-                if matches!(step.op, Op::UseLatest(_)) && used != model.saved {
+                if matches!(step.op, RecordEvolveOp::use_latest { .. }) && used != model.saved {
                     return Err(format!("loaded version {used} when {} was saved", model.saved).into());
                 }
                 let answers = acts.iter().map(|act| model.act(&chain[used], act));
                 [ActAnswer::With(used)].into_iter().chain(answers.collect::<Vec<_>>()).collect()
             }
-            Op::Evolve => {
+            RecordEvolveOp::evolve {} => {
                 if model.saved != (before.saved + 1).min(chain.len() - 1) {
                     return Err("did not save the next version".into());
                 }
                 vec![ActAnswer::Latest(model.saved)]
             }
-            Op::SaveOwn => {
+            RecordEvolveOp::save_own {} => {
                 unsaved(&before, model)?;
                 return match step.answer {
                     Some(Answer::Told(answers)) => own(model, answers),
                     _ => Ok(()),
                 };
             }
-            Op::SaveWrong(_) => {
+            RecordEvolveOp::save_wrong { .. } => {
                 unsaved(&before, model)?;
                 vec![ActAnswer::Own(model.saved, false)]
             }
-            Op::Refresh | Op::Build(..) => return Err("committed a change".into()),
+            RecordEvolveOp::refresh {} | RecordEvolveOp::build { .. } => {
+                return Err("committed a change".into());
+            }
         };
         match step.answer {
             Some(answer) if *answer != Answer::Told(expected.clone()) => {
@@ -167,10 +169,16 @@ fn own(model: &Model, answers: &[ActAnswer]) -> Result<(), Misfit> {
 fn looked(model: &Model, step: &Step<'_, RecordEvolve>) -> Result<(), Misfit> {
     let Some(answer) = step.answer else { return Ok(()) };
     let fits = match (step.op, answer) {
-        (Op::Use(_) | Op::Build(..), Answer::Stale(place)) => *place < model.opened,
-        (Op::Use(acts) | Op::UseLatest(acts), Answer::Taken(_)) => model.has_duplicates(acts),
-        (Op::Refresh, Answer::Told(answers)) => answers[..] == [ActAnswer::Latest(model.saved)],
-        (Op::Build(..), Answer::Built | Answer::Incomplete | Answer::Died) => true,
+        (RecordEvolveOp::use_own { .. } | RecordEvolveOp::build { .. }, Answer::Stale(place)) => {
+            *place < model.opened
+        }
+        (RecordEvolveOp::use_own { acts } | RecordEvolveOp::use_latest { acts }, Answer::Taken(_)) => {
+            model.has_duplicates(acts)
+        }
+        (RecordEvolveOp::refresh {}, Answer::Told(answers)) => {
+            answers[..] == [ActAnswer::Latest(model.saved)]
+        }
+        (RecordEvolveOp::build { .. }, Answer::Built | Answer::Incomplete | Answer::Died) => true,
         _ => false,
     };
     match fits {

@@ -1,29 +1,9 @@
-//! The operations of the workload and their answers as plain data, and how they are drawn.
+//! What operations are given and what they return, as plain data, and how it is drawn.
 
-use super::{Record, RecordEvolve, wrong::Wrong};
+use super::{Record, RecordEvolve};
 use crate::record_build::plain::parts;
-use proptest::{collection::vec, prelude::*, sample::select};
+use proptest::{collection::vec, prelude::*};
 use serde::{Deserialize, Serialize};
-
-/// One operation.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Op {
-    /// Uses the store with the meta-data that the client has, in one transaction.
-    Use(Vec<Act>),
-    /// Uses the store with the meta-data that the same transaction loads.
-    UseLatest(Vec<Act>),
-    /// Replaces the meta-data that is saved by its next version.
-    Evolve,
-    /// Saves the meta-data that the client has.
-    SaveOwn,
-    /// Tries to save meta-data that cannot follow what is saved.
-    SaveWrong(Wrong),
-    /// Loads the meta-data that is saved; the client has it from then on.
-    Refresh,
-    /// Builds the indexes of the client's meta-data in batches of this many records. The builder dies when it
-    /// was polled this many times.
-    Build(usize, Option<u64>),
-}
 
 /// One of several calls in a transaction.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -75,8 +55,8 @@ pub enum Answer {
 }
 
 impl RecordEvolve {
-    /// Draws the operations of a client.
-    pub(super) fn drawn(&self) -> BoxedStrategy<Vec<Op>> {
+    /// Draws the calls of a transaction.
+    pub(super) fn acts(&self) -> BoxedStrategy<Vec<Act>> {
         let value = |most: i64| proptest::option::weighted(0.85, 0..most);
         let fields = [value(2), value(self.values), value(self.codes), value(self.values)];
         let record = (1..=3u32, 0..self.records, fields, parts())
@@ -87,18 +67,6 @@ impl RecordEvolve {
             2 => (0..self.records).prop_map(Act::Load),
             1 => Just(Act::Scan),
         ];
-        let acts = vec(act, 0..4).boxed();
-        let polls = proptest::option::weighted(0.4, 1..80u64);
-        let [uses, changes, builds] = self.mix;
-        let op = prop_oneof![
-            8 * uses => acts.clone().prop_map(Op::Use),
-            2 * uses => acts.prop_map(Op::UseLatest),
-            3 * changes => Just(Op::Evolve),
-            changes => Just(Op::SaveOwn),
-            changes => select(Wrong::ALL.to_vec()).prop_map(Op::SaveWrong),
-            changes => Just(Op::Refresh),
-            3 * builds => (1..=self.batch, polls).prop_map(|(batch, polls)| Op::Build(batch, polls)),
-        ];
-        vec(op, self.operations.clone()).boxed()
+        vec(act, 0..4).boxed()
     }
 }

@@ -2,7 +2,7 @@
 //! wrongly.
 
 use super::{
-    Answer, Client, Op, RecordEvolve,
+    Answer, Client, RecordEvolve, RecordEvolveOp,
     chain::Link,
     client::{Version, answered, do_acts, refused},
     layout::{meta_data_space, space, used_key},
@@ -55,14 +55,13 @@ pub async fn apply(
     planted: Planted,
     workload: &RecordEvolve,
     client: &mut Client,
-    op: &Op,
+    op: &RecordEvolveOp,
 ) -> Option<Outcome<Answer>> {
-    let (db, number, chain) = (&client.session.database().clone(), client.number, workload.chain());
-    let own = &workload.version(client.own.clone()).ok()?;
-    let (links, meta_data_store) = (&chain[..], &client.meta_data_store.clone());
+    let (db, number, links) = (&client.session.database().clone(), client.number, &workload.chain());
+    let (own, meta_data_store) = (&client.own, &client.meta_data_store);
     let header = header_key(&space());
     match (planted, op) {
-        (Planted::HeaderAtSnapshot, Op::Use(acts)) if !client.is_stale => {
+        (Planted::HeaderAtSnapshot, RecordEvolveOp::use_own { acts }) if !client.is_stale => {
             let end = [&header[..], b"\x00"].concat();
             let spans = &vec![(header, end), space().subspace(&(part::STATES,)).range()];
             let used = client.session.apply(|tx| async move {
@@ -71,7 +70,7 @@ pub async fn apply(
             });
             Some(answered(own.place, used.await))
         }
-        (Planted::OlderClaimsLatest, Op::Use(acts)) => {
+        (Planted::OlderClaimsLatest, RecordEvolveOp::use_own { acts }) => {
             let used = client.session.apply(|tx| async move {
                 let stored = read_header(&tx).await?.and_then(|header| header.meta_data);
                 let version = own.meta_data.version().max(stored.unwrap_or_default());
@@ -84,7 +83,7 @@ pub async fn apply(
             });
             Some(answered(own.place, used.await))
         }
-        (Planted::HeaderApart, Op::Use(acts)) if !client.is_stale => {
+        (Planted::HeaderApart, RecordEvolveOp::use_own { acts }) if !client.is_stale => {
             let version = own.meta_data.version();
             let raised = db.run(|tx, _| {
                 let header = &header;
@@ -106,7 +105,7 @@ pub async fn apply(
                 client.session.apply(|tx| async move { workload.use_store(tx, number, own, acts).await });
             Some(answered(own.place, used.await))
         }
-        (Planted::EvolvedApart, Op::Evolve) => {
+        (Planted::EvolvedApart, RecordEvolveOp::evolve {}) => {
             let latest = db.run(|tx, _| async move { meta_data_store.load(&tx).await }).await;
             let latest = match latest {
                 Ok(latest) => workload.version(latest?).ok()?.place,

@@ -1,8 +1,8 @@
-//! How a client performs an operation: writers, and readers of feeds.
+//! How clients do what operations consist of: the calls of a transaction, and the pages of a feed.
 
 use super::{
     Feeds,
-    operations::{Act, ActAnswer, Answer, Entry, Op, Page},
+    operations::{Act, ActAnswer, Answer, Entry, Page},
     planted::{self, Planted},
     schema::{ALL, BY_TOPIC, Content, Feed, Row, Version, meta_data, store},
 };
@@ -43,58 +43,8 @@ pub(super) struct Place {
 }
 
 impl Feeds {
-    /// Performs an operation.
-    pub(super) async fn perform(&self, client: &mut Client, op: &Op) -> Outcome<Answer> {
-        match op {
-            Op::Write(acts) => {
-                let written = client.session.apply(|tx| async move {
-                    let context = RecordContext::within(tx);
-                    let answers = self.write(&context, &Registry::standard(), acts).await?;
-                    context.close();
-                    Ok::<_, Error>(Recorded(answers))
-                });
-                written_outcome(written.await)
-            }
-            Op::Poll(feed, pages) => {
-                let db = client.session.database().clone();
-                let key = planted::place_of(self.planted, feed);
-                let mut place = client.places.get(&key).cloned().unwrap_or_default();
-                let mut read = Vec::new();
-                for _ in 0..*pages {
-                    let wrong = planted::page(self.planted, self, &db, feed, &mut place).await;
-                    let page = match wrong {
-                        Some(page) => page,
-                        None => self.page(&db, feed, &mut place).await,
-                    };
-                    match page {
-                        Ok(page) => read.push(page),
-                        Err(e) => return unexpected(&e.error, Outcome::Failed),
-                    }
-                    if read.last().is_some_and(|page| page.ends) {
-                        break;
-                    }
-                    self.pause(&db).await;
-                }
-                client.places.insert(key, place);
-                Outcome::Answered(Answer::Polled(client.reader, read))
-            }
-            Op::Look(feed, reverse) => {
-                let db = client.session.database().clone();
-                let looked = db.run(|tx, _| async move {
-                    let context = RecordContext::within(tx);
-                    let store = open(&context, &Registry::standard(), feed.store).await?;
-                    self.whole(&store, feed, *reverse).await
-                });
-                match looked.await {
-                    Ok(entries) => Outcome::Answered(Answer::Entries(entries)),
-                    Err(e) => unexpected(&e.error, Outcome::Failed),
-                }
-            }
-        }
-    }
-
-    /// Performs the calls of a transaction.
-    pub(super) async fn write(
+    /// Does the calls of a transaction.
+    pub(super) async fn do_acts(
         &self,
         context: &RecordContext<Tx>,
         registry: &Registry<Tx>,
@@ -108,7 +58,7 @@ impl Feeds {
             };
             answers.push(match wrong {
                 Some(answer) => answer,
-                None => match self.act(context, registry, act).await {
+                None => match self.do_act(context, registry, act).await {
                     // What is refused leaves nothing in the transaction.
                     Err(Error::Version(_)) => ActAnswer::TooLate,
                     answer => answer?,
@@ -118,8 +68,8 @@ impl Feeds {
         Ok(answers)
     }
 
-    /// Performs a call.
-    pub(super) async fn act(
+    /// Does a call.
+    async fn do_act(
         &self,
         context: &RecordContext<Tx>,
         registry: &Registry<Tx>,
@@ -171,7 +121,12 @@ impl Feeds {
     }
 
     /// Reads a whole feed in one transaction, page by page.
-    async fn whole(&self, store: &RecordStore<Tx>, feed: &Feed, reverse: bool) -> Result<Vec<Entry>, Error> {
+    pub(super) async fn whole(
+        &self,
+        store: &RecordStore<Tx>,
+        feed: &Feed,
+        reverse: bool,
+    ) -> Result<Vec<Entry>, Error> {
         let (mut entries, mut from) = (Vec::new(), Continuation::Start);
         loop {
             let spent = Spent::new(self.limits(entries.len()));

@@ -21,23 +21,24 @@ mod stored;
 
 pub use client::Client;
 pub use model::{Model, Record, State};
-pub use operations::{Act, ActAnswer, Answer, Entry, Op, Page};
+pub use operations::{Act, ActAnswer, Answer, Entry, Page};
 pub use schema::{Content, Feed, Version};
 
 use crate::{
     beside,
     record_shared::layout::{part, record_key},
-    shared::{self, session_keys},
+    shared::{self, session_keys, unexpected},
 };
 use bytes::Bytes;
+use client::written_outcome;
 use planted::{BUGS, Planted};
-use proptest::prelude::*;
+use proptest::{collection::vec, prelude::*};
 use schema::{STORES, space, store};
 use serde::{Deserialize, Serialize};
 use shaketable::{
     Misfit, sessions,
     specimen::Recorded,
-    workload::{Bug, Outcome, Step, Workload},
+    workload::{Bug, Outcome, Step},
 };
 use shaketable_record::{error::Error, index::Registry, store::RecordContext};
 use shaketable_sim::seed::Stream;
@@ -83,14 +84,84 @@ pub fn entry() -> Box<dyn shaketable::entry::Entry> {
     shaketable::entry::entry::<Feeds>()
 }
 
-impl Workload for Feeds {
-    type Op = Op;
-    type Answer = Answer;
-    type Session = Client;
-    type Model = Model;
+/// Records in the order of their updates, and readers that follow them.
+#[shaketable::workload(name = "record_feed", session = Client, answer = Answer, model = Model)]
+impl Feeds {
+    /// Does calls in one transaction.
+    #[write(weight = 4 * self.mix[0])]
+    async fn write(&self, client: &mut Client, acts: &[Act]) -> Outcome<Answer> {
+        let written = client.session.apply(|tx| async move {
+            let context = RecordContext::within(tx);
+            let answers = self.do_acts(&context, &Registry::standard(), acts).await?;
+            context.close();
+            Ok::<_, Error>(Recorded(answers))
+        });
+        written_outcome(written.await)
+    }
 
-    const NAME: &'static str = "record_feed";
-    const ABOUT: &'static str = "records in the order of their updates, and readers that follow them";
+    /// Reads up to so many further pages of a feed, each in a transaction of its own, until there are no more
+    /// entries.
+    #[read(weight = 3 * self.mix[1])]
+    async fn poll(
+        &self,
+        client: &mut Client,
+        #[draw(self.feed())] feed: &Feed,
+        #[draw(1..5usize)] pages: usize,
+    ) -> Outcome<Answer> {
+        let db = client.session.database().clone();
+        let key = planted::place_of(self.planted, feed);
+        let mut place = client.places.get(&key).cloned().unwrap_or_default();
+        let mut read = Vec::new();
+        for _ in 0..pages {
+            let page = match planted::page(self.planted, self, &db, feed, &mut place).await {
+                Some(page) => page,
+                None => self.page(&db, feed, &mut place).await,
+            };
+            match page {
+                Ok(page) => read.push(page),
+                Err(e) => return unexpected(&e.error, Outcome::Failed),
+            }
+            if read.last().is_some_and(|page| page.ends) {
+                break;
+            }
+            self.pause(&db).await;
+        }
+        client.places.insert(key, place);
+        Outcome::Answered(Answer::Polled(client.reader, read))
+    }
+
+    /// Reads a whole feed in one transaction, in reverse if true.
+    #[read(weight = self.mix[1])]
+    async fn look(
+        &self,
+        client: &mut Client,
+        #[draw(self.feed())] feed: &Feed,
+        #[draw(any::<bool>())] reverse: bool,
+    ) -> Outcome<Answer> {
+        let looked = client.session.database().run(|tx, _| async move {
+            let context = RecordContext::within(tx);
+            let store = client::open(&context, &Registry::standard(), feed.store).await?;
+            self.whole(&store, feed, reverse).await
+        });
+        match looked.await {
+            Ok(entries) => Outcome::Answered(Answer::Entries(entries)),
+            Err(e) => unexpected(&e.error, Outcome::Failed),
+        }
+    }
+
+    /// Draws the calls of a transaction. What was given to the transaction cannot be read there.
+    #[draws(acts)]
+    fn acts(&self, client: usize) -> BoxedStrategy<Vec<Act>> {
+        let readable = |mut acts: Vec<Act>| {
+            let mut flushed = false;
+            acts.retain(|act| {
+                flushed |= *act == Act::Flush;
+                !(flushed && matches!(act, Act::Entries(_)))
+            });
+            acts
+        };
+        vec(self.act(client), 1..self.together + 1).prop_map(readable).boxed()
+    }
 
     fn bugs() -> &'static [Bug] {
         BUGS
@@ -127,10 +198,6 @@ impl Workload for Feeds {
         drawn
     }
 
-    fn clients(&self) -> usize {
-        self.clients
-    }
-
     fn keys(&self) -> Vec<Bytes> {
         let of_store = |number| {
             let records = (0..self.records).step_by(3).map(move |id| record_key(&store(number), id));
@@ -143,20 +210,12 @@ impl Workload for Feeds {
         session_keys(self.clients).chain((0..STORES).flat_map(of_store).map(Bytes::from)).collect()
     }
 
-    fn operations(&self, client: usize) -> BoxedStrategy<Vec<Op>> {
-        self.drawn(client)
-    }
-
-    fn length(&mut self) -> Option<&mut Range<usize>> {
-        Some(&mut self.operations)
-    }
-
     /// Saves and deletes of different records do not conflict, although all of them change the same indexes.
-    fn is_conflict_free(&self, op: &Op) -> bool {
+    fn is_conflict_free(&self, op: &FeedsOp) -> bool {
         let is_own = |act: &Act| !matches!(act, Act::Clear(_) | Act::Entries(_));
         match op {
-            Op::Write(acts) => self.apart && acts.iter().all(is_own),
-            Op::Poll(..) | Op::Look(..) => false,
+            FeedsOp::write { acts } => self.apart && acts.iter().all(is_own),
+            FeedsOp::poll { .. } | FeedsOp::look { .. } => false,
         }
     }
 
@@ -181,24 +240,16 @@ impl Workload for Feeds {
         sessions::resolve_dropped(&mut client.session, self.timeout).await;
     }
 
-    async fn apply_planted(&self, client: &mut Client, op: &Op) -> Option<Outcome<Answer>> {
+    async fn apply_planted(&self, client: &mut Client, op: &FeedsOp) -> Option<Outcome<Answer>> {
         planted::apply(self.planted?, self, client, op).await
     }
 
-    async fn apply(&self, client: &mut Client, op: &Op) -> Outcome<Answer> {
-        self.perform(client, op).await
-    }
-
-    async fn resolve(&self, client: &mut Client, _: &Op, error: tx::Error) -> Outcome<Answer> {
+    async fn resolve(&self, client: &mut Client, _: &FeedsOp, error: tx::Error) -> Outcome<Answer> {
         sessions::resolve_unknown(&mut client.session, self.timeout, error, async |session, pending| {
             let fate = session.resolve(pending).await?;
             Ok(fate.map(|Recorded(answers)| Outcome::Answered(Answer::Written(answers))))
         })
         .await
-    }
-
-    fn model(&self) -> Model {
-        Model::default()
     }
 
     fn step(&self, model: &mut Model, step: &Step<'_, Self>) -> Result<(), Misfit> {

@@ -2,8 +2,8 @@
 //! database.
 
 use super::{
-    Feeds,
-    operations::{Act, ActAnswer, Answer, Entry, Op, Page},
+    Feeds, FeedsOp,
+    operations::{Act, ActAnswer, Answer, Entry, Page},
     schema::{Content, Feed, STORES, Version},
 };
 use crate::shared::Call;
@@ -122,21 +122,21 @@ impl Feeds {
     /// Performs one operation on the model, at its place in the history, and compares what it returned.
     pub(super) fn follow(&self, model: &mut Model, step: &Step<'_, Self>) -> Result<(), Misfit> {
         let expected = match (step.op, step.stamp) {
-            (Op::Write(acts), Some(stamp)) => {
+            (FeedsOp::write { acts }, Some(stamp)) => {
                 let told = model.now.write(acts, stamp);
                 model.past.insert(stamp, model.now.clone());
                 Answer::Written(told)
             }
-            (Op::Write(_), None) => return Err("answered, but nothing was committed".into()),
+            (FeedsOp::write { .. }, None) => return Err("answered, but nothing was committed".into()),
             (_, Some(_)) => return Err("committed a write".into()),
-            (Op::Look(feed, reverse), None) => {
+            (FeedsOp::look { feed, reverse }, None) => {
                 let mut entries = model.now.entries(feed);
                 if *reverse {
                     entries.reverse();
                 }
                 Answer::Entries(entries)
             }
-            (Op::Poll(feed, _), None) => {
+            (FeedsOp::poll { feed, .. }, None) => {
                 let Some(Answer::Polled(reader, pages)) = step.answer else {
                     return Err(format!("answered {:?}", step.answer).into());
                 };

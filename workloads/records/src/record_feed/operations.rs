@@ -1,23 +1,11 @@
-//! The operations of the workload and their answers as plain data, and how they are drawn.
+//! What operations are given and what they return, as plain data, and how it is drawn.
 
 use super::{
     Feeds,
     schema::{Content, Feed, STORES, Version},
 };
-use proptest::{collection::vec, option, prelude::*, sample::select};
+use proptest::{option, prelude::*, sample::select};
 use serde::{Deserialize, Serialize};
-
-/// One operation.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Op {
-    /// Calls in one transaction.
-    Write(Vec<Act>),
-    /// Reads up to so many further pages of a feed, each in a transaction of its own, until there are no more
-    /// entries.
-    Poll(Feed, usize),
-    /// Reads a whole feed in one transaction, in reverse if true.
-    Look(Feed, bool),
-}
 
 /// A call of a transaction, with the store and the primary key of a record.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -96,17 +84,12 @@ pub struct Entry {
 const TOPICS: [&str; 3] = ["", "a", "a\0"];
 
 impl Feeds {
-    /// Draws the operations of a client.
-    pub(super) fn drawn(&self, client: usize) -> BoxedStrategy<Vec<Op>> {
+    /// Draws a call of a client's transaction.
+    pub(super) fn act(&self, client: usize) -> BoxedStrategy<Act> {
         let own = self.apart.then(|| client as i64 * self.records..(client as i64 + 1) * self.records);
-        let id = own.unwrap_or(0..self.records);
-        let store = 0..STORES;
-        let topic = option::weighted(0.8, select(&TOPICS[..self.topics]).prop_map(str::to_owned)).boxed();
-        let content = (option::weighted(0.8, topic.clone()), 0..3i64)
+        let of = (0..STORES, own.unwrap_or(0..self.records)).boxed();
+        let content = (option::weighted(0.8, self.topic()), 0..3i64)
             .prop_map(|(topic, value)| Content { topic, value });
-        let feed =
-            (store.clone(), option::weighted(0.4, topic)).prop_map(|(store, topic)| Feed { store, topic });
-        let of = (store.clone(), id).boxed();
         let saved = (of.clone(), content).boxed();
         // Calls that read or change more than one record conflict with those of others.
         let wide = u32::from(!self.apart);
@@ -116,24 +99,21 @@ impl Feeds {
             4 => of.clone().prop_map(|(store, id)| Act::Touch(store, id)),
             6 => of.clone().prop_map(|(store, id)| Act::Delete(store, id)),
             2 => of.prop_map(|(store, id)| Act::Version(store, id)),
-            wide => store.prop_map(Act::Clear),
-            wide => feed.clone().prop_map(Act::Entries),
+            wide => (0..STORES).prop_map(Act::Clear),
+            wide => self.feed().prop_map(Act::Entries),
             5 => Just(Act::Flush),
         ];
-        let write = vec(act, 1..self.together + 1).prop_map(|mut acts| {
-            let mut flushed = false;
-            acts.retain(|act| {
-                flushed |= *act == Act::Flush;
-                !(flushed && matches!(act, Act::Entries(_)))
-            });
-            Op::Write(acts)
-        });
-        let [writes, polls] = self.mix;
-        let op = prop_oneof![
-            4 * writes => write,
-            3 * polls => (feed.clone(), 1..5usize).prop_map(|(feed, pages)| Op::Poll(feed, pages)),
-            polls => (feed, any::<bool>()).prop_map(|(feed, reverse)| Op::Look(feed, reverse)),
-        ];
-        vec(op, self.operations.clone()).boxed()
+        act.boxed()
+    }
+
+    /// Draws a feed.
+    pub(super) fn feed(&self) -> BoxedStrategy<Feed> {
+        let drawn = (0..STORES, option::weighted(0.4, self.topic()));
+        drawn.prop_map(|(store, topic)| Feed { store, topic }).boxed()
+    }
+
+    /// Draws the topic of a post, if it has one.
+    fn topic(&self) -> BoxedStrategy<Option<String>> {
+        option::weighted(0.8, select(&TOPICS[..self.topics]).prop_map(str::to_owned)).boxed()
     }
 }

@@ -2,9 +2,9 @@
 //! readers that continue at the wrong place.
 
 use super::{
-    Feeds,
+    Feeds, FeedsOp,
     client::{self, Client, Place, after, open, written_outcome},
-    operations::{Act, ActAnswer, Answer, Op, Page},
+    operations::{Act, ActAnswer, Answer, Page},
     schema::{Feed, STORES, Version},
 };
 use crate::record_shared::faulty::{Change, Fault, Right, plant};
@@ -118,9 +118,9 @@ pub(super) async fn apply(
     planted: Planted,
     feeds: &Feeds,
     client: &mut Client,
-    op: &Op,
+    op: &FeedsOp,
 ) -> Option<Outcome<Answer>> {
-    let Op::Write(acts) = op else { return None };
+    let FeedsOp::write { acts } = op else { return None };
     let rows = &Arc::default();
     let body = |tx: Tx| async move {
         let mut registry = Registry::standard();
@@ -128,7 +128,7 @@ pub(super) async fn apply(
         let mut answers = Vec::new();
         let mut context = RecordContext::within(tx.clone());
         for act in acts {
-            answers.extend(feeds.write(&context, &registry, slice::from_ref(act)).await?);
+            answers.extend(feeds.do_acts(&context, &registry, slice::from_ref(act)).await?);
             match planted {
                 Planted::ContextEach => {
                     context.close();

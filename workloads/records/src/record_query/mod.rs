@@ -22,12 +22,11 @@ pub mod records;
 pub mod schema;
 mod state;
 mod stored;
-mod writes;
 
 pub use check::Expected;
 pub use client::{MakePlan, Question, Written, name_of, steps};
 pub use judge::{At, judge};
-pub use operations::{Answer, Change, End, Found, Op, Page, Pages, Row, Shape, Size, Way};
+pub use operations::{Answer, Change, End, Found, Page, Pages, Row, Shape, Size, Way};
 pub use state::{History, State};
 
 use crate::{
@@ -40,16 +39,17 @@ use foundationdb_tuple::Subspace;
 use generate::Maker;
 use model::{Model, Record};
 use planted::{BUGS, Planted};
-use proptest::prelude::*;
+use proptest::{collection::vec, prelude::*};
 use schema::{Schema, schemas};
 use serde::{Deserialize, Serialize};
 use shaketable::{
     Misfit, sessions,
     specimen::Recorded,
-    workload::{Bug, Outcome, Step, Workload},
+    workload::{Bug, Outcome, Step},
 };
 use shaketable_record::{
     error::Error,
+    index::build::Batch,
     query::{RecordQuery, RecordQueryPlan},
     store::{
         RecordContext, RecordExistenceCheck, RecordStore, RecordStoreBuilder, SaveVersion, describe_key,
@@ -102,7 +102,7 @@ impl Queries {
     }
 
     /// The name of the index at this place in the meta-data.
-    fn index(&self, place: usize) -> &'static str {
+    fn index_at(&self, place: usize) -> &'static str {
         let index = self.schema().meta_data.indexes().nth(place % self.indexes());
         index.map_or("", |index| &index.name)
     }
@@ -174,8 +174,121 @@ impl Queries {
     fn beside() -> Vec<Vec<u8>> {
         beside::of(space().bytes()).split_off(1)
     }
+}
 
-    async fn ask(&self, db: &Db, drawn: u64, pages: Pages) -> Outcome<Answer> {
+impl Queries {
+    /// Does a write on a store that it opens.
+    async fn written<F>(
+        &self,
+        session: &mut Session<Db>,
+        write: impl Fn(RecordStore<Tx>) -> F + Send + Sync,
+    ) -> Outcome<Answer>
+    where
+        F: Future<Output = Result<Answer, Error>> + Send,
+    {
+        let (stores, write) = (&self.stores(), &write);
+        let written = session.apply(|tx| async move {
+            let context = RecordContext::within(tx);
+            let store = stores.open(&context).await?;
+            Ok::<_, Error>(Recorded(vec![write(store).await?]))
+        });
+        match written.await {
+            once::Outcome::Applied(Recorded(answers)) => answered(answers),
+            once::Outcome::Refused(error) => unexpected(&error, Outcome::Failed),
+            once::Outcome::Unknown(_) => Outcome::Unknown(tx::Error::COMMIT_UNKNOWN_RESULT),
+        }
+    }
+}
+
+/// Builds an index in this transaction, this number of records at a time.
+async fn build(store: &RecordStore<Tx>, name: &str, records: usize) -> Result<(), Error> {
+    if store.begin_index_builds(&[name]).await? {
+        let mut batch = Batch { records, choice: 0 };
+        while !store.build_indexes(&[name], batch).await?.complete {
+            batch.choice += 1;
+        }
+        store.mark_index_readable(name).await?;
+    }
+    Ok(())
+}
+
+/// This workload in the catalogue. Unit tests run none: their build would generate its code once more.
+#[cfg(not(test))]
+pub fn entry() -> Box<dyn shaketable::entry::Entry> {
+    shaketable::entry::entry::<Queries>()
+}
+
+/// Random queries of records: by plans, by scans and in pages, against a model.
+#[shaketable::workload(name = "record_query", session = Session<Db>, answer = Answer, model = History)]
+impl Queries {
+    /// Saves records in one transaction: the number of each, and the number from which its fields are drawn.
+    #[write(weight = self.mix[0])]
+    async fn save(
+        &self,
+        session: &mut Session<Db>,
+        #[draw(vec((1..=self.ids, any::<u64>()), 1..4))] records: Vec<(i64, u64)>,
+    ) -> Outcome<Answer> {
+        let (model, records) = (&Model { records: &[], schema: self.schema() }, &records);
+        let save = |store: RecordStore<Tx>| async move {
+            let mut were = Vec::new();
+            for (id, drawn) in records {
+                let record = self.record(*id, *drawn);
+                were.push(store.load_record(&model.primary_key(&record)).await?.is_some());
+                store.save_record(&model.message(&record)).await?;
+            }
+            Ok(Answer::Were(were))
+        };
+        self.written(session, save).await
+    }
+
+    /// Deletes the records with these numbers in one transaction.
+    #[write(weight = self.mix[0].div_ceil(3))]
+    async fn delete(
+        &self,
+        session: &mut Session<Db>,
+        #[draw(vec(1..=self.ids, 1..3))] ids: Vec<i64>,
+    ) -> Outcome<Answer> {
+        let (model, ids) = (&Model { records: &[], schema: self.schema() }, &ids);
+        let delete = |store: RecordStore<Tx>| async move {
+            let mut were = Vec::new();
+            for id in ids {
+                // The primary key follows from the number.
+                let primary_key = model.primary_key(&self.record(*id, 0));
+                were.push(store.delete_record(&primary_key).await?);
+            }
+            Ok(Answer::Were(were))
+        };
+        self.written(session, delete).await
+    }
+
+    /// Changes the state of the index at this place in the meta-data.
+    #[write(weight = self.mix[0].div_ceil(3))]
+    async fn index(
+        &self,
+        session: &mut Session<Db>,
+        #[draw(0..self.indexes())] place: usize,
+        #[draw(Change::drawn())] change: Change,
+    ) -> Outcome<Answer> {
+        let name = self.index_at(place);
+        let changed = |store: RecordStore<Tx>| async move {
+            match change {
+                Change::Disable => store.mark_index_disabled(name).await?,
+                Change::Write => store.mark_index_write_only(name).await?,
+                Change::Build(records) => build(&store, name, records).await?,
+            }
+            Ok(Answer::State(store.index_state(name)?.to_string()))
+        };
+        self.written(session, changed).await
+    }
+
+    /// Asks the query that is drawn from this number.
+    #[read(weight = self.mix[1])]
+    async fn ask(
+        &self,
+        session: &mut Session<Db>,
+        #[draw(any::<u64>())] drawn: u64,
+        #[draw(self.pages())] pages: Pages,
+    ) -> Outcome<Answer> {
         let query = self.query(drawn);
         let plan = |store: &RecordStore<Tx>| -> Result<RecordQueryPlan, Error> {
             match self.planted {
@@ -190,27 +303,11 @@ impl Queries {
         let stores = &stores;
         let question =
             Question { stores, query: &query, plan: &plan, pages, planted, changes, others, misfits };
-        match question.ask(db).await {
+        match question.ask(session.database()).await {
             Ok(answer) => Outcome::Answered(answer),
             Err(failed) => unexpected(&failed.error, Outcome::Failed),
         }
     }
-}
-
-/// This workload in the catalogue. Unit tests run none: their build would generate its code once more.
-#[cfg(not(test))]
-pub fn entry() -> Box<dyn shaketable::entry::Entry> {
-    shaketable::entry::entry::<Queries>()
-}
-
-impl Workload for Queries {
-    type Op = Op;
-    type Answer = Answer;
-    type Session = Session<Db>;
-    type Model = History;
-
-    const NAME: &'static str = "record_query";
-    const ABOUT: &'static str = "random queries of records: by plans, by scans and in pages, against a model";
 
     fn bugs() -> &'static [Bug] {
         BUGS
@@ -260,10 +357,6 @@ impl Workload for Queries {
         drawn
     }
 
-    fn clients(&self) -> usize {
-        self.clients
-    }
-
     fn keys(&self) -> Vec<Bytes> {
         let model = Model { records: &[], schema: self.schema() };
         let records = (1..=self.ids).map(|id| {
@@ -273,14 +366,6 @@ impl Workload for Queries {
         let indexes = self.schema().meta_data.indexes();
         let indexes = indexes.map(|index| space().pack(&(part::INDEXES, index.subspace_key)));
         session_keys(self.clients).chain(records.chain(indexes).map(Bytes::from)).collect()
-    }
-
-    fn operations(&self, _: usize) -> BoxedStrategy<Vec<Op>> {
-        self.drawn()
-    }
-
-    fn length(&mut self) -> Option<&mut Range<usize>> {
-        Some(&mut self.operations)
     }
 
     fn describe_key(&self, key: &[u8]) -> Option<String> {
@@ -297,7 +382,7 @@ impl Workload for Queries {
         let filled = db.run(|tx, _| async move {
             let store = stores.create_or_open(&RecordContext::within(tx)).await?;
             for place in &self.disabled {
-                store.mark_index_disabled(self.index(*place)).await?;
+                store.mark_index_disabled(self.index_at(*place)).await?;
             }
             let model = Model { records: &[], schema: self.schema() };
             for record in self.first_records() {
@@ -314,37 +399,19 @@ impl Workload for Queries {
         sessions::open(db, client, self.timeout).await
     }
 
-    async fn apply(&self, session: &mut Session<Db>, op: &Op) -> Outcome<Answer> {
-        if let Op::Ask(drawn, pages) = op {
-            let db = session.database().clone();
-            return self.ask(&db, *drawn, *pages).await;
-        }
-        let stores = &self.stores();
-        let written = session.apply(|tx| async move {
-            let context = RecordContext::within(tx);
-            let store = stores.open(&context).await?;
-            Ok::<_, Error>(Recorded(vec![self.write(&store, op).await?]))
-        });
-        match written.await {
-            once::Outcome::Applied(Recorded(answers)) => told(answers),
-            once::Outcome::Refused(error) => unexpected(&error, Outcome::Failed),
-            once::Outcome::Unknown(_) => Outcome::Unknown(tx::Error::COMMIT_UNKNOWN_RESULT),
-        }
-    }
-
     async fn resolve_dropped(&self, session: &mut Session<Db>) {
         sessions::resolve_dropped(session, self.timeout).await;
     }
 
-    async fn resolve(&self, session: &mut Session<Db>, _: &Op, error: tx::Error) -> Outcome<Answer> {
+    async fn resolve(&self, session: &mut Session<Db>, _: &QueriesOp, error: tx::Error) -> Outcome<Answer> {
         sessions::resolve_unknown(session, self.timeout, error, async |session, pending| {
-            Ok(session.resolve(pending).await?.map(|Recorded(answers)| told(answers)))
+            Ok(session.resolve(pending).await?.map(|Recorded(answers)| answered(answers)))
         })
         .await
     }
 
     fn model(&self) -> History {
-        let disabled = self.disabled.iter().map(|place| self.index(*place));
+        let disabled = self.disabled.iter().map(|place| self.index_at(*place));
         History::new(State::new(self.first_records(), disabled))
     }
 
@@ -369,6 +436,6 @@ impl Workload for Queries {
 }
 
 /// The answer of a write.
-fn told(mut answers: Vec<Answer>) -> Outcome<Answer> {
+fn answered(mut answers: Vec<Answer>) -> Outcome<Answer> {
     answers.pop().map_or_else(|| Outcome::Violated("nothing was recorded".into()), Outcome::Answered)
 }

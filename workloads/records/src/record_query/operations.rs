@@ -1,22 +1,9 @@
-//! The operations of the workload and their answers as plain data, and how they are drawn.
+//! What operations are given and what they return, as plain data, and how it is drawn.
 
 use super::Queries;
-use proptest::{collection::vec, prelude::*};
+use proptest::prelude::*;
 use serde::{Deserialize, Serialize};
 use shaketable_record::cursor::Limits;
-
-/// One operation.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub enum Op {
-    /// Saves records in one transaction: the number of each, and the number from which its fields are drawn.
-    Save(Vec<(i64, u64)>),
-    /// Deletes the records with these numbers in one transaction.
-    Delete(Vec<i64>),
-    /// Changes the state of the index at this place in the meta-data.
-    Index(usize, Change),
-    /// Asks the query that is drawn from this number.
-    Ask(u64, Pages),
-}
 
 /// A change of an index's state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -151,11 +138,8 @@ pub enum Answer {
 }
 
 impl Queries {
-    /// Draws the operations of a client.
-    pub(super) fn drawn(&self) -> BoxedStrategy<Vec<Op>> {
-        let id = || 1..=self.ids;
-        let build = prop_oneof![Just(Change::Build(2)), Just(Change::Build(100))];
-        let change = prop_oneof![1 => Just(Change::Disable), 1 => Just(Change::Write), 4 => build];
+    /// Draws how pages are read.
+    pub(super) fn pages(&self) -> BoxedStrategy<Pages> {
         let size = prop_oneof![
             4 => (1..4usize).prop_map(Size::Rows),
             1 => (1..6usize).prop_map(Size::Scanned),
@@ -163,14 +147,14 @@ impl Queries {
         ];
         let way = prop_oneof![Just(Way::Together), Just(Way::Pinned), Just(Way::Moving)];
         let pause = prop_oneof![2 => Just(0), 1 => Just(self.pause)];
-        let pages = (way, size, pause).prop_map(|(way, size, pause)| Pages { way, size, pause });
-        let [writes, asks] = self.mix;
-        let op = prop_oneof![
-            writes => vec((id(), any::<u64>()), 1..4).prop_map(Op::Save),
-            writes.div_ceil(3) => vec(id(), 1..3).prop_map(Op::Delete),
-            writes.div_ceil(3) => (0..self.indexes(), change).prop_map(|(index, change)| Op::Index(index, change)),
-            asks => (any::<u64>(), pages).prop_map(|(drawn, pages)| Op::Ask(drawn, pages)),
-        ];
-        vec(op, self.operations.clone()).boxed()
+        (way, size, pause).prop_map(|(way, size, pause)| Pages { way, size, pause }).boxed()
+    }
+}
+
+impl Change {
+    /// Draws a change.
+    pub(super) fn drawn() -> impl Strategy<Value = Change> {
+        let build = prop_oneof![Just(Change::Build(2)), Just(Change::Build(100))];
+        prop_oneof![1 => Just(Change::Disable), 1 => Just(Change::Write), 4 => build]
     }
 }

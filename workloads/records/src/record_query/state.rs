@@ -1,7 +1,7 @@
 //! The sequential model: the records and the states of the indexes, with their past.
 
 use super::{
-    Answer, Change, Op, Queries,
+    Answer, Change, Queries, QueriesOp,
     judge::{judge, refused},
     model::{Model, Record},
 };
@@ -87,16 +87,18 @@ impl Queries {
         let Some(stamp) = step.stamp else { return self.looked(model, step) };
         let mut state = model.now().clone();
         let expected = match step.op {
-            Op::Save(records) => {
+            QueriesOp::save { records } => {
                 let save = |(local, (id, drawn)): (u16, &(i64, u64))| {
                     let version = Some(RecordVersion::complete(stamp, local));
                     state.save(Record { version, ..self.record(*id, *drawn) })
                 };
                 Answer::Were((0..).zip(records).map(save).collect())
             }
-            Op::Delete(ids) => Answer::Were(ids.iter().map(|id| state.delete(*id)).collect()),
-            Op::Index(place, change) => Answer::State(state.change(self.index(*place), *change).to_string()),
-            Op::Ask(..) => return Err("committed a write".into()),
+            QueriesOp::delete { ids } => Answer::Were(ids.iter().map(|id| state.delete(*id)).collect()),
+            QueriesOp::index { place, change } => {
+                Answer::State(state.change(self.index_at(*place), *change).to_string())
+            }
+            QueriesOp::ask { .. } => return Err("committed a write".into()),
         };
         let [a, b, c, d, e, f, g, h, ..] = stamp;
         model.0.push((Version::from_be_bytes([a, b, c, d, e, f, g, h]), Arc::new(state)));
@@ -111,7 +113,7 @@ impl Queries {
     /// Judges a query. Its place is the last version at which it has read.
     fn looked(&self, model: &History, step: &Step<'_, Self>) -> Result<(), Misfit> {
         let Some(answer) = step.answer else { return Ok(()) };
-        let Op::Ask(drawn, _) = step.op else {
+        let QueriesOp::ask { drawn, .. } = step.op else {
             return Err(format!("returned {answer:?}, but nothing was committed").into());
         };
         let query = self.query(*drawn);

@@ -4,7 +4,7 @@ use super::{Ends, Entry, On, Ranks, RanksAnswer, RanksOp, Schema, columns, of_ra
 use crate::shared::{in_order, seen_before};
 use shaketable::{
     prelude::*,
-    specimen::{Answer, Recorded, ran, told},
+    specimen::{Answer, Recorded, concluded, ran},
 };
 use shaketable_record::{
     cursor::{Continuation, CursorExt, Limits, Spent},
@@ -52,7 +52,7 @@ impl Ranks {
             true => ran(db.run(|tx, _| async move { other.done(&tx, env, ops).await }).await),
             false => {
                 let done = session.apply(|tx| async move { other.done(&tx, env, ops).await.map(Recorded) });
-                told(done.await)
+                concluded(done.await)
             }
         })
     }

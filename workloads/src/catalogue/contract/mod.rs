@@ -6,11 +6,11 @@
 //! instead: there a run has only a part of the keyspace, where some promises do not hold.
 
 use bytes::Bytes;
-use proptest::{collection::vec, prelude::*};
+use proptest::prelude::*;
 use serde::{Deserialize, Serialize};
 use shaketable::{
     Misfit,
-    workload::{Outcome, Step, Workload},
+    workload::{Outcome, Step},
 };
 use shaketable_fidelity::contract;
 use shaketable_sim::{client::SimDatabase, config::ClusterBug, seed::Stream};
@@ -32,10 +32,6 @@ pub struct Contract {
     part: usize,
 }
 
-/// Sets a key of a few to a value.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-pub struct Write(pub u8, pub u8);
-
 fn key(n: u8) -> Bytes {
     format!("written/{n}").into()
 }
@@ -46,17 +42,25 @@ pub fn entry() -> Box<dyn shaketable::entry::Entry> {
     shaketable::entry::entry::<Contract>()
 }
 
-impl Workload for Contract {
-    type Op = Write;
-    type Answer = ();
-    type Session = Db;
-    type Model = ();
-
-    const NAME: &'static str = "contract";
-    const ABOUT: &'static str = "clients keep FoundationDB's promises, whatever has happened to the cluster";
+/// Clients keep FoundationDB's promises, whatever has happened to the cluster.
+#[shaketable::workload(name = "contract", session = Db, answer = (), model = ())]
+impl Contract {
+    /// Sets a key of a few to a value.
+    #[write]
+    async fn set(&self, db: &mut Db, #[draw(0..8u8)] n: u8, #[draw(any::<u8>())] value: u8) -> Outcome<()> {
+        let written = db.run(|tx, _| async move {
+            tx.set(&key(n), &[value]);
+            Ok::<_, Error>(())
+        });
+        match written.await {
+            Ok(()) => Outcome::Answered(()),
+            Err(e) if e.maybe_committed => Outcome::Unknown(e.error),
+            Err(e) => Outcome::Failed(e.error),
+        }
+    }
 
     /// A promise of the contract takes as many transactions as it needs.
-    fn effects(&self, _: &Write) -> RangeInclusive<usize> {
+    fn effects(&self, _: &ContractOp) -> RangeInclusive<usize> {
         0..=usize::MAX
     }
 
@@ -99,44 +103,14 @@ impl Workload for Contract {
         Contract { clients: rng.range(1..4) as usize, operations: most / 2..most, part: rng.index(PARTS) }
     }
 
-    fn clients(&self) -> usize {
-        self.clients
-    }
-
     fn keys(&self) -> Vec<Bytes> {
         // Before "d", a batch of a mapped range would end where the shard does.
         ["d", "d\0", "e", "m", "~"].map(|suffix| Bytes::from(format!("contract/000.0/{suffix}"))).into()
     }
 
-    fn operations(&self, _: usize) -> BoxedStrategy<Vec<Write>> {
-        vec((0..8u8, any::<u8>()).prop_map(|(n, value)| Write(n, value)), self.operations.clone()).boxed()
-    }
-
-    fn length(&mut self) -> Option<&mut Range<usize>> {
-        Some(&mut self.operations)
-    }
-
-    async fn setup(&self, _: &Db) -> Result<()> {
-        Ok(())
-    }
-
     async fn open(&self, db: &Db, _: usize) -> Result<Db> {
         Ok(db.clone())
     }
-
-    async fn apply(&self, db: &mut Db, Write(n, value): &Write) -> Outcome<()> {
-        let written = db.run(|tx, _| async move {
-            tx.set(&key(*n), &[*value]);
-            Ok::<_, Error>(())
-        });
-        match written.await {
-            Ok(()) => Outcome::Answered(()),
-            Err(e) if e.maybe_committed => Outcome::Unknown(e.error),
-            Err(e) => Outcome::Failed(e.error),
-        }
-    }
-
-    fn model(&self) {}
 
     fn step(&self, (): &mut (), _: &Step<'_, Self>) -> Result<(), Misfit> {
         Ok(())

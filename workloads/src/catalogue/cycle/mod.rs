@@ -16,14 +16,10 @@ pub use model::{Ring, not_one_ring};
 
 use bytes::Bytes;
 use planted::{BUGS, Planted};
-use proptest::{
-    collection::vec,
-    strategy::{BoxedStrategy, Strategy},
-};
 use serde::{Deserialize, Serialize};
 use shaketable::{
     Misfit,
-    workload::{Bug, Outcome, Step, Workload},
+    workload::{Bug, Outcome, Step},
 };
 use shaketable_sim::seed::Stream;
 use shaketable_tx::{Database, Db, Error, Isolation, RangeOption, Result, Transaction, Tx};
@@ -40,10 +36,6 @@ pub struct Cycle {
     operations: Range<usize>,
     planted: Option<Planted>,
 }
-
-/// One rotation: the node it begins at.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-pub struct Rotate(pub u32);
 
 /// The state of a client: the database, and the keys, which are built once.
 pub struct Client {
@@ -105,17 +97,28 @@ pub fn entry() -> Box<dyn shaketable::entry::Entry> {
     shaketable::entry::entry::<Cycle>()
 }
 
-impl Workload for Cycle {
-    type Op = Rotate;
-    type Answer = ();
-    type Session = Client;
-    type Model = Ring;
-
-    const NAME: &'static str = "cycle";
-    const ABOUT: &'static str = "a ring of keys that transactions rotate stays one ring";
+/// A ring of keys that transactions rotate stays one ring.
+#[shaketable::workload(name = "cycle", session = Client, answer = (), model = Ring)]
+impl Cycle {
+    /// Rotates the links from this node on.
+    #[write]
+    async fn rotate(&self, client: &mut Client, #[draw(0..self.nodes)] first: u32) -> Outcome<()> {
+        let (db, keys) = (&client.db, &client.keys);
+        let ran = match self.planted {
+            None => {
+                db.run(|tx, _| async move { rotate(&tx, keys, first, Isolation::Serializable).await }).await
+            }
+            Some(planted) => planted::perform_wrong(planted, db, keys, first).await,
+        };
+        match ran {
+            Ok(()) => Outcome::Answered(()),
+            Err(e) if e.maybe_committed => Outcome::Unknown(e.error),
+            Err(e) => Outcome::Failed(e.error),
+        }
+    }
 
     /// A rotation that is retried after an unknown result may be done again, and the ring stays one.
-    fn effects(&self, _: &Rotate) -> RangeInclusive<usize> {
+    fn effects(&self, _: &CycleOp) -> RangeInclusive<usize> {
         0..=usize::MAX
     }
 
@@ -135,20 +138,8 @@ impl Workload for Cycle {
         }
     }
 
-    fn clients(&self) -> usize {
-        self.clients
-    }
-
     fn keys(&self) -> Vec<Bytes> {
         (0..self.nodes).step_by(self.nodes as usize / 16 + 1).map(key).collect()
-    }
-
-    fn operations(&self, _: usize) -> BoxedStrategy<Vec<Rotate>> {
-        vec((0..self.nodes).prop_map(Rotate), self.operations.clone()).boxed()
-    }
-
-    fn length(&mut self) -> Option<&mut Range<usize>> {
-        Some(&mut self.operations)
     }
 
     fn describe_key(&self, key: &[u8]) -> Option<String> {
@@ -177,31 +168,14 @@ impl Workload for Cycle {
         Ok(Client { db: db.clone(), keys: (0..self.nodes).map(key).collect() })
     }
 
-    async fn apply(&self, client: &mut Client, op: &Rotate) -> Outcome<()> {
-        let (first, keys) = (op.0, &client.keys);
-        let ran = match self.planted {
-            None => {
-                client
-                    .db
-                    .run(|tx, _| async move { rotate(&tx, keys, first, Isolation::Serializable).await })
-                    .await
-            }
-            Some(planted) => planted::perform_wrong(planted, &client.db, keys, first).await,
-        };
-        match ran {
-            Ok(()) => Outcome::Answered(()),
-            Err(e) if e.maybe_committed => Outcome::Unknown(e.error),
-            Err(e) => Outcome::Failed(e.error),
-        }
-    }
-
     fn model(&self) -> Ring {
         Ring::new(self.nodes)
     }
 
     fn step(&self, ring: &mut Ring, step: &Step<'_, Self>) -> Result<(), Misfit> {
         if step.committed {
-            ring.rotate(step.op.0);
+            let CycleOp::rotate { first } = step.op;
+            ring.rotate(*first);
         }
         Ok(())
     }

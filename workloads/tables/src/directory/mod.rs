@@ -31,7 +31,7 @@ use shaketable::{
     isolation,
     prelude::*,
     real::key_room,
-    specimen::{Answer, Content, Recorded, told},
+    specimen::{Answer, Content, Recorded, concluded},
 };
 use shaketable_fidelity::survey::{Rows, survey};
 use shaketable_layers::directory::{CandidateSeed, Directories, Directory as Handle, Error, PARTITION};
@@ -485,7 +485,7 @@ impl Directory {
             }
             .map(|()| Recorded(vec![DirectoryAnswer::put_later]))
         };
-        Some(told(session.apply(put).await))
+        Some(concluded(session.apply(put).await))
     }
 
     fn model(&self) -> Model {

@@ -6,7 +6,7 @@ use foundationdb_tuple::Bytes as TupleBytes;
 use futures::TryFutureExt;
 use shaketable::{
     prelude::*,
-    specimen::{Recorded, told},
+    specimen::{Recorded, concluded},
     weakened::{Flaw, flawed, only, weakened},
 };
 use shaketable_layers::directory::{CandidateSeed, Error};
@@ -167,7 +167,7 @@ impl Directory {
             };
             in_order(ops, call).await
         };
-        Some(told(session.apply(|tx| calls(tx).map_ok(Recorded)).await))
+        Some(concluded(session.apply(|tx| calls(tx).map_ok(Recorded)).await))
     }
 
     /// Makes the new name lead to the directory, and removes the old one, without any check. `None` if that

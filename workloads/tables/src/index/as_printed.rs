@@ -1,6 +1,6 @@
 //! The recipe as it is printed: the planted bug `as-printed`, which stores users in a layout of its own.
 
-use super::told::{Listed, region};
+use super::shown::{Listed, region};
 use crate::shared;
 use foundationdb_tuple::Subspace;
 use shaketable_layers::index::{Error, users::User};

@@ -16,8 +16,8 @@ mod documents;
 mod model;
 mod planted;
 mod records;
+mod shown;
 mod stored;
-mod told;
 mod values;
 
 use crate::{
@@ -28,7 +28,7 @@ use model::{Model, State};
 use records::{Thing, entries, record_key, record_value, thing_key, things, users};
 use shaketable::{
     prelude::*,
-    specimen::{Answer, Recorded, told},
+    specimen::{Answer, Recorded, concluded},
     strategies,
 };
 use shaketable_layers::{
@@ -36,9 +36,9 @@ use shaketable_layers::{
     index::{Error, Old, users::User},
 };
 use shaketable_tx::once::{Fate, OpId};
-use told::{
-    Listed, ToldThing, ToldUser, listed, listed_covered, listed_span, region, replaced_thing, replaced_user,
-    told_thing, told_user,
+use shown::{
+    Listed, ShownThing, ShownUser, listed, listed_covered, listed_span, region, replaced_thing,
+    replaced_user, shown_thing, shown_user,
 };
 use values::{Key, Span, mostly};
 
@@ -173,12 +173,12 @@ impl Index {
     }
 
     #[write(weight = 8 * self.user_writes, at)]
-    async fn set_user(&self, tx: &Tx, #[draw(self.user())] user: &User) -> Result<Option<ToldUser>, Error> {
+    async fn set_user(&self, tx: &Tx, #[draw(self.user())] user: &User) -> Result<Option<ShownUser>, Error> {
         Ok(replaced_user(came_back(users().set_user(tx, user).await?.map(Old))))
     }
 
     #[write(weight = 3 * self.user_writes, at)]
-    async fn delete_user(&self, tx: &Tx, user_id: &str) -> Result<Option<ToldUser>, Error> {
+    async fn delete_user(&self, tx: &Tx, user_id: &str) -> Result<Option<ShownUser>, Error> {
         Ok(replaced_user(came_back(users().delete_user(tx, user_id).await?.map(Old))))
     }
 
@@ -195,8 +195,8 @@ impl Index {
     }
 
     #[read(weight = 3 * self.user_looks, at)]
-    async fn get_user(&self, tx: &Tx, user_id: &str) -> Result<Option<ToldUser>, Error> {
-        Ok(users().get_user(tx, user_id).await?.as_ref().map(told_user))
+    async fn get_user(&self, tx: &Tx, user_id: &str) -> Result<Option<ShownUser>, Error> {
+        Ok(users().get_user(tx, user_id).await?.as_ref().map(shown_user))
     }
 
     /// Finds the users with a zip code in the index, and in the covering index if `covered`.
@@ -229,22 +229,22 @@ impl Index {
 
     #[read(weight = self.user_looks, at)]
     async fn all_users(&self, tx: &Tx, isolation: Isolation) -> Result<Listed, Error> {
-        Ok(listed(users().table().records(tx, isolation).await?.iter().map(told_user)))
+        Ok(listed(users().table().records(tx, isolation).await?.iter().map(shown_user)))
     }
 
     #[write(weight = 8 * self.thing_writes, at)]
-    async fn set(&self, tx: &Tx, #[draw(self.thing())] thing: &Thing) -> Result<Option<ToldThing>, Error> {
+    async fn set(&self, tx: &Tx, #[draw(self.thing())] thing: &Thing) -> Result<Option<ShownThing>, Error> {
         Ok(replaced_thing(came_back(things().set(tx, thing).await?.map(Old))))
     }
 
     #[write(weight = 3 * self.thing_writes, at)]
-    async fn delete(&self, tx: &Tx, id: &Id) -> Result<Option<ToldThing>, Error> {
+    async fn delete(&self, tx: &Tx, id: &Id) -> Result<Option<ShownThing>, Error> {
         Ok(replaced_thing(came_back(things().delete(tx, id).await?.map(Old))))
     }
 
     #[read(weight = self.thing_looks, at)]
-    async fn get(&self, tx: &Tx, isolation: Isolation, id: &Id) -> Result<Option<ToldThing>, Error> {
-        Ok(things().get(tx, id, isolation).await?.as_ref().map(told_thing))
+    async fn get(&self, tx: &Tx, isolation: Isolation, id: &Id) -> Result<Option<ShownThing>, Error> {
+        Ok(things().get(tx, id, isolation).await?.as_ref().map(shown_thing))
     }
 
     /// Finds the things with a key, once without and once with what is covered.
@@ -281,7 +281,7 @@ impl Index {
             let after = last.map(|thing| thing.id.clone());
             async move { things.records_page(tx, after.as_ref(), PAGE, isolation).await }
         };
-        Ok(listed(paged(PAGE, page).await?.iter().map(told_thing)))
+        Ok(listed(paged(PAGE, page).await?.iter().map(shown_thing)))
     }
 
     #[read(weight = 3 * self.thing_looks, at)]
@@ -339,7 +339,7 @@ impl Index {
             }
             _ => return None,
         };
-        Some(told::<_, Error>(answer.map(|answer| Recorded(vec![answer]))))
+        Some(concluded::<_, Error>(answer.map(|answer| Recorded(vec![answer]))))
     }
 
     async fn resolve(

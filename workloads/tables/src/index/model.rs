@@ -2,7 +2,7 @@
 
 use super::{
     records::{Thing, covered, record_key, record_value, table},
-    told::{Listed, ToldThing, ToldUser, listed, region, told_thing, told_user},
+    shown::{Listed, ShownThing, ShownUser, listed, region, shown_thing, shown_user},
     values::{Ends, Key, Span},
 };
 use foundationdb_tuple::pack;
@@ -68,14 +68,14 @@ impl Model {
         self.0.now()
     }
 
-    pub(super) fn set_user(&mut self, user: &User, at: &At) -> Result<Option<ToldUser>, Error> {
+    pub(super) fn set_user(&mut self, user: &User, at: &At) -> Result<Option<ShownUser>, Error> {
         user_fits(user)?;
         let old = self.get_user(&user.id, at);
         self.0.write(|state| state.set(user));
         old
     }
 
-    pub(super) fn delete_user(&mut self, user_id: &str, at: &At) -> Result<Option<ToldUser>, Error> {
+    pub(super) fn delete_user(&mut self, user_id: &str, at: &At) -> Result<Option<ShownUser>, Error> {
         let old = self.get_user(user_id, at);
         self.0.write(|state| drop(state.users.remove(user_id)));
         old
@@ -92,8 +92,8 @@ impl Model {
         Ok(true)
     }
 
-    pub(super) fn get_user(&mut self, user_id: &str, at: &At) -> Result<Option<ToldUser>, Error> {
-        Ok(self.now(at).users.get(user_id).map(told_user))
+    pub(super) fn get_user(&mut self, user_id: &str, at: &At) -> Result<Option<ShownUser>, Error> {
+        Ok(self.now(at).users.get(user_id).map(shown_user))
     }
 
     pub(super) fn in_region(&mut self, zip: &str, covered: bool, at: &At) -> Result<Vec<Listed>, Error> {
@@ -116,24 +116,29 @@ impl Model {
     }
 
     pub(super) fn all_users(&mut self, isolation: Isolation, at: &At) -> Result<Listed, Error> {
-        Ok(listed(self.seen(isolation, at).users.values().map(told_user)))
+        Ok(listed(self.seen(isolation, at).users.values().map(shown_user)))
     }
 
-    pub(super) fn set(&mut self, thing: &Thing, at: &At) -> Result<Option<ToldThing>, Error> {
+    pub(super) fn set(&mut self, thing: &Thing, at: &At) -> Result<Option<ShownThing>, Error> {
         thing_fits(thing)?;
-        let old = self.now(at).things.get(&thing.id).map(told_thing);
+        let old = self.now(at).things.get(&thing.id).map(shown_thing);
         self.0.write(|state| drop(state.things.insert(thing.id.clone(), thing.clone())));
         Ok(old)
     }
 
-    pub(super) fn delete(&mut self, id: &Id, at: &At) -> Result<Option<ToldThing>, Error> {
-        let old = self.now(at).things.get(id).map(told_thing);
+    pub(super) fn delete(&mut self, id: &Id, at: &At) -> Result<Option<ShownThing>, Error> {
+        let old = self.now(at).things.get(id).map(shown_thing);
         self.0.write(|state| drop(state.things.remove(id)));
         Ok(old)
     }
 
-    pub(super) fn get(&mut self, isolation: Isolation, id: &Id, at: &At) -> Result<Option<ToldThing>, Error> {
-        Ok(self.seen(isolation, at).things.get(id).map(told_thing))
+    pub(super) fn get(
+        &mut self,
+        isolation: Isolation,
+        id: &Id,
+        at: &At,
+    ) -> Result<Option<ShownThing>, Error> {
+        Ok(self.seen(isolation, at).things.get(id).map(shown_thing))
     }
 
     pub(super) fn find(&mut self, isolation: Isolation, key: &Key, at: &At) -> Result<[Listed; 2], Error> {
@@ -164,7 +169,7 @@ impl Model {
     }
 
     pub(super) fn all_things(&mut self, isolation: Isolation, at: &At) -> Result<Listed, Error> {
-        Ok(listed(self.seen(isolation, at).things.values().map(told_thing)))
+        Ok(listed(self.seen(isolation, at).things.values().map(shown_thing)))
     }
 
     pub(super) fn between(&mut self, isolation: Isolation, span: Span, at: &At) -> Result<Listed, Error> {

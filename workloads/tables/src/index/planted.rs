@@ -4,14 +4,14 @@
 use super::{
     Index, IndexAnswer, IndexOp, Key, Thing, as_printed,
     records::{entries, record_key, record_value, table, thing_key, users},
-    told::{Listed, ToldThing, ToldUser, listed, region, told_user},
+    shown::{Listed, ShownThing, ShownUser, listed, region, shown_user},
 };
 use crate::shared::{in_order, seen_before};
 use foundationdb_tuple::{Subspace, pack};
 use parking_lot::Mutex;
 use shaketable::{
     prelude::*,
-    specimen::{Answer, Recorded, ran, told},
+    specimen::{Answer, Recorded, concluded, ran},
     weakened::{Flaw, flawed},
 };
 use shaketable_layers::{
@@ -34,16 +34,16 @@ type Ended = Option<Outcome<Answer<IndexAnswer>>>;
 impl Index {
     /// The zip code is part of the user's key, and old index entries remain.
     #[bug(set_user, "the recipe's set_user")]
-    async fn as_printed(&self, tx: &Tx, user: &User) -> Result<Option<ToldUser>, Error> {
+    async fn as_printed(&self, tx: &Tx, user: &User) -> Result<Option<ShownUser>, Error> {
         if !is_short(user) {
             return self.set_user(tx, user).await;
         }
-        Ok(as_printed::set(tx, user).await?.as_ref().map(told_user))
+        Ok(as_printed::set(tx, user).await?.as_ref().map(shown_user))
     }
 
     #[bug(delete_user, part_of = "as-printed")]
-    async fn printed_delete(&self, tx: &Tx, user_id: &str) -> Result<Option<ToldUser>, Error> {
-        Ok(as_printed::delete(tx, user_id).await?.as_ref().map(told_user))
+    async fn printed_delete(&self, tx: &Tx, user_id: &str) -> Result<Option<ShownUser>, Error> {
+        Ok(as_printed::delete(tx, user_id).await?.as_ref().map(shown_user))
     }
 
     #[bug(swap, part_of = "as-printed")]
@@ -52,8 +52,8 @@ impl Index {
     }
 
     #[bug(get_user, part_of = "as-printed")]
-    async fn printed_get(&self, tx: &Tx, user_id: &str) -> Result<Option<ToldUser>, Error> {
-        Ok(as_printed::get(tx, user_id).await?.as_ref().map(told_user))
+    async fn printed_get(&self, tx: &Tx, user_id: &str) -> Result<Option<ShownUser>, Error> {
+        Ok(as_printed::get(tx, user_id).await?.as_ref().map(shown_user))
     }
 
     #[bug(in_region, part_of = "as-printed")]
@@ -82,7 +82,7 @@ impl Index {
             write.store(&tx);
             Ok::<_, Error>(Recorded(vec![write.answer(old.as_ref())]))
         });
-        let outcome = told(run.await);
+        let outcome = concluded(run.await);
         if matches!(outcome, Outcome::Answered(_)) {
             let (old, db) = (&first.lock().take(), session.database());
             let entries = db.run(|tx, _| async move {
@@ -110,7 +110,7 @@ impl Index {
             write.index(&tx, old.as_ref());
             Ok::<_, Error>(Recorded(vec![write.answer(old.as_ref())]))
         });
-        Some(told(run.await))
+        Some(concluded(run.await))
     }
 
     /// A retry returns what it has replaced itself.
@@ -137,7 +137,7 @@ impl Index {
         }
         let db = &session.database().clone();
         let run = session.apply(|tx| async move { self.all(&tx, db.env(), ops).await.map(Recorded) });
-        Some(match told(run.await) {
+        Some(match concluded(run.await) {
             Outcome::Unknown(e) => Outcome::Failed(e),
             known => known,
         })
@@ -182,7 +182,7 @@ impl Index {
 
     /// A name is indexed under its first hundred bytes.
     #[bug(set_user, "an index entry under a truncated key")]
-    async fn truncated_key(&self, tx: &Tx, user: &User) -> Result<Option<ToldUser>, Error> {
+    async fn truncated_key(&self, tx: &Tx, user: &User) -> Result<Option<ShownUser>, Error> {
         let (index, old) = (index_of("name"), self.set_user(tx, user).await?);
         let cut: String = user.name.chars().take(100).collect();
         tx.clear(&index.pack(&(&user.name, &user.id)));
@@ -192,7 +192,7 @@ impl Index {
 
     /// A zip code is stored in the index between its type and a NUL without escaping.
     #[bug(set_user, "an escape left out")]
-    async fn nul_unescaped(&self, tx: &Tx, user: &User) -> Result<Option<ToldUser>, Error> {
+    async fn nul_unescaped(&self, tx: &Tx, user: &User) -> Result<Option<ShownUser>, Error> {
         let (index, old) = (index_of("zipcode"), self.set_user(tx, user).await?);
         if let User { id, zipcode: Some(zip), .. } = user {
             tx.clear(&index.pack(&(zip, id)));
@@ -216,7 +216,7 @@ impl Index {
 
     /// A zip code with the same prefix as the new one is taken for the same, and its entries remain.
     #[bug(set_user, "a stale entry on one path")]
-    async fn starts_alike(&self, tx: &Tx, user: &User) -> Result<Option<ToldUser>, Error> {
+    async fn starts_alike(&self, tx: &Tx, user: &User) -> Result<Option<ShownUser>, Error> {
         let old = users().get_user(tx, &user.id).await?.and_then(|old| old.zipcode).unwrap_or_default();
         if !user.zipcode.as_ref().is_some_and(|new| new.starts_with(&old)) {
             return self.set_user(tx, user).await;
@@ -234,7 +234,7 @@ impl Index {
 
     /// What an index covers is truncated to the limit.
     #[bug(set, "a limit that is ignored")]
-    async fn covered_unchecked(&self, tx: &Tx, thing: &Thing) -> Result<Option<ToldThing>, Error> {
+    async fn covered_unchecked(&self, tx: &Tx, thing: &Thing) -> Result<Option<ShownThing>, Error> {
         let set = self.set(tx, thing).await;
         let Err(Error::CoveredTooLarge { limit, .. }) = set else { return set };
         // Twice the body is covered.
@@ -246,7 +246,7 @@ impl Index {
 
     /// A record is removed before its successor is found to be too large.
     #[bug(set, "a refusal that comes too late")]
-    async fn deleted_first(&self, tx: &Tx, thing: &Thing) -> Result<Option<ToldThing>, Error> {
+    async fn deleted_first(&self, tx: &Tx, thing: &Thing) -> Result<Option<ShownThing>, Error> {
         let set = self.set(tx, thing).await;
         if let Err(Error::RecordTooLarge { .. } | Error::CoveredTooLarge { .. }) = set {
             self.delete(tx, &thing.id).await?;
@@ -268,7 +268,7 @@ impl Index {
         if all.len() > 6 {
             all.pop();
         }
-        Ok(listed(all.iter().map(told_user)))
+        Ok(listed(all.iter().map(shown_user)))
     }
 
     /// The calls of a transaction, performed correctly.
@@ -322,7 +322,7 @@ impl Write<'_> {
     }
 
     fn answer(&self, old: Option<&User>) -> IndexAnswer {
-        let old = old.map(told_user);
+        let old = old.map(shown_user);
         match self.new {
             Some(_) => IndexAnswer::set_user(old),
             None => IndexAnswer::delete_user(old),

@@ -15,7 +15,7 @@ pub mod table;
 
 pub use content::Content;
 pub use mounted::{Client, Mounted};
-pub use perform::{Recorded, join, ran, refused, told};
+pub use perform::{Recorded, concluded, join, ran, refused};
 pub use planted::{
     DEFERRED, INTERLEAVED, KEPT_VERSION, NOT_AWAITED, REMEMBERED, RISKY_READ, UNRECORDED, UNRECORDED_BUG,
     UNWRITTEN,

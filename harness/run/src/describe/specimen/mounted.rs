@@ -3,7 +3,7 @@
 use super::{
     Answer, At, Specimen,
     foreseen::{self, Calls, Foreseen},
-    perform::{Reads, apply_all, are_too_large, ran_all, told, without_session},
+    perform::{Reads, apply_all, are_too_large, concluded, ran_all, without_session},
     planted::{BugState, Planted, UNRECORDED},
 };
 use crate::{
@@ -38,7 +38,7 @@ pub struct Mounted<S: Specimen> {
     timeout: Option<i32>,
     /// Whether clients use plain transactions instead of a session: an unknown commit result is then not
     /// resolved.
-    bare: bool,
+    without_session: bool,
     planted: Option<String>,
 }
 
@@ -133,7 +133,7 @@ impl<S: Specimen> Workload for Mounted<S> {
             transactions: most / 2..most + 1,
             together: 1..together + 1,
             timeout: sessions::draw_timeout(rng),
-            bare: rng.chance(0.1) && bug != Some(UNRECORDED),
+            without_session: rng.chance(0.1) && bug != Some(UNRECORDED),
             planted: bug.filter(|bug| Planted::named(bug).is_some() || S::plants(bug)).map(str::to_owned),
             specimen: S::draw(rng, bug),
         }
@@ -248,14 +248,14 @@ impl<S: Specimen> Workload for Mounted<S> {
             let read = ran_all(self, session.database(), ops, Reads::Fresh).await;
             return within_limits(S::CHECKS_LIMITS, ops.len(), read);
         }
-        if self.bare {
+        if self.without_session {
             return within_limits(
                 S::CHECKS_LIMITS,
                 ops.len(),
                 without_session(self, session.database(), ops).await,
             );
         }
-        within_limits(S::CHECKS_LIMITS, ops.len(), told(apply_all(self, session, ops).await))
+        within_limits(S::CHECKS_LIMITS, ops.len(), concluded(apply_all(self, session, ops).await))
     }
 
     async fn resolve(

@@ -84,7 +84,7 @@ fn perform_at_both_levels<'a, S: Specimen>(
 
 /// Whether a call of a transaction that does several side by side has failed with an error of FoundationDB.
 /// The transaction is lost then, and the other calls may find what that one has left half done.
-type Lost = AtomicBool;
+type Failed = AtomicBool;
 
 /// Does one call: some of the read-only ones at both isolation levels, unless others run `beside` it.
 #[allow(clippy::manual_async_fn, reason = "see perform_all")]
@@ -93,7 +93,7 @@ fn perform_one<'a, S: Specimen>(
     tx: &'a Tx,
     env: &'a Env,
     op: &'a S::Op,
-    beside: Option<&'a Lost>,
+    beside: Option<&'a Failed>,
 ) -> impl Future<Output = Result<S::Answer, S::Error>> + Send + 'a {
     async move {
         let twice = beside.is_none()
@@ -106,9 +106,9 @@ fn perform_one<'a, S: Specimen>(
         let within = of_call(mounted, checked.clone());
         let answer = Box::pin(mounted.perform_call(&within, env, op, Isolation::Serializable)).await;
         if let Err(refusal) = &answer {
-            let is_lost = || beside.is_some_and(|lost| lost.load(Relaxed));
+            let is_lost = || beside.is_some_and(|failed| failed.load(Relaxed));
             if refusal.fdb().is_some() {
-                beside.inspect(|lost| lost.store(true, Relaxed));
+                beside.inspect(|failed| failed.store(true, Relaxed));
             } else if S::refuses_cleanly(op, refusal) && !is_lost() {
                 checked.check_refusal(op, refusal);
             }
@@ -135,10 +135,10 @@ pub(super) fn perform_all<'a, S: Specimen>(
     async move {
         let joins = S::JOINS && ops.len() > 1 && env.random_u64().is_multiple_of(TRANSACTIONS_PER_JOINED);
         if joins {
-            let lost = Lost::default();
+            let failed = Failed::default();
             let mut calls = Vec::with_capacity(ops.len());
             for op in ops {
-                calls.push(perform_one(mounted, &tx, env, op, Some(&lost)).boxed());
+                calls.push(perform_one(mounted, &tx, env, op, Some(&failed)).boxed());
             }
             return join(calls).await;
         }
@@ -165,11 +165,11 @@ pub(super) fn perform_interleaved<'a, S: Specimen>(
     ops: &'a [S::Op],
 ) -> impl Future<Output = Result<Vec<S::Answer>, S::Error>> + Send + 'a {
     async move {
-        let lost = &Lost::default();
+        let failed = &Failed::default();
         let mut calls = Vec::with_capacity(ops.len());
         for op in ops {
             let apart = tx.with_turns(Turns::default());
-            calls.push(async move { perform_one(mounted, &apart, env, op, Some(lost)).await }.boxed());
+            calls.push(async move { perform_one(mounted, &apart, env, op, Some(failed)).await }.boxed());
         }
         join(calls).await
     }
@@ -182,7 +182,7 @@ pub fn refused<A, E: RetryError + Display>(error: &E) -> Outcome<Answer<A>> {
 }
 
 /// The outcome of an exactly-once operation for its client.
-pub fn told<A, E: RetryError + Display>(outcome: once::Outcome<Recorded<A>, E>) -> Outcome<Answer<A>> {
+pub fn concluded<A, E: RetryError + Display>(outcome: once::Outcome<Recorded<A>, E>) -> Outcome<Answer<A>> {
     match outcome {
         once::Outcome::Applied(Recorded(answers)) => Outcome::Answered(Answer::Done(answers)),
         once::Outcome::Refused(e) => refused(&e),

@@ -4,7 +4,7 @@ use super::{
     Answer, Specimen,
     mounted::{Client, Mounted},
     perform::{
-        Reads, apply_all, perform_all, perform_interleaved, ran, ran_all, refused, run_all, told,
+        Reads, apply_all, concluded, perform_all, perform_interleaved, ran, ran_all, refused, run_all,
         without_commit,
     },
 };
@@ -116,7 +116,9 @@ impl<S: Specimen> Mounted<S> {
                 let before = std::mem::take(&mut bug_state.deferred);
                 let all = [&before[..], ops].concat();
                 let applied = apply_all(self, session, &all).await;
-                Some(told(applied.map(|Recorded(mut answers)| Recorded(answers.split_off(before.len())))))
+                Some(concluded(
+                    applied.map(|Recorded(mut answers)| Recorded(answers.split_off(before.len()))),
+                ))
             }
             Some(Planted::Remembered) if read_only => {
                 let calls = format!("{ops:?}");
@@ -150,7 +152,7 @@ impl<S: Specimen> Mounted<S> {
             }
             Some(Planted::Interleaved) if ops.len() > 1 => {
                 let calls = |tx| async move { perform_interleaved(self, tx, env, ops).await.map(Recorded) };
-                Some(told(session.apply(calls).await))
+                Some(concluded(session.apply(calls).await))
             }
             _ => None,
         }

@@ -132,6 +132,86 @@
 //! Shake::<Guarded<Twins>>::new().bug("unrecorded").run();
 //! ```
 //!
+//! # With a session
+//!
+//! With `session = TYPE` an operation decides itself how it is done: in several transactions, with watches
+//! and waits, or by functions of another library. The block is then a [`Workload`](crate::Workload), and
+//! has its methods. Each operation takes the state of its client, `&mut TYPE`, in place of a transaction,
+//! and what is drawn. It returns an [`Outcome`] of `answer = TYPE`, or a `Result` of that outcome or of an
+//! answer, whose error is an answer too, so that `?` ends the operation with it.
+//!
+//! ```
+//! use shaketable::{Misfit, prelude::*};
+//! use std::ops::{Range, RangeInclusive};
+//!
+//! /// The configuration of a run: what its fields `clients` and `operations` are for need not be said.
+//! #[derive(Clone, Debug, Serialize, Deserialize)]
+//! pub struct Steps {
+//!     clients: usize,
+//!     operations: Range<usize>,
+//! }
+//!
+//! /// A counter that is raised in two steps.
+//! #[shaketable::workload(name = "steps", session = Db, answer = (), model = u64)]
+//! impl Steps {
+//!     #[write(weight = 3)]
+//!     async fn raise(&self, db: &mut Db, #[draw(1..5u64)] by: u64) -> Outcome<()> {
+//!         for _ in 0..2 {
+//!             let raised = db.run(|tx, _| async move {
+//!                 tx.atomic_op(b"steps", &by.to_le_bytes(), MutationType::Add);
+//!                 Ok::<_, tx::Error>(())
+//!             });
+//!             if let Err(failed) = raised.await {
+//!                 return Outcome::Unknown(failed.error);
+//!             }
+//!         }
+//!         Outcome::Answered(())
+//!     }
+//!
+//!     /// An unknown step is done again.
+//!     fn effects(&self, _: &StepsOp) -> RangeInclusive<usize> {
+//!         0..=usize::MAX
+//!     }
+//!
+//!     fn draw(rng: &mut Stream, _: Option<&str>) -> Steps {
+//!         Steps { clients: rng.range(1..4) as usize, operations: 1..10 }
+//!     }
+//!
+//!     fn keys(&self) -> Vec<Bytes> {
+//!         Vec::new()
+//!     }
+//!
+//!     async fn open(&self, db: &Db, _: usize) -> tx::Result<Db> {
+//!         Ok(db.clone())
+//!     }
+//!
+//!     fn step(&self, sum: &mut u64, step: &Step<'_, Self>) -> Result<(), Misfit> {
+//!         let StepsOp::raise { by } = step.op;
+//!         *sum += if step.committed { *by } else { 0 };
+//!         Ok(())
+//!     }
+//!
+//!     async fn audit(&self, _: &Tx) -> tx::Result<Result<(), Misfit>> {
+//!         Ok(Ok(()))
+//!     }
+//!
+//!     async fn check(&self, db: &Db, sum: &u64) -> tx::Result<Result<(), Misfit>> {
+//!         let read = db.run(|tx, _| async move { tx.get(b"steps", Serializable).await }).await;
+//!         let value = read.map_err(|failed| failed.error)?;
+//!         let stored = value.map_or(0, |value| u64::from_le_bytes(value[..].try_into().unwrap_or_default()));
+//!         Ok(if stored == *sum { Ok(()) } else { Err(format!("{stored}, should be {sum}").into()) })
+//!     }
+//! }
+//!
+//! Shake::<Steps>::new().seeds(0..10).assert();
+//! ```
+//!
+//! A block without `clients`, `length`, `model` or `is_conflict_free` has those of the fields `clients` and
+//! `operations` (or of a constant `OPERATIONS`, the range of how many operations a client has), of the
+//! model's default, and of `blind`. `number`, if it is there, is called as [`Specimen::number`]. A block
+//! with its own `operations` draws one with `self.operation(client)`, and one with its own `apply` does
+//! what was drawn with `self.perform(session, op)`.
+//!
 //! # The attribute
 //!
 //! The first line of the block's documentation is what lists say of the workload.
@@ -140,6 +220,7 @@
 //! |---|---|
 //! | `name = "stock"` | the name on the command line; without it, that of the type in small letters |
 //! | `model = Model` | the model, if there is one: a type that is `Clone`, `Debug` and `PartialEq` |
+//! | `session = TYPE`, `answer = TYPE` | the state of a client, and what every operation returns: see [above](#with-a-session) |
 //! | `error = Refusal` | the layer's error, where the operations return an alias of `Result` that hides it |
 //! | `planted` | another block has its planted bugs |
 //! | `promises(turns, limits)` | each call [takes a turn](shaketable_tx::Transaction::writing); the layer itself [refuses](Specimen::CHECKS_LIMITS) what is too large |
@@ -198,11 +279,15 @@ use crate::{
     describe::misfit::Misfit,
     describe::workload::{Bug, Outcome},
 };
-use proptest::strategy::{BoxedStrategy, Strategy, Union};
+use proptest::{
+    collection::vec,
+    strategy::{BoxedStrategy, Strategy, Union},
+};
 use shaketable_tx::{self as tx, Db, Env, Isolation, RetryError, Tx, once::Session};
 use std::{
     fmt::{Debug, Display},
     future::Future,
+    ops::Range,
 };
 
 /// The planted bugs of a workload that is a table of operations: `#[shaketable::planted]` implements this.
@@ -259,7 +344,15 @@ impl<M, X: Into<Misfit>> Stored<M> for tx::Result<Result<M, X>> {
 pub fn drawn<T: Debug + 'static>(mut operations: Vec<(u32, BoxedStrategy<T>)>) -> BoxedStrategy<T> {
     operations.retain(|(weight, _)| *weight > 0);
     assert!(!operations.is_empty(), "every operation has weight 0 in this configuration");
-    Union::new_weighted(operations).boxed()
+    match operations.pop() {
+        Some((_, one)) if operations.is_empty() => one,
+        last => Union::new_weighted(operations.into_iter().chain(last).collect()).boxed(),
+    }
+}
+
+/// A list of operations, of a length in this range.
+pub fn list<T: Debug + 'static>(operation: BoxedStrategy<T>, length: &Range<usize>) -> BoxedStrategy<Vec<T>> {
+    vec(operation, length.clone()).boxed()
 }
 
 /// The outcome of a call that was done in several transactions.
@@ -288,6 +381,30 @@ impl<A> Alone<A> for Outcome<Answer<A>> {
             Answer::Done(answers) => Answer::Done(answers.into_iter().map(answer).collect()),
             Answer::Refused(why) => Answer::Refused(why),
         })
+    }
+}
+
+/// What an operation of a session returns: its outcome, or an answer that `?` ends it with.
+pub trait Ended<A> {
+    /// The outcome.
+    fn ended(self) -> Outcome<A>;
+}
+
+impl<A> Ended<A> for Outcome<A> {
+    fn ended(self) -> Outcome<A> {
+        self
+    }
+}
+
+impl<A> Ended<A> for Result<Outcome<A>, A> {
+    fn ended(self) -> Outcome<A> {
+        self.unwrap_or_else(Outcome::Answered)
+    }
+}
+
+impl<A> Ended<A> for Result<A, A> {
+    fn ended(self) -> Outcome<A> {
+        Outcome::Answered(self.unwrap_or_else(|answer| answer))
     }
 }
 

@@ -22,11 +22,11 @@ use futures::{
 use parking_lot::Mutex;
 use shaketable_sim::{
     client::Label,
+    endings::{Ending, beside, with_ending},
     history::{Call, Reported},
     ids::ClientId,
     proto::{KeyRange, Mutation},
     rt::Nanos,
-    told::{Ending, beside, told},
 };
 use shaketable_tx::{
     ConflictRangeType, Database, DatabaseOption, Env, Error, Isolation, KeySelector, MappedBatch,
@@ -82,14 +82,14 @@ impl<D: Database> Shared<D> {
     }
 
     /// Notes how a call ended for the operation that made its transaction, and for the one that goes on.
-    fn told(&self, operation: Option<u32>, ending: Ending) {
+    fn note_ending(&self, operation: Option<u32>, ending: Ending) {
         let goes_on = self.label.lock().operation.filter(|goes_on| Some(*goes_on) != operation);
-        self.history.recorded.lock().told(self.client, [operation, goes_on], ending);
+        self.history.recorded.lock().note_ending(self.client, [operation, goes_on], ending);
     }
 
     /// The answer to a call that returns at once; the history has its error.
     fn noted<T>(&self, operation: Option<u32>, answer: Result<T>) -> Result<T> {
-        answer.inspect_err(|error| self.told(operation, Ending::Error(*error)))
+        answer.inspect_err(|error| self.note_ending(operation, Ending::Error(*error)))
     }
 }
 
@@ -148,14 +148,14 @@ impl<D: Database> RecordedTransaction<D> {
     }
 
     /// A call whose ending the history has.
-    fn told<T, F>(&self, call: F) -> impl Future<Output = Result<T>> + Send + use<T, F, D>
+    fn with_ending<T, F>(&self, call: F) -> impl Future<Output = Result<T>> + Send + use<T, F, D>
     where
         T: Send,
         F: Future<Output = Result<T>> + Send,
     {
         let (shared, operation) = (self.shared.clone(), self.operation);
         let clock = shared.clone();
-        told(call, move || clock.now(), move |ending| shared.told(operation, ending))
+        with_ending(call, move || clock.now(), move |ending| shared.note_ending(operation, ending))
     }
 
     /// Records a call. Returns the number of the attempt and the index of the call, for
@@ -229,7 +229,7 @@ impl<D: Database> Transaction for RecordedTransaction<D> {
     ) -> impl Future<Output = Result<Option<Bytes>>> + Send + use<D> {
         let call = self.call(Call::Get { key: Bytes::copy_from_slice(key), isolation, answer: None });
         let (read, this) = (self.inner.get(key, isolation).boxed(), self.clone());
-        self.told(async move {
+        self.with_ending(async move {
             let value = read.await?;
             this.replied(call, |call| {
                 if let Call::Get { answer, .. } = call {
@@ -248,7 +248,7 @@ impl<D: Database> Transaction for RecordedTransaction<D> {
     ) -> impl Future<Output = Result<Bytes>> + Send + use<D> {
         let call = self.call(Call::GetKey { selector: selector.clone(), isolation, answer: None });
         let (read, this) = (self.inner.get_key(selector, isolation).boxed(), self.clone());
-        self.told(async move {
+        self.with_ending(async move {
             let key = this.has_read(call, read.await)?;
             this.replied(call, |call| {
                 if let Call::GetKey { answer, .. } = call {
@@ -275,7 +275,7 @@ impl<D: Database> Transaction for RecordedTransaction<D> {
             answer: None,
         });
         let (read, this) = (self.inner.get_range(range, iteration, isolation).boxed(), self.clone());
-        self.told(async move {
+        self.with_ending(async move {
             let batch = this.has_read(call, read.await)?;
             this.replied(call, |call| {
                 if let Call::GetRange { answer, .. } = call {
@@ -326,7 +326,7 @@ impl<D: Database> Transaction for RecordedTransaction<D> {
         self.needs_version();
         let number = self.record.lock().number;
         let (read, this) = (self.inner.get_read_version(), self.clone());
-        self.told(async move {
+        self.with_ending(async move {
             let version = read.await?;
             let mut record = this.record.lock();
             if record.number == number {
@@ -387,7 +387,7 @@ impl<D: Database> Transaction for RecordedTransaction<D> {
         }
         drop(record);
         let (commit, this) = (self.inner.commit().boxed(), self.clone());
-        self.told(async move {
+        self.with_ending(async move {
             let committed = commit.await;
             let reported = match (&committed, stamp) {
                 (Err(error), _) => Reported::Failed(*error),
@@ -419,7 +419,7 @@ impl<D: Database> Transaction for RecordedTransaction<D> {
         let (retried, this) = (self.inner.on_error(error).boxed(), self.clone());
         let (shared, operation) = (self.shared.clone(), self.operation);
         let clock = shared.clone();
-        let end = beside(error, move |ending| shared.told(operation, ending));
+        let end = beside(error, move |ending| shared.note_ending(operation, ending));
         let retry = async move {
             let retried = retried.await;
             let mut record = this.record.lock();
@@ -431,7 +431,7 @@ impl<D: Database> Transaction for RecordedTransaction<D> {
             }
             retried
         };
-        told(retry, move || clock.now(), end)
+        with_ending(retry, move || clock.now(), end)
     }
 
     fn reset(&self) {
@@ -441,7 +441,7 @@ impl<D: Database> Transaction for RecordedTransaction<D> {
 
     fn watch(&self, key: &[u8]) -> BoxFuture<'static, Result<()>> {
         self.needs_version();
-        self.told(self.inner.watch(key)).boxed()
+        self.with_ending(self.inner.watch(key)).boxed()
     }
 
     fn get_estimated_range_size_bytes(
@@ -450,7 +450,7 @@ impl<D: Database> Transaction for RecordedTransaction<D> {
         end: &[u8],
     ) -> impl Future<Output = Result<i64>> + Send + use<D> {
         self.needs_version();
-        self.told(self.inner.get_estimated_range_size_bytes(begin, end))
+        self.with_ending(self.inner.get_estimated_range_size_bytes(begin, end))
     }
 
     fn get_range_split_points(
@@ -460,12 +460,12 @@ impl<D: Database> Transaction for RecordedTransaction<D> {
         chunk_size: i64,
     ) -> impl Future<Output = Result<Vec<Bytes>>> + Send + use<D> {
         self.needs_version();
-        self.told(self.inner.get_range_split_points(begin, end, chunk_size))
+        self.with_ending(self.inner.get_range_split_points(begin, end, chunk_size))
     }
 
     fn get_addresses_for_key(&self, key: &[u8]) -> impl Future<Output = Result<Vec<String>>> + Send + use<D> {
         self.needs_version();
-        self.told(self.inner.get_addresses_for_key(key))
+        self.with_ending(self.inner.get_addresses_for_key(key))
     }
 
     fn get_mapped_range(
@@ -476,7 +476,7 @@ impl<D: Database> Transaction for RecordedTransaction<D> {
         _: Isolation,
     ) -> impl Future<Output = Result<MappedBatch>> + Send + use<D> {
         // As the prefixed transaction answers.
-        self.told(ready(Err(Error::UNSUPPORTED_OPERATION)))
+        self.with_ending(ready(Err(Error::UNSUPPORTED_OPERATION)))
     }
 
     fn atomic_op_code(&self, key: &[u8], operand: &[u8], code: u32) -> Result<()> {
@@ -489,19 +489,19 @@ impl<D: Database> Transaction for RecordedTransaction<D> {
     }
 
     fn get_versionstamp(&self) -> BoxFuture<'static, Result<[u8; 10]>> {
-        self.told(self.inner.get_versionstamp()).boxed()
+        self.with_ending(self.inner.get_versionstamp()).boxed()
     }
 
     fn get_approximate_size(&self) -> impl Future<Output = Result<i64>> + Send + use<D> {
-        self.told(self.inner.get_approximate_size())
+        self.with_ending(self.inner.get_approximate_size())
     }
 
     fn get_tag_throttled_duration(&self) -> impl Future<Output = Result<Duration>> + Send + use<D> {
-        self.told(self.inner.get_tag_throttled_duration())
+        self.with_ending(self.inner.get_tag_throttled_duration())
     }
 
     fn get_total_cost(&self) -> impl Future<Output = Result<i64>> + Send + use<D> {
-        self.told(self.inner.get_total_cost())
+        self.with_ending(self.inner.get_total_cost())
     }
 
     pass_on! { <D> inner: cancel }

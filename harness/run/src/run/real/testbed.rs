@@ -474,12 +474,12 @@ impl<'a> Testbed for Real<'a> {
         result.counters.faults = deaths + departures;
         if self.access.conditions.tell {
             let ended = self.now();
-            let told = self.history(|history| {
+            let history = self.history(|history| {
                 let machine = |_| String::new();
                 let recorded = runner::Recorded { history, events: &[], ended, machine: &machine };
-                runner::told(plan, operations, &recorded, &result.findings)
+                runner::with_witness(plan, operations, &recorded, &result.findings)
             });
-            result.history = Some(Box::new(told));
+            result.history = Some(Box::new(history));
         }
         result
     }

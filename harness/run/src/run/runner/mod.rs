@@ -27,7 +27,7 @@ pub(crate) use host::Host;
 pub use observation::{Done, Ended, Observation, Observer, kind};
 pub use performed::Performed;
 pub use result::RunResult;
-pub(crate) use run_history::told;
+pub(crate) use run_history::with_witness;
 pub use run_history::{Recorded, Words, of_entries};
 pub use simulated::{observe, run, run_otherwise};
 pub(crate) use supervise::supervised;

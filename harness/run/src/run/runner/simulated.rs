@@ -24,7 +24,7 @@ use crate::{
 use futures::FutureExt;
 use parking_lot::Mutex;
 use shaketable_sim::{
-    chance::{self, OtherChance},
+    chance::{self, Reseed},
     client::SimDatabase,
     cluster::Cluster,
     faults::{self, FaultPlan},
@@ -67,7 +67,7 @@ pub fn run(plan: &Plan, keep_trace: bool) -> RunResult {
 }
 
 /// Like [`run`], with other chance from a moment on.
-pub fn run_otherwise(plan: &Plan, keep_trace: bool, chance: OtherChance) -> RunResult {
+pub fn run_otherwise(plan: &Plan, keep_trace: bool, chance: Reseed) -> RunResult {
     run_and_keep(plan, Keep::of(keep_trace), Some(chance))
 }
 
@@ -76,7 +76,7 @@ pub fn observe(plan: &Plan, observer: Observer<'_>) -> RunResult {
     run_and_keep(plan, Keep::Observed(observer), None)
 }
 
-fn run_and_keep(plan: &Plan, keep: Keep<'_>, chance: Option<OtherChance>) -> RunResult {
+fn run_and_keep(plan: &Plan, keep: Keep<'_>, chance: Option<Reseed>) -> RunResult {
     let simulated = || {
         let _mutant = mutants::switch(plan.demands.mutant);
         let run = async {

@@ -137,15 +137,15 @@ impl<W: Workload> Foreign<W> {
     /// Runs the cases, and panics if an operation does not end as it must.
     #[track_caller]
     pub fn assert(&self) {
-        if let Some(told) = told(&self.run()) {
-            panic!("{told}");
+        if let Some(wrong) = described(&self.run()) {
+            panic!("{wrong}");
         }
     }
 }
 
 /// What went wrong, one case after another, and the line that repeats the first one in the test of this
 /// thread. `None` if nothing did.
-pub fn told(wrong: &[Wrong]) -> Option<String> {
+pub fn described(wrong: &[Wrong]) -> Option<String> {
     let first = wrong.first()?;
     let all: String = wrong.iter().map(|wrong| format!("{wrong}\n")).collect();
     Some(all + &replay_line_now(first.case))

@@ -81,7 +81,7 @@ pub(super) fn run_history(
 }
 
 /// The history of a run with these findings.
-pub(crate) fn told(
+pub(crate) fn with_witness(
     plan: &Plan,
     operations: &[Vec<Operation<AnyValue>>],
     recorded: &Recorded<'_>,

@@ -51,7 +51,7 @@ fn set(key: &'static str, value: &'static str) -> Call {
 
 /// The setup writes a and b; one attempt adds to a and has an unknown result; another one reads, and
 /// clears b.
-fn told() -> RunHistory {
+fn history() -> RunHistory {
     let mut story = Story::default();
     let writes = |pairs: &[(&'static str, &'static str)]| -> Vec<Mutation> {
         pairs.iter().map(|(key, value)| Mutation::Set((*key).into(), (*value).into())).collect()
@@ -92,7 +92,7 @@ fn told() -> RunHistory {
 
 #[test]
 fn reads_name_their_writers() {
-    let told = told();
+    let told = history();
     assert_eq!(told.transactions.len(), 4, "the checker is no part of it");
     let writers = |id: usize| -> Vec<(String, Option<String>, Option<u32>)> {
         let rows = told.transactions[id].calls.iter().flat_map(|call| &call.rows);
@@ -172,7 +172,7 @@ fn conflict_ranges_that_a_transaction_adds_are_told_where_it_adds_them() {
 
 #[test]
 fn what_became_of_a_transaction_is_told() {
-    let told = told();
+    let told = history();
     let fates: Vec<_> = told.transactions.iter().map(|tx| (tx.client, tx.fate, tx.version)).collect();
     assert_eq!(
         fates,
@@ -192,7 +192,7 @@ fn what_became_of_a_transaction_is_told() {
 
 #[test]
 fn conditions_last_until_they_end() {
-    let told = told();
+    let told = history();
     let events: Vec<_> =
         told.events.iter().map(|e| (e.kind, e.at, e.until, e.client, e.machine.as_deref())).collect();
     assert_eq!(

@@ -12,10 +12,10 @@ use shaketable_sim::trace::hash_bytes;
 use std::fmt::Debug;
 
 /// A user: id, name, zip code.
-pub type ToldUser = (String, Content, Option<String>);
+pub type ShownUser = (String, Content, Option<String>);
 
 /// A thing: id, tag, rank, body.
-pub type ToldThing = (Id, Option<Id>, i64, Content);
+pub type ShownThing = (Id, Option<Id>, i64, Content);
 
 /// A list of any length.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -54,18 +54,18 @@ pub(super) fn region(ids: &[String], named: Option<&[(String, String)]>) -> Vec<
     std::iter::once(listed(ids)).chain(named).collect()
 }
 
-pub(super) fn told_user(user: &User) -> ToldUser {
+pub(super) fn shown_user(user: &User) -> ShownUser {
     (user.id.clone(), Content::from(&user.name), user.zipcode.clone())
 }
 
-pub(super) fn told_thing(thing: &Thing) -> ToldThing {
+pub(super) fn shown_thing(thing: &Thing) -> ShownThing {
     (thing.id.clone(), thing.tag.clone(), thing.rank, Content::from(&thing.body))
 }
 
-pub(super) fn replaced_user(old: Option<Old<User>>) -> Option<ToldUser> {
-    old.map(|Old(user)| told_user(&user))
+pub(super) fn replaced_user(old: Option<Old<User>>) -> Option<ShownUser> {
+    old.map(|Old(user)| shown_user(&user))
 }
 
-pub(super) fn replaced_thing(old: Option<Old<Thing>>) -> Option<ToldThing> {
-    old.map(|Old(thing)| told_thing(&thing))
+pub(super) fn replaced_thing(old: Option<Old<Thing>>) -> Option<ShownThing> {
+    old.map(|Old(thing)| shown_thing(&thing))
 }

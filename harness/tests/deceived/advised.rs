@@ -224,7 +224,7 @@ impl Workload for Rows {
 }
 
 /// What advice says of a topic about the rows, with a lie or without one.
-fn told(lie: Option<Planted>, topic: &str) -> Vec<String> {
+fn noted(lie: Option<Planted>, topic: &str) -> Vec<String> {
     let bug = lie.map(|lie| BUGS.iter().find(|bug| Planted::named(bug.name) == Some(lie)).expect("a bug"));
     let demands =
         Demands { profile: Profile::Calm, bug: bug.map(|bug| bug.name.to_owned()), ..Demands::default() };
@@ -235,9 +235,9 @@ fn told(lie: Option<Planted>, topic: &str) -> Vec<String> {
 
 /// Checks that advice says this of a lie, and nothing of the topic without it.
 fn is_told(lie: Planted, topic: &str, why: &str) {
-    assert_eq!(told(None, topic), Vec::<String>::new(), "{topic}");
-    let told = told(Some(lie), topic);
-    assert!(told.iter().any(|text| text.starts_with(why)), "{told:?}");
+    assert_eq!(noted(None, topic), Vec::<String>::new(), "{topic}");
+    let noted = noted(Some(lie), topic);
+    assert!(noted.iter().any(|text| text.starts_with(why)), "{noted:?}");
 }
 
 #[test]

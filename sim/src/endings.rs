@@ -1,5 +1,5 @@
-//! What a client was told: the errors with which its calls ended, and the waits that it gave up. Judges
-//! compare them with the error that an operation reports.
+//! How the calls of a client end: with which errors, and which waits it gives up. Judges compare them with
+//! the error that an operation reports.
 
 use crate::rt::Nanos;
 use shaketable_tx::{Error, Result};
@@ -52,7 +52,7 @@ impl<N: Fn() -> Nanos, E: Fn(Ending)> Drop for Unanswered<N, E> {
 }
 
 /// The output of `call`, whose ending `end` notes if it is no answer. `now` must not panic.
-pub async fn told<T>(
+pub async fn with_ending<T>(
     call: impl Future<Output = Result<T>>,
     now: impl Fn() -> Nanos,
     end: impl Fn(Ending),
@@ -89,17 +89,17 @@ mod tests {
     fn a_call_ends_with_its_error_or_is_given_up_if_somebody_waited() {
         let (time, met) = (Cell::new(0), RefCell::new(Met::default()));
         let (now, note) = (|| time.get(), |ending| met.borrow_mut().note(ending));
-        assert_eq!(told(ready(Ok(1)), now, note).now_or_never(), Some(Ok(1)));
+        assert_eq!(with_ending(ready(Ok(1)), now, note).now_or_never(), Some(Ok(1)));
         // Nobody polls the first, and nobody waits for the second.
-        drop(told(pending::<Result<()>>(), now, note));
-        assert_eq!(told(pending::<Result<()>>(), now, note).now_or_never(), None);
+        drop(with_ending(pending::<Result<()>>(), now, note));
+        assert_eq!(with_ending(pending::<Result<()>>(), now, note).now_or_never(), None);
         assert_eq!(*met.borrow(), Met::default());
         for error in [Error::NOT_COMMITTED, Error::TRANSACTION_TOO_OLD, Error::NOT_COMMITTED] {
-            assert_eq!(told(ready(Err::<(), _>(error)), now, note).now_or_never(), Some(Err(error)));
+            assert_eq!(with_ending(ready(Err::<(), _>(error)), now, note).now_or_never(), Some(Err(error)));
         }
         let given = vec![Error::NOT_COMMITTED, Error::TRANSACTION_TOO_OLD];
         assert_eq!(*met.borrow(), Met { errors: given.clone(), gave_up: false });
-        let mut waits = Box::pin(told(pending::<Result<()>>(), now, note));
+        let mut waits = Box::pin(with_ending(pending::<Result<()>>(), now, note));
         assert_eq!((&mut waits).now_or_never(), None);
         time.set(1);
         drop(waits);

@@ -1,22 +1,20 @@
 //! The sequential model: nodes in order; and how rows are read back as a model.
 
 use super::{Walked, link_of, space};
+use imbl::{OrdMap, Vector};
 use shaketable::specimen::Content;
 use shaketable_layers::{
     id::Id,
     list::{self, Error, MAX_WALK},
 };
 use shaketable_tx::{KeyValue, limits};
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    sync::Arc,
-};
+use std::collections::{BTreeMap, BTreeSet};
 
-/// A list: its nodes in order, and the content of each. Clones share them: some lists are long.
+/// A list: its nodes in order, and the content of each. Copies are cheap: some lists are long.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Model {
-    order: Arc<Vec<Id>>,
-    nodes: Arc<BTreeMap<Id, Held>>,
+    order: Vector<Id>,
+    nodes: OrdMap<Id, Held>,
 }
 
 /// The content of a node.
@@ -35,9 +33,8 @@ impl Held {
 impl Model {
     /// A list of these nodes, without values.
     pub(super) fn of(order: Vec<Id>) -> Model {
-        let nodes: BTreeMap<Id, Held> =
-            order.iter().map(|id| (id.clone(), Held::of(Content::of(0, 0)))).collect();
-        Model { order: order.into(), nodes: nodes.into() }
+        let nodes = order.iter().map(|id| (id.clone(), Held::of(Content::of(0, 0)))).collect();
+        Model { order: order.into_iter().collect(), nodes }
     }
 
     pub(super) fn push_front(&mut self, id: &Id, byte: u8, length: usize) -> Result<(), Error> {
@@ -89,7 +86,7 @@ impl Model {
     }
 
     pub(super) fn first(&self) -> Result<Option<Id>, Error> {
-        Ok(self.order.first().cloned())
+        Ok(self.order.front().cloned())
     }
 
     pub(super) fn next(&self, node: &Id) -> Result<Option<Id>, Error> {
@@ -115,17 +112,17 @@ impl Model {
     }
 
     pub(super) fn walk(&self, from: Option<Id>, limit: usize) -> Result<Walked, Error> {
-        let nodes = &self.order[from.map_or(Ok(0), |from| self.up_to(&from))?..];
-        if nodes.len().min(limit) > MAX_WALK {
+        let before = from.map_or(Ok(0), |from| self.up_to(&from))?;
+        if (self.order.len() - before).min(limit) > MAX_WALK {
             return Err(Error::WalkTooLong(MAX_WALK));
         }
-        let nodes = nodes.iter().take(limit);
+        let nodes = self.order.iter().skip(before).take(limit);
         Ok(Walked::of(nodes.map(|id| (id.clone(), self.nodes[id].value.clone()))))
     }
 
     fn node(&mut self, id: &Id) -> Result<&mut Held, Error> {
         self.held(id)?;
-        Arc::make_mut(&mut self.nodes).get_mut(id).ok_or_else(|| Error::NoSuchNode(id.clone()))
+        self.nodes.get_mut(id).ok_or_else(|| Error::NoSuchNode(id.clone()))
     }
 
     fn held(&self, id: &Id) -> Result<&Held, Error> {
@@ -145,14 +142,14 @@ impl Model {
         if self.nodes.contains_key(id) {
             return Err(Error::NodeExists(id.clone()));
         }
-        Arc::make_mut(&mut self.order).insert(at, id.clone());
-        Arc::make_mut(&mut self.nodes).insert(id.clone(), Held::of(Content::of(byte, length)));
+        self.order.insert(at, id.clone());
+        self.nodes.insert(id.clone(), Held::of(Content::of(byte, length)));
         Ok(())
     }
 
     fn remove(&mut self, at: usize) -> Option<Id> {
-        let id = (at < self.order.len()).then(|| Arc::make_mut(&mut self.order).remove(at))?;
-        Arc::make_mut(&mut self.nodes).remove(&id);
+        let id = (at < self.order.len()).then(|| self.order.remove(at))?;
+        self.nodes.remove(&id);
         Some(id)
     }
 
@@ -200,7 +197,7 @@ impl Model {
         }
         match nodes.keys().find(|id| !met.contains(id)) {
             Some(orphan) => Err(format!("no link leads to {orphan}")),
-            None => Ok(Model { order: order.into(), nodes: nodes.into() }),
+            None => Ok(Model { order: order.into_iter().collect(), nodes: nodes.into_iter().collect() }),
         }
     }
 }

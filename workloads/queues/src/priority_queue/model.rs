@@ -3,16 +3,17 @@
 use super::{Batch, DEEP_BYTES, Digest, Item, LONGEST, Name, Queue, deep_prefix, queue};
 use crate::shared::{self, item_id, item_name, may_read_all};
 use foundationdb_tuple::Bytes as TupleBytes;
+use imbl::OrdMap;
 use shaketable::{models::timeline::Timeline, prelude::*, specimen::Content};
 use shaketable_layers::{
     priority_queue::{End, Error, Place},
     queue::ItemId,
 };
 use shaketable_tx::{KeyValue, limits};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
-/// The items, each at its place.
-type Items = BTreeMap<Place, Content>;
+/// The items, each at its place. A copy of the map is cheap.
+type Items = OrdMap<Place, Content>;
 
 /// The model: the items.
 #[derive(Clone, Debug, PartialEq)]
@@ -122,8 +123,8 @@ impl Model {
 /// The first item at an end.
 fn first(items: &Items, end: End) -> Option<(Place, Content)> {
     let priority = match end {
-        End::Min => items.first_key_value()?.0.priority,
-        End::Max => items.last_key_value()?.0.priority,
+        End::Min => items.get_min()?.0.priority,
+        End::Max => items.get_max()?.0.priority,
     };
     let (place, value) = items.iter().find(|(place, _)| place.priority == priority)?;
     Some((*place, value.clone()))

@@ -3,10 +3,11 @@
 use super::{Batch, Digest, Item, LONGEST, MOST_KEY_BYTES, Name, Queue, Spot, name};
 use crate::shared::{self, item_id, prefix_before};
 use foundationdb_tuple::{Bytes as TupleBytes, Versionstamp};
+use imbl::OrdMap;
 use shaketable::{models::timeline::Timeline, prelude::*, specimen::Content};
 use shaketable_layers::queue::{Error, ItemId, Order};
 use shaketable_tx::{KeyValue, limits};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 /// The place of an item in the model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -20,8 +21,8 @@ pub(super) enum Place {
 /// The name of an item, if the name follows from its id, and its value.
 type Named = (Option<Name>, Content);
 
-/// The items in their order.
-type Items = BTreeMap<Place, Named>;
+/// The items in their order. A copy of the map is cheap.
+type Items = OrdMap<Place, Named>;
 
 pub(super) const UNSTAMPED: [u8; 10] = [0xff; 10];
 
@@ -45,7 +46,7 @@ impl Model {
             limits::value_up_to(LONGEST, &self.prefix, &value)?;
             let (place, named, spot) = match self.order {
                 Order::Index => {
-                    let last = match self.items.snapshot().last_key_value() {
+                    let last = match self.items.snapshot().get_max() {
                         Some((Place::Index(index, _), _)) => *index,
                         _ => 0,
                     };
@@ -109,7 +110,7 @@ impl Model {
 
     /// The first item, which the transaction must not have appended itself.
     fn first(&mut self, isolation: Isolation, at: &At) -> Result<Option<(Place, Named)>, Error> {
-        match self.seen(isolation, at).first_key_value() {
+        match self.seen(isolation, at).get_min() {
             Some((place, _)) if is_own(place, at) => Err(Error::OwnItemsUnreadable),
             first => Ok(first.map(|(place, item)| (*place, item.clone()))),
         }
@@ -193,7 +194,7 @@ fn remove(items: &mut Items, place: Place) {
 
 /// The number of the next item with this stamp, which must be the largest one.
 fn nth(items: &Items, stamp: [u8; 10]) -> usize {
-    match items.last_key_value() {
+    match items.get_max() {
         Some((Place::Commit(last, nth), _)) if *last == stamp => nth + 1,
         _ => 0,
     }

@@ -6,6 +6,7 @@ use super::{
     values::{Ends, Key, Span},
 };
 use foundationdb_tuple::pack;
+use imbl::OrdMap;
 use shaketable::{
     models::timeline::Timeline,
     prelude::{At, Isolation, Snapshot},
@@ -15,17 +16,17 @@ use shaketable_layers::{
     id::Id,
     index::{Error, MAX_RECORD_BYTES, users::User},
 };
-use std::{collections::BTreeMap, fmt::Debug, ops::RangeBounds};
+use std::{fmt::Debug, ops::RangeBounds};
 
 /// The records, with their past.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Model(Timeline<State>);
 
-/// All records.
+/// All records. Copies are cheap.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct State {
-    pub(super) users: BTreeMap<String, User>,
-    pub(super) things: BTreeMap<Id, Thing>,
+    pub(super) users: OrdMap<String, User>,
+    pub(super) things: OrdMap<Id, Thing>,
 }
 
 impl State {

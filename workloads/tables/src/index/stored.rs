@@ -56,7 +56,7 @@ pub(super) async fn read(tx: &Tx, as_printed: bool) -> tx::Result<Result<Model, 
     }
     if as_printed {
         match as_printed::stored(tx).await? {
-            Ok(users) => state.users = users,
+            Ok(users) => state.users = users.into(),
             Err(why) => return Ok(Err(why)),
         }
     }

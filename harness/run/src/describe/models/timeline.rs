@@ -9,7 +9,7 @@ use std::{fmt, sync::Arc};
 
 /// How many versions later a transaction can commit at most, with room to spare: FoundationDB's window has
 /// 5,000,000.
-const WINDOW: Version = 20_000_000;
+pub(crate) const WINDOW: Version = 20_000_000;
 
 /// A model with its past states, as far back as a transaction can still read. Those that are equal are
 /// shared: a clone copies none.

@@ -1,7 +1,10 @@
 //! The calls of one transaction that would probably be done.
 
 use super::{At, Specimen};
-use crate::describe::beside::{AnyTree, ListTree, Refusals, draw_until_done, happens};
+use crate::describe::{
+    beside::{AnyTree, ListTree, Refusals, draw_until_done, happens},
+    models::timeline::WINDOW,
+};
 use proptest::{
     strategy::{BoxedStrategy, Just, NewTree, Strategy, ValueTree},
     test_runner::TestRunner,
@@ -13,10 +16,10 @@ use std::{
     sync::Arc,
 };
 
-/// The place of a transaction in the order in which operations are drawn: as if each committed alone, a
-/// thousand versions after the one before.
+/// The place of a transaction in the order in which operations are drawn: as if each committed alone, and so
+/// late after the one before that nobody can read what was before that one.
 pub(super) fn place(order: u64) -> At<'static> {
-    let version = 1_000 * (order as i64 + 1_000);
+    let version = (WINDOW + 1) * (order as i64 + 1);
     let mut stamp = [0; 10];
     stamp[..8].copy_from_slice(&version.to_be_bytes());
     At { stamp: Some(stamp), read_version: Some(version - 1), called: version - 1, refusal: None }

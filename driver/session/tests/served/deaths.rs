@@ -11,8 +11,6 @@ use shaketable_tx::Error;
 use std::{
     io::{Read, Write},
     net::TcpStream,
-    thread,
-    time::{Duration, Instant},
 };
 
 const KEY: Bytes = Bytes::from_static(b"k");
@@ -77,16 +75,16 @@ fn what_was_not_committed_is_gone_and_a_commit_that_was_sent_is_there_once_or_no
             }
         }
     };
-    // What the commit of a program takes that lives.
+    // What the commit of a program takes that lives, about, in milliseconds.
     let commit = loop {
         let (before, mut living) = (count(), Doomed::connect(&witness));
-        let began = Instant::now();
         living.add(1, true);
-        while count() == before && began.elapsed() < Duration::from_secs(1) {
-            thread::yield_now();
-        }
-        if count() > before {
-            break began.elapsed();
+        let is_there = |_: &u64| {
+            sleep(1);
+            count() > before
+        };
+        if let Some(waits) = (0..500).find(is_there) {
+            break 2 * (waits + 1);
         }
     };
     wait_for_deaths(&served, 1);
@@ -105,7 +103,7 @@ fn what_was_not_committed_is_gone_and_a_commit_that_was_sent_is_there_once_or_no
         } else {
             doomed.add(1, true);
             // From nothing to half as long again as a commit takes.
-            thread::sleep(commit * (round % 4) as u32 / 2);
+            sleep(round % 4 * commit / 2);
         }
         drop(doomed);
         wait_for_deaths(&served, 1);

@@ -10,7 +10,7 @@ use quote::{format_ident, quote};
 use syn::{Error, ImplItem, ItemImpl, Result, Type, spanned::Spanned};
 
 /// The methods of `Workload` that a block may have. They move there as they are.
-const METHODS: [&str; 35] = [
+const METHODS: [&str; 36] = [
     "apply",
     "apply_planted",
     "audit",
@@ -23,6 +23,7 @@ const METHODS: [&str; 35] = [
     "describe_value",
     "draw",
     "effects",
+    "foresee",
     "is_conflict_free",
     "is_effect",
     "is_given_up",
@@ -37,8 +38,8 @@ const METHODS: [&str; 35] = [
     "open_beside",
     "operation_beside",
     "operations",
-    "foresee",
     "points",
+    "rare_kinds",
     "resolve",
     "resolve_dropped",
     "setup",
@@ -85,8 +86,17 @@ pub fn expand(attribute: &Attribute, session: &Type, mut block: ItemImpl) -> Res
     if let Some(unused) = draws.unused() {
         fail(Error::new(unused.span(), format!("no operation takes `{unused}`")));
     }
+    let has = |method: &str| block.items.iter().any(|item| is_named(item, method));
     for operation in &operations {
         refused(operation).into_iter().for_each(&mut fail);
+        let said = [
+            ("is_conflict_free", "blind", operation.options.blind),
+            ("rare_kinds", "rare", operation.options.rare),
+        ];
+        for (method, option, _) in said.into_iter().filter(|(method, _, is_said)| *is_said && has(method)) {
+            let message = format!("`{method}` takes the place of `{option}`");
+            fail(Error::new(operation.method.span(), message));
+        }
     }
     if let Some(failed) = failed {
         return Err(failed);
@@ -209,15 +219,19 @@ fn defaults(operations: &[Operation], op: &Ident, moved: &[ImplItem], fixed: boo
     let free = (!blind.is_empty())
         .then(|| quote!(fn is_conflict_free(&self, op: &#op) -> bool { matches!(op, #(#blind)|*) }));
     let rare = operations.iter().filter(|one| one.options.rare).map(|one| one.method.to_string());
+    let rare = missing("rare_kinds").then(|| {
+        quote! {
+            fn rare_kinds() -> &'static [&'static str] {
+                &[#(#rare),*]
+            }
+        }
+    });
     quote! {
         #clients
         #length
         #model
         #free
-
-        fn rare_kinds() -> &'static [&'static str] {
-            &[#(#rare),*]
-        }
+        #rare
     }
 }
 

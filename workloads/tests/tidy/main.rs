@@ -474,3 +474,32 @@ fn each_example_of_the_record_layer_has_a_test() {
     }
     assert!(named > 40, "{named} tests");
 }
+
+#[test]
+fn a_table_with_a_session_may_have_every_method_of_a_workload() {
+    let parsed = |path: &str| syn::parse_file(&read(&root().join(path))).expect("it is Rust").items;
+    let described = parsed("harness/run/src/describe/workload.rs").into_iter().find_map(|item| match item {
+        syn::Item::Trait(item) if item.ident == "Workload" => Some(item.items),
+        _ => None,
+    });
+    // What the attribute says is no constant of the block.
+    let described = described.expect("the trait").into_iter().filter_map(|item| match item {
+        syn::TraitItem::Fn(method) => Some(method.sig.ident.to_string()),
+        syn::TraitItem::Const(item) => Some(item.ident.to_string()),
+        _ => None,
+    });
+    let described: BTreeSet<String> =
+        described.filter(|name| !["NAME", "ABOUT"].contains(&name.as_str())).collect();
+    let listed = parsed("harness/macros/src/several.rs").into_iter().filter_map(|item| match item {
+        syn::Item::Const(syn::ItemConst { expr, .. }) => match *expr {
+            syn::Expr::Array(list) => Some(list.elems),
+            _ => None,
+        },
+        _ => None,
+    });
+    let listed = listed.flatten().filter_map(|name| match name {
+        syn::Expr::Lit(syn::ExprLit { lit: syn::Lit::Str(name), .. }) => Some(name.value()),
+        _ => None,
+    });
+    assert_eq!(listed.collect::<BTreeSet<_>>(), described);
+}

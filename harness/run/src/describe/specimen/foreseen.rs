@@ -106,3 +106,22 @@ impl<S: Specimen> Strategy for Foreseen<S> {
         Ok(ListTree::new(calls))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::describe::models::timeline::Timeline;
+
+    #[test]
+    fn a_timeline_keeps_no_past_of_what_is_drawn() {
+        // Each state has a clone of it.
+        let state = Arc::new(());
+        let mut timeline = Timeline::new((state.clone(), 0));
+        for order in 0..200 {
+            timeline.begin(&place(order));
+            timeline.write(|(_, number)| *number += 1);
+        }
+        assert_eq!(timeline.now().1, 200);
+        assert!(Arc::strong_count(&state) < 6, "{} states", Arc::strong_count(&state) - 1);
+    }
+}

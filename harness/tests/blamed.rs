@@ -148,16 +148,17 @@ impl Workload for Register {
     fn operation_beside(&self, client: usize) -> Option<OneBeside<'_, Option<u32>, Op>> {
         Some(Box::new(move |beside| {
             let set = Just(Op::Set((client * 1_000 + beside.earlier.len()) as u32));
-            match beside.models[0] {
+            match *beside.models[0] {
                 None => set.boxed(),
                 Some(_) => prop_oneof![set, Just(Op::Get)].boxed(),
             }
         }))
     }
 
-    fn foresee(&self, model: &mut Option<u32>, op: &Op, _: u64) {
-        if let Op::Set(value) = op {
-            *model = Some(*value);
+    fn foresee(&self, _: &Option<u32>, op: &Op, _: u64) -> Option<Option<u32>> {
+        match op {
+            Op::Set(value) => Some(Some(*value)),
+            Op::Get => None,
         }
     }
 

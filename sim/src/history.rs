@@ -217,13 +217,13 @@ pub struct Open {
 }
 
 /// Everything recorded of a run.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub struct History {
     /// The number of the first attempt that is kept: those before it were judged and forgotten.
     pub first: u32,
     /// Attempts by number, from the first that is kept; `None` for those that are still in progress.
     pub attempts: Vec<Option<Attempt>>,
-    /// The version up to which entries of the logs were judged and forgotten.
+    /// The version up to which entries of the logs were judged, and forgotten or not.
     pub judged: Version,
     /// Attempts that ended after they would have had to be judged: what they read is not.
     pub late: u64,
@@ -303,7 +303,7 @@ impl History {
             attempt.calls.shrink_to_fit();
         }
         self.late +=
-            u64::from(attempt.read_version.is_some_and(|version| version < self.judged) && attempt.reads());
+            u64::from(attempt.read_version.is_some_and(|version| version <= self.judged) && attempt.reads());
         self.size += attempt.size();
         self.attempts[index as usize] = Some(attempt);
     }
@@ -342,6 +342,17 @@ impl History {
         self.durable.retain(|(_, version), _| *version > until);
         self.judged = self.judged.max(until);
         forgotten
+    }
+
+    /// Forgets the calls of these attempts, which were judged, as all up to a version.
+    pub fn forget_calls(&mut self, until: Version, goes: impl Fn(AttemptId, &Attempt) -> bool) {
+        for (id, attempt) in (self.first..).map(AttemptId).zip(&mut self.attempts) {
+            let Some(attempt) = attempt.as_mut().filter(|attempt| goes(id, attempt)) else { continue };
+            self.size -= attempt.size();
+            (attempt.calls, attempt.added_ranges) = Default::default();
+            self.size += attempt.size();
+        }
+        self.judged = self.judged.max(until);
     }
 
     /// Records that a log made an entry durable.

@@ -8,7 +8,12 @@ use super::{
 use crate::always;
 use bytes::Bytes;
 use futures::future::{BoxFuture, FutureExt};
-use std::{any::Any, fmt, sync::Arc, time::Duration};
+use std::{
+    any::Any,
+    fmt,
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
 
 /// A [`Database`] of any type.
 #[derive(Clone)]
@@ -21,7 +26,12 @@ pub struct Tx {
     turns: Turns,
     /// The turns below which reads and writes are claimed to have one of their own.
     outer: Option<Turns>,
+    /// Where the first key is noted that is written.
+    wrote: Option<FirstWrite>,
 }
+
+/// The first key that was written.
+pub type FirstWrite = Arc<OnceLock<Bytes>>;
 
 impl Db {
     /// A database without its type.
@@ -33,7 +43,11 @@ impl Db {
 impl Tx {
     /// A transaction without its type. It takes the same turns.
     pub fn new(tx: impl Transaction) -> Tx {
-        Tx { turns: tx.turns().clone(), inner: Arc::new(tx), outer: None }
+        let plain = (&tx as &dyn Any).downcast_ref::<Tx>();
+        match plain.filter(|tx| tx.outer.is_none() && tx.wrote.is_none()) {
+            Some(plain) => plain.clone(),
+            None => Tx { turns: tx.turns().clone(), inner: Arc::new(tx), outer: None, wrote: None },
+        }
     }
 
     /// The same for one call of a layer that takes a [turn](Transaction::writing) in each of its calls. That
@@ -41,6 +55,11 @@ impl Tx {
     /// a claim ([`always!`](crate::always)).
     pub fn in_turns(tx: impl Transaction) -> Tx {
         Tx { outer: Some(tx.turns().clone()), ..Tx::new(tx) }
+    }
+
+    /// The same, which notes there what is written through it.
+    pub fn noting(self, wrote: FirstWrite) -> Tx {
+        Tx { wrote: Some(wrote), ..self }
     }
 
     fn has_turn(&self, alone: bool) -> bool {
@@ -51,7 +70,10 @@ impl Tx {
         always!(self.has_turn(false), "a call reads without a turn");
     }
 
-    fn writes(&self) {
+    fn writes(&self, key: &[u8]) {
+        if let Some(wrote) = &self.wrote {
+            wrote.get_or_init(|| Bytes::copy_from_slice(key));
+        }
         always!(self.has_turn(true), "a call writes without a turn of its own");
     }
 }
@@ -117,21 +139,21 @@ impl Database for Db {
 /// implements [`Transaction`] with it: methods that return at once, and methods that return a future.
 macro_rules! erased {
     (
-        writes { $(fn $write:ident(&self $(, $wa:ident: $wt:ty)*) $(-> $wrote:ty)?;)* }
+        writes { $(fn $write:ident(&self, $key:ident: &[u8] $(, $wa:ident: $wt:ty)*) $(-> $wrote:ty)?;)* }
         reads { $(async fn $read:ident(&self $(, $ra:ident: $rt:ty)*) -> $found:ty;)* }
         $(fn $now:ident(&self $(, $arg:ident: $of:ty)*) $(-> $returns:ty)?;)*
         $(async fn $method:ident(&self $(, $a:ident: $t:ty)*) -> $output:ty;)*
     ) => {
         trait ErasedTransaction: Send + Sync {
-            $(fn $write(&self $(, $wa: $wt)*) $(-> $wrote)?;)*
+            $(fn $write(&self, $key: &[u8] $(, $wa: $wt)*) $(-> $wrote)?;)*
             $(fn $read(&self $(, $ra: $rt)*) -> BoxFuture<'static, $found>;)*
             $(fn $now(&self $(, $arg: $of)*) $(-> $returns)?;)*
             $(fn $method(&self $(, $a: $t)*) -> BoxFuture<'static, $output>;)*
         }
 
         impl<T: Transaction> ErasedTransaction for T {
-            $(fn $write(&self $(, $wa: $wt)*) $(-> $wrote)? {
-                Transaction::$write(self $(, $wa)*)
+            $(fn $write(&self, $key: &[u8] $(, $wa: $wt)*) $(-> $wrote)? {
+                Transaction::$write(self, $key $(, $wa)*)
             })*
             $(fn $read(&self $(, $ra: $rt)*) -> BoxFuture<'static, $found> {
                 Transaction::$read(self $(, $ra)*).boxed()
@@ -151,9 +173,9 @@ macro_rules! erased {
             fn with_turns(&self, turns: Turns) -> Self {
                 Tx { turns, ..self.clone() }
             }
-            $(fn $write(&self $(, $wa: $wt)*) $(-> $wrote)? {
-                self.writes();
-                self.inner.$write($($wa),*)
+            $(fn $write(&self, $key: &[u8] $(, $wa: $wt)*) $(-> $wrote)? {
+                self.writes($key);
+                self.inner.$write($key $(, $wa)*)
             })*
             $(fn $read(&self $(, $ra: $rt)*) -> impl Future<Output = $found> + Send + use<> {
                 self.reads();

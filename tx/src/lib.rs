@@ -39,7 +39,7 @@ pub mod show;
 mod turns;
 mod types;
 
-pub use any::{Db, Tx, downcast};
+pub use any::{Db, FirstWrite, Tx, downcast};
 pub use env::{Env, Environment};
 pub use error::{Error, Result};
 pub use mapped::{MappedBatch, MappedRow, Mapper};

@@ -50,7 +50,7 @@ const METHODS: [&str; 36] = [
 ];
 
 /// Its constants.
-const CONSTANTS: [&str; 2] = ["MISFIT_KEEPS_MODEL", "TASKS"];
+const CONSTANTS: [&str; 1] = ["TASKS"];
 
 /// What takes the place of the block.
 pub fn expand(attribute: &Attribute, session: &Type, mut block: ItemImpl) -> Result<TokenStream> {

@@ -1,7 +1,7 @@
 //! The backend of runs: simulated clusters, or a real cluster.
 
 use super::{Refusal, conclude::processors, program, refuse};
-use crate::search::entry::Entry;
+use crate::search::entry::{Entry, Kept};
 use crate::{run::plan::Demands, run::runner::RunResult};
 use clap::{Args, ValueEnum};
 use shaketable_sim::{faults::Profile, seed::Seed};
@@ -102,21 +102,28 @@ impl Backend {
         demands: &Demands,
         stop: &(dyn Fn() -> bool + Sync),
     ) -> Option<RunResult> {
-        self.replay(entry, seed, demands, false, stop)
+        match self {
+            Backend::Simulated => Some(entry.run(seed, demands, false)),
+            Backend::Real(cluster) => cluster.run(entry, seed, demands, false, stop),
+        }
     }
 
-    /// Like [`run`](Backend::run); the result has what happened, if `tell` is set.
-    pub fn replay(
+    /// Like [`run`](Backend::run), and keeps the plan; the result has what happened, if `tell` is set.
+    pub fn replay<'a>(
         &self,
-        entry: &dyn Entry,
+        entry: &'a dyn Entry,
         seed: Seed,
-        demands: &Demands,
+        demands: &'a Demands,
         tell: bool,
         stop: &(dyn Fn() -> bool + Sync),
-    ) -> Option<RunResult> {
+    ) -> Option<Kept<'a>> {
         match self {
-            Backend::Simulated => Some(entry.run(seed, demands, tell)),
-            Backend::Real(cluster) => cluster.run(entry, seed, demands, tell, stop),
+            Backend::Simulated => Some(entry.run_kept(seed, demands, tell)),
+            Backend::Real(cluster) => {
+                let result = cluster.run(entry, seed, demands, tell, stop)?;
+                let summary = self.summary(entry, seed, demands);
+                Some(Kept { result, summary, plan: Box::new(move || entry.plan(seed, demands)) })
+            }
         }
     }
 

@@ -1,7 +1,7 @@
 //! A workload for tests that needs no cluster: a function of the seed determines how its runs end.
 
 use crate::run::plan::Sketch;
-use crate::search::entry::{Entry, Head};
+use crate::search::entry::{Entry, Head, Kept};
 use crate::search::explore::Subject;
 use crate::{
     describe::workload::Bug,
@@ -99,6 +99,10 @@ impl Entry for Fake {
             points: BTreeMap::from([("met", Default::default())]),
             ..RunResult::default()
         }
+    }
+    fn run_kept(&self, seed: Seed, demands: &Demands, keep_trace: bool) -> Kept<'_> {
+        let (result, plan) = (self.run(seed, demands, keep_trace), self.plan(seed, demands));
+        Kept { result, summary: self.summary(seed, demands, None), plan: Box::new(|| plan) }
     }
     fn observe(&self, seed: Seed, demands: &Demands, observer: Observer<'_>) -> RunResult {
         observer(&Observation { history: &History::default(), done: &[Vec::new()] });

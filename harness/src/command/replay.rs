@@ -15,7 +15,7 @@ use crate::{
     judge::panics::print_panics,
     run::plan::{self, PlanError},
     run::runner::RunResult,
-    search::entry::Entry,
+    search::entry::{Entry, Kept},
 };
 use shaketable_reports::{
     Body, Conclusion, RunReport,
@@ -32,8 +32,9 @@ pub(super) fn replay(arguments: &ReplayArguments) -> Result<Conclusion, Refusal>
         refuse!("--backend fdb requires a seed, and shows no events of its cluster: omit --trace=cluster");
     }
     let backend = Backend::open(&arguments.backend, arguments.shaking.faults.profile.unwrap_or_default())?;
+    let wants_plan = outputs.has_page() || repro.is_some();
     let Replayed { entry, mut result, mut report, plan } = match arguments.seed {
-        Some(seed) => from_seed(arguments, seed, &backend)?,
+        Some(seed) => from_seed(arguments, seed, &backend, wants_plan)?,
         None => from_file(arguments)?,
     };
     let transcript = (arguments.trace == Some(Trace::Operations))
@@ -70,11 +71,17 @@ struct Replayed {
     entry: Box<dyn Entry>,
     result: RunResult,
     report: RunReport,
+    /// The plan as a repro file; empty if nobody wants it.
     plan: String,
 }
 
 /// Replays a seed.
-fn from_seed(arguments: &ReplayArguments, seed: u64, backend: &Backend) -> Result<Replayed, Refusal> {
+fn from_seed(
+    arguments: &ReplayArguments,
+    seed: u64,
+    backend: &Backend,
+    wants_plan: bool,
+) -> Result<Replayed, Refusal> {
     let entry = choose::workload(&arguments.what)?;
     let mut demands = arguments.shaking.demands([entry.as_ref()])?;
     if let Some(bug) = &arguments.bug {
@@ -85,13 +92,12 @@ fn from_seed(arguments: &ReplayArguments, seed: u64, backend: &Backend) -> Resul
         false => Interrupt::listen()?,
     };
     let stop = || interrupt.is_set();
-    let Some(result) = backend.replay(entry.as_ref(), Seed(seed), &demands, arguments.keeps_trace(), &stop)
-    else {
-        return Err(interrupt.refusal("before the end of the run"));
+    let trace = arguments.keeps_trace();
+    let (result, summary, plan) = match backend.replay(entry.as_ref(), Seed(seed), &demands, trace, &stop) {
+        Some(Kept { result, summary, plan }) => (result, summary, wants_plan.then(plan).unwrap_or_default()),
+        None => return Err(interrupt.refusal("before the end of the run")),
     };
-    let origin = Origin::of(entry.name(), seed, &demands, backend);
-    let report = origin.report(&result, backend.summary(entry.as_ref(), Seed(seed), &demands));
-    let plan = entry.plan(Seed(seed), &demands);
+    let report = Origin::of(entry.name(), seed, &demands, backend).report(&result, summary);
     Ok(Replayed { entry, result, report, plan })
 }
 

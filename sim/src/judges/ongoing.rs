@@ -90,7 +90,7 @@ impl Ongoing {
 }
 
 /// The last version that was logged at a time or before and is final.
-fn final_at(history: &History, logged: Nanos) -> Version {
+pub fn final_at(history: &History, logged: Nanos) -> Version {
     let known = history.committed().map(|entry| entry.known_committed).max().unwrap_or(0);
     let is_logged = |version: &Version, at: &Nanos| *version <= known && *at <= logged;
     let final_ones = history.durable.iter().filter(|((_, version), at)| is_logged(version, at));

@@ -22,9 +22,7 @@ use std::borrow::Cow;
 /// Claims that every attempt read the state at its read version, and that the serializable reads of each
 /// committed transaction are valid in the state just before its commit.
 pub fn judge(evidence: &Evidence<'_>) -> Judgement {
-    let mut replay = Replay::default();
-    replay.advance(evidence, Version::MAX);
-    replay.objection.map_or(Ok(()), Err)
+    Replay::default().end(evidence)
 }
 
 /// The replay of the log up to a version, beside the attempts that read the states on its way.
@@ -36,7 +34,7 @@ pub struct Replay {
     pub objection: Option<Box<Objection>>,
     until: Option<Version>,
     undo: Undo,
-    /// What was written without a write conflict range, and when.
+    /// What was written without a write conflict range, and when, ascending.
     without_conflict: Vec<(Version, KeyRange)>,
 }
 
@@ -65,6 +63,12 @@ impl Replay {
     /// Forgets which writes were made without a conflict range up to a version: nobody read so long ago.
     pub fn forget(&mut self, until: Version) {
         self.without_conflict.retain(|(version, _)| *version > until);
+    }
+
+    /// Replays what is left, to the end of the log.
+    pub fn end(mut self, evidence: &Evidence<'_>) -> Judgement {
+        self.advance(evidence, Version::MAX);
+        self.objection.map_or(Ok(()), Err)
     }
 
     /// An attempt has read at the version of the state.
@@ -236,9 +240,9 @@ fn check(
     undo: &mut Undo,
     at_commit: Option<&[(Version, KeyRange)]>,
 ) -> Result<(), Box<Wrong>> {
-    let since = |(version, _): &&(Version, KeyRange)| attempt.read_version.is_none_or(|read| read < *version);
-    let skipped: Vec<&KeyRange> =
-        at_commit.unwrap_or_default().iter().filter(since).map(|(_, range)| range).collect();
+    let skipped = at_commit.unwrap_or_default();
+    let since = skipped.partition_point(|(version, _)| Some(*version) <= attempt.read_version);
+    let skipped: Vec<&KeyRange> = skipped[since..].iter().map(|(_, range)| range).collect();
     let mut written = OwnWrites::of(attempt);
     let mut wrong = Ok(());
     for (number, call) in attempt.calls.iter().enumerate() {

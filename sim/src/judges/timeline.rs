@@ -22,7 +22,8 @@ pub struct KnownCommit {
 pub struct Timeline {
     /// The highest known version so far, by time, ascending.
     decided: Vec<(Nanos, KnownCommit)>,
-    /// The versions, ascending, each with the earliest time at which it could be visible.
+    /// The versions, ascending, each with the earliest time from which on it, and every lower one, could be
+    /// visible.
     visible: Vec<(Version, Nanos)>,
 }
 
@@ -34,10 +35,12 @@ impl Timeline {
         let sent = |id: AttemptId| history.attempt(id)?.commit_sent;
         let durable: BTreeMap<Version, Nanos> =
             history.durable.iter().map(|((_, version), at)| (*version, *at)).collect();
+        let mut latest = 0;
         let visible = truth.entries.iter().map(|entry| {
             // A batch gets its version after all of its transactions have been sent.
             let sent = || entry.transactions.iter().filter_map(|tx| sent(tx.attempt?)).max();
-            (entry.version, durable.get(&entry.version).copied().or_else(sent).unwrap_or(0))
+            latest = durable.get(&entry.version).copied().or_else(sent).unwrap_or(0).max(latest);
+            (entry.version, latest)
         });
         Timeline { visible: visible.collect(), ..Timeline::known(acknowledged) }
     }
@@ -82,7 +85,7 @@ impl Timeline {
     /// The highest version that could be visible at `now`: one less than the first version that became
     /// visible later.
     pub fn seen_by(&self, now: Nanos) -> Version {
-        let later = self.visible.iter().find(|(_, from)| *from > now);
+        let later = self.visible.get(self.visible.partition_point(|(_, from)| *from <= now));
         later.map_or(Version::MAX, |(version, _)| version - 1)
     }
 }

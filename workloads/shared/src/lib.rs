@@ -34,6 +34,7 @@ use std::{
     collections::BTreeMap,
     fmt::{Debug, Display},
     future::Future,
+    hash::{Hash, Hasher},
     time::Duration,
 };
 
@@ -400,9 +401,25 @@ pub fn item_name(id: ItemId) -> ItemName {
     (part(8), part(10), part(12))
 }
 
-/// The number of these items, and a hash of them in their order.
-pub fn digest(items: impl Iterator<Item = impl Debug>) -> (usize, u64) {
-    items.fold((0, 0), |(count, hash), item| (count + 1, hash_bytes(hash, format!("{item:?}").as_bytes())))
+/// The number of these items, and a hash of them in their order, which is the same in every run.
+pub fn digest(items: impl Iterator<Item = impl Hash>) -> (usize, u64) {
+    struct Hashed(u64);
+
+    impl Hasher for Hashed {
+        fn write(&mut self, bytes: &[u8]) {
+            self.0 = hash_bytes(self.0, bytes);
+        }
+        fn finish(&self) -> u64 {
+            self.0
+        }
+    }
+
+    let (mut count, mut hashed) = (0, Hashed(0));
+    for item in items {
+        item.hash(&mut hashed);
+        count += 1;
+    }
+    (count, hashed.finish())
 }
 
 /// A timer that a client keeps beside a lease, or beside any other right that ends when the client is silent.

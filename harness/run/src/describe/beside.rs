@@ -26,7 +26,7 @@ use std::{
 pub struct Beside<'a, M, Op> {
     /// What is stored if all of it is done, and nothing else: now, and as much earlier as clients may be
     /// late.
-    pub models: &'a Arc<Vec<M>>,
+    pub models: &'a [Arc<M>],
     /// The client's operations before this one.
     pub earlier: &'a [Op],
     /// How many operations of all clients there are before this one.
@@ -65,7 +65,7 @@ pub(crate) fn happens(rng: &mut TestRng, probability: f64) -> bool {
     f64::from(rng.next_u32()) < probability * f64::from(u32::MAX)
 }
 
-/// How many turns clients may be late.
+/// How many turns clients may be late, and at most.
 pub(crate) const LATE: [usize; 2] = [1, 4];
 
 /// A value tree of any strategy.

@@ -23,6 +23,7 @@ use shaketable_sim::{
 use shaketable_tx::{Db, Error, Tx};
 use std::{
     any::Any,
+    collections::VecDeque,
     fmt::{self, Debug},
     ops::{Deref, Range, RangeInclusive},
     rc::Rc,
@@ -215,7 +216,6 @@ impl Serialize for AnyWorkload {
 #[expect(private_interfaces, reason = "the trait is called by this crate only")]
 pub trait ErasedWorkload: Any + Debug + erased_serde::Serialize + Send + Sync {
     fn name(&self) -> &'static str;
-    fn misfit_keeps_model(&self) -> bool;
     fn bugs(&self) -> &'static [Bug];
     fn rare_kinds(&self) -> &'static [&'static str];
     /// Another configuration of the same workload.
@@ -306,9 +306,6 @@ impl<W: Workload> ErasedWorkload for W {
     fn name(&self) -> &'static str {
         W::NAME
     }
-    fn misfit_keeps_model(&self) -> bool {
-        W::MISFIT_KEEPS_MODEL
-    }
     fn bugs(&self) -> &'static [Bug] {
         W::bugs()
     }
@@ -352,41 +349,35 @@ impl<W: Workload> ErasedWorkload for W {
             .map(|client| Workload::operation_beside(self, client))
             .collect::<Option<_>>()?;
         let counts: Vec<usize> = (0..besides.len()).map(count).collect();
-        let mut models = Arc::new(vec![Workload::model(self); 1 + beside::LATE.len()]);
-        let mut foreseen: Vec<(W::Op, u64)> = Vec::new();
+        // The model after each of the last operations, the newest first.
+        let mut models = VecDeque::from([Arc::new(Workload::model(self))]);
         let mut operations: Vec<Vec<W::Op>> = vec![Vec::new(); counts.len()];
         let refusals = Rc::default();
         let mut order = 0;
-        let mut draw = |models: &Arc<Vec<W::Model>>, client: usize, order, filling, name: &str| {
+        let mut draw = |models: &mut VecDeque<Arc<W::Model>>, client: usize, filling, name: &str| {
+            let late = |late: usize| models[(late * counts.len()).min(models.len() - 1)].clone();
+            let known = [late(0), late(beside::LATE[0]), late(beside::LATE[1])];
             let earlier = &operations[client];
-            let beside = Beside { models, earlier, order, again, filling, refusals: &refusals };
+            let beside = Beside { models: &known, earlier, order, again, filling, refusals: &refusals };
             let tree = beside::tree(seed, name, &besides[client](&beside))?;
             let op = tree.current();
-            operations[client].push(op.clone());
+            let after = self.foresee(&models[0], &op, order).map_or_else(|| models[0].clone(), Arc::new);
+            models.push_front(after);
+            order += 1;
+            operations[client].push(op);
             kept(client, Box::new(Forgotten(tree)));
-            Some(op)
+            Some(())
         };
         for index in 0..filling {
-            let op = draw(&models, 0, order, true, &format!("filling-{index}"))?;
+            draw(&mut models, 0, true, &format!("filling-{index}"))?;
             // Nobody is late: the others have not begun.
-            for model in Arc::make_mut(&mut models) {
-                self.foresee(model, &op, order);
-            }
-            order += 1;
+            models.truncate(1);
         }
         let longest = counts.iter().copied().max().unwrap_or(0);
         for index in 0..longest {
             for client in (0..counts.len()).filter(|client| index < counts[*client]) {
-                let op = draw(&models, client, order, false, &format!("operation-{client}-{index}"))?;
-                foreseen.push((op, order));
-                let late = [0].iter().chain(&beside::LATE);
-                for (model, late) in Arc::make_mut(&mut models).iter_mut().zip(late) {
-                    let ago = late * counts.len();
-                    if let Some((op, order)) = foreseen.iter().rev().nth(ago) {
-                        self.foresee(model, op, *order);
-                    }
-                }
-                order += 1;
+                draw(&mut models, client, false, &format!("operation-{client}-{index}"))?;
+                models.truncate(1 + beside::LATE[1] * counts.len());
             }
         }
         Some(())

@@ -2,8 +2,7 @@
 //! serializable read must conflict with every change of what it reads. A refused operation must not have
 //! written anything: its caller may do something else in the same transaction.
 //!
-//! A [`Checked`] transaction delegates every call, and records its writes and the isolation level of each
-//! read. The conflict ranges themselves are not used, because they do not contain reads of the transaction's
+//! A [`Checked`] transaction delegates every call, and records the isolation level of each read. The conflict ranges themselves are not used, because they do not contain reads of the transaction's
 //! own writes.
 
 use crate::describe::pass_on::pass_on;
@@ -17,7 +16,7 @@ use shaketable_tx::{
 use std::{
     fmt::{Debug, Display},
     future::Future,
-    sync::{Arc, OnceLock},
+    sync::Arc,
     time::Duration,
 };
 
@@ -36,7 +35,7 @@ where
     F: Future<Output = std::result::Result<A, E>>,
 {
     let at = |asked: Isolation| {
-        let noted = Checked { asked, notes: Some(Arc::default()), ..Checked::new(tx.clone()) };
+        let noted = Checked { inner: tx.clone(), asked, notes: Arc::default() };
         (noted.clone(), read(Tx::new(noted), asked))
     };
     let (noted, reading) = at(Isolation::Snapshot);
@@ -82,9 +81,7 @@ where
 pub(crate) struct Checked<T> {
     inner: T,
     asked: Isolation,
-    notes: Option<Arc<Mutex<Notes>>>,
-    /// The first key that was written.
-    wrote: Arc<OnceLock<Bytes>>,
+    notes: Arc<Mutex<Notes>>,
 }
 
 /// A range of keys: its begin, and its exclusive end.
@@ -100,30 +97,19 @@ struct Notes {
     conflicting: Vec<Span>,
 }
 
+/// Claims that a refused operation has written nothing.
+pub(crate) fn check_refusal(wrote: Option<&Bytes>, what: &impl Debug, refusal: &impl Display) {
+    always!(
+        wrote.is_none(),
+        "{what:?} is refused ({refusal}), and has written {}",
+        wrote.map(|key| show::key(key)).unwrap_or_default()
+    );
+}
+
 impl<T: Transaction> Checked<T> {
-    /// A transaction for one operation, whose reads are not recorded.
-    pub(crate) fn new(inner: T) -> Checked<T> {
-        Checked { inner, asked: Isolation::Serializable, notes: None, wrote: Arc::default() }
-    }
-
-    /// Claims that a refused operation has written nothing.
-    pub(crate) fn check_refusal(&self, what: &impl Debug, refusal: &impl Display) {
-        let wrote = self.wrote.get();
-        always!(
-            wrote.is_none(),
-            "{what:?} is refused ({refusal}), and has written {}",
-            wrote.map(|key| show::key(key)).unwrap_or_default()
-        );
-    }
-
-    fn writes(&self, key: &[u8]) {
-        self.wrote.get_or_init(|| Bytes::copy_from_slice(key));
-    }
-
     /// Checks what was read. Returns whether anything was read.
     fn check(&self, what: &impl Debug) -> bool {
-        let Some(notes) = &self.notes else { return false };
-        let notes = notes.lock();
+        let notes = self.notes.lock();
         match self.asked {
             Isolation::Snapshot => {
                 let read = notes.conflicting.first();
@@ -150,14 +136,11 @@ impl<T: Transaction> Checked<T> {
 
     /// Records that a read was issued, whatever its result.
     fn reads(&self) {
-        if let Some(notes) = &self.notes {
-            notes.lock().reads = true;
-        }
+        self.notes.lock().reads = true;
     }
 
     fn note(&self, isolation: Isolation, span: impl FnOnce() -> Span) {
-        let Some(notes) = &self.notes else { return };
-        let mut notes = notes.lock();
+        let mut notes = self.notes.lock();
         notes.reads = true;
         match isolation {
             Isolation::Snapshot => notes.at_snapshot.push(span()),
@@ -230,36 +213,16 @@ impl<T: Transaction> Transaction for Checked<T> {
     }
 
     fn add_conflict_range(&self, begin: &[u8], end: &[u8], kind: ConflictRangeType) -> Result<()> {
-        if let (ConflictRangeType::Read, Some(notes)) = (kind, &self.notes) {
+        if kind == ConflictRangeType::Read {
             let span = (Bytes::copy_from_slice(begin), Bytes::copy_from_slice(end));
-            notes.lock().conflicting.push(span);
+            self.notes.lock().conflicting.push(span);
         }
         self.inner.add_conflict_range(begin, end, kind)
     }
 
-    fn set(&self, key: &[u8], value: &[u8]) {
-        self.writes(key);
-        self.inner.set(key, value);
-    }
-
-    fn clear(&self, key: &[u8]) {
-        self.writes(key);
-        self.inner.clear(key);
-    }
-
-    fn clear_range(&self, begin: &[u8], end: &[u8]) {
-        self.writes(begin);
-        self.inner.clear_range(begin, end);
-    }
-
-    fn atomic_op(&self, key: &[u8], operand: &[u8], op: MutationType) {
-        self.writes(key);
-        self.inner.atomic_op(key, operand, op);
-    }
-
     pass_on! {
         <T> inner:
-            watch, get_read_version, set_read_version,
+            set, clear, clear_range, atomic_op, watch, get_read_version, set_read_version,
             get_committed_version, get_versionstamp, get_approximate_size,
             get_estimated_range_size_bytes, get_range_split_points, get_addresses_for_key,
             get_tag_throttled_duration, get_total_cost, set_option, commit, on_error, reset,

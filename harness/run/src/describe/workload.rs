@@ -161,9 +161,6 @@ pub trait Workload: Clone + Debug + Serialize + DeserializeOwned + Send + Sync +
     const NAME: &'static str;
     /// A description of what it shakes, in one line.
     const ABOUT: &'static str;
-    /// Whether a [`step`](Workload::step) that only read and does not fit leaves the model as it was. The
-    /// judge then need not copy the model before each read.
-    const MISFIT_KEEPS_MODEL: bool = false;
 
     /// How many effects this operation may have: writing transactions that commit. The model's judge reports
     /// more, and fewer if it was answered and not [refused](Workload::is_refusal). The default is none or
@@ -244,10 +241,11 @@ pub trait Workload: Clone + Debug + Serialize + DeserializeOwned + Send + Sync +
         None
     }
 
-    /// Does an operation on the model before the run, as if it were done alone at this place in the order of
-    /// all operations. What would be refused changes nothing.
-    fn foresee(&self, model: &mut Self::Model, op: &Self::Op, order: u64) {
+    /// The model after an operation that is done before the run, as if alone, at this place in the order of
+    /// all operations; `None` if it changes nothing, as what would be refused.
+    fn foresee(&self, model: &Self::Model, op: &Self::Op, order: u64) -> Option<Self::Model> {
         let _ = (model, op, order);
+        None
     }
 
     /// The part of the configuration that decides how many [`operations`](Workload::operations) a client has.

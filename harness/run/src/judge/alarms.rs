@@ -17,6 +17,7 @@ use bytes::Bytes;
 use shaketable_sim::{
     history::{Attempt, Call, OwnWrites, Reported},
     ids::AttemptId,
+    judges::Early,
     proto::{KeyRange, Mutation, Version},
 };
 use shaketable_tx::{Error, Isolation, KeySelector, KeyValue, MutationType};
@@ -24,7 +25,24 @@ use shaketable_tx::{Error, Isolation, KeySelector, KeyValue, MutationType};
 impl Story {
     fn judgement(&self, judge: fn(&Evidence<'_>) -> Judgement, replicas: &[Replica]) -> Judgement {
         let truth = Truth::of(&self.history);
-        judge(&Evidence { history: &self.history, truth: &truth, replicas })
+        let judgement = judge(&Evidence { history: &self.history, truth: &truth, replicas });
+        if std::ptr::fn_addr_eq(judge, serializable::judge as fn(&Evidence<'_>) -> Judgement) {
+            assert_eq!(self.judged_early(&truth).is_ok(), judgement.is_ok());
+        }
+        judgement
+    }
+
+    /// The judgement of serializability if the history forgets at each version what was judged.
+    fn judged_early(&self, truth: &Truth) -> Judgement {
+        let (mut early, mut history) = (Early::default(), self.history.clone());
+        for entry in &truth.entries {
+            early.advance(&mut history, entry.version, Version::MAX, |_| true);
+        }
+        let read = |attempt: &Attempt| attempt.calls.iter().any(|call| !matches!(call, Call::Write(_)));
+        let last = truth.entries.last().map_or(0, |entry| entry.version);
+        let left = history.attempts.iter().flatten().filter(|attempt| read(attempt));
+        assert!(left.filter_map(|attempt| attempt.read_version).all(|version| version > last));
+        early.end(&Evidence { history: &history, truth, replicas: &[] })
     }
 
     fn judge(&self, judge: fn(&Evidence<'_>) -> Judgement, replicas: &[Replica]) -> Result<(), String> {

@@ -30,6 +30,55 @@ pub fn judge(workload: &AnyWorkload, plan: &[Vec<AnyValue>], history: &History, 
     })
 }
 
+/// Who wrote: the client, its operation, and the attempt.
+type Writer = (usize, usize, AttemptId);
+
+/// What was written: single keys, and ranges of several, each with the first attempt of each client.
+#[derive(Default)]
+struct Written {
+    keys: BTreeMap<Bytes, Vec<Writer>>,
+    ranges: BTreeMap<(Bytes, Bytes), Vec<Writer>>,
+}
+
+impl Written {
+    fn add(&mut self, mutation: &Mutation, by: Writer) {
+        let writers = match mutation {
+            Mutation::Set(key, _) | Mutation::Atomic(key, ..) => self.keys.entry(key.clone()),
+            Mutation::ClearRange(range) if range.end == key_after(&range.begin) => {
+                self.keys.entry(range.begin.clone())
+            }
+            Mutation::ClearRange(KeyRange { begin, end }) => {
+                let writers = self.ranges.entry((begin.clone(), end.clone())).or_default();
+                return add(writers, by);
+            }
+        };
+        add(writers.or_default(), by);
+    }
+
+    /// The first attempt of another client that wrote in a range, and what it wrote.
+    fn met(&self, read: &KeyRange, client: usize) -> Option<(KeyRange, Writer)> {
+        let keys = (read.begin < read.end).then(|| self.keys.range(read.begin.clone()..read.end.clone()));
+        let keys = keys.into_iter().flatten().map(|(key, by)| (key, None, by));
+        let ranges = self.ranges.range(..(read.end.clone(), Bytes::new()));
+        let ranges = ranges.filter(|((_, end), _)| read.begin < *end);
+        let ranges = ranges.map(|((begin, end), by)| (begin, Some(end), by));
+        let others = keys.chain(ranges).flat_map(|(begin, end, by)| {
+            by.iter().filter(|(other, ..)| *other != client).map(move |by| (begin, end, *by))
+        });
+        let (begin, end, by) = others.min_by_key(|(begin, _, (.., by))| (*by, *begin))?;
+        Some((KeyRange::new(begin.clone(), end.cloned().unwrap_or_else(|| key_after(begin))), by))
+    }
+}
+
+/// Adds a writer, unless an earlier attempt of its client is there.
+fn add(writers: &mut Vec<Writer>, by: Writer) {
+    match writers.iter_mut().find(|(client, ..)| *client == by.0) {
+        Some(same) if by.2 < same.2 => *same = by,
+        Some(_) => {}
+        None => writers.push(by),
+    }
+}
+
 /// Judges the operations that are marked in `free`, by client.
 fn conflicts(
     free: &[Vec<bool>],
@@ -41,48 +90,31 @@ fn conflicts(
         let operation = operation? as usize;
         free.get(client)?.get(operation)?.then_some(operation)
     };
-    // The writes of these operations, by begin key.
-    let mut written: BTreeMap<Bytes, Vec<(KeyRange, usize, usize, AttemptId)>> = BTreeMap::new();
+    let mut written = Written::default();
     for tx in truth.entries.iter().flat_map(|entry| &entry.transactions) {
-        let Some((id, attempt)) =
-            tx.attempt.and_then(|id| Some((id, history.attempts[id.0 as usize].as_ref()?)))
-        else {
+        let Some((id, attempt)) = tx.attempt.and_then(|id| Some((id, history.attempt(id)?))) else {
             continue;
         };
         let client = attempt.client.0 as usize;
         let Some(operation) = promised(client, attempt.operation) else { continue };
-        for mutation in &tx.mutations {
-            let range = match mutation {
-                Mutation::Set(key, _) | Mutation::Atomic(key, ..) => {
-                    KeyRange::new(key.clone(), key_after(key))
-                }
-                Mutation::ClearRange(range) => range.clone(),
-            };
-            written.entry(range.begin.clone()).or_default().push((range, client, operation, id));
-        }
+        tx.mutations.iter().for_each(|mutation| written.add(mutation, (client, operation, id)));
     }
-    for (id, attempt) in history.attempts.iter().enumerate() {
-        let Some(attempt) = attempt else { continue };
+    for (id, attempt) in history.numbered() {
         let client = attempt.client.0 as usize;
         let Some(operation) = promised(client, attempt.operation) else { continue };
         for read in &attempt.read_ranges {
-            let met = written
-                .range(..read.end.clone())
-                .flat_map(|(_, writes)| writes)
-                .filter(|(range, other, ..)| *other != client && range.intersects(read))
-                .min_by_key(|(.., by)| *by);
-            if let Some((range, other, theirs, by)) = met {
+            if let Some((range, (other, theirs, by))) = written.met(read, client) {
                 let message = format!(
                     "{} reads {} serializably, and {} writes {}: they can conflict, and promise not to",
                     describe(client, operation),
                     show::range(&read.begin, &read.end),
-                    describe(*other, *theirs),
+                    describe(other, theirs),
                     show::key(&range.begin),
                 );
                 let witness = Witness {
-                    operations: vec![(client, operation), (*other, *theirs)],
-                    attempts: vec![AttemptId(id as u32), *by],
-                    keys: common(read, range),
+                    operations: vec![(client, operation), (other, theirs)],
+                    attempts: vec![id, by],
+                    keys: common(read, &range),
                     ..Witness::default()
                 };
                 return Err(Box::new(Objection { message, witness, ..Objection::default() }));

@@ -43,11 +43,7 @@ use shaketable_sim::{
 };
 use std::{
     borrow::Cow,
-    collections::BTreeMap,
-    ops::{
-        Bound::{Excluded, Included},
-        RangeBounds,
-    },
+    collections::{BTreeMap, BTreeSet},
     panic::{AssertUnwindSafe, catch_unwind},
 };
 
@@ -348,8 +344,9 @@ fn candidates<'a>(
     match traces.reads(key) {
         // Every version that became visible during the operation, and the latest one before.
         [] => {
-            let during = truth.entries.iter().map(|entry| entry.version);
-            let during = during.filter(|version| (Excluded(from), Included(seen)).contains(version));
+            let up_to = |version| truth.entries.partition_point(|entry| entry.version <= version);
+            let during = truth.entries[up_to(from).min(up_to(seen))..up_to(seen)].iter();
+            let during = during.map(|entry| entry.version);
             (std::iter::once(from).chain(during).map(|version| candidate(version, None)).collect(), None)
         }
         [.., latest] if *latest < from => {
@@ -388,10 +385,9 @@ fn replay(
     beside: Beside<'_>,
 ) -> Result<AnyModel, Misfitting> {
     let mut model = workload.model();
-    // Operations without an effect: the mismatch at the last place, or `None` once one of the places matches.
-    let mut mismatches: BTreeMap<Key, Option<Box<Mismatched>>> = BTreeMap::new();
+    // Operations without an effect that fit at one of their places.
+    let mut matched: BTreeSet<Key> = BTreeSet::new();
     let last: BTreeMap<Key, Place> = order.iter().map(|candidate| (candidate.key, candidate.place)).collect();
-    let (mut until, mut broken) = (until, None);
     for Candidate { place, key, answer, effect, read_version } in order {
         if until.is_some_and(|until| until <= (place, key)) {
             break;
@@ -419,8 +415,10 @@ fn replay(
             let effect = effect.map(|effect| (place, effect.attempt));
             Box::new(Mismatched { key, effect, read_version, message, said, misfit })
         };
-        // A read may fit at another of its places, and changes nothing where it does not.
-        let before = (!committed && !workload.misfit_keeps_model()).then(|| model.clone());
+        // Where a read does not fit, it changes nothing, if it fits at another of its places. If it does not,
+        // the last of them is the one that the finding names, and nothing follows.
+        let fits_elsewhere = !committed && (place < last[&key] || matched.contains(&key));
+        let before = fits_elsewhere.then(|| model.clone());
         let stepped = catch_unwind(AssertUnwindSafe(|| workload.step(&mut model, &step)));
         let stepped = match stepped {
             Ok(stepped) => stepped,
@@ -428,41 +426,28 @@ fn replay(
                 let panicked = panics::caught(&*panic);
                 let message = format!("it panicked in {}: {panicked}", describe(key, op));
                 let misfit = mismatched(message, (&panicked).into(), "it panicked".into());
-                (until, broken) = (Some((place, key)), Some((MODEL, version, misfit)));
-                break;
+                return Err((MODEL, version, misfit));
             }
         };
-        let matches = stepped.map_err(|why| {
-            let how = match (committed, read_version) {
-                (true, _) => "committed",
-                (false, Some(_)) => "read",
-                (false, None) => "neither read nor wrote and may take place",
-            };
-            let message = format!("{}, which {how} at version {version}: {why}", describe(key, op));
-            mismatched(message, why.said(), why)
-        });
-        match matches {
-            Err(misfit) if committed => {
-                (until, broken) = (Some((place, key)), Some((LAYER, version, misfit)));
-                break;
+        match (stepped, before) {
+            (Ok(()), _) if committed => {}
+            (Ok(()), _) => drop(matched.insert(key)),
+            (Err(_), Some(before)) => model = before,
+            (Err(why), None) => {
+                let how = match (committed, read_version) {
+                    (true, _) => "committed",
+                    (false, Some(_)) => "read",
+                    (false, None) => "neither read nor wrote and may take place",
+                };
+                let message = format!("{}, which {how} at version {version}: {why}", describe(key, op));
+                return Err((LAYER, version, mismatched(message, why.said(), why)));
             }
-            Err(misfit) => {
-                model = before.unwrap_or(model);
-                // The last of its places is the one that the finding names.
-                if mismatches.get(&key).is_none_or(Option::is_some) {
-                    mismatches.insert(key, Some(misfit));
-                }
-            }
-            Ok(()) => drop(mismatches.insert(key, None)),
         }
     }
-    if until.is_none() && broken.is_none() {
+    if until.is_none() {
         beside(END, &model);
     }
-    let refuted = mismatches.into_iter().filter_map(|(key, misfit)| Some(((last[&key], key), misfit?)));
-    let refuted = refuted.filter(|(at, _)| until.is_none_or(|until| *at < until)).min_by_key(|(at, _)| *at);
-    let refuted = refuted.map(|(((version, _), _), misfit)| (LAYER, version, misfit));
-    refuted.or(broken).map_or(Ok(model), Err)
+    Ok(model)
 }
 
 pub(crate) fn describe((client, index): Key, op: &AnyValue) -> String {

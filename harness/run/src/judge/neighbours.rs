@@ -144,6 +144,12 @@ fn unread(range: &KeyRange, history: &History) -> Option<Bytes> {
     (!is_read).then(|| Bytes::from_static(key))
 }
 
+/// Whether the reads of an attempt show that a layer owns the whole database, which counts where a workload
+/// does not say what is its own.
+pub(crate) fn reads_any(attempt: &Attempt) -> bool {
+    NEIGHBOURS.iter().any(|key| reads(attempt, key))
+}
+
 fn reads(attempt: &Attempt, key: &[u8]) -> bool {
     spans(attempt).iter().any(|span: &KeyRange| span.contains(key))
 }

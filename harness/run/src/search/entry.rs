@@ -34,6 +34,8 @@ pub trait Entry: Send + Sync {
     fn grows(&self) -> bool;
     /// Draws the plan of a seed and performs it.
     fn run(&self, seed: Seed, demands: &Demands, keep_trace: bool) -> RunResult;
+    /// Like [`run`](Entry::run), and keeps the plan.
+    fn run_kept(&self, seed: Seed, demands: &Demands, keep_trace: bool) -> Kept<'_>;
     /// Draws the plan of a seed and performs it. `observer` sees the run at its end.
     fn observe(&self, seed: Seed, demands: &Demands, observer: Observer<'_>) -> RunResult;
     /// Draws the plan of a seed. The future performs it on a real cluster; [`real::run`] takes it.
@@ -73,6 +75,16 @@ pub trait Entry: Send + Sync {
     fn subject(&self, seed: Seed, demands: &Demands) -> Box<dyn Subject>;
     /// Does its operations on foreign bytes, in these cases: what [`Foreign::run`] returns.
     fn foreign(&self, cases: Range<u64>, memory: Memory) -> Vec<Wrong>;
+}
+
+/// A run with its plan.
+pub struct Kept<'a> {
+    /// Its result.
+    pub result: RunResult,
+    /// A summary of the plan, in a few lines.
+    pub summary: String,
+    /// The plan as a repro file.
+    pub plan: Box<dyn FnOnce() -> String + 'a>,
 }
 
 /// The head of a repro file.
@@ -115,6 +127,11 @@ impl<W: Workload> Entry for EntryOf<W> {
     }
     fn run(&self, seed: Seed, demands: &Demands, keep_trace: bool) -> RunResult {
         runner::run(&Plan::draw::<W>(seed, demands), keep_trace)
+    }
+    fn run_kept(&self, seed: Seed, demands: &Demands, keep_trace: bool) -> Kept<'_> {
+        let plan = Plan::draw::<W>(seed, demands);
+        let (result, summary) = (runner::run(&plan, keep_trace), plan.summary(false));
+        Kept { result, summary, plan: Box::new(move || plan.to_json()) }
     }
     fn observe(&self, seed: Seed, demands: &Demands, observer: Observer<'_>) -> RunResult {
         runner::observe(&Plan::draw::<W>(seed, demands), observer)

@@ -20,6 +20,7 @@ mod planted;
 
 use crate::shared::{self, one_call};
 use foundationdb_tuple::{Bytes as TupleBytes, Subspace, Versionstamp, pack, unpack};
+use imbl::Vector;
 use shaketable::{
     prelude::*,
     specimen::{Answer, Content},
@@ -123,13 +124,13 @@ impl Log {
             (LogOp::idle { patience, .. }, _) => wait(*patience, None),
             (LogOp::turn { patience, .. }, LogAnswer::turn(true)) => {
                 // The last entry is its own.
-                let awaited = model.live().iter().rev().nth(1)?;
+                let awaited = model.0.iter().rev().nth(1)?;
                 wait(*patience, Some(version(awaited)))
             }
             // An earlier entry of the client, whose outcome it does not know, may commit while it waits, and
             // end its turn.
             (LogOp::turn { name, patience }, LogAnswer::turn(false)) if at.stamp.is_none() => {
-                let last = model.live().last();
+                let last = model.0.last();
                 match last.is_some_and(|last| last.name.0 == name.0 && version(last) > at.called) {
                     true => None,
                     false => wait(*patience, None),
@@ -271,41 +272,32 @@ impl Log {
         let last = all.last().map(|item: &Item| &item.stamp[..]);
         Ok(match last.is_some() && last != head.as_deref() {
             true => Err(format!("the head is {head:?}, the last entry {last:?}")),
-            false => Ok(Model { all, trimmed: 0 }),
+            false => Ok(Model(all.into())),
         })
     }
 }
 
-/// The model: all entries that were ever appended, and how many of them are trimmed. Entries of a transaction
-/// that has not committed have a stamp of zeros.
-#[derive(Clone, Debug, Default)]
-pub struct Model {
-    all: Vec<Item>,
-    trimmed: usize,
-}
-
-impl PartialEq for Model {
-    fn eq(&self, other: &Model) -> bool {
-        self.live() == other.live()
-    }
-}
+/// The model: the entries, without those that are trimmed. Entries of a transaction that has not committed have
+/// a stamp of zeros. A copy is cheap.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Model(Vector<Item>);
 
 impl Model {
     fn append(&mut self, name: Name, byte: u8, length: usize, at: &At) -> Result<(), Error> {
         let value = value(name, byte, length);
         limits::value_up_to(VALUE_SIZE_LIMIT, space().bytes(), &value)?;
-        self.all.push(item(at.stamp.unwrap_or_default(), &value));
+        self.0.push_back(item(at.stamp.unwrap_or_default(), &value));
         Ok(())
     }
 
     fn page(&self, skip: usize, limit: usize, at: &At) -> Result<(Option<Name>, Vec<Item>), Error> {
         let skipped = self.entries(0, skip, at)?;
         let behind = skipped.last().map(|item| item.name);
-        Ok((behind, self.entries(skipped.len(), limit, at)?.to_vec()))
+        Ok((behind, self.entries(skipped.len(), limit, at)?.into_iter().collect()))
     }
 
     fn follow(&self, count: usize, _: usize, _: u64, at: &At) -> Result<Vec<Item>, Error> {
-        Ok(self.entries(0, count, at)?.to_vec())
+        Ok(self.entries(0, count, at)?.into_iter().collect())
     }
 
     fn idle(&self, _: usize, _: u64) -> Result<Vec<Item>, Error> {
@@ -328,7 +320,7 @@ impl Model {
     fn last(&self, at: &At) -> Result<Option<Item>, Error> {
         match self.readable(at) {
             (_, true) => Err(Error::OwnEntriesUnreadable),
-            _ => Ok(self.live().last().cloned()),
+            _ => Ok(self.0.last().cloned()),
         }
     }
 
@@ -340,29 +332,25 @@ impl Model {
 
     fn trim(&mut self, entries: usize, at: &At) -> Result<usize, Error> {
         let trimmed = self.entries(0, entries, at)?.len();
-        self.trimmed += trimmed;
+        self.0 = self.0.skip(trimmed);
         Ok(trimmed)
-    }
-
-    fn live(&self) -> &[Item] {
-        &self.all[self.trimmed..]
     }
 
     /// The number of entries that the transaction at this place can read, and whether entries of its own
     /// follow, which it cannot read.
     fn readable(&self, at: &At) -> (usize, bool) {
         let stamp = at.stamp.unwrap_or_default();
-        let own = self.all.iter().rev().take_while(|item| item.stamp == stamp).count();
-        (self.live().len() - own, own > 0)
+        let own = self.0.iter().rev().take_while(|item| item.stamp == stamp).count();
+        (self.0.len() - own, own > 0)
     }
 
     /// Up to `limit` entries, after the first `skip`.
-    fn entries(&self, skip: usize, limit: usize, at: &At) -> Result<&[Item], Error> {
+    fn entries(&self, skip: usize, limit: usize, at: &At) -> Result<Vector<Item>, Error> {
         let (readable, own) = self.readable(at);
-        let behind = &self.live()[skip.min(readable)..readable];
-        match behind.len() < limit && own {
+        let behind = readable - skip.min(readable);
+        match behind < limit && own {
             true => Err(Error::OwnEntriesUnreadable),
-            false => Ok(&behind[..behind.len().min(limit)]),
+            false => Ok(self.0.skip(readable - behind).take(behind.min(limit))),
         }
     }
 }

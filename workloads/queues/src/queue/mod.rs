@@ -244,7 +244,7 @@ impl Queue {
 
     #[read(weight = 6 * self.mix[2], at)]
     async fn items(&self, tx: &Tx, isolation: Isolation) -> Result<Digest, Error> {
-        Ok(shared::digest(self.layer().items(tx, isolation).await?.iter().map(shown_item)))
+        Ok(digest(self.layer().items(tx, isolation).await?.iter().map(shown_item)))
     }
 
     /// Reads all items, by pages of this many.
@@ -259,7 +259,7 @@ impl Queue {
         let page = |last: Option<&layer::Item>| {
             queue.items_page(tx, last.map(|item| item.position), most, isolation)
         };
-        Ok(shared::digest(paged(most, page).await?.iter().map(shown_item)))
+        Ok(digest(paged(most, page).await?.iter().map(shown_item)))
     }
 
     /// Enqueues into a queue whose prefix leaves exactly the room that its keys may need, or this many bytes
@@ -348,6 +348,14 @@ fn spot(position: &Position) -> Spot {
         Position::Index { index, .. } => Spot::Index(*index),
         Position::Commit { stamp, .. } => Spot::Commit((*stamp != UNSTAMPED).then_some(*stamp)),
     }
+}
+
+/// The number of items, and a digest of them.
+fn digest(items: impl Iterator<Item = Item>) -> Digest {
+    shared::digest(items.map(|(spot, name, content)| match spot {
+        Spot::Index(index) => (Some(index), None, name, content),
+        Spot::Commit(stamp) => (None, stamp, name, content),
+    }))
 }
 
 /// An item, as answers contain it.

@@ -1,6 +1,6 @@
 //! The sequential model: the items in their order, with their past for the calls that read at snapshot.
 
-use super::{Batch, Digest, Item, LONGEST, MOST_KEY_BYTES, Name, Queue, Spot, name};
+use super::{Batch, Digest, Item, LONGEST, MOST_KEY_BYTES, Name, Queue, Spot, digest, name};
 use crate::shared::{self, item_id, prefix_before};
 use foundationdb_tuple::{Bytes as TupleBytes, Versionstamp};
 use imbl::OrdMap;
@@ -91,11 +91,11 @@ impl Model {
     pub(super) fn items(&mut self, isolation: Isolation, at: &At) -> Result<Digest, Error> {
         let all = self.all(isolation, at)?;
         shared::may_read_all(at, all.values().map(|(_, content)| content))?;
-        Ok(digest(all))
+        Ok(digest(shown(all)))
     }
 
     pub(super) fn pages(&mut self, isolation: Isolation, _: usize, at: &At) -> Result<Digest, Error> {
-        Ok(digest(self.all(isolation, at)?))
+        Ok(digest(shown(self.all(isolation, at)?)))
     }
 
     pub(super) fn deep(&self, beyond: usize) -> Result<(), Error> {
@@ -209,6 +209,6 @@ fn item((place, (name, content)): (Place, Named)) -> Item {
     (spot, name, content)
 }
 
-fn digest(items: &Items) -> Digest {
-    shared::digest(items.iter().map(|(place, named)| item((*place, named.clone()))))
+fn shown(items: &Items) -> impl Iterator<Item = Item> {
+    items.iter().map(|(place, named)| item((*place, named.clone())))
 }

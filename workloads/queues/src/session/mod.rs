@@ -264,9 +264,6 @@ impl Sessions {
         }
     }
 
-    // But for the answer, which is the same at each place.
-    const MISFIT_KEEPS_MODEL: bool = true;
-
     /// Each write to a slot is followed.
     fn is_effect(&self, _: &[Mutation]) -> bool {
         true

@@ -7,26 +7,33 @@ use crate::{
 };
 use bytes::Bytes;
 use foundationdb_tuple::{Element, unpack};
+use imbl::OrdMap;
 use serde_json::Value;
 use shaketable_layers::{
     document::{DOC_ID, Error, Id, MAX_ID_BYTES},
     hierarchy::{self, Step, Tuple},
 };
 use shaketable_tx::{self as tx, KeyValue, Tx, nesting};
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 /// Documents by id.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Model {
     indexed: bool,
     piece: usize,
-    documents: BTreeMap<Id, Json>,
+    documents: Documents,
 }
+
+/// Documents by id. A copy of the map is cheap.
+type Documents = OrdMap<Id, Arc<Json>>;
 
 impl Model {
     /// No documents, with an index or without, and with texts in pieces of this size.
     pub fn new(indexed: bool, piece: usize) -> Model {
-        Model { indexed, piece, documents: BTreeMap::new() }
+        Model { indexed, piece, documents: Documents::new() }
     }
 
     fn add(&mut self, id: &Id, doc: Value) -> Result<(), Error> {
@@ -35,7 +42,7 @@ impl Model {
             return Err(Error::Exists(id.clone()));
         }
         self.fits(id, &[], &doc)?;
-        self.documents.insert(id.clone(), Json(doc));
+        self.documents.insert(id.clone(), Arc::new(Json(doc)));
         Ok(())
     }
 
@@ -58,7 +65,7 @@ impl Model {
         let doc = item.value();
         self.accepts(id, &[], Some(&doc))?;
         self.fits(id, &[], &doc)?;
-        self.documents.insert(id.clone(), Json(doc));
+        self.documents.insert(id.clone(), Arc::new(Json(doc)));
         Ok(())
     }
 
@@ -75,16 +82,16 @@ impl Model {
     pub(super) fn remove(&mut self, id: &Id, path: &[Step]) -> Result<bool, Error> {
         self.accepts(id, path, None)?;
         json::reaches(&root(id), path)?;
-        let mut document = self.documents.remove(id).map(|Json(doc)| doc);
+        let mut document = self.documents.remove(id).map(|doc| Arc::unwrap_or_clone(doc).0);
         let was_there = json::remove(&mut document, path);
-        self.documents.extend(document.map(|doc| (id.clone(), Json(doc))));
+        self.documents.extend(document.map(|doc| (id.clone(), Arc::new(Json(doc)))));
         Ok(was_there)
     }
 
     pub(super) fn get(&self, id: &Id, path: &[Step]) -> Result<Option<Shown>, Error> {
         self.accepts(id, path, None)?;
         json::reaches(&root(id), path)?;
-        let document = self.documents.get(id).and_then(|Json(doc)| json::get(doc, path));
+        let document = self.documents.get(id).and_then(|doc| json::get(&doc.0, path));
         Ok(document.map(Shown::from))
     }
 
@@ -108,8 +115,8 @@ impl Model {
     ) -> Result<(), Error> {
         self.accepts(id, path, Some(item))?;
         self.fits(id, path, item)?;
-        let Json(old) = self.documents.get(id).cloned().ok_or_else(|| Error::Missing(id.clone()))?;
-        self.documents.insert(id.clone(), Json(json::change(Some(old), path, change)?));
+        let old = self.documents.get(id).ok_or_else(|| Error::Missing(id.clone()))?.0.clone();
+        self.documents.insert(id.clone(), Arc::new(Json(json::change(Some(old), path, change)?)));
         Ok(())
     }
 
@@ -151,16 +158,16 @@ impl Model {
         };
         let found: BTreeSet<Vec<u8>> = entries.into_iter().map(|row| row.key.to_vec()).collect();
         let expected: BTreeSet<Vec<u8>> = match self.indexed {
-            true => documents.iter().filter_map(|(id, Json(doc))| entry(id, doc)).collect(),
+            true => documents.iter().filter_map(|(id, doc)| entry(id, &doc.0)).collect(),
             false => BTreeSet::new(),
         };
         if let Some(key) = found.symmetric_difference(&expected).next() {
             let which = if found.contains(key) { "a stale entry" } else { "no entry" };
             return Ok(Err(format!("the index has {which} {}", key.escape_ascii())));
         }
-        let other = documents.iter().find(|(id, Json(doc))| {
-            doc.get(DOC_ID).is_some_and(|inside| Id::of(inside).as_ref() != Some(*id))
-        });
+        let other = documents
+            .iter()
+            .find(|(id, doc)| doc.0.get(DOC_ID).is_some_and(|inside| Id::of(inside).as_ref() != Some(*id)));
         Ok(match other {
             Some((id, doc)) => Err(format!("the document {id} is {doc:?}")),
             None => Ok(Model { documents, ..self }),
@@ -190,7 +197,7 @@ fn scalar(element: &Element<'_>) -> Option<Value> {
 }
 
 /// The documents that consist of these rows, or what is wrong with the rows.
-fn assemble(rows: &[KeyValue]) -> Result<BTreeMap<Id, Json>, String> {
+fn assemble(rows: &[KeyValue]) -> Result<Documents, String> {
     let mut documents: BTreeMap<Id, Assembly> = BTreeMap::new();
     let mut texts: BTreeMap<(Id, String), (Tuple, Vec<Bytes>)> = BTreeMap::new();
     for row in rows {
@@ -239,7 +246,7 @@ fn assemble(rows: &[KeyValue]) -> Result<BTreeMap<Id, Json>, String> {
         documents.entry(id).or_default().add(&tuple)?;
     }
     let whole = |(id, document): (Id, Assembly)| match document.finish()? {
-        Some(value) => Ok((id, Json(value))),
+        Some(value) => Ok((id, Arc::new(Json(value)))),
         None => Err(format!("the document {id} has no content")),
     };
     documents.into_iter().map(whole).collect()

@@ -5,7 +5,7 @@ use std::fmt::Debug;
 
 /// A value in answers and models: its length, hash and first bytes. This distinguishes it from other values,
 /// and stays short enough to be printed and to be recorded by a session.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Content {
     length: usize,
     hash: u64,

@@ -42,7 +42,7 @@ const TWICE: f64 = 0.06;
 #[derive(Clone)]
 pub(super) struct Foreseen<S: Specimen> {
     pub(super) calls: Arc<Calls<S>>,
-    pub(super) models: Arc<Vec<S::Model>>,
+    pub(super) models: Vec<Arc<S::Model>>,
     pub(super) order: u64,
     pub(super) again: f64,
     pub(super) refusals: Rc<Refusals>,
@@ -76,17 +76,17 @@ impl<S: Specimen> Strategy for Foreseen<S> {
             let is_wanted = |op: &S::Op| !(self.filling && S::is_read_only(op));
             let mut done = |op: &S::Op| {
                 if S::is_read_only(op) {
-                    return Arc::make_mut(&mut models).iter_mut().try_for_each(|model| {
-                        specimen.replay(model, op, &at)?;
+                    return models.iter_mut().try_for_each(|model| {
+                        specimen.replay(Arc::make_mut(model), op, &at)?;
                         Ok::<_, S::Error>(())
                     });
                 }
-                let replayed = |model: &S::Model| {
-                    let mut after = model.clone();
+                let replayed = |model: &Arc<S::Model>| {
+                    let mut after = S::Model::clone(model);
                     specimen.replay(&mut after, op, &at)?;
-                    Ok::<_, S::Error>(after)
+                    Ok::<_, S::Error>(Arc::new(after))
                 };
-                models = Arc::new(models.iter().map(replayed).collect::<Result<_, _>>()?);
+                models = models.iter().map(replayed).collect::<Result<_, _>>()?;
                 Ok(())
             };
             let mut twice = calls.last().filter(|_| happens(runner.rng(), TWICE)).map(|last| last.current());

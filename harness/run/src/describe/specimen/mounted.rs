@@ -70,17 +70,17 @@ impl<S: Specimen> Mounted<S> {
         self.specimen.perform(tx, env, op, isolation).await
     }
 
-    /// The model after a transaction, and the expected answer.
-    fn expect(&self, model: &S::Model, ops: &[S::Op], at: &At) -> (S::Model, Answer<S::Answer>) {
-        let mut after = model.clone();
+    /// Does a transaction on the model, and returns the expected answer. A refusal leaves the model with what
+    /// was done until then.
+    fn expect(&self, model: &mut S::Model, ops: &[S::Op], at: &At) -> Answer<S::Answer> {
         let mut answers = Vec::with_capacity(ops.len());
         for op in ops {
-            match self.specimen.replay(&mut after, op, at) {
+            match self.specimen.replay(model, op, at) {
                 Ok(answer) => answers.push(answer),
-                Err(refusal) => return (model.clone(), Answer::Refused(refusal.to_string())),
+                Err(refusal) => return Answer::Refused(refusal.to_string()),
             }
         }
-        (after, Answer::Done(answers))
+        Answer::Done(answers)
     }
 }
 
@@ -111,7 +111,6 @@ impl<S: Specimen> Workload for Mounted<S> {
 
     const NAME: &'static str = S::NAME;
     const ABOUT: &'static str = S::ABOUT;
-    const MISFIT_KEEPS_MODEL: bool = true;
 
     fn bugs() -> &'static [Bug] {
         S::bugs()
@@ -178,7 +177,7 @@ impl<S: Specimen> Workload for Mounted<S> {
         Some(Box::new(move |beside| {
             let foreseen = Foreseen {
                 calls: calls.clone(),
-                models: beside.models.clone(),
+                models: beside.models.to_vec(),
                 order: beside.order,
                 again: beside.again,
                 refusals: beside.refusals.clone(),
@@ -189,12 +188,16 @@ impl<S: Specimen> Workload for Mounted<S> {
         }))
     }
 
-    fn foresee(&self, model: &mut S::Model, ops: &Vec<S::Op>, order: u64) {
-        let (mut after, mut expected) = self.expect(model, ops, &foreseen::place(order));
-        if let Answer::Done(expected) = &mut expected {
-            self.specimen.choose(&mut after, expected, None, &[]);
-            *model = after;
+    fn foresee(&self, model: &S::Model, ops: &Vec<S::Op>, order: u64) -> Option<S::Model> {
+        if ops.iter().all(S::is_read_only) {
+            return None;
         }
+        let mut after = model.clone();
+        let Answer::Done(mut expected) = self.expect(&mut after, ops, &foreseen::place(order)) else {
+            return None;
+        };
+        self.specimen.choose(&mut after, &mut expected, None, &[]);
+        Some(after)
     }
 
     fn length(&mut self) -> Option<&mut Range<usize>> {
@@ -289,18 +292,22 @@ impl<S: Specimen> Workload for Mounted<S> {
         if !step.committed && step.answer.is_none() {
             return Ok(());
         }
-        let (mut after, mut expected) = self.expect(model, step.op, &at);
+        let read_only = step.op.iter().all(S::is_read_only);
+        let answers = match step.answer {
+            Some(Answer::Done(answers)) => Some(&answers[..]),
+            _ => None,
+        };
+        // After what is committed, or only read, and does not fit, nobody asks for the model.
+        let keeps = !step.committed && !(read_only && answers.is_some());
+        let before = keeps.then(|| model.clone());
+        let mut expected = self.expect(model, step.op, &at);
         if let Answer::Done(expected) = &mut expected {
-            let answers = match step.answer {
-                Some(Answer::Done(answers)) => Some(&answers[..]),
-                _ => None,
-            };
-            self.specimen.choose(&mut after, expected, answers, step.mutations);
+            self.specimen.choose(model, expected, answers, step.mutations);
         }
         if let (Some(Answer::Refused(why)), Answer::Done(answers)) = (step.answer, &expected)
             && are_too_large(answers, why)
         {
-            (after, expected) = (model.clone(), Answer::Refused(why.clone()));
+            expected = Answer::Refused(why.clone());
         }
         if let Some(answer) = step.answer
             && *answer != expected
@@ -310,7 +317,7 @@ impl<S: Specimen> Workload for Mounted<S> {
             return Err(Misfit::new(message, expected, found));
         }
         if let ([op], Answer::Done(answers), Some(_)) = (&step.op[..], &expected, step.answer)
-            && let Some(wait) = self.specimen.wait(&after, op, &answers[0], &at)
+            && let Some(wait) = self.specimen.wait(model, op, &answers[0], &at)
         {
             step.waited(wait)?;
         }
@@ -319,18 +326,20 @@ impl<S: Specimen> Workload for Mounted<S> {
         {
             step.returned_within(limit)?;
         }
-        let read_only = step.op.iter().all(S::is_read_only);
-        match (&expected, step.committed) {
+        match (&expected, step.committed, before) {
             // A call that changes nothing need not commit anything.
-            (Answer::Done(_), false) if !read_only && after != *model => {
+            (Answer::Done(_), false, Some(before)) if !read_only && before != *model => {
                 Err("answered, but nothing was committed".into())
             }
-            (Answer::Done(_), true) if read_only => Err("committed a write".into()),
-            (Answer::Refused(why), true) => Err(format!("committed where the model refuses: {why}").into()),
-            _ => {
-                *model = after;
+            (Answer::Done(_), true, _) if read_only => Err("committed a write".into()),
+            (Answer::Refused(why), true, _) => {
+                Err(format!("committed where the model refuses: {why}").into())
+            }
+            (Answer::Refused(_), false, Some(before)) => {
+                *model = before;
                 Ok(())
             }
+            _ => Ok(()),
         }
     }
 

@@ -1,10 +1,7 @@
 //! How the calls of a transaction are performed, and what their client learns.
 
 use super::{Answer, Mounted, Specimen};
-use crate::{
-    describe::isolation::{self, Checked},
-    describe::workload::Outcome,
-};
+use crate::{describe::isolation, describe::workload::Outcome};
 use bytes::{BufMut, Bytes, BytesMut};
 use futures::{
     FutureExt,
@@ -12,8 +9,8 @@ use futures::{
 };
 use serde::{Serialize, de::DeserializeOwned};
 use shaketable_tx::{
-    self as tx, Database, Db, Env, Isolation, RetryError, RunError, Transaction, TransactionOption, Turns,
-    Tx,
+    self as tx, Database, Db, Env, FirstWrite, Isolation, RetryError, RunError, Transaction,
+    TransactionOption, Turns, Tx,
     once::{self, Session},
 };
 use std::{
@@ -102,15 +99,15 @@ fn perform_one<'a, S: Specimen>(
         if twice {
             return Box::pin(perform_at_both_levels(mounted, tx, env, op)).await;
         }
-        let checked = Checked::new(tx.clone());
-        let within = of_call(mounted, checked.clone());
+        let wrote = FirstWrite::default();
+        let within = of_call(mounted, tx.clone()).noting(wrote.clone());
         let answer = Box::pin(mounted.perform_call(&within, env, op, Isolation::Serializable)).await;
         if let Err(refusal) = &answer {
             let is_lost = || beside.is_some_and(|failed| failed.load(Relaxed));
             if refusal.fdb().is_some() {
                 beside.inspect(|failed| failed.store(true, Relaxed));
             } else if S::refuses_cleanly(op, refusal) && !is_lost() {
-                checked.check_refusal(op, refusal);
+                isolation::check_refusal(wrote.get(), op, refusal);
             }
         }
         answer

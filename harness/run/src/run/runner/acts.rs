@@ -61,9 +61,10 @@ pub(crate) async fn perform<T: Testbed>(plan: &Plan, testbed: T) -> Result<RunRe
     };
     let broken_at = broken.as_ref().map(|broken| broken.version);
     findings.extend(broken.map(|broken| broken.finding()));
+    let early = testbed.early();
     let judged = testbed.history(|history| {
         let work = (&operations[..], &dropped);
-        phase::judge(|| judge(plan, history, work, &replicas, set_up_at, findings, broken_at))
+        phase::judge(|| judge(plan, (history, early), work, &replicas, set_up_at, findings, broken_at))
     });
     let Judged { mut findings, audited: rebuilt, waits, model } = judged;
     audited += rebuilt;

@@ -15,7 +15,7 @@ use crate::{
     },
     run::plan::Plan,
 };
-use shaketable_sim::{history::History, proto::Version, rt::Nanos};
+use shaketable_sim::{history::History, judges::Early, proto::Version, rt::Nanos};
 use std::{collections::BTreeSet, panic::AssertUnwindSafe};
 
 /// The results of the judges.
@@ -39,7 +39,7 @@ type Performed<'a> = (&'a [Vec<Operation<AnyValue>>], &'a BTreeSet<(usize, usize
 /// completes their witnesses.
 pub(super) fn judge(
     plan: &Plan,
-    history: &History,
+    (history, early): (&History, Early),
     (operations, dropped): Performed<'_>,
     replicas: &[Replica],
     set_up_at: Version,
@@ -49,8 +49,13 @@ pub(super) fn judge(
     let truth = Truth::of(history);
     let evidence = Evidence { history, truth: &truth, replicas };
     let so_far = findings.len();
+    let mut early = Some(early);
     for judge in Judge::ALL {
-        findings.extend(judge.judge(&evidence).err().map(|objection| Finding::of(judge.into(), *objection)));
+        let judgement = match early.take_if(|_| judge == Judge::Serializable) {
+            Some(early) => early.end(&evidence),
+            None => judge.judge(&evidence),
+        };
+        findings.extend(judgement.err().map(|objection| Finding::of(judge.into(), *objection)));
     }
     let (workload, plan) = (&plan.configuration, &plan.operations);
     let times = Times::of(history, &truth);

@@ -28,15 +28,23 @@ use shaketable_sim::{
     client::SimDatabase,
     cluster::Cluster,
     faults::{self, FaultPlan},
-    history::History,
+    history::{Attempt, History, Reported},
     ids::{ClientId, NodeId},
+    judges::{Early, final_at},
     proto::Version,
     rt::{self, MILLISECOND, Nanos, SECOND},
     trace::{Kind, hash_bytes},
     world::{Class, World},
 };
 use shaketable_tx::{Db, Error, mutants};
-use std::{convert::Infallible, panic::AssertUnwindSafe, sync::Arc};
+use std::{
+    convert::Infallible,
+    panic::AssertUnwindSafe,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering::Relaxed},
+    },
+};
 
 /// How often a waiting act checks whether it is over, nanoseconds.
 const POLL_INTERVAL: Nanos = 10 * MILLISECOND;
@@ -77,28 +85,57 @@ pub fn observe(plan: &Plan, observer: Observer<'_>) -> RunResult {
 }
 
 fn run_and_keep(plan: &Plan, keep: Keep<'_>, chance: Option<Reseed>) -> RunResult {
-    let simulated = || {
-        let _mutant = mutants::switch(plan.demands.mutant);
-        let run = async {
-            let testbed = Simulated::start(plan, keep).await;
-            perform(plan, testbed).await
+    let performed = |forgets: Option<&Forgotten>| {
+        let simulated = || {
+            let _mutant = mutants::switch(plan.demands.mutant);
+            let run = async {
+                let testbed = Simulated::start(plan, keep, forgets).await;
+                perform(plan, testbed).await
+            };
+            chance::with(chance.clone(), || rt::simulate(plan.run_seed(), run))
         };
-        chance::with(chance, || rt::simulate(plan.run_seed(), run))
+        let name = format!("{} with seed {} (replay {0} {1})", plan.workload, plan.seed);
+        match watchdog::watched(name, || pool::alone(|| supervised(simulated))) {
+            Ok(result) => result,
+            Err(never) => match never {},
+        }
     };
-    let name = format!("{} with seed {} (replay {0} {1})", plan.workload, plan.seed);
-    let mut result = match watchdog::watched(name, || pool::alone(|| supervised(simulated))) {
-        Ok(result) => result,
-        Err(never) => match never {},
-    };
+    let forgotten = Forgotten::default();
+    let mut result = performed(matches!(keep, Keep::Nothing).then_some(&forgotten));
+    if forgotten.is_missed(&result) {
+        result = performed(None);
+    }
     if let Some(history) = &mut result.history {
         history.witness = witness(&result.findings, &plan.configuration);
     }
     result
 }
 
+/// How much the history of a run may grow until what was judged is forgotten, bytes, about. No run that is as
+/// long as usual has so much.
+const KEPT: usize = 64 << 20;
+
+/// Whether the history of a run has forgotten calls, and whether some were not judged before.
+#[derive(Default)]
+struct Forgotten {
+    calls: AtomicBool,
+    late: AtomicBool,
+}
+
+impl Forgotten {
+    /// Whether the run must be performed again, without forgetting anything.
+    fn is_missed(&self, result: &RunResult) -> bool {
+        self.calls.load(Relaxed) && (self.late.load(Relaxed) || !result.findings.is_empty())
+    }
+}
+
 struct Simulated<'a> {
-    faults: &'a FaultPlan,
+    plan: &'a Plan,
     keep: Keep<'a>,
+    /// Where it is noted that calls are forgotten; `None` if they are all kept.
+    forgets: Option<&'a Forgotten>,
+    /// What was judged early, and the size of the history at which more is.
+    early: Mutex<(Early, usize)>,
     world: Arc<World>,
     cluster: Cluster,
     /// When faults began to strike.
@@ -110,15 +147,17 @@ struct Simulated<'a> {
 
 impl<'a> Simulated<'a> {
     /// A cluster that has just been started. The setup act begins with it.
-    async fn start(plan: &'a Plan, keep: Keep<'a>) -> Simulated<'a> {
+    async fn start(plan: &'a Plan, keep: Keep<'a>, forgets: Option<&'a Forgotten>) -> Simulated<'a> {
         let keep_trace = matches!(keep, Keep::Trace);
         let world =
             phase::set_up(|| World::new(plan.run_seed(), plan.cluster.clone(), &plan.faults, keep_trace));
         world.event(SUPERVISOR, Kind::Act, Act::Setup as u64, 0);
         let cluster = phase::set_up_task(Cluster::start(world.clone()).boxed_local()).await;
         Simulated {
-            faults: &plan.faults,
+            plan,
             keep,
+            forgets,
+            early: Mutex::new((Early::default(), KEPT)),
             world,
             cluster,
             hurt_since: Mutex::default(),
@@ -134,6 +173,39 @@ impl<'a> Simulated<'a> {
         let gone =
             clients.filter(|(client, node)| !client.progress.lock().done && self.world.has_left(**node));
         gone.for_each(|(client, _)| client.leave(self.world.clock.now()));
+    }
+
+    /// Judges what was read in a long run, and forgets it.
+    fn forget(&self) {
+        let Some(forgotten) = self.forgets else { return };
+        let mut history = self.world.history.lock();
+        let mut early = self.early.lock();
+        let (early, due) = &mut *early;
+        if history.size < *due {
+            return;
+        }
+        forgotten.calls.store(true, Relaxed);
+        let logged = self.world.clock.now().saturating_sub(self.window() + SECOND);
+        phase::judge(|| {
+            let (until, window) = (final_at(&history, logged), self.world.config.window);
+            early.advance(&mut history, until, window, |attempt| self.may_go(attempt));
+        });
+        *due = history.size + KEPT;
+    }
+
+    /// Whether no judge of the layer needs the calls of an attempt.
+    fn may_go(&self, attempt: &Attempt) -> bool {
+        let Plan { configuration, operations, .. } = self.plan;
+        let op = |index: u32| operations.get(usize::from(attempt.client.0))?.get(index as usize);
+        attempt.reported != Reported::Nothing
+            && attempt.operation.and_then(op).is_none_or(|op| configuration.may_overwrite(op))
+            && !judge::neighbours::reads_any(attempt)
+    }
+
+    /// How long a transaction may take until its commit, or its read, is too old.
+    fn window(&self) -> Nanos {
+        let config = &self.world.config;
+        config.window as u64 * SECOND / config.versions_per_second.max(1) as u64
     }
 
     /// Adds what only the cluster knows to the result.
@@ -194,7 +266,7 @@ impl Testbed for Simulated<'_> {
             Act::Heal => {
                 world.faults.switch(false);
                 faults::heal(world);
-                let is_calm = *self.faults == FaultPlan::default() && !world.faults.has_other_chance();
+                let is_calm = self.plan.faults == FaultPlan::default() && !world.faults.has_other_chance();
                 let faulty = (*self.hurt_since.lock(), world.clock.now());
                 world.history.lock().faulty = (!is_calm).then_some(faulty);
             }
@@ -283,7 +355,7 @@ impl Testbed for Simulated<'_> {
             self.world.clock.sleep(POLL_INTERVAL).await;
         }
         self.world.faults.switch(true);
-        faults::begin(&self.world, self.faults);
+        faults::begin(&self.world, &self.plan.faults);
         *self.hurt_since.lock() = self.world.clock.now();
         Ok(())
     }
@@ -291,6 +363,7 @@ impl Testbed for Simulated<'_> {
     async fn wait(&self, participants: &Participants, duration: Nanos) -> Result<(), Infallible> {
         for _ in 0..duration.div_ceil(POLL_INTERVAL) {
             self.part_with(participants);
+            self.forget();
             if participants.are_done() {
                 break;
             }
@@ -310,9 +383,7 @@ impl Testbed for Simulated<'_> {
         clients.into_iter().chain(auditor).for_each(|node| self.world.kill(node));
         let may_land = self.world.history.lock().commits_may_land();
         if may_land {
-            let config = &self.world.config;
-            let window = config.window as u64 * SECOND / config.versions_per_second.max(1) as u64;
-            self.world.clock.sleep(window + SECOND).await;
+            self.world.clock.sleep(self.window() + SECOND).await;
         }
         Ok(())
     }
@@ -326,6 +397,13 @@ impl Testbed for Simulated<'_> {
 
     fn history<T>(&self, read: impl FnOnce(&History) -> T) -> T {
         read(&self.world.history.lock())
+    }
+
+    fn early(&self) -> Early {
+        if let Some(forgotten) = self.forgets {
+            forgotten.late.store(self.world.history.lock().late > 0, Relaxed);
+        }
+        std::mem::take(&mut self.early.lock().0)
     }
 
     async fn close(

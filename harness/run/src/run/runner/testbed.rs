@@ -6,7 +6,7 @@ use crate::{
     describe::erased::AnyValue, describe::workload::Operation, judge::Replica, judge::panics::Panicked,
     run::plan::Plan,
 };
-use shaketable_sim::{history::History, ids::ClientId, proto::Version, rt::Nanos};
+use shaketable_sim::{history::History, ids::ClientId, judges::Early, proto::Version, rt::Nanos};
 use shaketable_tx::{Db, Error};
 use std::future::Future;
 
@@ -90,6 +90,11 @@ pub(crate) trait Testbed {
 
     /// Reads the history. On a real cluster it is complete only after [`final_state`](Testbed::final_state).
     fn history<T>(&self, read: impl FnOnce(&History) -> T) -> T;
+
+    /// What was judged before the history was complete.
+    fn early(&self) -> Early {
+        Early::default()
+    }
 
     /// Shuts the testbed down, and adds the data that only the testbed has to the result.
     fn close(

@@ -90,11 +90,11 @@ pub type Call = (usize, usize);
 
 /// The first objection to what operations returned. `objection` judges one operation, given the whole
 /// history.
-pub fn objection<A>(
-    returned: &BTreeMap<Call, A>,
+pub fn objection<'a, A: 'a>(
+    returned: impl IntoIterator<Item = (&'a Call, &'a A)>,
     objection: impl Fn(&Call, &A) -> Option<String>,
 ) -> Result<(), Misfit> {
-    match returned.iter().find_map(|(call, answer)| objection(call, answer).map(|why| (call, why))) {
+    match returned.into_iter().find_map(|(call, answer)| objection(call, answer).map(|why| (call, why))) {
         Some(((client, index), why)) => {
             let message = format!("operation {index} of client {client} {why}");
             Err(Misfit::of_operation(*client, *index, message))

@@ -10,22 +10,25 @@ use super::{
 };
 use crate::shared::{Call, key};
 use bytes::Bytes;
+use imbl::OrdMap;
 use shaketable::{Misfit, judge::Keyspace, sessions::slots, workload::Step};
 use shaketable_tx::once::{Error, OpId};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The model: what is stored, and what became of the operations.
+/// The model: what is stored, and what became of the operations. Copies of the maps that grow are cheap.
 #[derive(Clone, Default)]
 pub struct Model {
     pub(super) rows: Keyspace,
     /// For each number the client of the last incarnation, and whether that client certainly knows of it.
     opener: BTreeMap<u64, (usize, bool)>,
     /// What each call that opened a session found.
-    found: BTreeMap<Call, Option<(OpId, Known)>>,
-    /// What was applied, and by which call.
-    applied: BTreeMap<OpId, (Known, Call)>,
+    found: OrdMap<Call, Option<(OpId, Known)>>,
+    /// What was applied.
+    applied: OrdMap<OpId, Known>,
+    /// What each call applied.
+    by: OrdMap<Call, Vec<OpId>>,
     /// What operations returned.
-    pub(super) told: BTreeMap<Call, Answer>,
+    pub(super) told: OrdMap<Call, Answer>,
 }
 
 impl Model {
@@ -94,11 +97,12 @@ impl Model {
         if (added, value) != expected || value.abs() > BOUND {
             return Err(format!("{op} added {added} and recorded {value}, it should be {expected:?}").into());
         }
-        let before = self.applied.values().find(|(_, by)| *by == call);
-        if let (Some(before), false) = (before, matches!(step.op, SessionsOp::burst { .. })) {
-            return Err(format!("{op} was applied, and so was {before:?}").into());
+        let by = self.by.entry(call).or_default();
+        if let (Some(before), false) = (by.first(), matches!(step.op, SessionsOp::burst { .. })) {
+            return Err(format!("{op} was applied, and so was {before}").into());
         }
-        self.applied.insert(op, (fate, call));
+        by.push(op);
+        self.applied.insert(op, fate);
         Ok(())
     }
 
@@ -131,26 +135,24 @@ impl Model {
 
     /// What is wrong with what an operation returned, given the whole history.
     pub(super) fn misled(&self, call: &Call, told: &Answer) -> Option<String> {
-        let own = || self.applied.iter().filter(|(_, (_, by))| by == call);
+        let own = self.by.get(call).map_or(&[][..], Vec::as_slice);
         let fits = match told {
             Answer::Applied(value, stamp) => {
-                own().map(|(_, (fate, _))| *fate).eq([Known::Applied(*value, *stamp)])
+                matches!(own, [op] if self.applied.get(op) == Some(&Known::Applied(*value, *stamp)))
             }
-            Answer::Burst(count) => own().count() >= usize::from(*count),
+            Answer::Burst(count) => own.len() >= usize::from(*count),
             Answer::Opened(last) => self.found.get(call) == Some(last),
             Answer::Fate(op, fate) | Answer::Unread(op, fate) => {
-                own().next().is_none()
+                own.is_empty()
                     && match fate {
                         Known::Forgotten => true,
                         Known::NotApplied => !self.applied.contains_key(op),
-                        applied => self.applied.get(op).is_some_and(|(fate, _)| fate == applied),
+                        applied => self.applied.get(op) == Some(applied),
                     }
             }
-            Answer::Refused(_) | Answer::Failed(_) | Answer::Seen(..) | Answer::Nothing => {
-                own().next().is_none()
-            }
+            Answer::Refused(_) | Answer::Failed(_) | Answer::Seen(..) | Answer::Nothing => own.is_empty(),
         };
-        let applied: Vec<_> = own().collect();
-        (!fits).then(|| format!("returned {told:?}, and has applied {applied:?}"))
+        let applied = own.iter().map(|op| (op, &self.applied[op]));
+        (!fits).then(|| format!("returned {told:?}, and has applied {:?}", applied.collect::<Vec<_>>()))
     }
 }

@@ -298,7 +298,7 @@ impl<S: Specimen> Workload for Mounted<S> {
             _ => None,
         };
         // After what is committed, or only read, and does not fit, nobody asks for the model.
-        let keeps = !step.committed && !(read_only && answers.is_some());
+        let keeps = !(step.committed || read_only && answers.is_some());
         let before = keeps.then(|| model.clone());
         let mut expected = self.expect(model, step.op, &at);
         if let Answer::Done(expected) = &mut expected {

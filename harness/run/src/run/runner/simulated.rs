@@ -113,7 +113,7 @@ fn run_and_keep(plan: &Plan, keep: Keep<'_>, chance: Option<Reseed>) -> RunResul
 
 /// How much the history of a run may grow until what was judged is forgotten, bytes, about. No run that is as
 /// long as usual has so much.
-const KEPT: usize = 64 << 20;
+const KEPT: usize = 32 << 20;
 
 /// Whether the history of a run has forgotten calls, and whether some were not judged before.
 #[derive(Default)]

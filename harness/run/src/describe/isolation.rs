@@ -2,8 +2,8 @@
 //! serializable read must conflict with every change of what it reads. A refused operation must not have
 //! written anything: its caller may do something else in the same transaction.
 //!
-//! A [`Checked`] transaction delegates every call, and records the isolation level of each read. The conflict ranges themselves are not used, because they do not contain reads of the transaction's
-//! own writes.
+//! A [`Checked`] transaction delegates every call, and records the isolation level of each read. The conflict
+//! ranges themselves are not used, because they do not contain reads of the transaction's own writes.
 
 use crate::describe::pass_on::pass_on;
 use bytes::Bytes;

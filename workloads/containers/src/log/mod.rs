@@ -277,8 +277,8 @@ impl Log {
     }
 }
 
-/// The model: the entries, without those that are trimmed. Entries of a transaction that has not committed have
-/// a stamp of zeros. A copy is cheap.
+/// The model: the entries, without those that are trimmed. Entries of a transaction that has not committed
+/// have a stamp of zeros. A copy is cheap.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Model(Vector<Item>);
 

@@ -26,7 +26,7 @@ pub struct Tx {
     turns: Turns,
     /// The turns below which reads and writes are claimed to have one of their own.
     outer: Option<Turns>,
-    /// Where the first key is noted that is written.
+    /// The first key that is written through it, if somebody asks.
     wrote: Option<FirstWrite>,
 }
 
@@ -57,7 +57,7 @@ impl Tx {
         Tx { outer: Some(tx.turns().clone()), ..Tx::new(tx) }
     }
 
-    /// The same, which notes there what is written through it.
+    /// The same transaction, which notes the first key that is written through this handle and its clones.
     pub fn noting(self, wrote: FirstWrite) -> Tx {
         Tx { wrote: Some(wrote), ..self }
     }

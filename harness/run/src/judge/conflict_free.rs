@@ -130,3 +130,34 @@ fn common(one: &KeyRange, other: &KeyRange) -> Vec<Bytes> {
     let end = one.end.clone().min(other.end.clone());
     if end == key_after(&begin) { vec![begin] } else { vec![begin, end] }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_attempt_of_another_client_is_met_by_a_key_and_by_a_range() {
+        let mut written = Written::default();
+        let set = |key: &'static str| Mutation::Set(key.into(), "".into());
+        let clear = |begin: &'static str, end: &'static str| Mutation::ClearRange(KeyRange::new(begin, end));
+        let writes = [
+            (set("k"), (0, 0, AttemptId(5))),
+            (set("k"), (0, 1, AttemptId(3))),
+            (set("k"), (1, 0, AttemptId(4))),
+            (clear("c", "e"), (2, 0, AttemptId(2))),
+            (clear("m", "m\0"), (2, 1, AttemptId(6))),
+        ];
+        writes.iter().for_each(|(mutation, by)| written.add(mutation, *by));
+        let met = |begin: &'static str, end: &'static str, client| {
+            let (range, (_, operation, by)) = written.met(&KeyRange::new(begin, end), client)?;
+            Some((range, operation, by.0))
+        };
+        let key = |key: &'static str| KeyRange::new(key, key_after(key.as_bytes()));
+        assert_eq!(met("k", "l", 9), Some((key("k"), 1, 3)));
+        assert_eq!(met("k", "l", 0), Some((key("k"), 0, 4)));
+        assert_eq!(met("d", "d\0", 0), Some((KeyRange::new("c", "e"), 0, 2)));
+        assert_eq!(met("a", "z", 0), Some((KeyRange::new("c", "e"), 0, 2)));
+        assert_eq!(met("m", "z", 0), Some((key("m"), 1, 6)));
+        assert_eq!((met("d", "d\0", 2), met("e", "k", 0), met("a", "c", 0)), (None, None, None));
+    }
+}

@@ -4,8 +4,15 @@
 use parking_lot::Mutex;
 use proptest::{collection::vec, prelude::*};
 use serde::{Deserialize, Serialize};
-use shaketable::{Bug, Misfit, Outcome, Shake, Step, Workload, finding::Kind};
-use shaketable_sim::{faults::Profile, proto::Mutation, seed::Stream};
+use shaketable::{
+    Bug, Misfit, Outcome, Shake, Step, Workload, entry::entry, finding::Kind, plan::Demands,
+    specimen::Mounted,
+};
+use shaketable_sim::{
+    faults::Profile,
+    proto::Mutation,
+    seed::{Seed, Stream},
+};
 use shaketable_tx::{Database, Db, Error, Isolation::Serializable, Transaction, Tx};
 use std::{
     collections::BTreeMap,
@@ -333,4 +340,72 @@ fn tasks_of_one_process_race_over_its_opened_state() {
 #[test]
 fn rows_of_neighbours_are_left_alone() {
     is_caught("clears-before", 1, Kind::Neighbours, "is not the layer's");
+}
+
+mod large {
+    use shaketable::{prelude::*, specimen::Content};
+
+    shaketable_tx::refusals! {
+        /// Nothing is refused.
+        pub enum Refusal {}
+    }
+
+    #[derive(Clone, Debug, Default, Serialize, Deserialize)]
+    pub(super) struct Large;
+
+    /// A value that is large: a run soon has read more than its history keeps.
+    #[shaketable::workload(name = "large", model = Value)]
+    impl Large {
+        #[write]
+        async fn put(&self, tx: &Tx, #[draw(0..100u8)] byte: u8) -> Result<(), Refusal> {
+            tx.writing().await.set(b"value", &vec![byte; LENGTH]);
+            Ok(())
+        }
+
+        #[read(weight = 4)]
+        async fn get(&self, tx: &Tx) -> Result<Option<Content>, Refusal> {
+            Ok(tx.reading().await.get(b"value", Serializable).await?.map(|value| Content::from(&value)))
+        }
+
+        #[stored]
+        async fn stored(&self, tx: &Tx) -> tx::Result<Value> {
+            let value = tx.reading().await.get(b"value", Serializable).await?;
+            Ok(Value(value.map(|value| Content::from(&value))))
+        }
+    }
+
+    const LENGTH: usize = 99_000;
+
+    #[derive(Clone, Debug, Default, PartialEq)]
+    pub(super) struct Value(Option<Content>);
+
+    impl Value {
+        fn put(&mut self, byte: u8) -> Result<(), Refusal> {
+            self.0 = Some(Content::of(byte, LENGTH));
+            Ok(())
+        }
+
+        fn get(&self) -> Result<Option<Content>, Refusal> {
+            Ok(self.0.clone())
+        }
+    }
+}
+
+/// A run of which the trace is kept forgets nothing.
+#[test]
+fn what_a_long_run_forgets_changes_no_verdict_and_no_witness() {
+    let entry = entry::<Mounted<large::Large>>();
+    for (seed, bug) in [(2, None), (4, Some("kept-version"))] {
+        let scale = 60.try_into().expect("a scale");
+        let demands = Demands { bug: bug.map(str::to_owned), scale, ..Demands::default() };
+        let run = |keep_trace| {
+            let result = entry.run(Seed(seed), &demands, keep_trace);
+            (result.findings, result.event_hash, result.counters, result.outcomes)
+        };
+        let forgetful = run(false);
+        assert_eq!(forgetful, run(true));
+        assert_eq!(forgetful.0.is_empty(), bug.is_none());
+        // The history lets go of what was judged whenever it has grown by 32 MB.
+        assert!(forgetful.2.attempts > 1_000, "{} attempts are too few", forgetful.2.attempts);
+    }
 }

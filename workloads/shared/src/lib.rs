@@ -7,6 +7,7 @@ pub mod cluster;
 use bytes::{Bytes, BytesMut};
 use foundationdb_tuple::{Subspace, Versionstamp};
 use futures::{FutureExt, TryFutureExt, future::BoxFuture};
+use imbl::{OrdMap, ordmap::DiffItem};
 use proptest::{prelude::*, sample::select};
 use serde::de::DeserializeOwned;
 use shaketable::{
@@ -362,23 +363,49 @@ pub fn key(mutation: &Mutation) -> &Bytes {
     }
 }
 
-/// Applies to the rows of a model the mutations below a subspace.
-pub fn apply_below(space: &Subspace, mutations: &[Mutation], rows: &mut Keyspace) {
+/// Applies to the rows of a model the mutations below a subspace. Returns the rows that were changed, as they
+/// were and as they are.
+pub fn apply_below(
+    space: &Subspace,
+    mutations: &[Mutation],
+    rows: &mut Keyspace,
+) -> (Vec<KeyValue>, Vec<KeyValue>) {
+    let mut undo = Vec::new();
     let below = mutations.iter().filter(|mutation| space.is_start_of(key(mutation)));
-    below.for_each(|mutation| rows.apply(mutation, None));
+    below.for_each(|mutation| rows.apply(mutation, Some(&mut undo)));
+    let mut changed = BTreeMap::new();
+    for (key, old) in undo {
+        // What a later mutation replaced is of this transaction.
+        changed.entry(key).or_insert(old);
+    }
+    let row = |(key, value): (&Bytes, &Bytes)| KeyValue::new(key.clone(), value.clone());
+    let are = changed.keys().filter_map(|key| rows.0.get_key_value(key)).map(row).collect();
+    let were = changed.iter().filter_map(|(key, old)| Some(row((key, old.as_ref()?)))).collect();
+    (were, are)
 }
 
-/// The rows of a model, as a range read would return them.
-pub fn key_values(rows: &Keyspace) -> impl Iterator<Item = KeyValue> {
-    rows.0.iter().map(|(key, value)| KeyValue::new(key.clone(), value.clone()))
+/// Puts an entry into a map if it `stands`, and takes it out if not.
+pub fn put<K: Ord + Clone, V: Clone>(map: &mut OrdMap<K, V>, key: K, value: V, stands: bool) {
+    match stands {
+        true => map.insert(key, value),
+        false => map.remove(&key),
+    };
 }
 
-/// The entries of a map that an older map does not have.
-pub fn added<K: Ord + Clone, V: PartialEq + Clone>(
-    map: &BTreeMap<K, V>,
-    older: &BTreeMap<K, V>,
-) -> Vec<(K, V)> {
-    let new = map.iter().filter(|(key, value)| older.get(key) != Some(value));
+/// Takes the first entry out of a map.
+pub fn pop_first<K: Ord + Clone, V: Clone>(map: &mut OrdMap<K, V>) -> Option<(K, V)> {
+    let (first, rest) = map.without_min_with_key();
+    *map = rest;
+    first
+}
+
+/// The entries of a map that an older map does not have, in the order of their keys. The time is that of what
+/// differs, if the one was made by changing the other.
+pub fn added<K: Ord + Clone, V: PartialEq + Clone>(map: &OrdMap<K, V>, older: &OrdMap<K, V>) -> Vec<(K, V)> {
+    let new = older.diff(map).filter_map(|difference| match difference {
+        DiffItem::Add(key, value) | DiffItem::Update { new: (key, value), .. } => Some((key, value)),
+        DiffItem::Remove(..) => None,
+    });
     new.map(|(key, value)| (key.clone(), value.clone())).collect()
 }
 
@@ -473,6 +500,7 @@ pub fn may_read_all<'a>(at: &At, values: impl Iterator<Item = &'a Content>) -> R
 #[cfg(test)]
 mod tests {
     use super::*;
+    use shaketable_sim::proto::KeyRange;
 
     #[test]
     fn only_what_may_be_too_much_may_be_refused() {
@@ -495,8 +523,30 @@ mod tests {
 
     #[test]
     fn what_was_added_or_changed_is_found() {
-        let older = BTreeMap::from([(1, 'a'), (2, 'b'), (3, 'c')]);
-        let map = BTreeMap::from([(1, 'a'), (2, 'x'), (4, 'd')]);
-        assert_eq!(added(&map, &older), [(2, 'x'), (4, 'd')]);
+        let older = OrdMap::from_iter((1..200).map(|n| (n, 'a')));
+        let mut map = older.clone();
+        for (key, value, stands) in [(150, 'x', true), (3, 'c', false), (200, 'd', true), (7, 'a', true)] {
+            put(&mut map, key, value, stands);
+        }
+        assert_eq!(added(&map, &older), [(150, 'x'), (200, 'd')]);
+        assert_eq!(added(&older, &map), [(3, 'a'), (150, 'a')]);
+        assert_eq!(pop_first(&mut map), Some((1, 'a')));
+        assert_eq!(added(&older, &map).len(), 3);
+    }
+
+    #[test]
+    fn the_rows_that_a_transaction_changed_are_those_of_before_and_after_it() {
+        let set = |key: &'static str, value: &'static str| Mutation::Set(key.into(), value.into());
+        let clear = |begin: &'static str, end: &'static str| {
+            Mutation::ClearRange(KeyRange { begin: begin.into(), end: end.into() })
+        };
+        let (space, mut rows) = (Subspace::from_bytes("q"), Keyspace::default());
+        apply_below(&space, &[set("qa", "1"), set("qb", "1"), set("qc", "1")], &mut rows);
+        let written = [set("qa", "2"), set("qa", "3"), clear("qb", "qd"), set("qc", "4"), set("r", "5")];
+        let row = KeyValue::new;
+        assert_eq!(
+            apply_below(&space, &written, &mut rows),
+            (vec![row("qa", "1"), row("qb", "1"), row("qc", "1")], vec![row("qa", "3"), row("qc", "4")])
+        );
     }
 }

@@ -27,6 +27,7 @@ use bytes::Bytes;
 use client::{enqueued, refused};
 use foundationdb_tuple::Subspace;
 use futures::FutureExt;
+use imbl::OrdMap;
 use operations::{manner, some};
 use planted::{BUGS, Planted};
 use proptest::{collection::vec, prelude::*};
@@ -42,7 +43,7 @@ use shaketable_layers::{
 };
 use shaketable_sim::seed::Stream;
 use shaketable_tx::{self as tx, Database, Db, Isolation::Serializable, Tx, once::Session};
-use stage::stored;
+use stage::{Stage, stored};
 use std::{
     ops::{Range, RangeInclusive},
     time::Duration,
@@ -277,9 +278,13 @@ impl Leased {
             return check_ended(&e);
         }
         let read = db.run(|tx, _| async move { stored(&tx).await }).await.map_err(|e| e.error)?;
-        let mut expected = model.stage.clone();
-        expected.waiting.append(&mut expected.claimed);
-        expected.leases.values_mut().for_each(|(_, _, held)| *held = false);
+        let Stage { waiting, claimed, leases } = model.stage.clone();
+        let unheld = |(position, (token, revision, _))| (position, (token, revision, false));
+        let expected = Stage {
+            waiting: waiting.union(claimed),
+            claimed: OrdMap::new(),
+            leases: leases.into_iter().map(unheld).collect(),
+        };
         Ok(read.map_err(Misfit::from).and_then(|stage| compare(&stage, &expected)))
     }
 }

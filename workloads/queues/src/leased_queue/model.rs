@@ -4,7 +4,7 @@
 //! operation that holds the lease. Whether what the operations returned is right is decided at the end.
 
 use super::{Act, Answer, End, Handling, Leased, LeasedOp, Name, leased, stage::Stage};
-use crate::shared::{Call, added, apply_below, key_values, stamp_in};
+use crate::shared::{Call, added, apply_below, stamp_in};
 use shaketable::{Misfit, judge::Keyspace, workload::Step};
 use shaketable_layers::{leased_queue::Error, queue::Position};
 use std::collections::{BTreeMap, BTreeSet};
@@ -25,8 +25,7 @@ pub struct Model {
 impl Model {
     /// Applies what a transaction wrote, and checks that it was allowed to.
     fn commit(&mut self, step: &Step<'_, Leased>) -> Result<(), Misfit> {
-        apply_below(leased().subspace(), step.mutations, &mut self.rows);
-        let after = Stage::of(key_values(&self.rows))?;
+        let after = self.stage.changed(apply_below(leased().subspace(), step.mutations, &mut self.rows))?;
         let before = std::mem::replace(&mut self.stage, after.clone());
         let call = (step.client, step.index);
         if let LeasedOp::together { acts } = step.op {
@@ -36,15 +35,10 @@ impl Model {
         let (put, left) = (added(&after.waiting, &before.waiting), added(&before.waiting, &after.waiting));
         let (claimed, ended) =
             (added(&after.claimed, &before.claimed), added(&before.claimed, &after.claimed));
-        let changed: Vec<Position> = before
-            .leases
-            .keys()
-            .chain(after.leases.keys())
-            .filter(|p| before.leases.get(p) != after.leases.get(p))
-            .copied()
-            .collect::<BTreeSet<_>>()
-            .into_iter()
-            .collect();
+        let leases = [added(&after.leases, &before.leases), added(&before.leases, &after.leases)];
+        let changed: BTreeSet<Position> =
+            leases.into_iter().flatten().map(|(position, _)| position).collect();
+        let changed = Vec::from_iter(changed);
         let lease = |stage: &Stage, p: &Position| stage.leases.get(p).copied();
         let mine = |p: &Position| self.holders.get(p) == Some(&call);
         match (step.op, &put[..], &left[..], &claimed[..], &ended[..], &changed[..]) {
@@ -63,7 +57,7 @@ impl Model {
                 }
             }
             (LeasedOp::work { .. }, [], [item], [same], [], [at]) if item == same && item.0 == *at => {
-                if before.waiting.first_key_value().map(|(p, n)| (*p, *n)) != Some(*item) {
+                if before.waiting.get_min() != Some(item) {
                     return Err(format!("claimed {item:?} out of turn: {:?}", before.waiting).into());
                 }
                 let token = lease(&before, at).map_or(0, |(token, ..)| token);
@@ -147,12 +141,13 @@ impl Model {
             Act::Put(batch) => Some((batch.client, batch.number)),
             _ => None,
         });
-        let new: Vec<_> = after.waiting.iter().filter(|(at, _)| !stage.waiting.contains_key(at)).collect();
+        let mut new = added(&after.waiting, &stage.waiting);
+        new.retain(|(at, _)| !stage.waiting.contains_key(at));
         let stamped = |at: &Position| step.stamp.is_some() && stamp_in(at) == step.stamp;
-        if !new.iter().map(|(_, name)| **name).eq(put) || !new.iter().all(|(at, _)| stamped(at)) {
+        if !new.iter().map(|(_, name)| *name).eq(put) || !new.iter().all(|(at, _)| stamped(at)) {
             return Err(format!("enqueued {new:?} by {acts:?}").into());
         }
-        stage.waiting.extend(new.into_iter().map(|(at, name)| (*at, *name)));
+        stage.waiting.extend(new);
         if stage != *after {
             return Err(format!("{acts:?} led to {after:?}, it should lead to {stage:?}").into());
         }

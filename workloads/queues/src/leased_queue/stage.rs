@@ -2,30 +2,32 @@
 //! of several calls in one transaction.
 
 use super::{Act, ActAnswer, Handling, Name, leased, operations::name};
-use crate::shared::rows;
+use crate::shared::{pop_first, put, rows};
+use imbl::OrdMap;
 use shaketable_layers::{leased_queue::Row, queue::Position};
 use shaketable_tx::{self as tx, KeyValue, Tx};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
-/// What is stored, as the rows describe it.
+/// What is stored, as the rows describe it. A copy is cheap, and so is what differs between two stages.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Stage {
-    pub(super) waiting: BTreeMap<Position, Name>,
-    pub(super) claimed: BTreeMap<Position, Name>,
+    pub(super) waiting: OrdMap<Position, Name>,
+    pub(super) claimed: OrdMap<Position, Name>,
     /// For each lease its token, its revision, and whether it is held.
-    pub(super) leases: BTreeMap<Position, (i64, i64, bool)>,
+    pub(super) leases: OrdMap<Position, (i64, i64, bool)>,
 }
 
 impl Stage {
-    pub(super) fn of(rows: impl Iterator<Item = KeyValue>) -> Result<Stage, String> {
-        let (queue, mut stage) = (leased(), Stage::default());
-        for row in rows {
-            match queue.row(&row).map_err(|e| e.to_string())? {
-                Row::Waiting(item) => drop(stage.waiting.insert(item.position, name(&item.value)?)),
-                Row::Claimed(item) => drop(stage.claimed.insert(item.position, name(&item.value)?)),
+    /// The stage after these rows were changed: as they were, and as they are.
+    pub(super) fn changed(&self, (were, are): (Vec<KeyValue>, Vec<KeyValue>)) -> Result<Stage, String> {
+        let (queue, mut stage) = (leased(), self.clone());
+        for (row, stands) in were.iter().map(|row| (row, false)).chain(are.iter().map(|row| (row, true))) {
+            match queue.row(row).map_err(|e| e.to_string())? {
+                Row::Waiting(item) => put(&mut stage.waiting, item.position, name(&item.value)?, stands),
+                Row::Claimed(item) => put(&mut stage.claimed, item.position, name(&item.value)?, stands),
                 Row::Lease(lease, held) => {
                     let row = (lease.hold.token, lease.revision, held);
-                    stage.leases.insert(lease.hold.position, row);
+                    put(&mut stage.leases, lease.hold.position, row, stands);
                 }
             }
         }
@@ -56,7 +58,7 @@ impl Stage {
                     )
                 }
                 Act::Stale => ActAnswer::Ended(0),
-                Act::Take(handling) => match self.waiting.pop_first() {
+                Act::Take(handling) => match pop_first(&mut self.waiting) {
                     None if own => return None,
                     None => ActAnswer::Nothing,
                     Some((at, name)) => {
@@ -98,7 +100,7 @@ impl Stage {
         if let Some((position, name)) = self.claimed.iter().find(|(position, _)| !held(position)) {
             return Err(format!("the item {name:?} at {position:?} is claimed under no lease"));
         }
-        let orphan = self.leases.keys().find(|position| {
+        let orphan = self.leases.keys().find(|&position| {
             !if held(position) {
                 self.claimed.contains_key(position)
             } else {
@@ -114,7 +116,7 @@ type Taken = (Position, Name, Handling);
 
 /// Reads everything that is stored.
 pub(super) async fn stored(tx: &Tx) -> tx::Result<Result<Stage, String>> {
-    Ok(Stage::of(rows(tx, leased().subspace()).await?.into_iter()))
+    Ok(Stage::default().changed((Vec::new(), rows(tx, leased().subspace()).await?)))
 }
 
 #[cfg(test)]

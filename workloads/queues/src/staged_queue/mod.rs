@@ -30,6 +30,7 @@ use bytes::Bytes;
 use client::{dequeue_within, give_up, refused, register, taken};
 use foundationdb_tuple::{Bytes as TupleBytes, Subspace};
 use futures::FutureExt;
+use imbl::OrdMap;
 use operations::{crowd, name};
 use planted::{BUGS, Planted};
 use proptest::{collection::vec, prelude::*, sample::select};
@@ -46,10 +47,7 @@ use shaketable_layers::{
 use shaketable_sim::seed::Stream;
 use shaketable_tx::{self as tx, Database, Db, Isolation::Serializable, Tx};
 use stage::{Stage, stored};
-use std::{
-    collections::BTreeMap,
-    ops::{Range, RangeInclusive},
-};
+use std::ops::{Range, RangeInclusive};
 
 /// The drawn configuration of a run.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -462,7 +460,7 @@ impl Staged {
         let expected = Stage {
             items: model.stage.remaining(),
             requests: model.stage.requests.clone(),
-            parked: BTreeMap::new(),
+            parked: OrdMap::new(),
         };
         Ok(read.map_err(Misfit::from).and_then(|stage| compare(&stage, &expected)))
     }

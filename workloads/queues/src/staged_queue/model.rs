@@ -10,7 +10,8 @@ use super::{
     stage::{Stage, version},
     staged,
 };
-use crate::shared::{Call, added, apply_below, key_values, stamp_in};
+use crate::shared::{Call, added, apply_below, stamp_in};
+use imbl::ordset::DiffItem;
 use shaketable::{Misfit, judge::Keyspace, waiting::Wait, workload::Step};
 use shaketable_layers::{queue::ItemId, staged_queue::Request};
 use shaketable_sim::proto::Version;
@@ -38,20 +39,25 @@ pub struct Model {
 impl Model {
     /// Applies what a transaction wrote, and checks that it was allowed to.
     fn commit(&mut self, step: &Step<'_, Staged>) -> Result<(), Misfit> {
-        apply_below(staged().subspace(), step.mutations, &mut self.rows);
-        let after = Stage::of(key_values(&self.rows))?;
+        let after = self.stage.changed(apply_below(staged().subspace(), step.mutations, &mut self.rows))?;
         let before = std::mem::replace(&mut self.stage, after.clone());
         let call = (step.client, step.index);
 
         let (put, removed) = (added(&after.items, &before.items), added(&before.items, &after.items));
-        let registered: Vec<_> = after.requests.difference(&before.requests).copied().collect();
-        let served: Vec<_> = before.requests.difference(&after.requests).copied().collect();
-        let parked: Vec<_> = after.parked.iter().filter(|(t, g)| before.parked.get(t) != Some(g)).collect();
-        let gone = || before.parked.iter().filter(|(t, _)| !after.parked.contains_key(t));
-        let fetched: Vec<_> = gone().map(|(_, g)| *g).collect();
-        let since = gone().filter_map(|(t, _)| self.parked_since.get(t).copied()).min();
+        let (mut registered, mut served) = (Vec::new(), Vec::new());
+        for difference in before.requests.diff(&after.requests) {
+            match difference {
+                DiffItem::Add(request) => registered.push(*request),
+                DiffItem::Remove(request) => served.push(*request),
+            }
+        }
+        let parked = added(&after.parked, &before.parked);
+        let mut gone = added(&before.parked, &after.parked);
+        gone.retain(|(ticket, _)| !after.parked.contains_key(ticket));
+        let fetched: Vec<_> = gone.iter().map(|(_, given)| *given).collect();
+        let since = gone.iter().filter_map(|(ticket, _)| self.parked_since.get(ticket).copied()).min();
         if let Some(version) = step.stamp.as_ref().map(version) {
-            self.parked_since.extend(parked.iter().map(|(ticket, _)| (**ticket, version)));
+            self.parked_since.extend(parked.iter().map(|(ticket, _)| (*ticket, version)));
         }
         let counts = [put.len(), removed.len(), registered.len(), served.len(), parked.len(), fetched.len()];
         let own = self.registered.get(&call).and_then(|requests| requests.first()).copied();
@@ -137,10 +143,10 @@ impl Model {
                 stamped(step, registered.iter().map(|request| Some(request.stamp())))
             }
             (_, [0, 1, 0, 0, 0, 0]) if dequeues => {
-                if let Some(request) = before.requests.first() {
+                if let Some(request) = before.requests.get_min() {
                     return Err(format!("took {:?} although {request:?} waits", removed[0]).into());
                 }
-                if before.items.first_key_value().map(|(p, n)| (*p, *n)) != Some(removed[0]) {
+                if before.items.get_min() != Some(&removed[0]) {
                     return Err(format!("took {:?} out of turn: {:?}", removed[0], before.items).into());
                 }
                 self.give(call, Some(removed[0].1))
@@ -169,9 +175,7 @@ impl Model {
                 let items: Vec<_> = before.items.iter().take(n).map(|(p, n)| (*p, *n)).collect();
                 let pairs = served.iter().enumerate().map(|(at, r)| (r.ticket(), items.get(at).copied()));
                 let pairs: BTreeMap<_, _> = pairs.collect();
-                match parked.iter().map(|(t, g)| (**t, **g)).collect::<BTreeMap<_, _>>() == pairs
-                    && removed == items
-                {
+                match parked.iter().copied().collect::<BTreeMap<_, _>>() == pairs && removed == items {
                     true => Ok(()),
                     false => Err(format!("parked {parked:?}, it should park {pairs:?}").into()),
                 }
@@ -274,7 +278,7 @@ impl Staged {
             model.found_empty.insert((step.client, step.index));
             return Ok(());
         }
-        let first = || model.stage.items.first_key_value().map(|(_, name)| *name);
+        let first = || model.stage.items.get_min().map(|(_, name)| *name);
         let fits = match (step.op, step.answer) {
             (_, None) | (StagedOp::reclaim {}, Some(Answer::Reclaimed)) => true,
             // Its result depends on the steps of others; the check at the end compares them.

@@ -2,33 +2,38 @@
 //! of several calls in one transaction.
 
 use super::{Name, Part, PartAnswer, RequestAnswer, RequestCall, operations::name, staged};
-use crate::shared::rows;
+use crate::shared::{pop_first, put, rows};
+use imbl::{OrdMap, OrdSet};
 use shaketable_layers::{
     queue::{ItemId, Position},
     staged_queue::{Error, Request, Row},
 };
 use shaketable_sim::proto::Version;
 use shaketable_tx::{self as tx, KeyValue, Tx};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
-/// What is stored, as the rows describe it.
+/// What is stored, as the rows describe it. A copy is cheap, and so is what differs between two stages.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Stage {
-    pub(super) items: BTreeMap<Position, Name>,
-    pub(super) requests: BTreeSet<Request>,
-    pub(super) parked: BTreeMap<ItemId, Option<(Position, Name)>>,
+    pub(super) items: OrdMap<Position, Name>,
+    pub(super) requests: OrdSet<Request>,
+    pub(super) parked: OrdMap<ItemId, Option<(Position, Name)>>,
 }
 
 impl Stage {
-    pub(super) fn of(rows: impl Iterator<Item = KeyValue>) -> Result<Stage, String> {
-        let (queue, mut stage) = (staged(), Stage::default());
-        for row in rows {
-            match queue.row(&row).map_err(|e| e.to_string())? {
-                Row::Item(item) => drop(stage.items.insert(item.position, name(&item)?)),
-                Row::Request(request) => drop(stage.requests.insert(request)),
+    /// The stage after these rows were changed: as they were, and as they are.
+    pub(super) fn changed(&self, (were, are): (Vec<KeyValue>, Vec<KeyValue>)) -> Result<Stage, String> {
+        let (queue, mut stage) = (staged(), self.clone());
+        for (row, stands) in were.iter().map(|row| (row, false)).chain(are.iter().map(|row| (row, true))) {
+            match queue.row(row).map_err(|e| e.to_string())? {
+                Row::Item(item) => put(&mut stage.items, item.position, name(&item)?, stands),
+                Row::Request(request) => drop(match stands {
+                    true => stage.requests.insert(request),
+                    false => stage.requests.remove(&request),
+                }),
                 Row::Parked(ticket, given) => {
                     let given = given.map(|item| Ok::<_, String>((item.position, name(&item)?)));
-                    stage.parked.insert(ticket, given.transpose()?);
+                    put(&mut stage.parked, ticket, given.transpose()?, stands);
                 }
             }
         }
@@ -67,13 +72,13 @@ impl Stage {
                 }
                 Part::Take => {
                     readable(!items.is_empty())?;
-                    let first = items.pop_first();
+                    let first = pop_first(&mut items);
                     expected.taken.extend(first);
                     PartAnswer::Took(first.map(|(_, name)| name))
                 }
                 Part::Peek => {
                     readable(!items.is_empty())?;
-                    PartAnswer::First(items.first_key_value().map(|(_, name)| *name))
+                    PartAnswer::First(items.get_min().map(|(_, name)| *name))
                 }
                 Part::Count => {
                     readable(false)?;
@@ -120,7 +125,7 @@ impl Stage {
                         return None;
                     }
                     for request in &first {
-                        let item = stage.items.pop_first();
+                        let item = pop_first(&mut stage.items);
                         stage.requests.remove(request);
                         stage.parked.insert(request.ticket(), item);
                     }
@@ -146,7 +151,7 @@ impl Stage {
     }
 
     /// The items that are still to be dequeued, at the places where they would be if all were brought back.
-    pub(super) fn remaining(&self) -> BTreeMap<Position, Name> {
+    pub(super) fn remaining(&self) -> OrdMap<Position, Name> {
         self.items.iter().map(|(p, n)| (*p, *n)).chain(self.parked.values().flatten().copied()).collect()
     }
 }
@@ -167,7 +172,7 @@ pub(super) fn version([version @ .., _, _]: &[u8; 10]) -> Version {
 
 /// Reads everything that is stored.
 pub(super) async fn stored(tx: &Tx) -> tx::Result<Result<Stage, String>> {
-    Ok(Stage::of(rows(tx, staged().subspace()).await?.into_iter()))
+    Ok(Stage::default().changed((Vec::new(), rows(tx, staged().subspace()).await?)))
 }
 
 #[cfg(test)]

@@ -172,7 +172,7 @@ impl Known {
         for prefix in chosen.filter(|prefix| self.has(prefix)) {
             let (at, shown) = (|| Path::from(path), Bytes::from(prefix.clone()));
             let holds = self.keeps(&prefix);
-            if holds || self.has_partition(&prefix) {
+            if holds || self.has_nodes(&prefix) {
                 wish.refused(Error::PrefixNotEmpty { path: at(), prefix: shown.clone() })?;
             }
             if !holds {
@@ -182,9 +182,37 @@ impl Known {
         Ok(())
     }
 
-    /// Whether this directory, or one below it, is a partition whose prefix begins with this one.
-    fn has_partition(&self, prefix: &[u8]) -> bool {
-        let own = self.is_partition() && self.prefix.as_ref().is_some_and(|own| own.starts_with(prefix));
-        own || self.below.values().any(|directory| directory.has_partition(prefix))
+    /// Whether this directory, or one below it, is a partition that has stored its directories at this prefix.
+    fn has_nodes(&self, prefix: &[u8]) -> bool {
+        let own = self.prefix.as_ref().filter(|_| self.is_partition() && self.version.is_some());
+        let nodes = own.map(|own| [own, &b"\xfe"[..]].concat());
+        nodes.is_some_and(|nodes| nodes.starts_with(prefix) || prefix.starts_with(&nodes))
+            || self.below.values().any(|directory| directory.has_nodes(prefix))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use shaketable_layers::directory::PARTITION;
+
+    #[test]
+    fn an_allocated_prefix_may_be_where_a_partition_stores_its_directories() {
+        // The prefixes of 0 to 255 begin with that of the partition, and that of 254 is the beginning of its rows.
+        let place = Place { nodes: vec![0xfe], content: b"c".to_vec(), candidates: 0..256, manual: true };
+        let path = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
+        let refused = |root: &mut Known, candidate: i64| {
+            let prefix = Bytes::from([&place.content[..], &pack(&candidate)].concat());
+            let words = Error::PrefixNotEmpty { path: Path::from(&path(&["d"])[..]), prefix }.to_string();
+            let refusal = Some(&words[..]);
+            let wish = Wish { tag: b"", prefix: None, opens: false, place: &place, refusal };
+            root.clone().create(&path(&["d"]), wish).is_err()
+        };
+        let plain = |tag, prefix| Wish { tag, prefix, opens: false, place: &place, refusal: None };
+        let mut root = Known::default();
+        root.create(&path(&["p"]), plain(PARTITION, Some(b"c\x15"))).expect("a partition");
+        assert!(!refused(&mut root, 254), "nothing is stored in it");
+        root.create(&path(&["p", "a"]), plain(b"", None)).expect("a directory in it");
+        assert!(refused(&mut root, 254) && !refused(&mut root, 253));
     }
 }

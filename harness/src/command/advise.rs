@@ -1,9 +1,7 @@
 //! `shaketable advise`: what the documents' guidelines say about the traffic of workloads.
 
 use super::{
-    Refusal,
-    args::AdviseArguments,
-    choose,
+    Refusal, choose,
     conclude::{processors, settle},
     cost,
     interrupt::Interrupt,
@@ -14,11 +12,35 @@ use super::{
 use crate::{
     advice::{self, Asked},
     run::plan::Demands,
-    search::entry::Entry,
+    search::{entry::Entry, seeds},
 };
+use clap::Args;
 use shaketable_reports::{AdviceReport, Body, Conclusion, Ending, WorkloadAdvice, text};
 use shaketable_sim::faults::Profile;
-use std::ops::Range;
+use std::{ops::Range, path::PathBuf};
+
+#[derive(Clone, Debug, Args)]
+pub(super) struct AdviseArguments {
+    /// The workloads [default: all]
+    #[arg(value_name = "WORKLOAD")]
+    pub workloads: Vec<String>,
+    /// The number of seeds from 0, or a range that excludes B [default: 20]
+    #[arg(long, value_name = "N|A..B", allow_negative_numbers = true, value_parser = seeds::range)]
+    pub seeds: Option<Range<u64>>,
+    /// The number of threads [default: one per processor]
+    #[arg(long, value_name = "N", value_parser = choose::jobs)]
+    pub jobs: Option<usize>,
+    /// The fault profile: calm, standard or storm; the guidelines are about traffic without faults
+    /// [default: calm]
+    #[arg(long, value_name = "PROFILE", value_parser = choose::profile)]
+    pub faults: Option<Profile>,
+    /// Switch on a planted bug that every selected workload has (see `list bugs`)
+    #[arg(long, value_name = "NAME")]
+    pub bug: Option<String>,
+    /// Write the report as JSON; - for standard output
+    #[arg(long, value_name = "FILE")]
+    pub json: Option<PathBuf>,
+}
 
 /// The seeds that are run, unless told otherwise.
 const SEEDS: Range<u64> = 0..20;

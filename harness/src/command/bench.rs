@@ -5,7 +5,6 @@
 use super::{
     Refusal,
     against::Against,
-    args::BenchArguments,
     choose,
     conclude::processors,
     cost,
@@ -17,20 +16,43 @@ use super::{
     run::SEEDS,
     sweep::Sweep,
 };
-pub use cost::thread_cpu;
-
 use crate::{
     judge::finding::Verdict,
-    run::plan::Plan,
-    run::pool::{self, Update},
-    run::runner,
-    search::entry::Entry,
+    run::{
+        plan::Plan,
+        pool::{self, Update},
+        runner,
+    },
+    search::{entry::Entry, seeds},
 };
+use clap::Args;
+pub use cost::thread_cpu;
 use shaketable_reports::{BenchReport, Body, Comparison, Conclusion, Figure, SweepReport, text};
 use std::{
     ops::Range,
-    path::{self, Path},
+    path::{self, Path, PathBuf},
 };
+
+/// The arguments of `bench`.
+#[derive(Clone, Debug, Args)]
+pub struct BenchArguments {
+    /// Measure only runs of these workloads [default: those of all, and what else the program measures]
+    #[arg(value_name = "WORKLOAD")]
+    pub workloads: Vec<String>,
+    /// The number of seeds from 0, or a range that excludes B [default: 200, or 40 with --against]
+    #[arg(long, value_name = "N|A..B", allow_negative_numbers = true, value_parser = seeds::range)]
+    pub seeds: Option<Range<u64>>,
+    /// Measure runs with this build of the command and with another one alternately, and print how much
+    /// faster this one is
+    #[arg(long, value_name = "PROGRAM")]
+    pub against: Option<PathBuf>,
+    /// How often each workload is measured with each of the two programs
+    #[arg(long, value_name = "N", requires = "against", value_parser = choose::at_least_one, default_value_t = 6)]
+    pub rounds: u64,
+    /// Write the figures as JSON; - for standard output
+    #[arg(long, value_name = "FILE")]
+    pub json: Option<PathBuf>,
+}
 
 /// The number of seeds of a measurement of two programs.
 const SEEDS_OF_PAIRS: u64 = 40;

@@ -2,8 +2,8 @@
 
 use super::{
     Refusal, advise,
-    args::BugsArguments,
-    backend::Backend,
+    args::{Budget, Shaking, Written},
+    backend::{Backend, BackendArguments},
     beyond, caught,
     choose::{self, CLUSTER, First},
     conclude::settle,
@@ -18,14 +18,57 @@ use super::{
 use crate::{
     describe::workload::Bug,
     judge::finding::{Accused, Verdict},
-    run::plan::Demands,
-    run::pool::{self, Update},
-    run::runner::RunResult,
-    search::entry::Entry,
+    run::{
+        plan::Demands,
+        pool::{self, Update},
+        runner::RunResult,
+    },
+    search::{entry::Entry, seeds},
 };
+use clap::Args;
 use shaketable_reports::{Body, BugReport, BugsReport, Conclusion, Ending, text};
 use shaketable_sim::{config::ClusterBug, seed::Seed};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::{
+    ops::Range,
+    sync::atomic::{AtomicBool, Ordering},
+};
+
+#[derive(Clone, Debug, Args)]
+pub(super) struct BugsArguments {
+    /// The workloads with the planted bugs; `cluster` for those of the simulated cluster [default: all
+    /// of this program]
+    #[arg(value_name = "WORKLOAD")]
+    pub workloads: Vec<String>,
+    /// Only the bug with this name; may be repeated (see `list bugs`)
+    #[arg(long, value_name = "NAME", value_delimiter = ',')]
+    pub bug: Vec<String>,
+    /// The number of seeds from 0, or a range that excludes B, to try on each bug before it counts as
+    /// missed [default: 500, or 20 with a real cluster]
+    #[arg(long, alias = "max-seeds", value_name = "N|A..B", allow_negative_numbers = true)]
+    #[arg(value_parser = seeds::range)]
+    pub seeds: Option<Range<u64>>,
+    /// Try this seed on a bug before the others, because it caught it before: queue/interleaved=2; may be
+    /// repeated
+    #[arg(long, value_name = "BUG=SEED", value_delimiter = ',', value_parser = First::parse)]
+    pub first: Vec<First>,
+    #[command(flatten)]
+    pub budget: Budget,
+    /// Shrink the run that catches a bug, and print how much of it is needed
+    #[arg(long)]
+    pub shrink: bool,
+    /// Try only share I of N of the bugs; I starts at 1
+    #[arg(long, value_name = "I/N", value_parser = choose::shard)]
+    pub shard: Option<(u64, u64)>,
+    /// The number of threads [default: one per processor, four per processor with a real cluster]
+    #[arg(long, value_name = "N", value_parser = choose::jobs)]
+    pub jobs: Option<usize>,
+    #[command(flatten)]
+    pub shaking: Shaking,
+    #[command(flatten)]
+    pub written: Written,
+    #[command(flatten)]
+    pub backend: BackendArguments,
+}
 
 /// A planted bug, and the workloads that take turns with it.
 #[derive(Clone)]
@@ -67,12 +110,12 @@ pub(super) fn bugs(arguments: &BugsArguments) -> Result<Conclusion, Refusal> {
             refuse!("planted bugs of the simulated cluster cannot be switched on in a real one");
         }
     }
-    let mut outputs = Outputs::check(arguments.files())?;
+    let mut outputs = Outputs::check(arguments.written.files())?;
     let interrupt = Interrupt::listen()?;
     let backend = Backend::open(&arguments.backend, demands.profile)?;
 
     let meter = cost::Meter::start();
-    let deadline = arguments.budget.map(cost::deadline);
+    let deadline = arguments.budget.budget.map(cost::deadline);
     let over_budget = || deadline.is_some_and(cost::is_past);
     let unwritable = AtomicBool::new(false);
     let mut watch = Watch::start(&outputs, &unwritable);

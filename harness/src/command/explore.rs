@@ -1,9 +1,9 @@
 //! `shaketable explore`: the outcomes and the orders of a few operations.
 
-use super::backend::Backend;
 use super::{
     Refusal,
-    args::ExploreArguments,
+    args::Budget,
+    backend::Backend,
     bugs::{self, Planted},
     caught, choose,
     conclude::{FOLDER, processors, settle},
@@ -20,18 +20,55 @@ use crate::{
     run::plan::Demands,
     search::entry::Entry,
     search::explore::{Exploration, Failure, Found, Part, Subject},
+    search::seeds,
 };
+use clap::Args;
 use shaketable_reports::{
     Body, Catch, Conclusion, Ending, ExploreReport, ExploredFailure, ExploredPart, ExploredWorkload, text,
 };
 use shaketable_sim::seed::Seed;
-use std::{fs, ops::Range, path::Path, time::Duration};
+use std::{
+    fs,
+    ops::Range,
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+#[derive(Clone, Debug, Default, Args)]
+#[command(mut_arg("budget", |budget| budget.help(BUDGET_HELP)))]
+pub(super) struct ExploreArguments {
+    /// The workloads [default: all]
+    #[arg(value_name = "WORKLOAD")]
+    pub workloads: Vec<String>,
+    /// The number of seeds from 0, or a range that excludes B, of whose plans a few operations at a time
+    /// are explored [default: 12]
+    #[arg(long, value_name = "N|A..B", allow_negative_numbers = true, value_parser = seeds::range)]
+    pub seeds: Option<Range<u64>>,
+    #[command(flatten)]
+    pub budget: Budget,
+    /// The number of threads [default: one per processor]
+    #[arg(long, value_name = "N", value_parser = choose::jobs)]
+    pub jobs: Option<usize>,
+    /// Switch on a planted bug that every selected workload has (see `list bugs`)
+    #[arg(long, value_name = "NAME")]
+    pub bug: Option<String>,
+    /// Explore with each planted bug of the workloads until it is found, and print which were
+    #[arg(long, conflicts_with = "bug")]
+    pub bugs: bool,
+    /// Write the report as JSON; - for standard output
+    #[arg(long, value_name = "FILE")]
+    pub json: Option<PathBuf>,
+}
 
 /// The seeds whose plans are explored, unless told otherwise.
 const SEEDS: Range<u64> = 0..12;
+
 /// The time for a workload, and for a planted bug.
 const BUDGET: Duration = Duration::from_secs(30);
 const BUDGET_OF_A_BUG: Duration = Duration::from_secs(10);
+/// What `--budget` is here.
+const BUDGET_HELP: &str = "Start no further run of a workload, or of a planted bug, after this time: 60s, 5m [default: 30s, \
+                           or 10s with --bugs]";
 /// The most seeds with drawn faults for a planted bug that was not found.
 const SEEDS_OF_A_BUG: u64 = 500;
 /// What is explored: a workload with these demands.
@@ -130,7 +167,7 @@ fn explored(
 ) -> Result<ExploredWorkload, Refusal> {
     let meter = cost::Meter::start();
     let budget = if arguments.bugs { BUDGET_OF_A_BUG } else { BUDGET };
-    let deadline = cost::deadline(arguments.budget.unwrap_or(budget));
+    let deadline = cost::deadline(arguments.budget.budget.unwrap_or(budget));
     let stop = || interrupt.is_set() || cost::is_past(deadline);
     let subjects: Vec<Box<dyn Subject>> =
         seeds.take_while(|_| !stop()).map(|seed| piece.entry.subject(Seed(seed), &piece.demands)).collect();
@@ -151,7 +188,7 @@ fn drawn(
     arguments: &ExploreArguments,
     interrupt: &Interrupt,
 ) -> Option<Catch> {
-    let deadline = cost::deadline(arguments.budget.unwrap_or(BUDGET_OF_A_BUG));
+    let deadline = cost::deadline(arguments.budget.budget.unwrap_or(BUDGET_OF_A_BUG));
     let stop = || interrupt.is_set() || cost::is_past(deadline);
     let mut catch =
         bugs::try_seeds(entries, planted, 0..SEEDS_OF_A_BUG, &Backend::Simulated, interrupt, &stop).caught?;
@@ -226,15 +263,7 @@ mod tests {
     use crate::{command::fake::fake, judge::finding::Verdict};
 
     fn arguments(bugs: bool) -> ExploreArguments {
-        ExploreArguments {
-            workloads: Vec::new(),
-            seeds: Some(0..2),
-            budget: None,
-            jobs: Some(2),
-            bug: None,
-            bugs,
-            json: None,
-        }
+        ExploreArguments { seeds: Some(0..2), jobs: Some(2), bugs, ..ExploreArguments::default() }
     }
 
     fn performed(entry: Box<dyn Entry>, bugs: bool, interrupt: &Interrupt) -> ExploreReport {

@@ -1,11 +1,23 @@
 //! `shaketable completions` and `shaketable man`: what an installed command comes with.
 
-use super::{
-    Refusal,
-    args::{CompletionsArguments, ManArguments},
-    output, program, refuse,
-};
+use super::{Refusal, output, program, refuse};
+use clap::Args;
 use shaketable_reports::Conclusion;
+use std::path::PathBuf;
+
+#[derive(Clone, Debug, Args)]
+pub(super) struct CompletionsArguments {
+    /// The shell
+    #[arg(value_name = "SHELL")]
+    pub shell: clap_complete::Shell,
+}
+
+#[derive(Clone, Debug, Args)]
+pub(super) struct ManArguments {
+    /// The folder for the pages, which exists
+    #[arg(value_name = "FOLDER")]
+    pub folder: PathBuf,
+}
 
 /// Prints the completions of a shell.
 pub(super) fn completions(

@@ -2,13 +2,30 @@
 
 use super::{
     Refusal,
-    args::{ListArguments, Listing},
     choose::{self, CLUSTER},
     output, program, refuse,
 };
 use crate::search::entry::Entry;
+use clap::{Args, ValueEnum};
 use shaketable_reports::{Conclusion, text};
 use shaketable_sim::{config::ClusterBug, faults};
+
+/// The things that can be listed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum Listing {
+    Workloads,
+    Faults,
+    Bugs,
+}
+
+#[derive(Clone, Debug, Args)]
+pub(super) struct ListArguments {
+    /// What to list [default: everything]
+    pub what: Option<Listing>,
+    /// The workloads with the planted bugs; `cluster` for those of the simulated cluster [default: all]
+    #[arg(value_name = "WORKLOAD")]
+    pub workloads: Vec<String>,
+}
 
 /// Prints the selected lists.
 pub(super) fn list(arguments: &ListArguments) -> Result<Conclusion, Refusal> {

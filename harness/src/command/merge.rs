@@ -3,7 +3,7 @@
 
 use super::{
     Refusal,
-    args::MergeArguments,
+    args::Written,
     choose,
     conclude::settle,
     output::Outputs,
@@ -13,19 +13,36 @@ use super::{
     tally::FAILURES_KEPT,
 };
 use crate::{judge::vacuous, run::plan::Demands};
+use clap::Args;
 use shaketable_reports::{Body, Conclusion, Cost, Ending, SweepReport, WorkloadReport, text};
 use shaketable_sim::faults::{Family, Profile};
 use std::{
     collections::{BTreeMap, BTreeSet},
     ops::Range,
+    path::PathBuf,
 };
+
+#[derive(Clone, Debug, Args)]
+pub(super) struct MergeArguments {
+    /// The JSON reports of the shards, each shard once, in any order
+    #[arg(value_name = "REPORT", required = true)]
+    pub reports: Vec<PathBuf>,
+    /// Fail as vacuous (exit code 4) if a coverage point of a workload was never reached by any shard
+    #[arg(long)]
+    pub require_points: bool,
+    /// Also merge reports of different commits, versions, faults or checks
+    #[arg(long)]
+    pub force: bool,
+    #[command(flatten)]
+    pub written: Written,
+}
 
 /// The maximum number of missing shards that are listed.
 const MISSING_LISTED: usize = 10;
 
 /// Merges the reports, and prints and writes the result.
 pub(super) fn merge(arguments: &MergeArguments) -> Result<Conclusion, Refusal> {
-    let outputs = Outputs::check(arguments.files())?;
+    let outputs = Outputs::check(arguments.written.files())?;
     let mut merged = Merged { force: arguments.force, ..Merged::default() };
     arguments.reports.iter().try_for_each(|path| merged.add(Saved::read(path)?))?;
     let commit = merged.commits.join();

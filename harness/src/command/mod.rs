@@ -4,9 +4,9 @@
 //! `shaketable` command is such a program; it adds its own subcommands with [`main_with`].
 //!
 //! The command does not judge runs. It selects the runs, distributes them over threads, adds up their results
-//! and passes them to `shaketable_reports`. Each subcommand is one file. They share [`choose`] (names and
-//! values from the user), [`pool`](crate::run::pool) (threads), [`progress`], [`output`] (files and the
-//! terminal), [`cost`] and [`interrupt`].
+//! and passes them to `shaketable_reports`. Each subcommand is one file, with its arguments. They share
+//! [`choose`] (names and values from the user), [`pool`](crate::run::pool) (threads), [`progress`], [`output`]
+//! (files and the terminal), [`cost`] and [`interrupt`].
 
 mod advise;
 mod against;
@@ -51,8 +51,7 @@ mod with;
 
 use crate::plan::Undrawn;
 pub use args::EXIT_CODES;
-use args::{Arguments, Command, ReportCommand};
-use clap::{CommandFactory, FromArgMatches, Subcommand};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 pub use conclude::settle;
 use program::PROGRAM;
 pub use program::{Program, program};
@@ -84,6 +83,94 @@ macro_rules! main {
             ))
         }
     };
+}
+
+/// Shakes FoundationDB layers on a simulated FoundationDB cluster, reproducibly from a seed.
+///
+/// Without a subcommand, every workload is run with 200 seeds and standard faults, and the report is
+/// written to target/shaketable/report.json and report.html.
+#[derive(Debug, Parser)]
+#[command(after_help = EXIT_CODES)]
+pub struct Arguments<Extra: Subcommand> {
+    #[command(subcommand)]
+    command: Option<Command<Extra>>,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command<Extra: Subcommand> {
+    /// Run workloads with many seeds and judge every run
+    #[command(after_help = EXIT_CODES)]
+    Run(run::RunArguments),
+    /// Run workloads as `run` does, and serve a page that shows how it goes
+    ///
+    /// The page is for a browser on this machine: the address that is printed has a token, without which
+    /// nobody gets anything. It shows the progress, the coverage points, the failures as they come and how
+    /// far they are shrunk, and distributions. Output, files and exit code are those of `run`.
+    #[command(after_help = EXIT_CODES)]
+    Watch(watch::WatchArguments),
+    /// Replay one seed, or the plan of a repro file
+    #[command(after_help = EXIT_CODES)]
+    Replay(replay::ReplayArguments),
+    /// Cut a failing run down to what its failure needs
+    #[command(after_help = EXIT_CODES)]
+    Shrink(shrink::ShrinkArguments),
+    /// Run the outcomes and the orders of a few operations
+    #[command(after_help = EXIT_CODES)]
+    Explore(explore::ExploreArguments),
+    /// Compare traffic with FoundationDB's guidelines
+    ///
+    /// Runs workloads and prints what the guidelines of FoundationDB's documentation say about their keys,
+    /// conflicts, sizes and reads. Advice is no verdict: the exit code is 0, unless the command is used
+    /// wrongly or interrupted.
+    Advise(advise::AdviseArguments),
+    /// Run every planted bug until it is caught
+    #[command(after_help = EXIT_CODES)]
+    Bugs(bugs::BugsArguments),
+    /// Work with the reports of earlier sweeps
+    #[command(subcommand)]
+    Report(ReportCommand),
+    /// Keep plans that failed, which every sweep replays first
+    #[command(subcommand)]
+    Regressions(regressions::RegressionsCommand),
+    /// List workloads, fault families or planted bugs
+    List(list::ListArguments),
+    /// Measure the speed of runs
+    Bench(bench::BenchArguments),
+    /// Create a crate with a layer, its workload and their tests
+    New(new::NewArguments),
+    /// Serve a simulated cluster to programs that use FoundationDB's C library
+    ///
+    /// Programs find the library of the package shaketable-driver in place of FoundationDB's, and the cluster
+    /// through their cluster file or SHAKETABLE_SERVER. When it is ready it prints one line; at the end, the
+    /// report of the run. Calls arrive in an order that the seed does not determine, unless one program alone
+    /// calls from one thread.
+    #[command(after_help = serve::EXIT_CODES)]
+    Serve(serve::ServeArguments),
+    /// Run a program that uses FoundationDB's C library on simulated clusters, a seed each
+    ///
+    /// The program finds the library of the package shaketable-driver in place of FoundationDB's. Its output
+    /// is shown if it fails, with the report of the simulated cluster and the line that runs it again.
+    #[command(after_help = with::EXIT_CODES)]
+    With(with::WithArguments),
+    /// Answer the questions of shaketable-mutants
+    #[command(hide = true)]
+    MutantRuns(mutant_runs::MutantRunsArguments),
+    /// Print the completions for a shell
+    Completions(install::CompletionsArguments),
+    /// Write the manual pages of this command
+    Man(install::ManArguments),
+    #[command(flatten)]
+    Extra(Extra),
+}
+
+#[derive(Clone, Debug, Subcommand)]
+enum ReportCommand {
+    /// Merge the reports of all shards of a sweep into the report of the whole sweep
+    #[command(after_help = EXIT_CODES)]
+    Merge(merge::MergeArguments),
+    /// Add the failures of sweeps to a list with an entry for each workload, seed, faults and judge
+    #[command(after_help = failures::HELP)]
+    Failures(failures::FailuresArguments),
 }
 
 /// No additional subcommands.

@@ -7,15 +7,22 @@
 //! | `reach WORKLOAD SEED` | `passed` and the mutants that the run asked for, or `failed JUDGE` |
 //! | `run WORKLOAD SEED MUTANT` | `passed` or `failed JUDGE` |
 
-use super::{Refusal, args::MutantRunsArguments, output, program, refuse, report};
+use super::{Refusal, args::Faults, output, program, refuse, report};
 use crate::{
     judge::finding::Verdict,
     run::{plan::Demands, runner::RunResult},
 };
+use clap::Args;
 use shaketable_reports::Conclusion;
 use shaketable_sim::seed::Seed;
 use shaketable_tx::mutants;
 use std::io::{BufRead, stdin};
+
+#[derive(Clone, Debug, Args)]
+pub(super) struct MutantRunsArguments {
+    #[command(flatten)]
+    pub faults: Faults,
+}
 
 /// Answers until the input ends.
 pub(super) fn mutant_runs(arguments: &MutantRunsArguments) -> Result<Conclusion, Refusal> {

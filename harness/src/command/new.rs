@@ -3,12 +3,26 @@
 //!
 //! It writes the files of the folder `new` beside this one. The crate appears whole or not at all.
 
-use super::{Refusal, args::NewArguments, output, refuse};
+use super::{Refusal, output, refuse};
+use clap::Args;
 use shaketable_reports::Conclusion;
 use std::{
     fs, io,
     path::{Component, Path, PathBuf},
 };
+
+#[derive(Clone, Debug, Args)]
+pub(super) struct NewArguments {
+    /// The name of the crate and of its folder
+    #[arg(value_name = "NAME")]
+    pub name: String,
+    /// The folder of shaketable's sources [default: those that this program was built from]
+    #[arg(long, value_name = "DIR")]
+    pub path: Option<PathBuf>,
+    /// Depend on released versions instead of sources
+    #[arg(long, conflicts_with = "path")]
+    pub released: bool,
+}
 
 /// Where each file is written, and what it is.
 const FILES: &[(&str, &str)] = &[

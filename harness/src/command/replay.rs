@@ -2,10 +2,11 @@
 
 use super::{
     Refusal, advise,
-    args::{ReplayArguments, Shaking, Trace},
-    backend::Backend,
+    args::Shaking,
+    backend::{Backend, BackendArguments},
     choose,
     conclude::settle,
+    files::Files,
     interrupt::Interrupt,
     output::{self, Outputs, Target},
     program, refuse,
@@ -13,15 +14,77 @@ use super::{
 };
 use crate::{
     judge::panics::print_panics,
-    run::plan::{self, PlanError},
-    run::runner::RunResult,
-    search::entry::{Entry, Kept},
+    run::{
+        plan::{self, PlanError},
+        runner::RunResult,
+    },
+    search::{
+        entry::{Entry, Kept},
+        seeds,
+    },
 };
+use clap::{Args, ValueEnum};
 use shaketable_reports::{
     Body, Conclusion, RunReport,
     text::{self, Details},
 };
 use shaketable_sim::seed::Seed;
+use std::path::PathBuf;
+
+/// What `--trace` prints.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum Trace {
+    /// Operations, their transactions' reads and writes, conflicts and faults
+    Operations,
+    /// Every event of the simulated cluster
+    Cluster,
+}
+
+#[derive(Clone, Debug, Args)]
+pub(super) struct ReplayArguments {
+    /// The workload, or a repro file
+    #[arg(value_name = "WORKLOAD|REPRO-FILE")]
+    pub what: String,
+    /// The seed; not for a repro file
+    #[arg(value_name = "SEED", allow_negative_numbers = true, value_parser = seeds::seed)]
+    pub seed: Option<u64>,
+    #[command(flatten)]
+    pub shaking: Shaking,
+    /// Switch on a planted bug (see `list bugs`)
+    #[arg(long, value_name = "NAME")]
+    pub bug: Option<String>,
+    /// Print the operations, reads and writes, conflicts and faults first; `--trace=cluster` prints
+    /// every event of the simulated cluster instead
+    #[arg(long, value_name = "WHAT", num_args = 0..=1, require_equals = true, hide_possible_values = true, default_missing_value = "operations")]
+    pub trace: Option<Trace>,
+    /// Print also what was drawn, what happened, and which faults struck
+    #[arg(long, short)]
+    pub verbose: bool,
+    /// Write the plan to a repro file, which can be edited and replayed
+    #[arg(long, short, value_name = "REPRO-FILE")]
+    pub output: Option<PathBuf>,
+    /// Write the report as JSON; - for standard output
+    #[arg(long, value_name = "FILE")]
+    pub json: Option<PathBuf>,
+    /// Write the report as an HTML page; - for standard output
+    #[arg(long, value_name = "FILE")]
+    pub html: Option<PathBuf>,
+    #[command(flatten)]
+    pub backend: BackendArguments,
+}
+
+impl ReplayArguments {
+    /// Whether the events of the run are needed.
+    pub(super) fn keeps_trace(&self) -> bool {
+        self.trace.is_some() || self.html.is_some()
+    }
+
+    /// The files of the report, and that of the plan.
+    pub(super) fn files(&self) -> Files<'_> {
+        let [json, html, plan] = [&self.json, &self.html, &self.output].map(Option::as_deref);
+        Files { json, html, plan, ..Files::default() }
+    }
+}
 
 /// Performs the run, and prints and writes the report.
 pub(super) fn replay(arguments: &ReplayArguments) -> Result<Conclusion, Refusal> {

@@ -2,11 +2,12 @@
 
 use super::{
     Refusal, advise,
-    args::{RunArguments, Shaking},
+    args::{Budget, Shaking, Written},
     backend::{Backend, BackendArguments},
     choose,
     conclude::{FOLDER, settle},
     failures,
+    files::Files,
     interrupt::Interrupt,
     output::{self, Outputs},
     program, refuse,
@@ -19,38 +20,96 @@ use crate::{
     run::plan::Demands,
     search::{determinism, entry::Entry, seeds},
 };
+use clap::Args;
 use shaketable_reports::{Body, Conclusion, Ending, SweepReport, text};
-use std::{path::PathBuf, time::Duration};
+use std::{ops::Range, path::PathBuf, time::Duration};
+
+#[derive(Clone, Debug, Default, Args)]
+pub(super) struct RunArguments {
+    /// The workloads [default: all]
+    #[arg(value_name = "WORKLOAD")]
+    pub workloads: Vec<String>,
+    /// The number of seeds from 0, or a range that excludes B [default: 200, or N of
+    /// --check-determinism]
+    #[arg(long, value_name = "N|A..B", allow_negative_numbers = true, value_parser = seeds::range)]
+    pub seeds: Option<Range<u64>>,
+    /// Count the seeds from a number drawn from this text, such as the date, so that sweeps with
+    /// different texts have no seed in common
+    #[arg(long, value_name = "TEXT", value_parser = seeds::fresh_text)]
+    pub fresh: Option<String>,
+    /// The number of threads [default: one per processor, four per processor with a real cluster]
+    #[arg(long, value_name = "N", value_parser = choose::jobs)]
+    pub jobs: Option<usize>,
+    #[command(flatten)]
+    pub budget: Budget,
+    #[command(flatten)]
+    pub shaking: Shaking,
+    /// Switch on a planted bug that every selected workload has (see `list bugs`)
+    #[arg(long, value_name = "NAME")]
+    pub bug: Option<String>,
+    /// Run the first N seeds of each workload twice and compare every event [default: 2 on simulated
+    /// clusters]
+    #[arg(long, value_name = "N", value_parser = choose::at_least_one)]
+    pub check_determinism: Option<u64>,
+    /// Run only share I of N of the seeds; I starts at 1
+    #[arg(long, value_name = "I/N", value_parser = choose::shard)]
+    pub shard: Option<(u64, u64)>,
+    /// Fail as vacuous (exit code 4) if a coverage point of a workload was never reached
+    #[arg(long)]
+    pub require_points: bool,
+    /// Replay the regressions in this folder first: a folder of repro files for each workload. Not with
+    /// --bug, nor on a real cluster; of several shards, the first one replays them [default:
+    /// tests/regressions, if it exists]
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["bug", "no_regressions"])]
+    pub regressions: Option<PathBuf>,
+    /// Replay no regressions
+    #[arg(long)]
+    pub no_regressions: bool,
+    /// Fail if a regression cannot be replayed because its version or its operations have changed
+    #[arg(long)]
+    pub strict_regressions: bool,
+    /// Continue the sweep of this report, which is not complete, and report on the whole sweep
+    #[arg(long, value_name = "REPORT", conflicts_with_all = [
+        "workloads", "seeds", "fresh", "faults", "without", "scale", "bug", "check_determinism", "shard", "regressions",
+        "no_regressions", "strict_regressions"
+    ])]
+    pub resume: Option<PathBuf>,
+    #[command(flatten)]
+    pub written: Written,
+    /// Do not shrink the first failure of each workload
+    #[arg(long)]
+    pub no_shrink: bool,
+    /// Shrink the first failure of each workload for at most this CPU time: 10s, 2m
+    #[arg(long, value_name = "TIME", value_parser = choose::duration, default_value = "10s")]
+    pub shrink_budget: Duration,
+    /// Add the failures to the list in this JSON file, which is made if it does not exist (see `report
+    /// failures`)
+    #[arg(long, value_name = "FILE")]
+    pub failures: Option<PathBuf>,
+    #[command(flatten)]
+    pub backend: BackendArguments,
+}
+
+impl RunArguments {
+    /// The files of the report, and that of the list of failures.
+    pub(super) fn files(&self) -> Files<'_> {
+        Files { failures: self.failures.as_deref(), ..self.written.files() }
+    }
+}
 
 /// The default number of seeds.
 pub(super) const SEEDS: u64 = 200;
+
 /// Sweeps every workload with the default options, and writes the report into the build folder.
 pub(super) fn main_job() -> Result<Conclusion, Refusal> {
     if let Err(error) = std::fs::create_dir_all(FOLDER) {
         refuse!("cannot write {FOLDER}: {error}");
     }
+    let [json, html] = ["report.json", "report.html"].map(|name| Some(PathBuf::from(FOLDER).join(name)));
     run(&RunArguments {
-        workloads: Vec::new(),
-        seeds: None,
-        fresh: None,
-        require_points: false,
-        regressions: None,
-        no_regressions: false,
-        strict_regressions: false,
-        failures: None,
-        jobs: None,
-        budget: None,
-        shaking: Shaking::default(),
-        bug: None,
-        resume: None,
-        check_determinism: None,
-        shard: None,
-        json: Some(PathBuf::from(FOLDER).join("report.json")),
-        junit: None,
-        no_shrink: false,
+        written: Written { json, html, ..Written::default() },
         shrink_budget: shrink::BUDGET,
-        html: Some(PathBuf::from(FOLDER).join("report.html")),
-        backend: BackendArguments::default(),
+        ..RunArguments::default()
     })
 }
 
@@ -151,7 +210,7 @@ impl Sweep {
             shard: arguments.shard,
             run_twice,
             jobs: arguments.jobs.unwrap_or_else(|| arguments.backend.jobs()),
-            budget: arguments.budget,
+            budget: arguments.budget.budget,
             shrink_budget: shrink_budget(arguments),
             ..Sweep::plain(entries, seeds)
         })
@@ -173,7 +232,7 @@ impl Sweep {
             run_twice: report.run_twice,
             demands,
             jobs: arguments.jobs.unwrap_or_else(|| arguments.backend.jobs()),
-            budget: arguments.budget,
+            budget: arguments.budget.budget,
             shrink_budget: shrink_budget(arguments),
             ..Sweep::plain(entries, report.seeds.clone())
         }

@@ -1,13 +1,13 @@
 //! `shaketable serve`: a simulated cluster for several programs, until a signal ends it.
 
 use super::{
-    Refusal,
-    args::ServeArguments,
-    choose,
+    Refusal, choose,
     interrupt::Interrupt,
     output::{self, Target},
     refuse,
 };
+use crate::search::seeds;
+use clap::Args;
 use shaketable_reports::Conclusion;
 use shaketable_session::{
     Host,
@@ -16,15 +16,61 @@ use shaketable_session::{
     server::Server,
     settings::{Environment, Settings},
     snapshot::{self, Rows},
+    topology::Topology,
 };
-use shaketable_sim::seed::Seed;
+use shaketable_sim::{faults::Profile, seed::Seed};
 use std::{
     fs,
-    path::Path,
+    path::{Path, PathBuf},
     sync::Arc,
     thread::{self, JoinHandle},
     time::Duration,
 };
+
+/// The exit codes, for the end of the help page.
+pub(super) const EXIT_CODES: &str = "\
+Exit codes:
+  0  it served until Ctrl-C, SIGTERM or SIGHUP
+  2  bad usage, an address in use, a file that cannot be written (one line on stderr)
+  3  the simulated cluster failed, or its judges object to what it did";
+
+#[derive(Clone, Debug, Args)]
+pub(super) struct ServeArguments {
+    /// The seed of the cluster
+    #[arg(long, value_name = "SEED", allow_negative_numbers = true, value_parser = seeds::seed)]
+    #[arg(default_value_t = 0)]
+    pub seed: u64,
+    /// The fault profile: calm, standard or storm [default: calm, as in a process of its own]
+    #[arg(long, value_name = "PROFILE", value_parser = choose::profile)]
+    pub faults: Option<Profile>,
+    /// Switch a fault family off; may be repeated (see `list faults`)
+    #[arg(long, value_name = "FAMILY", value_delimiter = ',')]
+    pub without: Vec<String>,
+    /// How much of its history the cluster keeps before it is judged, megabytes
+    #[arg(long, value_name = "MEGABYTES", value_parser = clap::value_parser!(u32).range(1..=1_000_000), default_value_t = 1_000)]
+    pub memory: u32,
+    /// Numbers of machines and copies that are not drawn: storage_servers=5,replicas=3
+    #[arg(long, value_name = "NAME=N,..", value_parser = Topology::parse)]
+    pub topology: Option<Topology>,
+    /// Where to listen: HOST:PORT, where port 0 is any that is free, or unix:PATH
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:0")]
+    pub listen: Address,
+    /// Listen at an address that other machines can reach: whoever connects can use the cluster
+    #[arg(long)]
+    pub public: bool,
+    /// Write a cluster file that names the server; it is removed in the end
+    #[arg(long, value_name = "FILE")]
+    pub cluster_file: Option<PathBuf>,
+    /// Write the report to a file; - for standard output, as without it
+    #[arg(long, value_name = "FILE")]
+    pub report: Option<PathBuf>,
+    /// Begin with the data of this snapshot
+    #[arg(long, value_name = "FILE")]
+    pub restore: Option<PathBuf>,
+    /// Write a snapshot of the data in the end: what `--restore` reads; - for standard output
+    #[arg(long, value_name = "FILE")]
+    pub snapshot: Option<PathBuf>,
+}
 
 /// How often the command looks whether it is to end.
 const GLANCE: Duration = Duration::from_millis(50);

@@ -2,7 +2,7 @@
 
 use super::{
     Refusal, advise,
-    args::ShrinkArguments,
+    args::{REPLAYS, Shaking},
     backend::Backend,
     choose,
     conclude::{FOLDER, processors, settle},
@@ -19,8 +19,9 @@ use super::{
 use crate::{
     judge::finding::deciding,
     run::plan::PlanError,
-    search::{self, entry::Entry, shrink::Shrunk, when::Effort},
+    search::{self, entry::Entry, seeds, shrink::Shrunk, when::Effort},
 };
+use clap::Args;
 use shaketable_reports::{
     Body, Conclusion, RunHistory, ShrunkRun, When,
     text::{self, Details},
@@ -32,6 +33,46 @@ use std::{
     path::{Path, PathBuf},
     time::Duration,
 };
+
+#[derive(Clone, Debug, Args)]
+pub(super) struct ShrinkArguments {
+    /// The workload, or a repro file
+    #[arg(value_name = "WORKLOAD|REPRO-FILE")]
+    pub what: String,
+    /// The seed; not for a repro file
+    #[arg(value_name = "SEED", allow_negative_numbers = true, value_parser = seeds::seed)]
+    pub seed: Option<u64>,
+    #[command(flatten)]
+    pub shaking: Shaking,
+    /// Switch on a planted bug (see `list bugs`)
+    #[arg(long, value_name = "NAME")]
+    pub bug: Option<String>,
+    /// End with the smallest plan so far after this CPU time: 60s, 5m
+    #[arg(long, value_name = "TIME", value_parser = choose::duration, default_value = "10s")]
+    pub shrink_budget: Duration,
+    /// End with the smallest plan so far after this many runs
+    #[arg(long, value_name = "N", value_parser = choose::at_least_one, default_value_t = REPLAYS)]
+    pub replays: u64,
+    /// Then tell when the failure became certain: run the shrunk plan again with other chance from a
+    /// moment on, 25 times for each of many moments, within --shrink-budget once more
+    #[arg(long)]
+    pub when: bool,
+    /// The number of threads for --when [default: one per processor]
+    #[arg(long, value_name = "N", value_parser = choose::jobs, requires = "when")]
+    pub jobs: Option<usize>,
+    /// Print also what was drawn, what happened, and which faults struck
+    #[arg(long, short)]
+    pub verbose: bool,
+    /// Write the shrunk plan to this file [default: in target/shaketable]
+    #[arg(long, short, value_name = "REPRO-FILE")]
+    pub output: Option<PathBuf>,
+    /// Write the report of the shrunk run as JSON; - for standard output
+    #[arg(long, value_name = "FILE")]
+    pub json: Option<PathBuf>,
+    /// Write the report as an HTML page; - for standard output
+    #[arg(long, value_name = "FILE")]
+    pub html: Option<PathBuf>,
+}
 
 pub(super) const BUDGET: Duration = Duration::from_secs(10);
 

@@ -8,9 +8,14 @@ mod request;
 mod server;
 
 use super::{
-    Refusal, args::WatchArguments, cost, interrupt::Interrupt, live::Live, output, program, refuse,
-    run::Prepared, sweep::Sweep,
+    Refusal, cost,
+    interrupt::Interrupt,
+    live::Live,
+    output, program, refuse,
+    run::{Prepared, RunArguments},
+    sweep::Sweep,
 };
+use clap::Args;
 use request::Wanted;
 use server::Server;
 use shaketable_reports::{Body, Conclusion, Document, SweepReport, html, json};
@@ -20,6 +25,22 @@ use std::{
     thread,
     time::Duration,
 };
+
+#[derive(Clone, Debug, Args)]
+pub(super) struct WatchArguments {
+    #[command(flatten)]
+    pub run: RunArguments,
+    /// The port of the page on 127.0.0.1 [default: any that is free]
+    #[arg(long, value_name = "PORT")]
+    pub port: Option<u16>,
+    /// Serve the last state of the page until Ctrl-C; otherwise the command ends with the sweep
+    #[arg(long)]
+    pub stay: bool,
+    /// Print the data of the page to standard output, as one line of JSON whenever something has
+    /// changed, at most one a second; the text goes to standard error
+    #[arg(long)]
+    pub json_lines: bool,
+}
 
 /// Somebody who has asked within this time looks at the page: it asks every second.
 const LOOKS: Duration = Duration::from_secs(3);

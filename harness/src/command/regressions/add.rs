@@ -4,7 +4,7 @@ use super::{FOLDER, broke};
 use crate::{
     command::{
         Refusal,
-        args::{REPLAYS, RegressionsAddArguments},
+        args::{REPLAYS, Shaking},
         choose,
         interrupt::Interrupt,
         output::{self, Target},
@@ -12,11 +12,13 @@ use crate::{
         shrink::Limits,
     },
     judge::finding::Verdict,
-    run::plan::{Demands, PlanError},
-    run::regressions::{self, Kept},
-    search::entry::Entry,
-    search::seeds,
+    run::{
+        plan::{Demands, PlanError},
+        regressions::{self, Kept},
+    },
+    search::{entry::Entry, seeds},
 };
+use clap::Args;
 use shaketable_reports::{
     Body, Conclusion, Regression, RunReport, json,
     text::{COLUMNS, fill},
@@ -25,7 +27,38 @@ use shaketable_sim::seed::Seed;
 use std::{
     fs,
     path::{Path, PathBuf},
+    time::Duration,
 };
+
+#[derive(Clone, Debug, Args)]
+pub(crate) struct RegressionsAddArguments {
+    /// Repro files and JSON reports of sweeps, or a workload and a seed
+    #[arg(value_name = "FILE|REPORT|WORKLOAD SEED", required = true)]
+    pub what: Vec<String>,
+    #[command(flatten)]
+    pub shaking: Shaking,
+    /// Switch on a planted bug (see `list bugs`); only with a workload and a seed
+    #[arg(long, value_name = "NAME")]
+    pub bug: Option<String>,
+    /// Also add plans of files that have a planted bug, and so fail in every sweep
+    #[arg(long)]
+    pub planted: bool,
+    /// Also add plans that pass, because what they once broke is mended
+    #[arg(long)]
+    pub passing: bool,
+    /// Do not shrink the plan of a seed
+    #[arg(long)]
+    pub no_shrink: bool,
+    /// End shrinking with the smallest plan so far after this CPU time: 60s, 5m
+    #[arg(long, value_name = "TIME", value_parser = choose::duration, default_value = "10s")]
+    pub shrink_budget: Duration,
+    /// A note that is kept with the plans
+    #[arg(long, value_name = "TEXT")]
+    pub note: Option<String>,
+    /// The folder with a folder for each workload [default: tests/regressions]
+    #[arg(long, value_name = "DIR")]
+    pub regressions: Option<PathBuf>,
+}
 
 /// A plan that is to be added.
 struct Candidate {

@@ -1,15 +1,35 @@
 //! `shaketable regressions check`: replays regressions without a sweep.
 
 use super::{FOLDER, replay, select};
-use crate::command::args::RegressionsCheckArguments;
 use crate::command::{
-    Refusal,
+    Refusal, choose,
     conclude::{processors, settle},
     interrupt::Interrupt,
     output::{self, Target},
     program, refuse,
 };
+use clap::Args;
 use shaketable_reports::{Body, Conclusion, RegressionsReport, WorkloadRegressions, text};
+use std::path::PathBuf;
+
+#[derive(Clone, Debug, Args)]
+pub(crate) struct RegressionsCheckArguments {
+    /// The workloads [default: all]
+    #[arg(value_name = "WORKLOAD")]
+    pub workloads: Vec<String>,
+    /// The folder with a folder for each workload [default: tests/regressions]
+    #[arg(long, value_name = "DIR")]
+    pub regressions: Option<PathBuf>,
+    /// Fail if a regression cannot be replayed because its version or its operations have changed
+    #[arg(long)]
+    pub strict_regressions: bool,
+    /// The number of threads [default: one per processor]
+    #[arg(long, value_name = "N", value_parser = choose::jobs)]
+    pub jobs: Option<usize>,
+    /// Write the report as JSON; - for standard output
+    #[arg(long, value_name = "FILE")]
+    pub json: Option<PathBuf>,
+}
 
 /// Replays the regressions, and prints and writes the report.
 pub(super) fn check(arguments: &RegressionsCheckArguments) -> Result<Conclusion, Refusal> {

@@ -1,16 +1,26 @@
 //! `shaketable regressions list`: the regressions of a folder, without replaying them.
 
 use super::{FOLDER, select};
-use crate::command::args::RegressionsListArguments;
 use crate::{
     command::{Refusal, output},
     run::regressions::Kept,
 };
+use clap::Args;
 use shaketable_reports::{
     Conclusion,
     text::{Align, COLUMNS, Table, count, fill},
 };
-use std::path::Path;
+use std::path::{Path, PathBuf};
+
+#[derive(Clone, Debug, Args)]
+pub(crate) struct RegressionsListArguments {
+    /// The workloads [default: all]
+    #[arg(value_name = "WORKLOAD")]
+    pub workloads: Vec<String>,
+    /// The folder with a folder for each workload [default: tests/regressions]
+    #[arg(long, value_name = "DIR")]
+    pub regressions: Option<PathBuf>,
+}
 
 /// The number of lines of the table's headings.
 const HEAD: usize = 3;

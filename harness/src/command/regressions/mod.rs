@@ -9,7 +9,7 @@ mod tests;
 
 use super::{
     Refusal,
-    args::RegressionsCommand,
+    args::EXIT_CODES,
     backend::Backend,
     choose, output, program, refuse,
     report::{Origin, verdict},
@@ -20,12 +20,24 @@ use crate::{
     run::runner::RunResult,
     search::entry::Entry,
 };
+use clap::Subcommand;
 use shaketable_reports::{Conclusion, Regression, RegressionReport, Replayed};
 use std::{
     io,
     path::{Path, PathBuf},
 };
 pub(super) use swept::Regressions;
+
+#[derive(Clone, Debug, Subcommand)]
+pub(crate) enum RegressionsCommand {
+    /// Add plans that fail: repro files, the failures of a report, or a seed, which is shrunk first
+    Add(add::RegressionsAddArguments),
+    /// List the regressions: how large they are, and what they broke
+    List(list::RegressionsListArguments),
+    /// Replay the regressions
+    #[command(after_help = EXIT_CODES)]
+    Check(check::RegressionsCheckArguments),
+}
 
 /// Runs the subcommand.
 pub(super) fn regressions(command: &RegressionsCommand) -> Result<Conclusion, Refusal> {

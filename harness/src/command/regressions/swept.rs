@@ -2,7 +2,7 @@
 
 use super::{Folder, replay};
 use crate::{
-    command::{Refusal, args::RunArguments, choose, refuse, sweep::Sweep},
+    command::{Refusal, choose, refuse, run::RunArguments, sweep::Sweep},
     search::entry::Entry,
 };
 use shaketable_reports::RegressionReport;

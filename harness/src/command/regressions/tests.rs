@@ -4,11 +4,11 @@ use super::*;
 use crate::{
     command::{
         Command, Nothing,
-        args::RunArguments,
         fake::fake,
         interrupt::Interrupt,
         parse,
         resume::{Earlier, Ran},
+        run::RunArguments,
         sweep::Sweep,
     },
     judge::finding::Verdict,

@@ -18,7 +18,7 @@ mod why;
 
 use super::{
     Refusal,
-    args::WithArguments,
+    args::Faults,
     child::{Child, Ending},
     choose,
     conclude::settle,
@@ -30,6 +30,8 @@ use super::{
     refuse,
     report::{invocation, quoted},
 };
+use crate::search::seeds;
+use clap::Args;
 use printed::Printed;
 use shaketable_reports::{Conclusion, text::plural};
 use shaketable_session::{Host, report};
@@ -41,8 +43,55 @@ use std::{
     ops::Range,
     path::{Path, PathBuf},
     process::Command,
+    time::Duration,
 };
 use tempfile::TempDir;
+
+/// The exit codes, for the end of the help page.
+pub(super) const EXIT_CODES: &str = "\
+Exit codes:
+  0  the command succeeded with every seed
+  1  the command failed with a seed: its exit code was not 0, a signal ended it, or it took
+     longer than --timeout
+  2  bad usage, no library, or a command that cannot be started (one line on stderr)
+  3  the simulated cluster failed, or its own judges found that it broke FoundationDB's
+     promises; do not rely on what else the run shows
+  4  no run used the simulated cluster: the command does not load the library,
+     or opens no database
+  130, 143, 129
+     interrupted (Ctrl-C, SIGTERM, SIGHUP); the command is ended as well";
+
+#[derive(Clone, Debug, Args)]
+pub(super) struct WithArguments {
+    /// The number of seeds from 0, or a range that excludes B [default: 50]
+    #[arg(long, value_name = "N|A..B", allow_negative_numbers = true, value_parser = seeds::range)]
+    pub seeds: Option<Range<u64>>,
+    #[command(flatten)]
+    pub faults: Faults,
+    /// The folder of libfdb_c.so [default: that of this program]
+    #[arg(long, value_name = "DIR")]
+    pub library: Option<PathBuf>,
+    /// A run fails if it takes longer than this: 60s, 5m
+    #[arg(long, value_name = "TIME", value_parser = choose::duration)]
+    pub timeout: Option<Duration>,
+    /// Let the threads of a program run one at a time between their calls, in an order that the seed
+    /// chooses, so that a seed repeats the run of most programs with several threads
+    #[arg(long)]
+    pub one_at_a_time: bool,
+    /// Show the program virtual time in place of the clock, so that sleeping takes no time and a seed repeats
+    /// what it sees; needs libshaketable_time.so beside libfdb_c.so
+    #[arg(long)]
+    pub time: bool,
+    /// Write a page about the failing run, as HTML, for who maintains the program
+    #[arg(long, value_name = "FILE")]
+    pub html: Option<PathBuf>,
+    /// Let every run write to the terminal, instead of showing the output of the one that fails
+    #[arg(long)]
+    pub show_output: bool,
+    /// The program and its arguments; it has no standard input
+    #[arg(value_name = "COMMAND", last = true, required = true)]
+    pub command: Vec<OsString>,
+}
 
 /// The seeds unless the command line names others.
 const SEEDS: Range<u64> = 0..50;

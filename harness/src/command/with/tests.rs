@@ -1,7 +1,7 @@
 //! `with`, with shell scripts as programs that use the library: they write the reports themselves.
 
 use super::*;
-use crate::command::{Nothing, args, parse};
+use crate::command::{Nothing, parse};
 
 /// A folder with an empty file in place of the library.
 fn place() -> TempDir {
@@ -14,7 +14,7 @@ fn place() -> TempDir {
 fn arguments(words: &[&str]) -> WithArguments {
     let line = [&["shaketable", "with"], words].concat();
     match parse::<Nothing, _>(line).expect("it is understood").command {
-        Some(args::Command::With(arguments)) => arguments,
+        Some(crate::command::Command::With(arguments)) => arguments,
         other => panic!("another command: {other:?}"),
     }
 }

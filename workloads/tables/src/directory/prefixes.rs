@@ -182,7 +182,7 @@ impl Known {
         Ok(())
     }
 
-    /// Whether this directory, or one below it, is a partition that has stored its directories at this prefix.
+    /// Whether this directory, or one below it, is a partition that has stored directories at this prefix.
     fn has_nodes(&self, prefix: &[u8]) -> bool {
         let own = self.prefix.as_ref().filter(|_| self.is_partition() && self.version.is_some());
         let nodes = own.map(|own| [own, &b"\xfe"[..]].concat());
@@ -198,7 +198,7 @@ mod tests {
 
     #[test]
     fn an_allocated_prefix_may_be_where_a_partition_stores_its_directories() {
-        // The prefixes of 0 to 255 begin with that of the partition, and that of 254 is the beginning of its rows.
+        // The prefixes of 0 to 255 begin with the partition's own, and its rows begin with that of 254.
         let place = Place { nodes: vec![0xfe], content: b"c".to_vec(), candidates: 0..256, manual: true };
         let path = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
         let refused = |root: &mut Known, candidate: i64| {

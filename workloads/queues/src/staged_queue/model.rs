@@ -15,6 +15,7 @@ use imbl::ordset::DiffItem;
 use shaketable::{Misfit, judge::Keyspace, waiting::Wait, workload::Step};
 use shaketable_layers::{queue::ItemId, staged_queue::Request};
 use shaketable_sim::proto::Version;
+use shaketable_tx::limits::{READ_LIMIT, TooLarge};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The model: what is stored, and what became of the dequeues.
@@ -291,6 +292,11 @@ impl Staged {
             (StagedOp::survey {}, Some(Answer::Rows(rows))) => {
                 let Stage { items, requests, parked } = &model.stage;
                 *rows == [items.len(), requests.len(), parked.len()]
+            }
+            // A long run parks more than one call may read.
+            (_, Some(Answer::Refused(why))) if *why == (TooLarge::Read { limit: READ_LIMIT }).to_string() => {
+                let bytes = model.rows.0.iter().map(|(key, value)| key.len() + value.len());
+                bytes.sum::<usize>() > READ_LIMIT
             }
             (StagedOp::together { parts }, Some(Answer::Refused(why))) => {
                 model.stage.together(parts).is_err_and(|e| e.to_string() == *why)

@@ -7,7 +7,7 @@ use shaketable_reports::{Conclusion, Scale};
 use shaketable_sim::faults::Profile;
 use std::{path::PathBuf, time::Duration};
 
-/// The runs and the CPU time after which a search ends, unless told otherwise.
+/// The runs after which a search ends, unless told otherwise.
 pub(super) const REPLAYS: u64 = 1_000;
 
 /// The exit codes, for the end of a help page.

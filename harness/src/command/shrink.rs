@@ -74,6 +74,7 @@ pub(super) struct ShrinkArguments {
     pub html: Option<PathBuf>,
 }
 
+/// The CPU time after which a search ends, unless told otherwise.
 pub(super) const BUDGET: Duration = Duration::from_secs(10);
 
 /// When a search ends although more could be taken away.

@@ -485,14 +485,19 @@ pub fn drawn<W: shaketable::Workload>(seed: u64) -> (W, Vec<Vec<W::Op>>) {
     (workload, lists)
 }
 
+/// Whether a layer may refuse with these words to read this many bytes, because they are more than one call
+/// may read.
+pub fn is_too_much_to_read(said: &str, bytes: impl Iterator<Item = usize>) -> bool {
+    said == TooLarge::Read { limit: READ_LIMIT }.to_string() && bytes.sum::<usize>() > READ_LIMIT
+}
+
 /// Refuses a call that reads all of these values, if the layer has refused it because they are more than one
 /// call may read, and that may be so. The model does not know how long keys are: at most this many bytes.
 pub fn may_read_all<'a>(at: &At, values: impl Iterator<Item = &'a Content>) -> Result<(), TooLarge> {
     const LONGEST_KEY: usize = 1_000;
-    let refusal = TooLarge::Read { limit: READ_LIMIT };
-    let is_refused = at.refusal.is_some_and(|said| said == refusal.to_string());
-    match is_refused && values.map(|value| value.length() + LONGEST_KEY).sum::<usize>() > READ_LIMIT {
-        true => Err(refusal),
+    let bytes = values.map(|value| value.length() + LONGEST_KEY);
+    match at.refusal.is_some_and(|said| is_too_much_to_read(said, bytes)) {
+        true => Err(TooLarge::Read { limit: READ_LIMIT }),
         false => Ok(()),
     }
 }

@@ -10,12 +10,11 @@ use super::{
     stage::{Stage, version},
     staged,
 };
-use crate::shared::{Call, added, apply_below, stamp_in};
+use crate::shared::{Call, added, apply_below, is_too_much_to_read, stamp_in};
 use imbl::ordset::DiffItem;
 use shaketable::{Misfit, judge::Keyspace, waiting::Wait, workload::Step};
 use shaketable_layers::{queue::ItemId, staged_queue::Request};
 use shaketable_sim::proto::Version;
-use shaketable_tx::limits::{READ_LIMIT, TooLarge};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The model: what is stored, and what became of the dequeues.
@@ -294,9 +293,13 @@ impl Staged {
                 *rows == [items.len(), requests.len(), parked.len()]
             }
             // A long run parks more than one call may read.
-            (_, Some(Answer::Refused(why))) if *why == (TooLarge::Read { limit: READ_LIMIT }).to_string() => {
-                let bytes = model.rows.0.iter().map(|(key, value)| key.len() + value.len());
-                bytes.sum::<usize>() > READ_LIMIT
+            (_, Some(Answer::Refused(why)))
+                if is_too_much_to_read(
+                    why,
+                    model.rows.0.iter().map(|(key, value)| key.len() + value.len()),
+                ) =>
+            {
+                true
             }
             (StagedOp::together { parts }, Some(Answer::Refused(why))) => {
                 model.stage.together(parts).is_err_and(|e| e.to_string() == *why)

@@ -215,6 +215,7 @@ impl Engine {
             self.journal.iter_mut().for_each(Journal::flush);
             if self.pending.deliver() || self.wake_sleeper() {
                 (self.alone, self.tick) = ((self.alone + 1).min(ANSWERS_ALONE), TICK);
+                pace = None;
                 self.stepped();
                 self.await_quiescence();
                 continue;
@@ -244,19 +245,19 @@ impl Engine {
             match demand {
                 // A script continues only after an answer that is waited for, or after a recorded advance of
                 // time that followed the wall clock.
-                Demand::Nothing if self.script.is_some() => {
-                    pace = None;
-                    self.follow().await;
-                }
-                Demand::Nothing if self.timeouts.is_any_after(self.now()) => {
-                    pace = None;
-                    self.sleep(&mut sleep).await;
-                }
+                Demand::Nothing if self.script.is_some() => self.follow().await,
                 Demand::Nothing => {
-                    pace = None;
-                    self.journal.iter_mut().for_each(Journal::flush);
-                    // Blocks the thread: neither other tasks nor time proceed.
-                    self.heartbeat.suspended(|| self.inbox.wait_for_work());
+                    if self.timeouts.is_any_after(self.now()) {
+                        self.sleep(&mut sleep).await;
+                    } else {
+                        self.journal.iter_mut().for_each(Journal::flush);
+                        // Blocks the thread: neither other tasks nor time proceed.
+                        self.heartbeat.suspended(|| self.inbox.wait_for_work());
+                    }
+                    // The wall clock is not caught up with, but virtual time remains tied to it if it was: a
+                    // replay, which has all requests between two steps at once, does not see that for a while
+                    // nothing waited.
+                    pace = pace.map(|_| Pace::start(self.now()));
                 }
                 _ if !self.is_quiescent => self.await_quiescence(),
                 Demand::Calls => {

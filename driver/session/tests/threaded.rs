@@ -118,6 +118,33 @@ fn time_stands_still_while_nothing_waits_and_keeps_pace_while_a_watch_does() {
     assert!(matches!(open.stop(), Ok(Some(_))));
 }
 
+/// Between the two watches nothing waits, and there is no step.
+#[test]
+fn a_watch_that_is_given_up_for_another_is_performed_again() {
+    let _turn = turn();
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("journal");
+    let open = open_with(Settings { journal: Some(path.clone()), ..Environment::default().settings(None) });
+    let watch = |key: &'static [u8]| {
+        let tx = open.begin();
+        let watch = Call::Watch(Bytes::from_static(key));
+        let call = open.host.call(open.database, tx, watch, Box::new(drop));
+        assert_eq!(open.ask(tx, Call::Commit), Ok(Reply::Committed(-1)));
+        call
+    };
+    let (first, second) = (watch(b"first"), watch(b"second"));
+    open.host.want(first);
+    sleep(20);
+    open.host.cancel(first);
+    sleep(20);
+    open.host.want(second);
+    sleep(20);
+    open.version();
+    let report = open.stop().expect("the simulator does not fail").expect("it ran").to_string();
+    let journal = std::fs::read(path).expect("there is a journal");
+    assert_eq!(Host::replay(journal).expect("a pipe"), Some(report));
+}
+
 /// As a binding does that asks whether an answer is there, and then sets a callback for it.
 #[test]
 fn a_callback_that_is_set_while_the_answer_is_on_its_way_changes_nothing() {

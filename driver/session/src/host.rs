@@ -137,7 +137,8 @@ impl Host {
     }
 
     /// Performs a run again from its [journal](crate::journal), on this thread, and returns the text of its
-    /// report; `None` if nothing was asked. Fails if the process cannot open a pipe.
+    /// report; `None` if nothing was asked. Fails if that is no journal, or if the process cannot open a
+    /// pipe.
     pub fn replay(journal: Vec<u8>) -> std::io::Result<Option<String>> {
         Ok(Self::perform(journal, false)?.map(|performed| performed.text))
     }
@@ -145,16 +146,16 @@ impl Host {
     /// Like [`replay`](Host::replay), with all that is known of the run, and with its history if it is to be
     /// kept.
     pub fn perform(journal: Vec<u8>, keeps_history: bool) -> std::io::Result<Option<Performed>> {
-        let Some((settings, script)) = Script::read(journal) else { return Ok(None) };
+        let Some((settings, script)) = Script::read(journal)? else { return Ok(None) };
         let settings = Settings { keeps_history, ..settings };
-        let is_cut = script.is_cut();
+        let lack = script.lack();
         let run = Host::new()?.simulate(settings.clone(), Some(script));
         let mut text = match &run {
             Ok((report, _)) => report.to_string(),
             Err(panic) => report::of_panic(&settings, panic),
         };
-        if is_cut {
-            text += "the journal of the run is not whole: what came later was not judged\n";
+        if let Some(lack) = &lack {
+            text += &format!("{lack}\n");
         }
         Ok(Some(Performed { text, run: run.ok() }))
     }

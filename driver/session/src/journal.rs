@@ -2,7 +2,11 @@
 //! without a report, by a signal, `_exit` or a crash: [`Host::replay`](crate::Host::replay) performs the same
 //! run again, and judges it.
 //!
-//! The first line is what repeats the run ([`Settings::again`]). Entries follow, in the encoding of postcard.
+//! The first line says that it is a journal, and whether it could be written to its end; the second one is
+//! what repeats the run ([`Settings::again`]). Entries follow, in the encoding of postcard, each with a
+//! checksum of it and of all entries before it: a journal that was cut, or changed, is read up to there, and
+//! the report says how far that is. A process may be killed at any time, so that a journal need not have a
+//! last entry.
 //! Time is counted in steps: a step is the delivery of an answer, or an advance of virtual time. All
 //! requests between two steps take effect at one instant. The steps of a run are determined by its seed and
 //! by the requests, except for those that keep the pace of the wall clock: these are entries of their own.
@@ -16,12 +20,19 @@ use crate::{
     sleepers::SleepId,
 };
 use serde::{Deserialize, Serialize};
-use shaketable_sim::rt::Nanos;
+use shaketable_sim::{rt::Nanos, trace::hash_bytes};
 use std::{
     fs::File,
-    io::{self, Write},
+    io::{self, Seek, SeekFrom, Write},
     path::Path,
 };
+
+/// The first line of a journal.
+const WHOLE: &[u8] = b"shaketable journal 1, whole\n";
+
+/// The first line of a journal that could not be written to its end. It is as long as the other: a full disk
+/// has room for it.
+const SHORT: &[u8] = b"shaketable journal 1, short\n";
 
 /// The maximum length of a journal, bytes. Later requests are not recorded.
 const LONGEST: usize = 1 << 30;
@@ -35,6 +46,9 @@ const MOST_WAITING: usize = 64 << 10;
 /// An entry: the steps since the one before, and what happened.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 struct JournalEntry(u64, Event);
+
+/// How the line of a report begins that says that the journal has not all that the program asked.
+pub const NOT_WHOLE: &str = "THE JOURNAL IS NOT WHOLE: ";
 
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 enum Event {
@@ -60,24 +74,30 @@ pub struct Journal {
     length: usize,
     /// The steps since the last entry.
     steps: u64,
+    /// That of the last entry.
+    checksum: u64,
 }
 
 impl Journal {
     /// Begins a journal. If it cannot be written, standard error says so, and the run continues without one.
     pub fn create(path: &Path, settings: &Settings) -> Journal {
-        let begun = File::create(path).and_then(|mut file| {
-            writeln!(file, "{}", settings.again())?;
-            Ok(file)
-        });
-        let file = begun.map_err(|error| cannot_write(&error)).ok();
-        Journal { file, waiting: Vec::new(), length: 0, steps: 0 }
+        let file = File::create(path).map_err(|error| cannot_write(&error)).ok();
+        let waiting = [WHOLE, settings.again().as_bytes(), b"\n"].concat();
+        let mut journal = Journal { file, waiting, length: 0, steps: 0, checksum: 0 };
+        journal.flush();
+        journal
     }
 
-    /// Leaves an empty journal, unless there is one: the program has a database. Its cluster begins later, or
-    /// not at all if the program ends before.
+    /// Leaves a journal without requests, unless there is one: the program has a database. Its cluster begins
+    /// later, or not at all if the program ends before.
     pub fn mark(path: &Path) {
-        // If it cannot be written, `create` says so.
-        let _ = File::options().append(true).create(true).open(path);
+        // If it cannot be written, `create` says so, and its first line is not there.
+        let _ = File::options().append(true).create(true).open(path).and_then(|mut file| {
+            match file.metadata()?.len() {
+                0 => file.write_all(WHOLE),
+                _ => Ok(()),
+            }
+        });
     }
 
     /// Records a message of the program.
@@ -112,8 +132,10 @@ impl Journal {
         let Ok(entry) = postcard::to_stdvec(&JournalEntry(std::mem::take(&mut self.steps), event)) else {
             return;
         };
+        self.checksum = hash_bytes(self.checksum, &entry);
         self.length += entry.len();
         self.waiting.extend_from_slice(&entry);
+        self.waiting.extend_from_slice(&self.checksum.to_le_bytes());
         if self.waiting.len() > MOST_WAITING {
             self.flush();
         }
@@ -131,6 +153,8 @@ impl Journal {
             && let Err(error) = file.write_all(&self.waiting)
         {
             cannot_write(&error);
+            // If this fails as well, the torn entry remains to be noticed.
+            let _ = file.seek(SeekFrom::Start(0)).and_then(|_| file.write_all(SHORT));
             self.file = None;
         }
         self.waiting.clear();
@@ -177,13 +201,26 @@ fn message(event: &Event, versions: &ProcessVersions) -> Option<Message> {
     })
 }
 
+/// Why a journal has not all that the program asked, beside the end of its process.
+enum Lack {
+    /// The journal could not be written any more.
+    Unwritten,
+    /// It had become too long.
+    TooLong,
+    /// From this byte on there is no entry.
+    Damaged(usize),
+}
+
 /// The reader of a journal whose run is performed again.
 pub struct Script {
     bytes: Vec<u8>,
-    /// Where the next entry begins.
+    /// Where the next entry begins, and where the last one that is whole ends.
     at: usize,
+    end: usize,
     next: Option<JournalEntry>,
-    is_cut: bool,
+    /// The number of requests, and why there are no more.
+    requests: usize,
+    lack: Option<Lack>,
     /// The steps after the end.
     after: u32,
     /// Shared by the databases of the process.
@@ -191,41 +228,84 @@ pub struct Script {
 }
 
 impl Script {
-    /// Reads a journal: the settings and the requests of the run. `None` if its first line is incomplete: the
-    /// run then had no requests.
-    pub fn read(bytes: Vec<u8>) -> Option<(Settings, Script)> {
-        let at = bytes.iter().position(|byte| *byte == b'\n')?;
-        let line = std::str::from_utf8(&bytes[..at]).ok()?;
+    /// Reads a journal: the settings and the requests of the run. `None` if it has its first line only: the run
+    /// then had no requests. Fails if it is no journal, or one of another version.
+    pub fn read(bytes: Vec<u8>) -> io::Result<Option<(Settings, Script)>> {
+        let invalid = |why| io::Error::new(io::ErrorKind::InvalidData, why);
+        let foreign = || invalid("it is no journal of this version");
+        let unwritten = || invalid("it could not be written");
+        let (rest, is_short) = match (bytes.strip_prefix(WHOLE), bytes.strip_prefix(SHORT)) {
+            (Some([]), _) => return Ok(None),
+            (Some(rest), _) => (rest, false),
+            (None, Some(rest)) => (rest, true),
+            (None, None) => return Err(if WHOLE.starts_with(&bytes) { unwritten() } else { foreign() }),
+        };
+        let length = rest.iter().position(|byte| *byte == b'\n').ok_or_else(unwritten)?;
+        let line = std::str::from_utf8(&rest[..length]).map_err(|_| foreign())?;
         let said = |name: &str| {
             let words = line.split(' ').filter_map(|word| word.split_once('='));
             words.filter(|(said, _)| *said == name).map(|(_, value)| value.to_owned()).next()
         };
-        let settings = Environment::read(said).ok()?.settings(None);
+        let settings = Environment::read(said).map_err(|_| foreign())?.settings(None);
+        let at = WHOLE.len() + length + 1;
         let mut script = Script {
-            bytes,
-            at: at + 1,
+            at,
+            end: at,
             next: None,
-            is_cut: false,
+            requests: 0,
+            lack: None,
             after: 0,
             versions: ProcessVersions::default(),
+            bytes,
         };
+        script.survey(is_short);
         script.turn();
-        Some((settings, script))
+        Ok(Some((settings, script)))
     }
 
-    /// Whether the run had requests that the journal does not have.
-    pub fn is_cut(&self) -> bool {
-        self.is_cut
+    /// Finds out how far the journal can be read.
+    fn survey(&mut self, is_short: bool) {
+        let (mut before, mut is_too_long) = (0, false);
+        while let Some((JournalEntry(_, event), end, sum)) = self.entry_at(self.end)
+            && sum == hash_bytes(before, &self.bytes[self.end..end - size_of::<u64>()])
+        {
+            self.requests += usize::from(matches!(event, Event::Asked(_)));
+            is_too_long |= event == Event::Cut;
+            (self.end, before) = (end, sum);
+        }
+        self.lack = match self.end < self.bytes.len() {
+            _ if is_short => Some(Lack::Unwritten),
+            true => Some(Lack::Damaged(self.end)),
+            false => is_too_long.then_some(Lack::TooLong),
+        };
     }
 
-    /// Reads the next entry; none at the end, where the last entry may be incomplete.
+    /// The entry at a place, the end of it and of its checksum, and the checksum.
+    fn entry_at(&self, at: usize) -> Option<(JournalEntry, usize, u64)> {
+        let (entry, rest) = postcard::take_from_bytes(&self.bytes[at..]).ok()?;
+        let (sum, rest) = rest.split_first_chunk()?;
+        Some((entry, self.bytes.len() - rest.len(), u64::from_le_bytes(*sum)))
+    }
+
+    /// What the report must say if the run had requests that the journal does not have.
+    pub fn lack(&self) -> Option<String> {
+        let why = match self.lack.as_ref()? {
+            Lack::Unwritten => "could not be written to its end".to_owned(),
+            Lack::TooLong => "had become too long".to_owned(),
+            Lack::Damaged(at) => format!("is damaged at byte {at} of {}", self.bytes.len()),
+        };
+        let requests = self.requests;
+        let judged = format!("{requests} requests of it were performed, and what came later was not judged");
+        Some(format!("{NOT_WHOLE}it {why}; {judged}"))
+    }
+
+    /// Reads the next entry.
     fn turn(&mut self) {
-        let read = postcard::take_from_bytes(&self.bytes[self.at..]).ok();
-        self.next = read.map(|(entry, rest): (JournalEntry, _)| {
-            self.at = self.bytes.len() - rest.len();
+        let next = (self.at < self.end).then(|| self.entry_at(self.at)).flatten();
+        self.next = next.map(|(entry, end, _)| {
+            self.at = end;
             entry
         });
-        self.is_cut |= matches!(self.next, Some(JournalEntry(_, Event::Cut)));
     }
 
     /// Sends the requests that were made before the next step. The run ends where the program stopped the
@@ -256,5 +336,64 @@ impl Script {
         let Some(JournalEntry(0, Event::Follows(nanos))) = self.next else { return None };
         self.turn();
         Some(nanos)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::CallId;
+
+    #[test]
+    fn a_journal_says_how_far_it_can_be_read() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("journal");
+        let written = |events: Vec<Event>| {
+            let mut journal = Journal::create(&path, &Environment::default().settings(None));
+            events.into_iter().for_each(|event| journal.add(event));
+            journal.flush();
+            std::fs::read(&path).expect("there is a journal")
+        };
+        let asked = |id| Event::Asked(Request::Want(CallId(id)));
+        let lack = |bytes: &[u8]| {
+            let (_, script) =
+                Script::read(bytes.to_vec()).expect("a journal").expect("it has its first lines");
+            script.lack()
+        };
+        let whole = written(vec![asked(1), Event::Stopped]);
+        assert_eq!([lack(&whole), lack(&written(vec![asked(1)]))], [None, None], "a process may be killed");
+        let lacks = |bytes: &[u8], why: &str, requests: usize| {
+            let said = lack(bytes).expect("it says so");
+            let judged = format!("{requests} requests of it were performed");
+            assert!(said.starts_with(NOT_WHOLE) && said.contains(why) && said.contains(&judged), "{said}");
+        };
+        lacks(&whole[..whole.len() - 1], "is damaged at byte ", 1);
+        let mut changed = whole.clone();
+        *changed.last_mut().expect("it has bytes") ^= 1;
+        lacks(&changed, "is damaged at byte ", 1);
+        // Entries that are whole, of another journal.
+        let first = written(vec![]).len();
+        lacks(&[&whole, &whole[first..]].concat(), "is damaged at byte ", 1);
+        lacks(&written(vec![asked(1), asked(2), Event::Cut]), "had become too long", 2);
+        let short = [SHORT, &whole[WHOLE.len()..]].concat();
+        lacks(&short, "could not be written to its end", 1);
+        std::fs::remove_file(&path).expect("it is there");
+        Journal::mark(&path);
+        Journal::mark(&path);
+        let marked = std::fs::read(&path).expect("it is left");
+        assert!(Script::read(marked).expect("a journal").is_none(), "nothing was asked");
+        let wrong = [WHOLE, b"SHAKETABLE_SEED=x\n"].concat();
+        for (bytes, why) in [
+            (&b""[..], "it could not be written"),
+            (&whole[..9], "it could not be written"),
+            (SHORT, "it could not be written"),
+            (&whole[..first - 1], "it could not be written"),
+            (b"?", "it is no journal of this version"),
+            (b"SHAKETABLE_SEED=3\n", "it is no journal of this version"),
+            (&wrong, "it is no journal of this version"),
+        ] {
+            let said = Script::read(bytes.to_vec()).err().expect("it is refused").to_string();
+            assert_eq!(said, why, "{}", bytes.escape_ascii());
+        }
     }
 }

@@ -187,6 +187,27 @@ fn a_journal_gives_the_run_again() {
     }
 }
 
+/// As on a full disk: the program goes on, standard error says so, and so does who performs its calls again.
+#[test]
+fn a_journal_that_cannot_be_written_to_its_end_is_not_taken_for_the_run() {
+    let program = Program::compile("transfers");
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("journal");
+    let journal = ("SHAKETABLE_JOURNAL", path.to_str().expect("the path is text"));
+    let whole = program.command::<&str>(&[], &[("SHAKETABLE_SEED", "1"), journal]);
+    let mut limited = std::process::Command::new("sh");
+    limited.args(["-c", "trap '' XFSZ; ulimit -f 4; exec \"$0\""]).arg(whole.get_program());
+    limited.envs(whole.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    let output = limited.output().expect("there is a shell");
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{}: {errors}", output.status);
+    let said =
+        errors.lines().find(|line| line.starts_with("shaketable: cannot write the journal of the run: "));
+    assert!(said.is_some(), "{errors}");
+    let report = replayed(&path);
+    assert!(report.contains("\nTHE JOURNAL IS NOT WHOLE: it could not be written to its end; "), "{report}");
+}
+
 #[test]
 fn a_program_that_ends_without_a_report_is_judged_by_its_journal() {
     let program = Program::compile("ends");

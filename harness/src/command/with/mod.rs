@@ -34,7 +34,7 @@ use crate::search::seeds;
 use clap::Args;
 use printed::Printed;
 use shaketable_reports::{Conclusion, text::plural};
-use shaketable_session::{Host, report};
+use shaketable_session::{Host, journal::NOT_WHOLE, report};
 use shaketable_sim::faults::{Family, Profile};
 use std::{
     ffi::OsString,
@@ -55,7 +55,8 @@ Exit codes:
      longer than --timeout
   2  bad usage, no library, or a command that cannot be started (one line on stderr)
   3  the simulated cluster failed, or its own judges found that it broke FoundationDB's
-     promises; do not rely on what else the run shows
+     promises, or a run could not be judged, because the journal of a process that ended
+     without a report is not whole; do not rely on what else the run shows
   4  no run used the simulated cluster: the command does not load the library,
      or opens no database
   130, 143, 129
@@ -169,15 +170,20 @@ impl Run {
         self.reports.iter().find_map(|text| report::accused(text))
     }
 
+    /// The first line of a report that says that a part of the run was not judged.
+    fn unjudged(&self) -> Option<&str> {
+        self.reports.iter().find_map(|text| not_whole(text))
+    }
+
     fn is_failed(&self) -> bool {
-        !self.ending.is_success() || self.accused().is_some()
+        !self.ending.is_success() || self.accused().or(self.unjudged()).is_some()
     }
 }
 
 impl Shaken {
     fn conclusion(&self) -> Conclusion {
         match &self.failed {
-            Some((_, run)) if run.accused().is_some() => Conclusion::Harness,
+            Some((_, run)) if run.accused().is_some() || run.ending.is_success() => Conclusion::Harness,
             Some(_) => Conclusion::Violated,
             None if self.used == 0 => Conclusion::Vacuous,
             None => Conclusion::Passed,
@@ -332,8 +338,8 @@ impl Shake<'_> {
         }
         text += &left;
         let _ = writeln!(text, "\nseed {seed}: {} {}", self.name(), run.ending);
-        if let Some(accused) = run.accused() {
-            let _ = writeln!(text, "{accused}");
+        if let Some(line) = run.accused().or(run.unjudged()) {
+            let _ = writeln!(text, "{line}");
         }
         for report in &run.reports {
             let _ = writeln!(text, "\n{}", report.trim_end());
@@ -435,10 +441,18 @@ fn longest_journal(folder: &Path) -> Option<Vec<u8>> {
     fs::read(longest?.path()).ok()
 }
 
+/// The line of a report that says that its journal is not whole.
+fn not_whole(report: &str) -> Option<&str> {
+    report.lines().find(|line| line.starts_with(NOT_WHOLE))
+}
+
 /// The report of a process that has left only its journal.
 fn replayed(journal: &Path) -> Option<String> {
-    let text = fs::read(journal).and_then(Host::replay).ok()??;
-    Some(format!("of a process that ended without a report; its calls were performed again:\n{text}"))
+    let what = "of a process that ended without a report";
+    Some(match fs::read(journal).and_then(Host::replay) {
+        Ok(text) => format!("{what}; its calls were performed again:\n{}", text?),
+        Err(error) => format!("{what}:\n{NOT_WHOLE}{error}"),
+    })
 }
 
 fn lossy(text: &[u8]) -> String {

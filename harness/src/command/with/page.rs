@@ -4,6 +4,7 @@
 use super::{
     Run, Shake,
     history::of_program,
+    not_whole,
     why::{injected, why},
 };
 use crate::command::choose;
@@ -33,9 +34,11 @@ pub(super) fn body(shake: &Shake<'_>, seed: u64, run: &Run) -> Option<Body> {
         0 => String::new(),
         further => format!("Of {} clusters, this page tells of the first.\n", further + 1),
     };
-    let message = format!("{last}\n\n{clusters}The program {ending}, and had printed:\n{printed}");
-    let verdict = match run.accused() {
-        Some(accused) => Verdict::Harness { judge: "cluster".to_owned(), message: accused.to_owned() },
+    let lack = not_whole(&performed.text).map(|line| format!("{line}\n")).unwrap_or_default();
+    let message = format!("{last}\n\n{clusters}{lack}The program {ending}, and had printed:\n{printed}");
+    let unreliable = run.accused().or(run.unjudged().filter(|_| run.ending.is_success()));
+    let verdict = match unreliable {
+        Some(line) => Verdict::Harness { judge: "cluster".to_owned(), message: line.to_owned() },
         None => Verdict::Violated { judge: ending, message },
     };
     let errors = errors.into_iter().map(|(error, times)| {

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::command::{Nothing, parse};
+use shaketable_session::{ClusterName, Session, settings::Environment};
 
 /// A folder with an empty file in place of the library.
 fn place() -> TempDir {
@@ -129,7 +130,8 @@ fn runs_that_never_use_the_cluster_prove_nothing() {
                 no database\n";
     assert_eq!((text.as_str(), code), (said, 4));
     // A process that ends before its cluster begins has opened a database.
-    let (text, code) = shake(&place(), &["--seeds", "2"], ": >$SHAKETABLE_JOURNAL/journal-1.txt");
+    let journal = "echo 'shaketable journal 1, whole' >$SHAKETABLE_JOURNAL/journal-1.txt";
+    let (text, code) = shake(&place(), &["--seeds", "2"], journal);
     assert_eq!((text.as_str(), code), ("2 runs passed with standard faults\n", 0));
 }
 
@@ -185,19 +187,59 @@ fn a_command_ends_at_an_interrupt_that_this_process_ignores() {
 /// A program in Go, or one that crashes, leaves the journal of its calls, and no report.
 #[test]
 fn a_process_without_a_report_is_judged_by_its_journal() {
-    let journal = r"printf 'SHAKETABLE_SEED=3 SHAKETABLE_FAULTS=calm\n\000\000\000\000' >$SHAKETABLE_REPORT/journal-7.txt";
-    let (text, code) = shake(&place(), &["--seeds", "1"], journal);
-    assert_eq!((text.as_str(), code), ("1 run passed with standard faults\n", 0));
-    let (text, code) = shake(&place(), &["--seeds", "1"], &format!("{journal}; kill -9 $$"));
+    let place = place();
+    let left = |name: &str, bytes: &[u8]| {
+        let file = place.path().join(name);
+        fs::write(&file, bytes).expect("written");
+        format!("cp {} $SHAKETABLE_REPORT/journal-7.txt", file.display())
+    };
+    let run = |script: &str| shake(&place, &["--seeds", "1"], script);
+    let bytes = journal(&[]);
+    let whole = left("whole", &bytes);
+    assert_eq!(run(&whole), ("1 run passed with standard faults\n".to_owned(), 0));
+    let (text, code) = run(&format!("{whole}; kill -9 $$"));
     let said =
         "of a process that ended without a report; its calls were performed again:\nshaketable: seed 3, ";
-    assert!(code == 1 && text.contains(said), "{text}");
-    let bug = journal.replace("calm", "calm SHAKETABLE_BUG=stale-read-version");
-    let (text, _) = shake(&place(), &["--seeds", "1"], &format!("{bug}; false"));
+    assert!(code == 1 && text.contains(said) && !text.contains(NOT_WHOLE), "{text}");
+    let bug = left("bug", &journal(&[("SHAKETABLE_BUG", "stale-read-version")]));
+    let (text, _) = run(&format!("{bug}; false"));
     assert!(text.contains("again: SHAKETABLE_SEED=3 SHAKETABLE_FAULTS=calm SHAKETABLE_BUG="), "{text}");
-    let both = format!("{journal}; echo own >$SHAKETABLE_REPORT/report-7.txt; false");
-    let (text, _) = shake(&place(), &["--seeds", "1"], &both);
+    let (text, _) = run(&format!("{whole}; echo own >$SHAKETABLE_REPORT/report-7.txt; false"));
     assert!(text.contains("\nown\n") && !text.contains("performed again"), "{text}");
+    // What is missing was not judged, so that the run has not passed.
+    let torn = left("torn", &bytes[..bytes.len() - 1]);
+    let changed = left("changed", &[&bytes[..bytes.len() - 1], b"?"].concat());
+    let foreign = left("foreign", b"This is a file of somebody else.\n");
+    let wrong = [
+        (torn, "is damaged at byte "),
+        (changed, "is damaged at byte "),
+        (left("empty", b""), "could not be written"),
+        (foreign, "is no journal"),
+    ];
+    for (script, why) in wrong {
+        let line = format!("\n{NOT_WHOLE}it {why}");
+        let (text, code) = run(&script);
+        assert!(code == 3 && text.contains(&line), "exit {code}: {text}");
+        let (text, code) = run(&format!("{script}; false"));
+        assert!(code == 1 && text.contains(&line), "exit {code}: {text}");
+    }
+}
+
+/// The journal of a program that opened a database, with calm faults and these variables.
+fn journal(variables: &[(&str, &str)]) -> Vec<u8> {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("journal");
+    let path = path.to_str().expect("a plain path");
+    let said =
+        [&[("SHAKETABLE_SEED", "3"), ("SHAKETABLE_FAULTS", "calm"), ("SHAKETABLE_JOURNAL", path)], variables];
+    let said = said.concat();
+    let read = |name: &str| said.iter().find(|(said, _)| *said == name).map(|(_, value)| (*value).to_owned());
+    let settings = Environment::read(read).expect("they are understood").settings(None);
+    let host = Host::new().expect("a pipe");
+    host.open(&ClusterName::default());
+    host.stop();
+    host.run(|| settings).expect("the simulator does not fail").expect("something was asked");
+    fs::read(path).expect("there is a journal")
 }
 
 #[test]

@@ -228,8 +228,8 @@ pub struct Script {
 }
 
 impl Script {
-    /// Reads a journal: the settings and the requests of the run. `None` if it has its first line only: the run
-    /// then had no requests. Fails if it is no journal, or one of another version.
+    /// Reads a journal: the settings and the requests of the run. `None` if it has its first line only: the
+    /// run then had no requests. Fails if it is no journal, or one of another version.
     pub fn read(bytes: Vec<u8>) -> io::Result<Option<(Settings, Script)>> {
         let invalid = |why| io::Error::new(io::ErrorKind::InvalidData, why);
         let foreign = || invalid("it is no journal of this version");

@@ -31,9 +31,9 @@ const MESSAGE: usize = 160;
 /// The repro files of a folder, and what else there is in it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Files {
-    /// The files whose names end with `.json`, in the order of their names.
+    /// The regular files whose names end with `.json`, in the order of their names.
     pub regressions: Vec<PathBuf>,
-    /// What is neither such a file nor hidden (its name begins with a dot).
+    /// What is neither such a file nor hidden (its name begins with a dot), a FIFO with such a name too.
     pub foreign: Vec<PathBuf>,
 }
 
@@ -45,10 +45,22 @@ pub struct Files {
 pub fn files(folder: &Path) -> io::Result<Files> {
     let mut files = Files::default();
     for path in entries(folder)? {
-        let is_plan = path.extension().is_some_and(|extension| extension == "json") && !path.is_dir();
+        let is_plan = path.extension().is_some_and(|extension| extension == "json") && path.is_file();
         if is_plan { &mut files.regressions } else { &mut files.foreign }.push(path);
     }
     Ok(files)
+}
+
+/// Why a file is no repro file of any version, if it is none: it was cut or overwritten, or is somebody
+/// else's.
+pub fn damage(path: &Path) -> Option<String> {
+    match fs::read_to_string(path) {
+        Ok(text) => match plan::workload_of(&text) {
+            Err(error @ PlanError::Incomplete(_)) => Some(error.to_string()),
+            _ => None,
+        },
+        Err(error) => Some(error.to_string()),
+    }
 }
 
 /// The paths in a folder that are not hidden, in the order of their names.

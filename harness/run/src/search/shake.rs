@@ -279,6 +279,9 @@ impl<W: Workload> Shake<W> {
             note(&format!("{} is not a regression", file.display()));
         }
         for file in files.regressions {
+            if let Some(why) = regressions::damage(&file) {
+                panic!("the regression {} is damaged: {why}", file.display());
+            }
             let replayed =
                 regressions::replay(&file, |repro| Ok(runner::run(&Plan::from_json::<W>(repro)?, false)));
             match replayed {

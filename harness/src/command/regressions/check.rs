@@ -1,6 +1,6 @@
 //! `shaketable regressions check`: replays regressions without a sweep.
 
-use super::{FOLDER, replay, select};
+use super::{FOLDER, refuse_damaged, replay, select};
 use crate::command::{
     Refusal, choose,
     conclude::{processors, settle},
@@ -9,7 +9,9 @@ use crate::command::{
     program, refuse,
 };
 use clap::Args;
-use shaketable_reports::{Body, Conclusion, RegressionsReport, WorkloadRegressions, text};
+use shaketable_reports::{
+    Body, Conclusion, RegressionReport, RegressionsReport, Replayed, WorkloadRegressions, text,
+};
 use std::path::PathBuf;
 
 #[derive(Clone, Debug, Args)]
@@ -40,6 +42,7 @@ pub(super) fn check(arguments: &RegressionsCheckArguments) -> Result<Conclusion,
     if files.iter().all(Vec::is_empty) {
         refuse!("there are no regressions in {shown}");
     }
+    refuse_damaged(&files)?;
     let interrupt = Interrupt::listen()?;
     let jobs = arguments.jobs.unwrap_or_else(processors);
     let replayed = replay(&entries, &files, arguments.strict_regressions, jobs, || interrupt.is_set());
@@ -47,7 +50,7 @@ pub(super) fn check(arguments: &RegressionsCheckArguments) -> Result<Conclusion,
         entries.iter().zip(replayed).filter(|(_, regressions)| !regressions.is_empty()).map(
             |(entry, regressions)| WorkloadRegressions { workload: entry.name().to_owned(), regressions },
         );
-    let report = RegressionsReport::new(shown, workloads.collect());
+    let report = RegressionsReport::new(shown.clone(), workloads.collect());
     let (done, all) = (
         report.workloads.iter().map(|w| w.regressions.len()).sum::<usize>() as u64,
         files.iter().map(Vec::len).sum::<usize>() as u64,
@@ -57,7 +60,11 @@ pub(super) fn check(arguments: &RegressionsCheckArguments) -> Result<Conclusion,
         interrupt.refusal(&format!("after {} of {all}", text::count(done)))
     });
     let outcome = report.outcome;
+    let is_unreadable = |one: &RegressionReport| matches!(one.replayed, Replayed::Unreadable { .. });
+    let is_vain = done > 0 && report.workloads.iter().flat_map(|w| &w.regressions).all(is_unreadable);
     let printed = text::regressions(&report, program().commit);
     let written = output::publish(&printed, json.as_ref(), Body::Regressions(report));
-    settle(outcome, written, interrupted)
+    let vain = (is_vain && outcome == Conclusion::Passed)
+        .then(|| Refusal::Usage(format!("none of the regressions in {shown} can be replayed")));
+    settle(outcome, written, interrupted.or(vain))
 }

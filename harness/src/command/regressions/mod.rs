@@ -21,7 +21,7 @@ use crate::{
     search::entry::Entry,
 };
 use clap::Subcommand;
-use shaketable_reports::{Conclusion, Regression, RegressionReport, Replayed};
+use shaketable_reports::{Conclusion, Regression, RegressionReport, Replayed, text::plural};
 use std::{
     io,
     path::{Path, PathBuf},
@@ -94,11 +94,24 @@ impl Folder {
                 continue;
             }
             let found = regressions::files(&path).map_err(|error| unreadable(&path, error))?;
-            name_foreign(&found.foreign, "it is not a .json file");
+            name_foreign(&found.foreign, "it is not a regular .json file");
             files.push(found.regressions);
         }
         Ok(files)
     }
+}
+
+/// Refuses files that are damaged: one that cannot be replayed because something has changed since is told,
+/// but one that nobody can read any more has lost what it was kept for.
+fn refuse_damaged(files: &[Vec<PathBuf>]) -> Result<(), Refusal> {
+    let mut damaged =
+        files.iter().flatten().filter_map(|path| regressions::damage(path).map(|why| (path.display(), why)));
+    let Some((path, why)) = damaged.next() else { return Ok(()) };
+    let more = match damaged.count() as u64 {
+        0 => String::new(),
+        more => format!("; so {} {}", if more == 1 { "is" } else { "are" }, plural(more, "other", "others")),
+    };
+    refuse!("the regression {path} is damaged: {why}{more}")
 }
 
 /// Says what else is in a folder of regressions.

@@ -1,6 +1,6 @@
 //! The regressions that a sweep replays before its seeds.
 
-use super::{Folder, replay};
+use super::{Folder, refuse_damaged, replay};
 use crate::{
     command::{Refusal, choose, refuse, run::RunArguments, sweep::Sweep},
     search::entry::Entry,
@@ -42,6 +42,7 @@ impl Regressions {
         let mut files = Vec::new();
         if sweep.shard.is_none_or(|(number, _)| number == 1) {
             files = folder.files(&sweep.entries)?;
+            refuse_damaged(&files)?;
         }
         if let Some(earlier) = &sweep.earlier {
             for (files, report) in files.iter_mut().zip(&earlier.report.workloads) {

@@ -29,10 +29,16 @@ use shaketable_sim::{
     faults::{Family, Profile},
     seed::Seed,
 };
-use std::{path::PathBuf, sync::Arc};
+use std::{cell::RefCell, path::PathBuf, sync::Arc};
 
 /// How much of the history is kept unless the environment says otherwise, megabytes.
 const MEMORY: usize = 1_000;
+
+/// The number of letters by which a name may differ from that of a variable to be taken for it.
+const MOST_MISSPELT: usize = 2;
+
+/// The variable that a test with `Shake` reads, which may use the library as well.
+const OF_TESTS: &str = "SHAKETABLE_SEEDS";
 
 /// Where the report of a run goes.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -187,6 +193,26 @@ impl Environment {
         Ok(environment)
     }
 
+    /// One line about a variable that nobody reads, and whose name is nearly that of one that [`read`] reads: a
+    /// run without the faults that were meant would pass for another reason.
+    ///
+    /// [`read`]: Environment::read
+    pub fn misspelt(mut names: Vec<String>) -> Option<String> {
+        let known = RefCell::new(Vec::new());
+        let _ = Environment::read(|name| {
+            known.borrow_mut().push(name.to_owned());
+            None
+        });
+        let known = known.into_inner();
+        names.retain(|name| !known.contains(name) && name != OF_TESTS);
+        names.sort();
+        names.into_iter().find_map(|name| {
+            let distance = |known: &&String| strsim::levenshtein(known, &name.to_uppercase());
+            let meant = known.iter().min_by_key(distance).filter(|known| distance(known) <= MOST_MISSPELT)?;
+            Some(format!("{name} is not a variable that this library reads; {meant} is"))
+        })
+    }
+
     /// The settings of a cluster whose cluster file names `seed`, if it names one.
     pub fn settings(&self, seed: Option<Seed>) -> Settings {
         Settings {
@@ -261,6 +287,23 @@ mod tests {
     fn read(pairs: &[(&str, &str)]) -> Result<Environment, String> {
         let find = |name: &str| pairs.iter().find(|pair| pair.0 == name).map(|pair| pair.1.to_owned());
         Environment::read(find)
+    }
+
+    #[test]
+    fn a_variable_that_is_misspelt_is_named() {
+        let of =
+            |names: &[&str]| Environment::misspelt(names.iter().map(|name| (*name).to_owned()).collect());
+        for (name, meant) in [
+            ("SHAKETABLE_FAULT", "SHAKETABLE_FAULTS"),
+            ("SHAKETABLE_SEDE", "SHAKETABLE_SEED"),
+            ("SHAKTABLE_SEED", "SHAKETABLE_SEED"),
+            ("shaketable_seed", "SHAKETABLE_SEED"),
+            ("SHAKETABLE_ONE_AT_TIME", "SHAKETABLE_ONE_AT_A_TIME"),
+        ] {
+            let said = format!("{name} is not a variable that this library reads; {meant} is");
+            assert_eq!(of(&["PATH", "SHAKETABLE_TIME", name]), Some(said));
+        }
+        assert_eq!(of(&["PATH", "SHAKETABLE_SEED", "SHAKETABLE_SEEDS", "SHAKETABLE_BROWSER", "SEED"]), None);
     }
 
     #[test]

@@ -21,7 +21,8 @@ use bytes::Bytes;
 use shaketable_session::{
     Action, Call, Command, DatabaseId, Session,
     address::server_of,
-    settings::{name_of, seed_of},
+    output,
+    settings::{connection_of, name_of, seed_of},
 };
 use shaketable_sim::client::SimDatabase;
 use shaketable_tx::{DatabaseOption, Error, Result};
@@ -77,6 +78,9 @@ pub struct FDBTenant {
     id: DatabaseId,
 }
 
+/// How much of a connection string is shown at most, characters.
+const SHOWN: usize = 100;
+
 /// Creates a database whose cluster file has this text. It has no meaning to a client within a simulation.
 fn create(cluster_file: &str) -> Result<*mut FDBDatabase> {
     let threaded = match SimDatabase::current() {
@@ -92,9 +96,16 @@ fn create(cluster_file: &str) -> Result<*mut FDBDatabase> {
 
 fn open_threaded(cluster_file: &str) -> Result<(Arc<dyn Session>, DatabaseId)> {
     let network = Network::get()?;
-    let server = server_of(cluster_file).map_err(|_| CONNECTION_STRING_INVALID)?;
+    let refuse = |why: &str| {
+        let connection: String = connection_of(cluster_file).chars().take(SHOWN).collect();
+        output::complain(&format!("the cluster file has {connection:?}: {why}"));
+        CONNECTION_STRING_INVALID
+    };
+    let server = server_of(cluster_file)
+        .map_err(|_| refuse("after serve@ comes the address of a server, HOST:PORT or unix:PATH"))?;
     if server.is_none()
-        && let Some(seed) = seed_of(cluster_file).map_err(|_| CONNECTION_STRING_INVALID)?
+        && let Some(seed) = seed_of(cluster_file)
+            .map_err(|_| refuse("after shaketable: comes a seed or serve, an @ and an address"))?
     {
         network.name_seed(seed);
     }

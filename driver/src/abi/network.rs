@@ -115,7 +115,12 @@ impl Network {
                 self.host.stop();
                 Ok(remote.clone())
             }
-            _ => Err(CONNECTION_STRING_INVALID),
+            _ => {
+                output::complain(
+                    "a process uses one server, or clusters of its own: its first database decided",
+                );
+                Err(CONNECTION_STRING_INVALID)
+            }
         }
     }
 
@@ -274,7 +279,12 @@ pub extern "C" fn fdb_setup_network() -> fdb_error_t {
         output::complain("a simulation has no network thread: call boot() before it, or not at all");
         return Error::CLIENT_INVALID_OPERATION.code();
     }
-    let environment = match Environment::read(|name| std::env::var(name).ok()) {
+    let names = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok()).collect();
+    let read = match Environment::misspelt(names) {
+        Some(line) => Err(line),
+        None => Environment::read(|name| std::env::var(name).ok()),
+    };
+    let environment = match read {
         Ok(environment) => environment,
         Err(line) => {
             output::complain(&line);

@@ -270,6 +270,12 @@ fn a_variable_that_is_wrong_is_one_line_and_an_error() {
     let said = "shaketable: SHAKETABLE_FAULTS is none of calm, standard and storm: wild\n";
     assert!(errors.starts_with(said), "{errors}");
     assert!(errors.contains("fdb_setup_network() is 2022"), "{errors}");
+    let output = Program::compile("abandon").output::<&str>(&[], &[("SHAKETABLE_FUALTS", "storm")]);
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(!output.status.success());
+    let said =
+        "shaketable: SHAKETABLE_FUALTS is not a variable that this library reads; SHAKETABLE_FAULTS is\n";
+    assert!(errors.starts_with(said), "{errors}");
 }
 
 #[test]

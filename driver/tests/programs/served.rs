@@ -214,11 +214,18 @@ fn without_a_server_a_program_ends_with_one_line() {
 fn an_address_that_is_wrong_is_an_error_at_once() {
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("fdb.cluster");
-    std::fs::write(&file, "shaketable:serve@nowhere").expect("it can be written");
     let program = Program::compile("worker");
-    let output = program.output(&[file.to_str().expect("the path is text"), "a"], &[]);
-    let errors = String::from_utf8_lossy(&output.stderr);
-    assert!(!output.status.success() && errors.contains("is 2104 and not 0"), "{errors}");
+    for (connection, why) in [
+        ("shaketable:serve@nowhere", "after serve@ comes the address of a server, HOST:PORT or unix:PATH"),
+        ("shaketable:x7@127.0.0.1:1", "after shaketable: comes a seed or serve, an @ and an address"),
+    ] {
+        std::fs::write(&file, connection).expect("it can be written");
+        let output = program.output(&[file.to_str().expect("the path is text"), "a"], &[]);
+        let errors = String::from_utf8_lossy(&output.stderr);
+        let said = format!("shaketable: the cluster file has \"{connection}\": {why}\n");
+        assert!(errors.starts_with(&said) && errors.contains("is 2104 and not 0"), "{errors}");
+        assert!(!output.status.success());
+    }
     let output = program.output(&["", "a"], &[("SHAKETABLE_SERVER", "nowhere")]);
     let errors = String::from_utf8_lossy(&output.stderr);
     let said = "shaketable: SHAKETABLE_SERVER: an address is HOST:PORT or unix:PATH: nowhere\n";

@@ -19,7 +19,7 @@ pub use crate::{
 pub use bytes::Bytes;
 pub use proptest::{
     collection::vec,
-    prelude::{BoxedStrategy, Just, Strategy, any, prop_oneof},
+    prelude::{BoxedStrategy, Just, Strategy, any, prop, prop_oneof},
     sample::select,
 };
 pub use serde::{Deserialize, Serialize};

@@ -26,8 +26,9 @@ use std::{collections::BTreeMap, fmt::Write, sync::Arc};
 /// The rows of a cluster, without those of the system, in ascending order.
 pub type Rows = Vec<KeyValue>;
 
-/// The first line.
-const HEAD: &str = "shaketable snapshot 1";
+/// How the first line begins, and its version.
+const HEAD: &str = "shaketable snapshot ";
+const VERSION: &str = "1";
 
 /// A transaction that restores rows writes about this many bytes, and this many rows, at most.
 const BYTES_AT_ONCE: usize = 500_000;
@@ -38,7 +39,7 @@ pub const RESTORER: ClientId = ClientId(u16::MAX);
 
 /// The rows as text.
 pub fn write(rows: &[KeyValue]) -> String {
-    let mut text = format!("{HEAD}\n");
+    let mut text = format!("{HEAD}{VERSION}\n");
     for row in rows {
         escape(&row.key, &mut text);
         text.push(' ');
@@ -50,9 +51,12 @@ pub fn write(rows: &[KeyValue]) -> String {
 
 /// The rows of a text. The error is a sentence fragment.
 pub fn read(text: &str) -> std::result::Result<Rows, String> {
-    let Some(lines) = text.strip_prefix(HEAD).and_then(|text| text.strip_prefix('\n')) else {
-        return Err(format!("it is no snapshot: its first line is not {HEAD:?}"));
+    let Some((version, lines)) = text.strip_prefix(HEAD).and_then(|text| text.split_once('\n')) else {
+        return Err(format!("it is no snapshot: its first line is not \"{HEAD}{VERSION}\""));
     };
+    if version != VERSION {
+        return Err(format!("it is a snapshot of version {version:?}; this program reads version {VERSION}"));
+    }
     let mut rows = Rows::new();
     let Some((lines, last)) =
         lines.strip_suffix('\n').map(|lines| lines.rsplit_once('\n').unwrap_or(("", lines)))
@@ -183,7 +187,7 @@ mod tests {
         for end in 0..text.len() {
             assert!(read(&text[..end]).is_err(), "{:?}", &text[..end]);
         }
-        let lines = |rows: &str, count: usize| read(&format!("{HEAD}\n{rows}rows {count}\n"));
+        let lines = |rows: &str, count: usize| read(&format!("{HEAD}{VERSION}\n{rows}rows {count}\n"));
         assert!(lines("a 1\nb 2\n", 2).is_ok());
         for (rows, count, why) in [
             ("a 1\n", 2, "it is not whole: it has 1 rows, and ends with \"rows 2\""),

@@ -1,10 +1,23 @@
 //! How commands end, and what several of them have in common.
 
-use super::{Refusal, output, program};
+use super::{Refusal, output, program, refuse};
 use shaketable_reports::Conclusion;
+use std::path::PathBuf;
 
-/// The folder of the report of the command without a subcommand.
-pub(super) const FOLDER: &str = "target/shaketable";
+/// The folder of what is written without being named: `shaketable` in cargo's target folder.
+pub(super) fn folder() -> PathBuf {
+    let target = std::env::var_os("CARGO_TARGET_DIR").filter(|folder| !folder.is_empty());
+    target.map_or(PathBuf::from("target"), PathBuf::from).join("shaketable")
+}
+
+/// Makes that folder.
+pub(super) fn make_folder() -> Result<PathBuf, Refusal> {
+    let folder = folder();
+    match std::fs::create_dir_all(&folder) {
+        Ok(()) => Ok(folder),
+        Err(error) => refuse!("cannot write {}: {error}", folder.display()),
+    }
+}
 
 /// How a command ends. An interrupt takes precedence over the outcome; a failure takes precedence over a
 /// report that could not be written, which is then only printed as an error.

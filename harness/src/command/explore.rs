@@ -6,13 +6,12 @@ use super::{
     backend::Backend,
     bugs::{self, Planted},
     caught, choose,
-    conclude::{FOLDER, processors, settle},
+    conclude::{folder, make_folder, processors, settle},
     cost,
     interrupt::Interrupt,
     output::{self, Target},
     program,
     progress::Progress,
-    refuse,
     report::Origin,
 };
 use crate::{
@@ -28,7 +27,6 @@ use shaketable_reports::{
 };
 use shaketable_sim::seed::Seed;
 use std::{
-    fs,
     ops::Range,
     path::{Path, PathBuf},
     time::Duration,
@@ -83,10 +81,8 @@ struct Piece<'a> {
 pub(super) fn explore(arguments: &ExploreArguments) -> Result<Conclusion, Refusal> {
     let entries = choose::workloads(&arguments.workloads)?;
     let pieces = pieces(&entries, arguments)?;
-    if !arguments.bugs
-        && let Err(error) = fs::create_dir_all(FOLDER)
-    {
-        refuse!("cannot write {FOLDER}: {error}");
+    if !arguments.bugs {
+        make_folder()?;
     }
     let json = Target::check_named(arguments.json.as_deref())?;
     let interrupt = Interrupt::listen()?;
@@ -178,7 +174,7 @@ fn explored(
         stop: &stop,
     };
     let found = exploration.perform(&mut |_| progress.tick());
-    report(piece, &found, (!arguments.bugs).then_some(Path::new(FOLDER)), meter.cost().cpu_ns)
+    report(piece, &found, (!arguments.bugs).then(folder), meter.cost().cpu_ns)
 }
 
 /// A run with drawn faults that catches a planted bug, and what remains of it.
@@ -200,7 +196,7 @@ fn drawn(
 fn report(
     piece: &Piece<'_>,
     found: &Found,
-    folder: Option<&Path>,
+    folder: Option<PathBuf>,
     cpu_ns: u64,
 ) -> Result<ExploredWorkload, Refusal> {
     let part = |part: &Part| {
@@ -215,7 +211,7 @@ fn report(
     };
     let mut failures = Vec::new();
     for (number, failure) in found.failures.iter().enumerate() {
-        let replay = match folder {
+        let replay = match &folder {
             Some(folder) => Some(write(
                 piece,
                 failure,

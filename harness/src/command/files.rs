@@ -42,20 +42,24 @@ impl Files<'_> {
 
     /// Refuses two outputs to the same file, or to standard output.
     pub fn check_apart(&self) -> Result<(), Refusal> {
-        let named: Vec<_> = self.named().collect();
-        for (n, (option, path)) in named.iter().enumerate() {
-            for (other, other_path) in &named[..n] {
-                match *path == Path::new("-") {
-                    true if path == other_path => {
-                        refuse!("only one of {other} and {option} can be -, standard output")
-                    }
-                    false if is_same(path, other_path) => refuse!("{other} and {option} are the same file"),
-                    _ => {}
+        check_apart(&self.named().collect::<Vec<_>>())
+    }
+}
+
+/// Refuses two of these options that name the same file, or both standard output.
+pub(super) fn check_apart(named: &[(&str, &Path)]) -> Result<(), Refusal> {
+    for (n, (option, path)) in named.iter().enumerate() {
+        for (other, other_path) in &named[..n] {
+            match *path == Path::new("-") {
+                true if path == other_path => {
+                    refuse!("only one of {other} and {option} can be -, standard output")
                 }
+                false if is_same(path, other_path) => refuse!("{other} and {option} are the same file"),
+                _ => {}
             }
         }
-        Ok(())
     }
+    Ok(())
 }
 
 /// Whether two paths are the same file, which may not exist yet. Devices and pipes can be written twice.

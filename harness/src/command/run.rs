@@ -5,7 +5,7 @@ use super::{
     args::{Budget, Shaking, Written},
     backend::{Backend, BackendArguments},
     choose,
-    conclude::{FOLDER, settle},
+    conclude::{make_folder, settle},
     failures,
     files::Files,
     interrupt::Interrupt,
@@ -102,10 +102,8 @@ pub(super) const SEEDS: u64 = 200;
 
 /// Sweeps every workload with the default options, and writes the report into the build folder.
 pub(super) fn main_job() -> Result<Conclusion, Refusal> {
-    if let Err(error) = std::fs::create_dir_all(FOLDER) {
-        refuse!("cannot write {FOLDER}: {error}");
-    }
-    let [json, html] = ["report.json", "report.html"].map(|name| Some(PathBuf::from(FOLDER).join(name)));
+    let folder = make_folder()?;
+    let [json, html] = ["report.json", "report.html"].map(|name| Some(folder.join(name)));
     run(&RunArguments {
         written: Written { json, html, ..Written::default() },
         shrink_budget: shrink::BUDGET,

@@ -2,6 +2,7 @@
 
 use super::{
     Refusal, choose,
+    files::check_apart,
     interrupt::Interrupt,
     output::{self, Target},
     refuse,
@@ -12,6 +13,7 @@ use shaketable_reports::Conclusion;
 use shaketable_session::{
     Host,
     address::{Address, server_of},
+    remote::is_served,
     report::{ACCUSED, Report},
     server::Server,
     settings::{Environment, Settings},
@@ -87,6 +89,13 @@ type Cluster = JoinHandle<Result<Option<Report>, String>>;
 /// Serves until a signal, and prints the report of the run.
 pub(super) fn serve(arguments: &ServeArguments) -> Result<Conclusion, Refusal> {
     let settings = settings(arguments)?;
+    let written = [
+        ("--cluster-file", &arguments.cluster_file),
+        ("--report", &arguments.report),
+        ("--snapshot", &arguments.snapshot),
+    ];
+    let written = written.iter().filter_map(|(option, path)| Some((*option, path.as_deref()?)));
+    check_apart(&written.collect::<Vec<_>>())?;
     let report = Target::check_named(arguments.report.as_deref())?;
     let cluster_file = Target::check_named(arguments.cluster_file.as_deref())?;
     let snapshot = Target::check_named(arguments.snapshot.as_deref())?;
@@ -143,11 +152,17 @@ fn restored(file: &Path) -> Result<Rows, Refusal> {
     snapshot::read(&text).map_err(|why| Refusal::Usage(format!("{shown}: {why}")))
 }
 
-/// A file that a server has not written is not replaced.
+/// A file that a server has not written is not replaced, nor that of a server that runs.
 fn is_free(file: &Path) -> Result<(), Refusal> {
-    match content(file) {
-        text if text.trim().is_empty() || !matches!(server_of(&text), Ok(None)) => Ok(()),
-        _ => refuse!("{} exists, and names no server: it is not replaced", file.display()),
+    let (text, shown) = (content(file), file.display());
+    match server_of(&text) {
+        Ok(Some(server)) if is_served(&server) => {
+            refuse!("{shown} names the server at {server}, which runs: it is not replaced")
+        }
+        Ok(None) if !text.trim().is_empty() => {
+            refuse!("{shown} exists, and names no server: it is not replaced")
+        }
+        _ => Ok(()),
     }
 }
 

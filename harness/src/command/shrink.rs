@@ -5,7 +5,7 @@ use super::{
     args::{REPLAYS, Shaking},
     backend::Backend,
     choose,
-    conclude::{FOLDER, processors, settle},
+    conclude::{folder, make_folder, processors, settle},
     cost,
     files::Files,
     interrupt::Interrupt,
@@ -142,8 +142,7 @@ pub(super) fn shrink(arguments: &ShrinkArguments) -> Result<Conclusion, Refusal>
             (entry, repro, named)
         }
     };
-    let path =
-        arguments.output.clone().unwrap_or_else(|| PathBuf::from(FOLDER).join(format!("{named}.json")));
+    let path = arguments.output.clone().unwrap_or_else(|| folder().join(format!("{named}.json")));
     // A folder of one's own choice must exist; the usual one is made when there is something to write.
     let given = Target::check_named(arguments.output.as_deref())?;
     let [json, html] = [&arguments.json, &arguments.html].map(Option::as_deref);
@@ -186,8 +185,10 @@ pub(super) fn shrink(arguments: &ShrinkArguments) -> Result<Conclusion, Refusal>
 fn write_plan(given: Option<Target>, path: &Path, plan: &str) -> Result<(), Refusal> {
     let target = match given {
         Some(target) => target,
-        None if std::fs::create_dir_all(FOLDER).is_err() => refuse!("cannot write {FOLDER}"),
-        None => Target::check(path)?,
+        None => {
+            make_folder()?;
+            Target::check(path)?
+        }
     };
     target.write(plan)
 }

@@ -243,8 +243,13 @@ fn a_finding_is_told_where_its_plan_cannot_be_kept() {
         told.contains("FAILED queue, seed 0") && told.contains("nothing more can be taken away"),
         "{told}"
     );
-    assert!(stderr(&shrunk).ends_with("shaketable: cannot write target/shaketable\n"), "{}", stderr(&shrunk));
+    let said = "shaketable: cannot write target/shaketable: ";
+    assert!(stderr(&shrunk).lines().any(|line| line.starts_with(said)), "{}", stderr(&shrunk));
     assert_eq!((code(&shrunk), names(&folder).len()), (1, 1));
+    // Cargo's target folder may be elsewhere.
+    let mut command = shaketable(&["shrink", "queue", "0", "--bug", "limit-included", "--replays", "1"]);
+    let output = command.current_dir(&folder).env("CARGO_TARGET_DIR", "built").output().expect("it starts");
+    assert_eq!((code(&output), names(&folder.join("built/shaketable")).len()), (1, 1), "{}", stderr(&output));
 }
 
 #[test]

@@ -76,6 +76,27 @@ fn it_serves_until_a_signal_and_reports() {
 }
 
 #[test]
+fn the_cluster_file_of_a_server_that_runs_is_not_taken() {
+    let folder = folder("serving-one-file");
+    let file = folder.join("fdb.cluster");
+    let name = file.to_str().expect("text");
+    let (child, _) = serve(&["--cluster-file", name]);
+    let said = fs::read_to_string(&file).expect("it was written");
+    let second = run(&["serve", "--cluster-file", name]);
+    let errors = stderr(&second);
+    let address = said.trim().strip_prefix("shaketable:serve@").expect("a server");
+    let refused =
+        format!("shaketable: {name} names the server at {address}, which runs: it is not replaced\n");
+    assert_eq!((code(&second), errors), (2, refused));
+    assert_eq!(fs::read_to_string(&file).expect("it is there"), said);
+    assert!(end(child, "-KILL").status.code().is_none(), "the signal ended it");
+    // What a server has left that runs no more is replaced.
+    let (child, _) = serve(&["--cluster-file", name]);
+    assert_ne!(fs::read_to_string(&file).expect("it was written"), said);
+    assert_eq!(code(&end(child, "-TERM")), 0);
+}
+
+#[test]
 fn a_unix_socket_is_there_while_it_serves() {
     let folder = folder("serving-unix");
     let socket = folder.join("socket");
@@ -99,6 +120,7 @@ fn what_it_cannot_serve_is_one_line_and_exit_code_2() {
     let taken = TcpListener::bind("127.0.0.1:0").expect("a free port");
     let taken = taken.local_addr().map(|address| (taken, address.to_string())).expect("it has one");
     let missing = Path::new("/missing/fdb.cluster").to_str().expect("text");
+    let same = folder("serving-twice").join("file").to_str().expect("text").to_owned();
     for (arguments, says) in [
         (&["--listen", taken.1.as_str()][..], "cannot listen at 127.0.0.1:"),
         (&["--listen", "0.0.0.0:0"], "--public allows it"),
@@ -107,6 +129,8 @@ fn what_it_cannot_serve_is_one_line_and_exit_code_2() {
         (&["--listen", "192.0.2.1:0", "--public"], "cannot listen at 192.0.2.1:0: "),
         (&["--cluster-file", missing], "cannot write /missing/fdb.cluster: "),
         (&["--report", missing], "cannot write /missing/fdb.cluster: "),
+        (&["--report", &same, "--snapshot", &same], "--report and --snapshot are the same file"),
+        (&["--cluster-file", &same, "--report", &same], "--cluster-file and --report are the same file"),
         (&["--without", "kil"], "unknown fault family \"kil\" (did you mean kill?)"),
         (&["--topology", "disks=3"], "disks is none of storage_servers, "),
         (&["--seed", "x"], "invalid value 'x' for '--seed <SEED>'"),
@@ -131,10 +155,16 @@ fn a_snapshot_is_restored_and_written() {
     assert_eq!(fs::read_to_string(&to).expect("a snapshot"), text);
     let torn = path("torn");
     fs::write(&torn, &text[..text.len() - 3]).expect("written");
-    let missing = path("missing");
-    for (restored, why) in
-        [(&torn, "it is not whole: "), (&missing, "cannot read "), (&path(""), "cannot read ")]
-    {
+    let (missing, newer, other) = (path("missing"), path("newer"), path("other"));
+    fs::write(&newer, text.replace("snapshot 1", "snapshot 2")).expect("written");
+    fs::write(&other, "something else\n").expect("written");
+    for (restored, why) in [
+        (&torn, "it is not whole: "),
+        (&missing, "cannot read "),
+        (&path(""), "cannot read "),
+        (&newer, "it is a snapshot of version \"2\"; this program reads version 1"),
+        (&other, "it is no snapshot: its first line is not \"shaketable snapshot 1\""),
+    ] {
         let output = run(&["serve", "--restore", restored, "--snapshot", &to]);
         let errors = stderr(&output);
         assert_eq!((code(&output), errors.lines().count()), (2, 1), "{errors}");

@@ -13,7 +13,7 @@ pub fn shaketable(arguments: &[&str]) -> Command {
     std::os::unix::process::CommandExt::arg0(&mut command, "shaketable");
     command.args(arguments).stdin(Stdio::null());
     // What a terminal, cargo and a job of GitHub set, and the command reads.
-    for name in ["COLUMNS", "CARGO", "GITHUB_ACTIONS", "GITHUB_STEP_SUMMARY"] {
+    for name in ["COLUMNS", "CARGO", "CARGO_TARGET_DIR", "GITHUB_ACTIONS", "GITHUB_STEP_SUMMARY"] {
         command.env_remove(name);
     }
     command

@@ -54,6 +54,15 @@ const LONGEST_END: Duration = Duration::from_secs(1);
 /// The error of calls when there is no server.
 pub const UNREACHABLE: Error = Error::TRANSACTION_TIMED_OUT;
 
+/// Whether a server answers at an address, of whatever version.
+pub fn is_served(address: &Address) -> bool {
+    Wire::connect(address).is_ok_and(|wire| {
+        // If it fails, the server's greeting does not come.
+        let _ = Greeting::CLIENT.send(&wire);
+        Greeting::receive(&wire, Side::Server).is_ok()
+    })
+}
+
 /// A session with a cluster behind a socket.
 pub struct Remote {
     address: Address,

@@ -31,6 +31,56 @@ pub fn accused(report: &str) -> Option<&str> {
     report.lines().find(|line| line.starts_with(ACCUSED))
 }
 
+/// What reports add up to, read from their text: that of a process that has ended is all that there is of it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Totals {
+    /// Attempts of transactions.
+    pub attempts: u64,
+    /// Those that committed.
+    pub committed: u64,
+    /// Those that committed, and wrote.
+    pub wrote: u64,
+    /// Those that were refused because of a conflict.
+    pub conflicts: u64,
+    /// Commits whose result the program was not told.
+    pub unknown: u64,
+    /// Those of them that committed.
+    pub unknown_committed: u64,
+    /// Faults.
+    pub faults: u64,
+}
+
+impl Totals {
+    /// How the lines begin that have the numbers.
+    const ATTEMPTS: &str = "attempts: ";
+    const FAULTS: &str = "faults: ";
+    const UNKNOWN: &str = "unknown results: ";
+
+    /// Adds the numbers of a report, of all its clusters.
+    pub fn add(&mut self, report: &str) {
+        let conflict = format!(" times {}", Error::NOT_COMMITTED);
+        for line in report.lines() {
+            if let Some(numbers) = line.strip_prefix(Self::ATTEMPTS) {
+                add_numbers(numbers, [&mut self.attempts, &mut self.committed, &mut self.wrote]);
+            } else if let Some(numbers) = line.strip_prefix(Self::UNKNOWN) {
+                add_numbers(numbers, [&mut self.unknown, &mut self.unknown_committed]);
+            } else if let Some(numbers) = line.strip_prefix(Self::FAULTS) {
+                add_numbers(numbers, [&mut self.faults]);
+            } else if let Some(number) = line.strip_suffix(&conflict) {
+                add_numbers(number, [&mut self.conflicts]);
+            }
+        }
+    }
+}
+
+/// Adds the numbers of a line, which commas separate.
+fn add_numbers<const N: usize>(line: &str, sums: [&mut u64; N]) {
+    for (part, sum) in line.split(',').zip(sums) {
+        let number = part.split_whitespace().next().and_then(|word| word.parse::<u64>().ok());
+        *sum += number.unwrap_or_default();
+    }
+}
+
 /// The report of a run whose simulator panicked.
 pub fn of_panic(settings: &Settings, panic: &str) -> String {
     let panic = panic.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -113,10 +163,14 @@ pub struct Report {
     pub attempts: usize,
     /// Attempts that committed.
     pub committed: usize,
+    /// Those of them that wrote.
+    pub wrote: usize,
     /// The errors of commits and of attempts that ended otherwise, with their numbers.
     pub errors: BTreeMap<Error, usize>,
     /// The number of commits whose result the program was not told.
     pub unknown: usize,
+    /// The number of those of them that committed.
+    pub unknown_committed: usize,
     /// The first of them.
     pub unknown_results: Vec<UnknownResult>,
     /// Attempts of which not everything was judged, because they ended after what they read was forgotten.
@@ -133,8 +187,10 @@ pub struct Report {
 #[derive(Default)]
 pub struct Tally {
     committed: usize,
+    wrote: usize,
     errors: BTreeMap<Error, usize>,
     unknown: usize,
+    unknown_committed: usize,
     unknown_results: Vec<UnknownResult>,
     conflicts: BTreeMap<KeyRange, usize>,
     /// The attempts that wrote the data with which the cluster began, and count for nothing else.
@@ -152,6 +208,7 @@ impl Tally {
             Reported::Failed(error) => error,
             Reported::ReadOnly | Reported::Committed { .. } => {
                 self.committed += 1;
+                self.wrote += usize::from(attempt.reported != Reported::ReadOnly);
                 return;
             }
             Reported::Nothing => return,
@@ -162,6 +219,7 @@ impl Tally {
         }
         if attempt.commit_sent.is_some() && error.leaves_commit_unknown() {
             self.unknown += 1;
+            self.unknown_committed += usize::from(is_committed);
             if self.unknown_results.len() < COUNTED {
                 self.unknown_results.push(unknown(id, attempt, error, is_committed));
             }
@@ -201,9 +259,11 @@ impl Report {
             objections,
             attempts: history.first as usize + history.attempts.len() - tally.restored,
             committed: tally.committed,
+            wrote: tally.wrote,
             hot_keys: tally.hot_keys(),
             errors: tally.errors,
             unknown: tally.unknown,
+            unknown_committed: tally.unknown_committed,
             unknown_results: tally.unknown_results,
             late: history.late,
             rows: Rows::new(),
@@ -268,18 +328,25 @@ impl Report {
             writeln!(f, "not determined by the seed alone: it is not known when the program rests")?;
         }
         writeln!(f, "virtual time: {} ms", virtual_time / MILLISECOND)?;
-        writeln!(f, "attempts: {}, {} committed", self.attempts, self.committed)?;
+        writeln!(
+            f,
+            "{}{}, {} committed, {} of them wrote",
+            Totals::ATTEMPTS,
+            self.attempts,
+            self.committed,
+            self.wrote
+        )?;
         for (error, times) in &self.errors {
             writeln!(f, "  {times} times {error}")?;
         }
-        writeln!(f, "faults: {}", faults.values().sum::<u64>())?;
+        writeln!(f, "{}{}", Totals::FAULTS, faults.values().sum::<u64>())?;
         for (family, times) in faults {
             writeln!(f, "  {times} times {}", family.name())?;
         }
         if self.late > 0 {
             writeln!(f, "not judged in full: {} that ended after what they read was forgotten", self.late)?;
         }
-        writeln!(f, "unknown results: {}", self.unknown)?;
+        writeln!(f, "{}{}, {} committed", Totals::UNKNOWN, self.unknown, self.unknown_committed)?;
         for result in &self.unknown_results {
             let truth = if result.is_committed { "committed" } else { "not committed" };
             let at = result.at / MILLISECOND;

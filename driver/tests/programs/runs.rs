@@ -1,7 +1,7 @@
 //! Runs: what the same seed repeats, what faults do, and what the report says.
 
 use super::build::Program;
-use shaketable_session::Host;
+use shaketable_session::{Host, report::Totals};
 
 /// Runs a program with variables and a report. Returns what it printed and the report.
 fn run(program: &Program, arguments: &[&str], variables: &[(&str, &str)]) -> (String, String) {
@@ -115,10 +115,12 @@ fn a_program_with_several_cluster_files_has_several_clusters() {
 fn faults_strike_and_the_report_names_unknown_results_and_how_to_run_it_again() {
     let program = Program::compile("transfers");
     let (mut retries, mut unknown, mut listed) = (0, 0, 0);
+    let mut totals = Totals::default();
     for seed in 0..20 {
         let seed = seed.to_string();
         let variables = [("SHAKETABLE_SEED", seed.as_str()), ("SHAKETABLE_FAULTS", "storm")];
         let (printed, report) = run(&program, &[], &variables);
+        totals.add(&report);
         retries += printed.lines().count() - 60;
         unknown += printed.lines().filter(|line| line.contains("error 1021")).count();
         listed +=
@@ -130,6 +132,10 @@ fn faults_strike_and_the_report_names_unknown_results_and_how_to_run_it_again() 
     }
     assert!(retries > 20 && unknown > 0, "{retries} retries, {unknown} unknown results");
     assert_eq!(listed, unknown);
+    // What is read from the reports is what they list.
+    assert!(totals.unknown >= unknown as u64 && totals.unknown_committed > 0, "{totals:?}");
+    assert!(totals.attempts > totals.committed && totals.committed >= totals.wrote, "{totals:?}");
+    assert!(totals.wrote > 20 && totals.faults > 20 && totals.conflicts > 0, "{totals:?}");
 }
 
 #[test]

@@ -33,8 +33,15 @@ use super::{
 use crate::search::seeds;
 use clap::Args;
 use printed::Printed;
-use shaketable_reports::{Conclusion, text::plural};
-use shaketable_session::{Host, journal::NOT_WHOLE, report};
+use shaketable_reports::{
+    Conclusion,
+    text::{count, plural},
+};
+use shaketable_session::{
+    Host,
+    journal::NOT_WHOLE,
+    report::{self, Totals},
+};
 use shaketable_sim::faults::{Family, Profile};
 use std::{
     ffi::OsString,
@@ -57,8 +64,9 @@ Exit codes:
   3  the simulated cluster failed, or its own judges found that it broke FoundationDB's
      promises, or a run could not be judged, because the journal of a process that ended
      without a report is not whole; do not rely on what else the run shows
-  4  no run used the simulated cluster: the command does not load the library,
-     or opens no database
+  4  the runs prove nothing: none used the simulated cluster (the command does not load the
+     library, or opens no database), none committed a write, or no fault of the profile
+     met one
   130, 143, 129
      interrupted (Ctrl-C, SIGTERM, SIGHUP); the command is ended as well";
 
@@ -158,6 +166,10 @@ struct Shaken {
     runs: u64,
     /// The runs that used a simulated cluster.
     used: u64,
+    /// What the runs add up to.
+    totals: Totals,
+    /// Whether the profile has faults.
+    has_faults: bool,
     /// The processes that the first run left which left any.
     left: Vec<String>,
     /// The first seed whose run failed.
@@ -185,8 +197,17 @@ impl Shaken {
         match &self.failed {
             Some((_, run)) if run.accused().is_some() || run.ending.is_success() => Conclusion::Harness,
             Some(_) => Conclusion::Violated,
-            None if self.used == 0 => Conclusion::Vacuous,
+            None if self.used == 0 || self.lacks().is_some() => Conclusion::Vacuous,
             None => Conclusion::Passed,
+        }
+    }
+
+    /// What did not happen in any run, without which they prove nothing.
+    fn lacks(&self) -> Option<&'static str> {
+        match &self.totals {
+            totals if totals.wrote + totals.unknown_committed == 0 => Some("committed a write"),
+            totals if self.has_faults && totals.faults == 0 => Some("met a fault"),
+            _ => None,
         }
     }
 }
@@ -211,7 +232,9 @@ impl Shake<'_> {
     fn run(&self, interrupt: &Interrupt) -> Result<Shaken, Refusal> {
         let seeds = self.arguments.seeds.clone().unwrap_or(SEEDS);
         let count = seeds.end - seeds.start;
-        let mut shaken = Shaken { runs: 0, used: 0, left: Vec::new(), failed: None };
+        let has_faults = self.faults != Profile::Calm;
+        let totals = Totals::default();
+        let mut shaken = Shaken { runs: 0, used: 0, totals, has_faults, left: Vec::new(), failed: None };
         let shows = self.arguments.show_output;
         let mut progress =
             (!shows).then(|| Progress::new(&[(&self.name(), count)], ("run", "runs"), "failed"));
@@ -227,6 +250,7 @@ impl Shake<'_> {
             };
             shaken.runs += 1;
             shaken.used += u64::from(run.used);
+            run.reports.iter().for_each(|report| shaken.totals.add(report));
             if shaken.left.is_empty() {
                 shaken.left = std::mem::take(&mut run.left);
             }
@@ -329,7 +353,11 @@ impl Shake<'_> {
                         self.name(),
                         LIBRARY.0
                     ),
-                    _ => format!("{runs} passed with {faults} faults\n"),
+                    _ => {
+                        let lacks =
+                            shaken.lacks().map(|what| format!(", and none {what}")).unwrap_or_default();
+                        format!("{runs} passed with {faults} faults{lacks}\n{}", happened(&shaken.totals))
+                    }
                 };
         };
         let mut text = String::from_utf8_lossy(&run.printed).into_owned();
@@ -439,6 +467,21 @@ fn longest_journal(folder: &Path) -> Option<Vec<u8>> {
     let journals = entries.filter(|entry| entry.file_name().to_string_lossy().starts_with("journal-"));
     let longest = journals.max_by_key(|entry| (entry.metadata().map_or(0, |data| data.len()), entry.path()));
     fs::read(longest?.path()).ok()
+}
+
+/// What happened in runs that passed, so that it is seen whether they could have failed.
+fn happened(totals: &Totals) -> String {
+    let Totals { attempts, committed, wrote, conflicts, unknown, unknown_committed, faults } = totals;
+    format!(
+        "{} of transactions: {} committed, {} of them wrote; {}, {} ({} committed), {}\n",
+        plural(*attempts, "attempt", "attempts"),
+        count(*committed),
+        count(*wrote),
+        plural(*conflicts, "conflict", "conflicts"),
+        plural(*unknown, "unknown result", "unknown results"),
+        count(*unknown_committed),
+        plural(*faults, "fault", "faults"),
+    )
 }
 
 /// The line of a report that says that its journal is not whole.

@@ -2,7 +2,8 @@
 
 use super::*;
 use crate::command::{Nothing, parse};
-use shaketable_session::{ClusterName, Session, settings::Environment};
+use shaketable_session::{Action, Call, ClusterName, Command as Asked, Session, settings::Environment};
+use std::{sync::mpsc::channel, thread};
 
 /// A folder with an empty file in place of the library.
 fn place() -> TempDir {
@@ -29,7 +30,19 @@ fn shake(place: &TempDir, options: &[&str], script: &str) -> (String, u8) {
     (shake.text(&shaken), shaken.conclusion().exit_code())
 }
 
-const REPORT: &str = "echo report of $SHAKETABLE_SEED >$SHAKETABLE_REPORT/report-1.txt";
+const REPORT: &str = r"printf 'report of %s\nattempts: 3, 2 committed, 1 of them wrote\n  1 times not_committed (1020)\nfaults: 4\nunknown results: 2, 1 committed\n' $SHAKETABLE_SEED >$SHAKETABLE_REPORT/report-1.txt";
+
+/// What is said of this many runs with that report.
+fn passed(runs: u64) -> String {
+    format!(
+        "{runs} runs passed with standard faults\n{} attempts of transactions: {} committed, {runs} of them wrote; \
+         {runs} conflicts, {} unknown results ({runs} committed), {} faults\n",
+        3 * runs,
+        2 * runs,
+        2 * runs,
+        4 * runs,
+    )
+}
 
 #[test]
 fn runs_go_on_until_one_fails_and_its_line_replays_it() {
@@ -49,7 +62,7 @@ fn runs_go_on_until_one_fails_and_its_line_replays_it() {
     let again: Vec<&str> = again[from..].iter().map(String::as_str).collect();
     assert_eq!(arguments(&again).command[2], script.as_str());
     let (text, code) = shake(&place, &["--seeds", "6..9"], &script);
-    assert_eq!((text.as_str(), code), ("3 runs passed with standard faults\n", 0));
+    assert_eq!((text, code), (passed(3), 0));
 }
 
 #[test]
@@ -132,7 +145,19 @@ fn runs_that_never_use_the_cluster_prove_nothing() {
     // A process that ends before its cluster begins has opened a database.
     let journal = "echo 'shaketable journal 1, whole' >$SHAKETABLE_JOURNAL/journal-1.txt";
     let (text, code) = shake(&place(), &["--seeds", "2"], journal);
-    assert_eq!((text.as_str(), code), ("2 runs passed with standard faults\n", 0));
+    let said = "2 runs passed with standard faults, and none committed a write\n";
+    assert!(code == 4 && text.starts_with(said), "exit {code}: {text}");
+    let without =
+        |numbers: &str, other: &str| shake(&place(), &["--seeds", "2"], &REPORT.replace(numbers, other));
+    let (text, code) = without("1 of them wrote", "0 of them wrote");
+    assert_eq!((text.contains("and none"), code), (false, 0), "an unknown result committed: {text}");
+    let (text, code) = without(": 4", ": 0");
+    assert!(
+        code == 4 && text.starts_with("2 runs passed with standard faults, and none met a fault\n"),
+        "{text}"
+    );
+    let (_, code) = shake(&place(), &["--seeds", "2", "--faults", "calm"], &REPORT.replace(": 4", ": 0"));
+    assert_eq!(code, 0, "it has none to meet");
 }
 
 #[test]
@@ -152,7 +177,7 @@ fn a_signal_and_the_end_of_its_time_fail_a_run() {
 fn what_outlives_the_command_is_waited_for_and_then_ended() {
     let place = place();
     let (text, code) = shake(&place, &["--seeds", "2"], &format!("(sleep 0.3; {REPORT}) & exit 0"));
-    assert_eq!((text.as_str(), code), ("2 runs passed with standard faults\n", 0));
+    assert_eq!((text, code), (passed(2), 0));
     let pids = place.path().join("pids");
     let script = format!(
         "{REPORT}; for i in 1 2; do setsid sh -c 'trap \"\" INT; echo $$ >>{}; while :; do sleep 1; done' & done
@@ -161,7 +186,7 @@ fn what_outlives_the_command_is_waited_for_and_then_ended() {
     );
     let (text, code) = shake(&place, &["--seeds", "1"], &script);
     assert!(text.starts_with("ended, because they outlived sh: sh ("), "{text}");
-    assert!(code == 0 && text.ends_with("1 run passed with standard faults\n"), "{text}");
+    assert!(code == 0 && text.contains("\n1 run passed with standard faults\n"), "{text}");
     let pids = fs::read_to_string(pids).expect("they had begun");
     assert_eq!(pids.lines().count(), 2, "{pids}");
     for pid in pids.lines() {
@@ -193,10 +218,14 @@ fn a_process_without_a_report_is_judged_by_its_journal() {
         fs::write(&file, bytes).expect("written");
         format!("cp {} $SHAKETABLE_REPORT/journal-7.txt", file.display())
     };
-    let run = |script: &str| shake(&place, &["--seeds", "1"], script);
+    let run = |script: &str| shake(&place, &["--seeds", "1", "--faults", "calm"], script);
     let bytes = journal(&[]);
     let whole = left("whole", &bytes);
-    assert_eq!(run(&whole), ("1 run passed with standard faults\n".to_owned(), 0));
+    let (text, code) = run(&whole);
+    assert!(
+        code == 0 && text.starts_with("1 run passed with calm faults\n1 attempt of "),
+        "exit {code}: {text}"
+    );
     let (text, code) = run(&format!("{whole}; kill -9 $$"));
     let said =
         "of a process that ended without a report; its calls were performed again:\nshaketable: seed 3, ";
@@ -225,7 +254,7 @@ fn a_process_without_a_report_is_judged_by_its_journal() {
     }
 }
 
-/// The journal of a program that opened a database, with calm faults and these variables.
+/// The journal of a program that committed a write, with calm faults and these variables.
 fn journal(variables: &[(&str, &str)]) -> Vec<u8> {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("journal");
@@ -236,9 +265,18 @@ fn journal(variables: &[(&str, &str)]) -> Vec<u8> {
     let read = |name: &str| said.iter().find(|(said, _)| *said == name).map(|(_, value)| (*value).to_owned());
     let settings = Environment::read(read).expect("they are understood").settings(None);
     let host = Host::new().expect("a pipe");
-    host.open(&ClusterName::default());
-    host.stop();
-    host.run(|| settings).expect("the simulator does not fail").expect("something was asked");
+    thread::scope(|scope| {
+        let served = scope.spawn(|| host.run(|| settings));
+        let (database, transaction) = (host.open(&ClusterName::default()), host.next_transaction());
+        host.command(database, Asked::Create(transaction));
+        host.command(database, Asked::Transaction(transaction, Action::Clear(b"key".as_slice().into())));
+        let (sender, answer) = channel();
+        let completion = Box::new(move |answer| sender.send(answer).expect("it is waited for"));
+        host.want(host.call(database, transaction, Call::Commit, completion));
+        answer.recv().expect("it is answered").expect("the cluster is calm");
+        host.stop();
+        served.join().expect("it catches panics").expect("the simulator does not fail");
+    });
     fs::read(path).expect("there is a journal")
 }
 

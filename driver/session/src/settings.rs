@@ -193,10 +193,8 @@ impl Environment {
         Ok(environment)
     }
 
-    /// One line about a variable that nobody reads, and whose name is nearly that of one that [`read`] reads: a
-    /// run without the faults that were meant would pass for another reason.
-    ///
-    /// [`read`]: Environment::read
+    /// One line about a variable that nobody reads, and whose name is nearly that of one that is read: a run
+    /// without the faults that were meant would pass for another reason.
     pub fn misspelt(mut names: Vec<String>) -> Option<String> {
         let known = RefCell::new(Vec::new());
         let _ = Environment::read(|name| {

@@ -168,7 +168,7 @@ impl<W: Workload> Shake<W> {
     /// the seeds, in the order of their names. The path is relative to the folder of the package, where
     /// `cargo test` runs tests. It is `tests/regressions/WORKLOAD` if it is not set, as
     /// `shaketable regressions add` makes it; that folder need not exist. A plan that can no longer be
-    /// replayed is printed, and does not fail the test.
+    /// replayed is printed, and does not fail the test; a file that is damaged does.
     pub fn regressions(mut self, folder: impl Into<PathBuf>) -> Self {
         self.regressions = Some(folder.into());
         self

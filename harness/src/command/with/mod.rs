@@ -61,12 +61,12 @@ Exit codes:
   1  the command failed with a seed: its exit code was not 0, a signal ended it, or it took
      longer than --timeout
   2  bad usage, no library, or a command that cannot be started (one line on stderr)
-  3  the simulated cluster failed, or its own judges found that it broke FoundationDB's
-     promises, or a run could not be judged, because the journal of a process that ended
-     without a report is not whole; do not rely on what else the run shows
-  4  the runs prove nothing: none used the simulated cluster (the command does not load the
-     library, or opens no database), none committed a write, or no fault of the profile
-     met one
+  3  the simulated cluster failed, or broke FoundationDB's promises, as its
+     judges found, or a part of a run was not judged (a process left no report,
+     and its journal is not whole); do not rely on what else the run shows
+  4  the runs prove nothing: none used the simulated cluster (the command does
+     not load the library, or opens no database), none committed a write, or
+     none met a fault, unless --faults is calm
   130, 143, 129
      interrupted (Ctrl-C, SIGTERM, SIGHUP); the command is ended as well";
 

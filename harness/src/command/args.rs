@@ -1,7 +1,10 @@
 //! What the arguments of several subcommands share.
 
 use super::{Refusal, choose, files::Files, output, refuse};
-use crate::{run::plan::Demands, search::entry::Entry};
+use crate::{
+    run::plan::Demands,
+    search::{entry::Entry, seeds},
+};
 use clap::{Args, error::ErrorKind};
 use shaketable_reports::{Conclusion, Scale};
 use shaketable_sim::faults::Profile;
@@ -38,6 +41,34 @@ impl Faults {
     pub(super) fn demands(&self) -> Result<Demands, Refusal> {
         let without = choose::families(&self.without)?;
         Ok(Demands { profile: self.profile.unwrap_or_default(), without, ..Demands::default() })
+    }
+}
+
+/// The run that a subcommand is about.
+#[derive(Clone, Debug, Args)]
+pub(super) struct Subject {
+    /// The workload, or a repro file
+    #[arg(value_name = "WORKLOAD|REPRO-FILE")]
+    pub what: String,
+    /// The seed; not for a repro file
+    #[arg(value_name = "SEED", allow_negative_numbers = true, value_parser = seeds::seed)]
+    pub seed: Option<u64>,
+    #[command(flatten)]
+    pub shaking: Shaking,
+    /// Switch on a planted bug (see `list bugs`)
+    #[arg(long, value_name = "NAME")]
+    pub bug: Option<String>,
+}
+
+impl Subject {
+    /// The workload of a seed, and the demands on its run.
+    pub(super) fn workload(&self) -> Result<(Box<dyn Entry>, Demands), Refusal> {
+        let entry = choose::workload(&self.what)?;
+        let mut demands = self.shaking.demands([entry.as_ref()])?;
+        if let Some(bug) = &self.bug {
+            choose::plant(&mut demands, entry.as_ref(), bug)?;
+        }
+        Ok((entry, demands))
     }
 }
 

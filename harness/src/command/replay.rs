@@ -2,7 +2,7 @@
 
 use super::{
     Refusal, advise,
-    args::Shaking,
+    args::Subject,
     backend::{Backend, BackendArguments},
     choose,
     conclude::settle,
@@ -18,10 +18,7 @@ use crate::{
         plan::{self, PlanError},
         runner::RunResult,
     },
-    search::{
-        entry::{Entry, Kept},
-        seeds,
-    },
+    search::entry::{Entry, Kept},
 };
 use clap::{Args, ValueEnum};
 use shaketable_reports::{
@@ -42,17 +39,8 @@ pub(super) enum Trace {
 
 #[derive(Clone, Debug, Args)]
 pub(super) struct ReplayArguments {
-    /// The workload, or a repro file
-    #[arg(value_name = "WORKLOAD|REPRO-FILE")]
-    pub what: String,
-    /// The seed; not for a repro file
-    #[arg(value_name = "SEED", allow_negative_numbers = true, value_parser = seeds::seed)]
-    pub seed: Option<u64>,
     #[command(flatten)]
-    pub shaking: Shaking,
-    /// Switch on a planted bug (see `list bugs`)
-    #[arg(long, value_name = "NAME")]
-    pub bug: Option<String>,
+    pub subject: Subject,
     /// Print the operations, reads and writes, conflicts and faults first; `--trace=cluster` prints
     /// every event of the simulated cluster instead
     #[arg(long, value_name = "WHAT", num_args = 0..=1, require_equals = true, hide_possible_values = true, default_missing_value = "operations")]
@@ -91,12 +79,15 @@ pub(super) fn replay(arguments: &ReplayArguments) -> Result<Conclusion, Refusal>
     print_panics();
     let mut outputs = Outputs::check(arguments.files())?;
     let repro = Target::check_named(arguments.output.as_deref())?;
-    if arguments.backend.is_real()? && (arguments.seed.is_none() || arguments.trace == Some(Trace::Cluster)) {
+    if arguments.backend.is_real()?
+        && (arguments.subject.seed.is_none() || arguments.trace == Some(Trace::Cluster))
+    {
         refuse!("--backend fdb requires a seed, and shows no events of its cluster: omit --trace=cluster");
     }
-    let backend = Backend::open(&arguments.backend, arguments.shaking.faults.profile.unwrap_or_default())?;
+    let backend =
+        Backend::open(&arguments.backend, arguments.subject.shaking.faults.profile.unwrap_or_default())?;
     let wants_plan = outputs.has_page() || repro.is_some();
-    let Replayed { entry, mut result, mut report, plan } = match arguments.seed {
+    let Replayed { entry, mut result, mut report, plan } = match arguments.subject.seed {
         Some(seed) => from_seed(arguments, seed, &backend, wants_plan)?,
         None => from_file(arguments)?,
     };
@@ -145,11 +136,7 @@ fn from_seed(
     backend: &Backend,
     wants_plan: bool,
 ) -> Result<Replayed, Refusal> {
-    let entry = choose::workload(&arguments.what)?;
-    let mut demands = arguments.shaking.demands([entry.as_ref()])?;
-    if let Some(bug) = &arguments.bug {
-        choose::plant(&mut demands, entry.as_ref(), bug)?;
-    }
+    let (entry, demands) = arguments.subject.workload()?;
     let interrupt = match backend.is_simulated() {
         true => Interrupt::default(),
         false => Interrupt::listen()?,
@@ -171,7 +158,7 @@ pub(super) struct Source {
 }
 
 /// Reads a repro file. It determines the faults and the planted bug.
-pub(super) fn read(path: &str, shaking: &Shaking, bug: Option<&str>) -> Result<Source, Refusal> {
+pub(super) fn read(Subject { what: path, shaking, bug, .. }: &Subject) -> Result<Source, Refusal> {
     let repro = match std::fs::read_to_string(path) {
         Ok(repro) => repro,
         Err(_) if !path.contains(['/', '.']) => {
@@ -193,8 +180,8 @@ pub(super) fn read(path: &str, shaking: &Shaking, bug: Option<&str>) -> Result<S
 
 /// Replays a repro file.
 fn from_file(arguments: &ReplayArguments) -> Result<Replayed, Refusal> {
-    let path = &arguments.what;
-    let Source { entry, repro } = read(path, &arguments.shaking, arguments.bug.as_deref())?;
+    let path = &arguments.subject.what;
+    let Source { entry, repro } = read(&arguments.subject)?;
     let refusal = |error: PlanError| Refusal::Usage(format!("{path}: {error}"));
     let head = entry.head(&repro).map_err(refusal)?;
     let result = entry.replay(&repro, arguments.keeps_trace()).map_err(refusal)?;

@@ -2,7 +2,7 @@
 
 use super::{
     Refusal, advise,
-    args::{REPLAYS, Shaking},
+    args::{REPLAYS, Subject},
     backend::Backend,
     choose,
     conclude::{folder, make_folder, processors, settle},
@@ -19,7 +19,7 @@ use super::{
 use crate::{
     judge::finding::deciding,
     run::plan::PlanError,
-    search::{self, entry::Entry, seeds, shrink::Shrunk, when::Effort},
+    search::{self, entry::Entry, shrink::Shrunk, when::Effort},
 };
 use clap::Args;
 use shaketable_reports::{
@@ -36,17 +36,8 @@ use std::{
 
 #[derive(Clone, Debug, Args)]
 pub(super) struct ShrinkArguments {
-    /// The workload, or a repro file
-    #[arg(value_name = "WORKLOAD|REPRO-FILE")]
-    pub what: String,
-    /// The seed; not for a repro file
-    #[arg(value_name = "SEED", allow_negative_numbers = true, value_parser = seeds::seed)]
-    pub seed: Option<u64>,
     #[command(flatten)]
-    pub shaking: Shaking,
-    /// Switch on a planted bug (see `list bugs`)
-    #[arg(long, value_name = "NAME")]
-    pub bug: Option<String>,
+    pub subject: Subject,
     /// End with the smallest plan so far after this CPU time: 60s, 5m
     #[arg(long, value_name = "TIME", value_parser = choose::duration, default_value = "10s")]
     pub shrink_budget: Duration,
@@ -123,21 +114,16 @@ impl Limits<'_> {
 
 /// Shrinks the run, and prints and writes what remains.
 pub(super) fn shrink(arguments: &ShrinkArguments) -> Result<Conclusion, Refusal> {
-    let (entry, repro, named) = match arguments.seed {
+    let (entry, repro, named) = match arguments.subject.seed {
         Some(seed) => {
-            let entry = choose::workload(&arguments.what)?;
-            let mut demands = arguments.shaking.demands([entry.as_ref()])?;
-            if let Some(bug) = &arguments.bug {
-                choose::plant(&mut demands, entry.as_ref(), bug)?;
-            }
+            let (entry, demands) = arguments.subject.workload()?;
             let plan = entry.plan(Seed(seed), &demands);
             let named = format!("{}-{seed}", entry.name());
             (entry, plan, named)
         }
         None => {
-            let Source { entry, repro } =
-                replay::read(&arguments.what, &arguments.shaking, arguments.bug.as_deref())?;
-            let stem = Path::new(&arguments.what).file_stem().unwrap_or_default();
+            let Source { entry, repro } = replay::read(&arguments.subject)?;
+            let stem = Path::new(&arguments.subject.what).file_stem().unwrap_or_default();
             let named = format!("{}-shrunk", stem.to_string_lossy());
             (entry, repro, named)
         }
@@ -149,7 +135,9 @@ pub(super) fn shrink(arguments: &ShrinkArguments) -> Result<Conclusion, Refusal>
     let mut outputs = Outputs::check(Files { json, html, plan: Some(&path), ..Files::default() })?;
     let interrupt = Interrupt::listen()?;
     let shrunk = shrunk(entry.as_ref(), &repro, arguments, &interrupt);
-    let Some(shrunk) = shrunk.map_err(|error| Refusal::Usage(format!("{}: {error}", arguments.what)))? else {
+    let Some(shrunk) =
+        shrunk.map_err(|error| Refusal::Usage(format!("{}: {error}", arguments.subject.what)))?
+    else {
         if interrupt.is_set() {
             return Err(interrupt.refusal("before the run failed"));
         }

@@ -154,19 +154,34 @@ impl FailureList {
     }
 
     /// Adds the failures of a sweep that were kept in full. Returns how many were there, and how many of them
-    /// are new.
-    pub fn add(&mut self, sweep: &SweepReport, seen: &Sighting) -> (u64, u64) {
+    /// are new. A failure that was seen before in the same sweep, which this one continues, is not counted once
+    /// more.
+    pub fn add(
+        &mut self,
+        sweep: &SweepReport,
+        before: Option<&SweepReport>,
+        seen: &Sighting,
+    ) -> (u64, u64) {
+        let was_seen = |run: &RunReport| {
+            let is_it = |other: &RunReport| (&other.workload, other.seed) == (&run.workload, run.seed);
+            before.is_some_and(|before| before.failures().any(is_it))
+        };
         let (mut all, mut new) = (0, 0);
         for run in sweep.failures() {
             let Some(judge) = run.verdict.judge() else { continue };
             let entry = FailureEntry::new(run, judge, seen);
             all += 1;
             let at = self.failures.partition_point(|other| other.key() < entry.key());
-            if self.failures.get(at).is_none_or(|other| other.key() != entry.key()) {
+            let is_listed = self.failures.get(at).is_some_and(|other| other.key() == entry.key());
+            if !is_listed {
                 self.failures.insert(at, entry);
                 new += 1;
             }
+            let count = self.failures[at].count;
             self.failures[at].seen(run, seen);
+            if is_listed && was_seen(run) {
+                self.failures[at].count = count;
+            }
         }
         (all, new)
     }

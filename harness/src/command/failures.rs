@@ -38,7 +38,7 @@ pub(super) fn failures(arguments: &FailuresArguments) -> Result<Conclusion, Refu
     list.grow(|grown| {
         for path in &arguments.reports {
             let saved = Saved::read(path)?;
-            grown.add(&saved.report, &saved.commit);
+            grown.add(&saved.report, None, &saved.commit);
         }
         Ok(())
     })?;
@@ -63,10 +63,15 @@ impl List {
         Ok(List { path: path.to_owned(), target, date: date()? })
     }
 
-    /// Adds the failures of one sweep.
-    pub(super) fn add(&self, report: &SweepReport, commit: &str) -> Result<(), Refusal> {
+    /// Adds the failures of one sweep, which continues another one or none.
+    pub(super) fn add(
+        &self,
+        report: &SweepReport,
+        before: Option<&SweepReport>,
+        commit: &str,
+    ) -> Result<(), Refusal> {
         self.grow(|grown| {
-            grown.add(report, commit);
+            grown.add(report, before, commit);
             Ok(())
         })
     }
@@ -94,9 +99,9 @@ struct Grown<'a> {
 }
 
 impl Grown<'_> {
-    fn add(&mut self, report: &SweepReport, commit: &str) {
+    fn add(&mut self, report: &SweepReport, before: Option<&SweepReport>, commit: &str) {
         let seen = Sighting { commit: commit.to_owned(), date: self.date.to_owned() };
-        let (all, new) = self.list.add(report, &seen);
+        let (all, new) = self.list.add(report, before, &seen);
         (self.all, self.new) = (self.all + all, self.new + new);
     }
 }

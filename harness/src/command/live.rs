@@ -163,6 +163,11 @@ impl Live {
         cost
     }
 
+    /// What the sweep has cost so far.
+    pub(super) fn cost(&self) -> Cost {
+        self.meter.cost()
+    }
+
     /// What there is to see at the moment.
     pub(super) fn now(&self, sweep: &Sweep) -> WatchReport {
         let state = self.state.lock();

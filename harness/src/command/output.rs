@@ -2,7 +2,7 @@
 //! all.
 
 use super::{Refusal, cost, files::Files, program, refuse};
-use shaketable_reports::{Body, Document, SCHEMA, WorkloadAdvice, annotations, html, json, junit, markdown};
+use shaketable_reports::{Body, Document, SCHEMA, SweepReport, WorkloadAdvice, annotations, html, json, junit, markdown};
 use std::{
     borrow::Cow,
     fs::{self, File},
@@ -76,6 +76,8 @@ pub fn publish(text: &str, json: Option<&Target>, body: Body) -> Result<(), Refu
 /// Where the report of a sweep goes in addition to the terminal.
 #[derive(Default)]
 pub struct Outputs {
+    /// What keeps other processes from writing to the same files meanwhile.
+    _claims: Vec<NamedTempFile>,
     json: Option<Target>,
     junit: Option<Target>,
     html: Option<Target>,
@@ -96,8 +98,11 @@ impl Outputs {
         let [json, junit, html] = [files.json, files.junit, files.html].map(Target::check_named);
         let (json, junit, html) = (json?, junit?, html?);
         files.check_apart()?;
+        let claims = [&json, &junit, &html].into_iter().flatten().filter_map(Target::claim);
+        let claims = claims.collect::<Result<_, _>>()?;
         let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
         Ok(Outputs {
+            _claims: claims,
             json,
             junit,
             html,
@@ -139,6 +144,14 @@ impl Outputs {
         written.and(print(&text))
     }
 
+    /// Writes the JSON of a sweep that goes on, if it goes to a file: what is left if the process is killed.
+    fn save(&self, so_far: impl FnOnce() -> SweepReport) -> Result<(), Refusal> {
+        match &self.json {
+            Some(json @ Target::File { special: false, .. }) => json.write_report(Body::Sweep(so_far())),
+            _ => Ok(()),
+        }
+    }
+
     /// Whether there is an HTML page among them.
     pub fn has_page(&self) -> bool {
         self.html.is_some()
@@ -157,18 +170,40 @@ impl Outputs {
 /// The interval at which [`Watch`] looks at the files, nanoseconds.
 const LOOK_EVERY: u64 = 1_000_000_000;
 
-/// Watches whether the files of a report can still be written while its sweep goes on, so that a sweep of
-/// hours does not end with nothing.
+/// The interval at which a sweep that goes on is saved, nanoseconds.
+pub(super) const SAVE_EVERY: u64 = 60_000_000_000;
+
+/// Watches whether the files of a report can still be written while its sweep goes on, and saves what there is,
+/// so that a sweep of hours does not end with nothing.
 pub struct Watch<'a> {
     outputs: &'a Outputs,
     next: u64,
+    save_every: u64,
+    next_save: u64,
     failed: &'a AtomicBool,
 }
 
 impl<'a> Watch<'a> {
     /// Starts to watch. `failed` is set once a file cannot be written.
     pub fn start(outputs: &'a Outputs, failed: &'a AtomicBool) -> Watch<'a> {
-        Watch { outputs, next: cost::wall() + LOOK_EVERY, failed }
+        let next = cost::wall() + LOOK_EVERY;
+        Watch { outputs, next, save_every: 0, next_save: 0, failed }
+    }
+
+    /// Lets [`tick_saving`](Watch::tick_saving) save every so many nanoseconds.
+    pub(super) fn saving_every(self, save_every: u64) -> Watch<'a> {
+        Watch { save_every, next_save: cost::wall() + save_every, ..self }
+    }
+
+    /// Looks at the files, and saves the sweep so far, if enough time has passed since each.
+    pub fn tick_saving(&mut self, so_far: impl FnOnce() -> SweepReport) {
+        self.tick();
+        if cost::wall() >= self.next_save {
+            let saved = self.outputs.save(so_far);
+            // A sweep of so many workloads that saving it takes long is not slowed down by that.
+            self.next_save = cost::wall() + self.save_every;
+            self.failed.fetch_or(saved.is_err(), Ordering::Relaxed);
+        }
     }
 
     /// Looks at the files, if enough time has passed.
@@ -250,6 +285,19 @@ impl Target {
         path.map(Target::check).transpose()
     }
 
+    /// Keeps other processes from claiming the file, as long as what is returned lives. Nothing for devices and
+    /// pipes. What writers left that were killed is removed.
+    fn claim(&self) -> Option<Result<NamedTempFile, Refusal>> {
+        let Target::File { named, path, special: false } = self else { return None };
+        let refused = |error: &io::Error| {
+            Refusal::Usage(format!("cannot write {}: {}", path.display(), reason(error)))
+        };
+        Some(match drafts(path).any(|draft| !remove_left(&draft)) {
+            true => Err(Refusal::Usage(format!("another process writes {}", named.display()))),
+            false => draft(path).map_err(|error| refused(&error)),
+        })
+    }
+
     /// Writes the whole file, or leaves the existing file unchanged.
     pub fn write(&self, text: &str) -> Result<(), Refusal> {
         let (path, special) = match self {
@@ -305,14 +353,54 @@ pub(super) fn folder_of(path: &Path) -> &Path {
     path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
+/// The random part and the end of the name of a draft.
+const RANDOM: usize = 6;
+const DRAFT: &str = ".tmp";
+
 /// A temporary file in the folder of `path`, so that renaming it to `path` is one step. It is removed when
-/// dropped.
+/// dropped, and locked as long as this process lives.
 fn draft(path: &Path) -> io::Result<NamedTempFile> {
-    let mut draft = tempfile::Builder::new();
+    let mut builder = tempfile::Builder::new();
     // The permissions of a file that `File::create` makes.
     #[cfg(unix)]
-    draft.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
-    draft.prefix(path.file_name().unwrap_or_default()).suffix(".tmp").tempfile_in(folder_of(path))
+    builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
+    builder.prefix(path.file_name().unwrap_or_default()).suffix(DRAFT).rand_bytes(RANDOM);
+    loop {
+        let draft = builder.tempfile_in(folder_of(path))?;
+        // Some file systems have no locks.
+        let _ = draft.as_file().lock();
+        // Another process may have taken it for one that was left, before it was locked.
+        if draft.path().exists() {
+            return Ok(draft);
+        }
+    }
+}
+
+/// The drafts of a file that are there.
+fn drafts(path: &Path) -> impl Iterator<Item = PathBuf> {
+    let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let is_draft = move |file: &str| {
+        let random = file.strip_prefix(&*name).and_then(|rest| rest.strip_suffix(DRAFT));
+        random.is_some_and(|random| random.len() == RANDOM && random.chars().all(char::is_alphanumeric))
+    };
+    let files = fs::read_dir(folder_of(path)).into_iter().flatten().flatten();
+    files.filter(move |file| is_draft(&file.file_name().to_string_lossy())).map(|file| file.path())
+}
+
+/// Removes a draft whose process was killed. Whether it is gone: the draft of a process that lives is locked.
+fn remove_left(draft: &Path) -> bool {
+    match File::options().write(true).open(draft) {
+        Ok(file) => match file.try_lock() {
+            Err(fs::TryLockError::WouldBlock) => false,
+            // Without locks nobody knows, and it stays.
+            Err(fs::TryLockError::Error(_)) => true,
+            Ok(()) => {
+                let _ = fs::remove_file(draft);
+                true
+            }
+        },
+        Err(_) => true,
+    }
 }
 
 #[cfg(test)]
@@ -361,6 +449,26 @@ mod tests {
         assert!(!check(&folder.join("a"), &folder.join(".").join("a")), "neither exists");
         assert!(!check(Path::new("-"), Path::new("-")));
         assert!(cfg!(not(unix)) || check(Path::new("/dev/null"), Path::new("/dev/null")));
+        fs::remove_dir_all(folder).expect("removed");
+    }
+
+    #[test]
+    fn two_processes_do_not_write_one_file_and_what_a_killed_one_left_is_removed() {
+        let folder = folder("claimed");
+        let path = folder.join("report.json");
+        let claim = || Target::check(&path).expect("writable").claim().expect("a file");
+        // What a process leaves that is killed while it writes, and what is another file's, or nobody's.
+        for left in ["report.jsonA1b2C3.tmp", "report.jsonlA1b2C3.tmp", "report.json-1b2C3.tmp", "a.tmp"] {
+            fs::write(folder.join(left), "half").expect("written");
+        }
+        let held = claim().expect("nobody else writes");
+        assert!(!folder.join("report.jsonA1b2C3.tmp").exists());
+        assert_eq!(names(&folder).len(), 4, "{:?}", names(&folder));
+        let refused = claim().expect_err("it is claimed").to_string();
+        assert!(refused.contains("another process writes") && refused.contains("report.json"), "{refused}");
+        Target::check(&path).expect("writable").write("whole").expect("written");
+        drop(held);
+        claim().expect("free again");
         fs::remove_dir_all(folder).expect("removed");
     }
 

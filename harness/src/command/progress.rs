@@ -29,7 +29,7 @@ struct BarState {
 
 impl Progress {
     /// Starts with nothing done. Each part has a name and a size. `what` is the unit of the sizes (singular
-    /// and plural), and `failed` is the word for pieces that failed.
+    /// and plural), and `failed` is the word for pieces that failed; none if it is empty, because they do not.
     pub fn new(parts: &[(&str, u64)], what: (&'static str, &'static str), failed: &'static str) -> Progress {
         // A dumb terminal cannot move its cursor.
         let draws = stderr().is_terminal() && std::env::var_os("TERM").is_none_or(|term| term != "dumb");
@@ -88,12 +88,14 @@ impl Progress {
 
     fn line(&self, elapsed: u64) -> String {
         let sum = |f: fn(&BarState) -> u64| self.parts.iter().map(f).fold(0, u64::saturating_add);
+        let failed = match self.failed {
+            "" => String::new(),
+            word => format!(" {} {word},", count(sum(|p| p.failed))),
+        };
         format!(
-            "{} of {}, {} {}, {:.0} s",
+            "{} of {},{failed} {:.0} s",
             count(sum(|p| p.done)),
             plural(sum(|p| p.total), self.what.0, self.what.1),
-            count(sum(|p| p.failed)),
-            self.failed,
             elapsed as f64 / 1e9
         )
     }
@@ -117,6 +119,9 @@ mod tests {
         progress.done(0, true);
         progress.done(1, false);
         assert_eq!(progress.line(12_000_000_000), "2 of 2,000 runs, 1 failed, 12 s");
+        progress.end();
+        let progress = Progress::new(&[("queue", 1000)], ("run", "runs"), "");
+        assert_eq!(progress.line(12_000_000_000), "0 of 1,000 runs, 12 s");
         progress.end();
     }
 }

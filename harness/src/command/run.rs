@@ -169,7 +169,10 @@ impl Prepared {
             sweep.outputs.advice = advise::for_page(&sweep.outputs, entries, sweep.jobs, &interrupt);
         }
         let printed = text::sweep(&report, program().commit);
-        let listed = list.map_or(Ok(()), |list| list.add(&report, program().commit));
+        let listed = list.map_or(Ok(()), |list| {
+            let before = sweep.earlier.as_ref().map(|earlier| &earlier.report);
+            list.add(&report, before, program().commit)
+        });
         let ended_by_outputs = report.ending == Ending::Unwritable;
         let mut written = sweep.outputs.publish(&printed, program().commit, Body::Sweep(report));
         if ended_by_outputs {

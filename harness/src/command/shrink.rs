@@ -219,7 +219,7 @@ fn when(
 ) -> Option<When> {
     let moments = moments(history);
     let total = Effort::most_runs(moments.len());
-    let mut shown = Progress::new(&[(entry.name(), total)], ("run", "runs"), "failed");
+    let mut shown = Progress::new(&[(entry.name(), total)], ("run", "runs"), "");
     let mut effort = Effort {
         jobs: arguments.jobs.unwrap_or_else(processors),
         cpu: u64::try_from(arguments.shrink_budget.as_nanos()).unwrap_or(u64::MAX),
@@ -248,7 +248,7 @@ fn shrunk(
     // A run that passes has no progress to show.
     let mut shown: Option<Progress> = None;
     let shrunk = entry.shrink(repro, &mut |so_far| {
-        let new = || Progress::new(&[(entry.name(), arguments.replays)], ("run", "runs"), "failed");
+        let new = || Progress::new(&[(entry.name(), arguments.replays)], ("run", "runs"), "");
         let progress = shown.get_or_insert_with(new);
         progress.resume(0, so_far.replays, 0);
         progress.tick();

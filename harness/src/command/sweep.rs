@@ -6,7 +6,7 @@ use super::{
     choose, cost,
     interrupt::Interrupt,
     live::Live,
-    output::{Outputs, Watch},
+    output::{Outputs, SAVE_EVERY, Watch},
     progress::Progress,
     regressions::Regressions,
     report::{self, Origin},
@@ -67,6 +67,8 @@ pub(super) struct Sweep {
     pub shrink_budget: Option<Duration>,
     /// Where the report goes.
     pub outputs: Outputs,
+    /// The interval at which the report so far is written as JSON, nanoseconds.
+    pub save_every: u64,
 }
 
 /// One run of a sweep.
@@ -103,6 +105,7 @@ impl Sweep {
             earlier: None,
             shrink_budget: None,
             outputs: Outputs::default(),
+            save_every: SAVE_EVERY,
         }
     }
 
@@ -178,7 +181,7 @@ impl Sweep {
         live.add_regressions(self.regressions.replay(&self.entries, self.jobs, || interrupt.is_set()));
         live.enter(Stage::Runs);
         let unwritable = AtomicBool::new(false);
-        let mut watch = Watch::start(&self.outputs, &unwritable);
+        let mut watch = Watch::start(&self.outputs, &unwritable).saving_every(self.save_every);
         let done = pool::run(
             pieces,
             self.jobs,
@@ -190,7 +193,7 @@ impl Sweep {
             },
             |piece| if self.was_done(piece) { None } else { self.one(piece, interrupt) },
             |update| {
-                watch.tick();
+                watch.tick_saving(|| self.so_far(live));
                 match update {
                     Update::Tick => progress.tick(),
                     // The piece was done before, or it was interrupted.
@@ -217,6 +220,11 @@ impl Sweep {
             _ => Ending::Budget,
         };
         self.report(workloads, ending, live.end(ending))
+    }
+
+    /// The report of a sweep that goes on, from which `--resume` continues it.
+    fn so_far(&self, live: &Live) -> SweepReport {
+        self.report(live.workloads(self), Ending::Interrupted, live.cost())
     }
 
     /// The report of a workload, without its failures, and with at most so many failing seeds.
@@ -329,6 +337,7 @@ impl Sweep {
 mod tests {
     use super::*;
     use crate::command::fake::{fake, nondeterministic};
+    use crate::command::files::Files;
     use crate::judge::finding::Verdict;
     use shaketable_reports::Conclusion;
 
@@ -489,6 +498,29 @@ mod tests {
             (report.ending, report.outcome, report.runs()),
             (Ending::Interrupted, Conclusion::Interrupted, 0)
         );
+    }
+
+    #[test]
+    fn what_a_killed_sweep_has_saved_is_continued() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("report.json");
+        let mut sweep = over(mixed(), 60, 2);
+        sweep.save_every = 0;
+        let files = Files { json: Some(&path), ..Files::default() };
+        sweep.outputs = Outputs::check(files).expect("writable");
+        let (mut runs, mut saved) = (0, String::new());
+        let whole = sweep.observed(&Interrupt::default(), |_, _| {
+            runs += 1;
+            // What a process leaves that is killed now.
+            if runs == 70 {
+                saved = std::fs::read_to_string(&path).expect("it is saved");
+            }
+        });
+        std::fs::write(&path, saved).expect("written");
+        let earlier = Earlier::read(&path).expect("a report");
+        assert_eq!(earlier.report.runs(), 69);
+        let rest = over(mixed(), 60, 2).continuing(earlier).perform(&Interrupt::default());
+        assert_eq!(without_cost(rest), without_cost(whole));
     }
 
     #[test]

@@ -82,8 +82,8 @@ fn head(report: &WatchReport, commit: &str) -> Markup {
     let sweep = &report.sweep;
     let failed = failed(sweep);
     let runs = of_all(sweep.runs(), report.all_runs());
+    let class = if failed > 0 { "failed" } else { "going" };
     let going = |word: &str, sentence: &str| {
-        let class = if failed > 0 { "failed" } else { "going" };
         html! { h1 { (badge(class, word)) " " (sentence) } }
     };
     let verdict = text::sweep::verdict(sweep);
@@ -104,7 +104,7 @@ fn head(report: &WatchReport, commit: &str) -> Markup {
                 Stage::Shrinking => (going("shrinking", &format!("{runs}, {} failed", count(failed)))),
                 Stage::Ended => h1 { (badge(sweep::class(sweep.outcome), &word.to_lowercase())) " " (sentence) },
             }
-            div.whole aria-hidden="true" { (bar(report.share())) }
+            div.whole.(class) aria-hidden="true" { (bar(report.share())) }
             p.note { (figures.join(" · ")) }
             p.note { (text::sweep::head(sweep, commit).join(" · ")) }
             @if report.stage == Stage::Ended {

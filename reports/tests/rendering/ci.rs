@@ -110,16 +110,16 @@ fn a_list_of_failures_has_an_entry_for_each() {
     let seen = |commit: &str, date: &str| Sighting { commit: commit.into(), date: date.into() };
     let (first, later) = (seen("a", "2026-11-20T02:00:00Z"), seen("b", "2026-11-23T02:00:00Z"));
     let mut list = FailureList::default();
-    assert_eq!(list.add(&failing(), &later), (4, 4));
+    assert_eq!(list.add(&failing(), None, &later), (4, 4));
     let mut again = failing();
     again.workloads[1].failures = vec![failed_and_shrunk(), RunReport { seed: 4, ..failed_and_shrunk() }];
-    assert_eq!(list.add(&again, &first), (2, 1), "an older report may be added later");
+    assert_eq!(list.add(&again, None, &first), (2, 1), "an older report may be added later");
     let mut last = failing();
     last.workloads[1]
         .failures
         .iter_mut()
         .for_each(|run| run.plan = Some(serde_json::json!({"seed": run.seed})));
-    assert_eq!(list.add(&last, &later), (4, 0));
+    assert_eq!(list.add(&last, None, &later), (4, 0));
     assert_eq!(list.failures[2].plan, Some(serde_json::json!({"seed": 17})), "a plan that was not shrunk");
     let seeds: Vec<u64> = list.failures.iter().map(|entry| entry.seed).collect();
     assert_eq!(seeds, [3, 4, 17, 90, 91]);
@@ -130,7 +130,7 @@ fn a_list_of_failures_has_an_entry_for_each() {
     assert_eq!(FailureList::parse(&list.render()), Ok(list.clone()));
     let other_judge = Verdict::Violated { judge: "audit".into(), message: "no".into() };
     again.workloads[1].failures = vec![run(3, other_judge)];
-    assert_eq!(list.add(&again, &later), (1, 1));
+    assert_eq!(list.add(&again, None, &later), (1, 1));
 
     let text = list.render();
     for (wrong, why) in [

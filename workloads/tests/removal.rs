@@ -19,7 +19,7 @@ const FOLDERS: [&str; 2] = ["layers/src/vector", "workloads/containers/src/vecto
 const LINES: [(&str, &str); 3] = [
     ("layers/src/lib.rs", "pub mod vector;"),
     ("workloads/containers/src/lib.rs", "pub mod vector;"),
-    ("workloads/src/catalogue/mod.rs", "    containers::vector,"),
+    ("workloads/containers/src/lib.rs", "        vector::entry(),"),
 ];
 
 /// What is not searched for the layer's name: what a test writes from the sources, the history of what there

@@ -47,7 +47,10 @@ pub fn workload(name: &str) -> Result<Box<dyn Entry>, Refusal> {
     let near = did_you_mean(name, all.iter().map(|e| e.name()));
     match all.into_iter().find(|e| e.name() == name) {
         Some(entry) => Ok(entry),
-        None => refuse!("unknown workload {name:?}{near}: see `{} list workloads`", program().name),
+        None => {
+            let others = program().others.map(|line| format!("; more workloads: {line}")).unwrap_or_default();
+            refuse!("unknown workload {name:?}{near}: see `{} list workloads`{others}", program().name)
+        }
     }
 }
 

@@ -87,8 +87,8 @@ macro_rules! main {
 
 /// Shakes FoundationDB layers on a simulated FoundationDB cluster, reproducibly from a seed.
 ///
-/// Without a subcommand, every workload is run with 200 seeds and standard faults, and the report is
-/// written to target/shaketable/report.json and report.html.
+/// Without a subcommand, every workload is run with a few seeds and standard faults, and the report is written
+/// to target/shaketable/report.json and report.html.
 #[derive(Debug, Parser)]
 #[command(after_help = EXIT_CODES)]
 pub struct Arguments<Extra: Subcommand> {

@@ -12,6 +12,7 @@ use super::{
     output::{self, Outputs},
     program, refuse,
     regressions::Regressions,
+    report::invocation,
     resume::Earlier,
     shrink,
     sweep::Sweep,
@@ -100,15 +101,41 @@ impl RunArguments {
 /// The default number of seeds.
 pub(super) const SEEDS: u64 = 200;
 
-/// Sweeps every workload with the default options, and writes the report into the build folder.
+/// The runs of the command without a subcommand, of all workloads together: somebody waits for a first verdict.
+const FIRST_RUNS: u64 = 400;
+/// The seeds that each workload has of them at least: with fewer, what a workload must meet is not met.
+const FIRST_SEEDS: u64 = 25;
+
+/// Sweeps every workload with a few seeds, writes the report into the build folder, and says how to go on.
 pub(super) fn main_job() -> Result<Conclusion, Refusal> {
     let folder = make_folder()?;
     let [json, html] = ["report.json", "report.html"].map(|name| Some(folder.join(name)));
-    run(&RunArguments {
+    let entries = (program().workloads)();
+    let seeds = (FIRST_RUNS / (entries.len() as u64).max(1)).clamp(FIRST_SEEDS, SEEDS);
+    let conclusion = run(&RunArguments {
+        seeds: Some(0..seeds),
         written: Written { json, html, ..Written::default() },
         shrink_budget: shrink::BUDGET,
         ..RunArguments::default()
-    })
+    })?;
+    if let Some(first) = entries.first().filter(|_| conclusion == Conclusion::Passed) {
+        output::print(&how_to_go_on(first.name()))?;
+    }
+    Ok(conclusion)
+}
+
+/// What comes after a first sweep that found nothing.
+fn how_to_go_on(workload: &str) -> String {
+    let name = invocation();
+    let bugs = format!("{name} bugs {workload}");
+    let width = bugs.len();
+    let others = program().others.map(|line| format!("The other workloads: {line}\n"));
+    format!(
+        "\nThat was a first part. To go on:\n  {:width$}  # {SEEDS} seeds of each of these workloads\n  \
+         {bugs:width$}  # bugs that are planted in one, until each is caught\n{}",
+        format!("{name} run"),
+        others.unwrap_or_default(),
+    )
 }
 
 /// Switches on a planted bug that each of these workloads must have.

@@ -9,4 +9,19 @@ pub mod log;
 pub mod upload;
 pub mod vector;
 
+use shaketable::entry::Entry;
 use shaketable_workloads_shared::{self as shared, beside};
+
+/// These workloads, in the order in which they are shown.
+pub fn entries() -> Vec<Box<dyn Entry>> {
+    vec![
+        array::entry(),
+        list::entry(),
+        vector::entry(),
+        blob::entry(),
+        upload::entry(),
+        counter::entry(),
+        log::entry(),
+        encoding::entry(),
+    ]
+}

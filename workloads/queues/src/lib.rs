@@ -8,4 +8,18 @@ pub mod scheduling;
 pub mod session;
 pub mod staged_queue;
 
+use shaketable::entry::Entry;
 use shaketable_workloads_shared::{self as shared, beside};
+
+/// These workloads, in the order in which they are shown.
+pub fn entries() -> Vec<Box<dyn Entry>> {
+    vec![
+        queue::entry(),
+        scheduling::entry(),
+        priority_queue::entry(),
+        session::entry(),
+        staged_queue::entry(),
+        leased_queue::entry(),
+        bulk::entry(),
+    ]
+}

@@ -8,4 +8,17 @@ pub mod record_query;
 pub mod record_rank;
 mod record_shared;
 
+use shaketable::entry::Entry;
 use shaketable_workloads_shared::{self as shared, beside};
+
+/// These workloads, in the order in which they are shown.
+pub fn entries() -> Vec<Box<dyn Entry>> {
+    vec![
+        record::entry(),
+        record_rank::entry(),
+        record_feed::entry(),
+        record_query::entry(),
+        record_build::entry(),
+        record_evolve::entry(),
+    ]
+}

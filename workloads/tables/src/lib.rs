@@ -10,4 +10,19 @@ mod models;
 pub mod multimap;
 pub mod table;
 
+use shaketable::entry::Entry;
 use shaketable_workloads_shared::{self as shared, beside};
+
+/// These workloads, in the order in which they are shown.
+pub fn entries() -> Vec<Box<dyn Entry>> {
+    vec![
+        index::entry(),
+        graph::entry(),
+        entity::entry(),
+        multimap::entry(),
+        table::entry(),
+        directory::entry(),
+        hierarchy::entry(),
+        document::entry(),
+    ]
+}

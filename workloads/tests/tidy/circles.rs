@@ -20,6 +20,7 @@ const LARGEST: &[(&str, usize)] = &[
     ("driver/session/src", 4),
     ("driver/time/src", 3),
     ("fdb/src", 2),
+    ("harness/new/src", 1),
     ("harness/run/src", 4),
     ("harness/src", 10),
     ("layers/record/src", 3),
@@ -32,8 +33,8 @@ const LARGEST: &[(&str, usize)] = &[
     ("tx/src", 2),
 ];
 
-/// The files of which `shaketable new` makes a crate.
-const TEMPLATES: &str = "harness/src/command/new";
+/// The files of which `shaketable-new` makes a crate.
+const TEMPLATES: &str = "harness/new/src/files";
 
 /// What one file says: the paths that it uses, and what it exports again, by name.
 #[derive(Default)]

@@ -9,7 +9,7 @@ use shaketable_record::{
     version::RecordVersion,
 };
 use shaketable_sim::seed::{Seed, Stream};
-use shaketable_workloads::catalogue::record_query::{
+use shaketable_workloads_records::record_query::{
     Expected,
     generate::Maker,
     model::{Model, Record},

@@ -10,7 +10,7 @@ use shaketable_record::{
 };
 use shaketable_sim::seed::{Seed, Stream};
 use shaketable_tx::{Db, Tx};
-use shaketable_workloads::catalogue::record_query::{
+use shaketable_workloads_records::record_query::{
     Answer, Pages, Question, Size, Way,
     generate::Maker,
     judge,

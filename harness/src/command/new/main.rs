@@ -1,6 +1,0 @@
-//! The command around the workloads of this crate: `cargo run --release -- run`.
-
-use {{crate}}::workload::Stock;
-use shaketable::prelude::Mounted;
-
-shaketable::main!(Mounted<Stock>);

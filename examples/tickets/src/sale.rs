@@ -10,6 +10,7 @@ use shaketable::{
 use std::{
     collections::{BTreeMap, BTreeSet},
     sync::Arc,
+    time::Duration,
 };
 
 planted_bugs! {
@@ -35,6 +36,7 @@ pub enum Answer {
     GivenBack,
     GivenBackSeat(Option<u32>),
     Count(usize),
+    TooLate,
 }
 
 /// The seats on sale, and the seat of each order.
@@ -43,6 +45,9 @@ pub struct Model {
     free: BTreeSet<u32>,
     orders: BTreeMap<u64, u32>,
 }
+
+/// How long a client waits for a count.
+const PATIENCE: Duration = Duration::from_secs(2);
 
 fn refused(error: &FdbBindingError) -> Option<Answer> {
     match error {
@@ -98,7 +103,8 @@ impl Sale {
     /// Counts the seats on sale.
     #[read]
     async fn count(&self, db: &mut Arc<Fdb>) -> Outcome<Answer> {
-        outcome(shop::count(db).await.map(Answer::Count), refused)
+        let counted = shop::count_within(db, PATIENCE).await;
+        outcome(counted.map(|count| count.map_or(Answer::TooLate, Answer::Count)), refused)
     }
 
     /// Each purchase is an order of its own; what is given back is one of the latest orders.
@@ -185,6 +191,7 @@ impl Sale {
                     _ => Answer::GivenBack,
                 }
             }
+            (SaleOp::count {}, _) if step.answer == Some(&Answer::TooLate) => Answer::TooLate,
             (SaleOp::count {}, _) => Answer::Count(model.free.len()),
         };
         match step.answer {

@@ -10,7 +10,9 @@ use std::{
     error::Error,
     fmt,
     sync::atomic::{AtomicU64, Ordering},
+    time::Duration,
 };
+use tokio::time::timeout;
 
 /// Every seat is sold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -117,6 +119,11 @@ pub async fn count(db: &Database) -> Result<usize, FdbBindingError> {
         Ok(seats.try_fold(0, async |count, _| Ok(count + 1)).await?)
     })
     .await
+}
+
+/// How many seats are on sale, if it takes no longer than this to know.
+pub async fn count_within(db: &Database, patience: Duration) -> Result<Option<usize>, FdbBindingError> {
+    timeout(patience, count(db)).await.map_or(Ok(None), |count| count.map(Some))
 }
 
 /// How many seats the first batch of those on sale has: `get_range` returns no more.

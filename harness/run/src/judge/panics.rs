@@ -55,7 +55,7 @@ pub(crate) fn recorded<T>(work: impl FnOnce() -> T) -> T {
         panic::set_hook(Box::new(move |info| {
             if RECORDING.get() {
                 let place = info.location().map(|at| format!("{}:{}", at.file(), at.line()));
-                RECORDED.set(Some(Panicked { message: payload(info.payload()), place }));
+                RECORDED.set(Some(Panicked { message: explained(payload(info.payload())), place }));
             }
             if !RECORDING.get() || PRINT.load(Ordering::Relaxed) {
                 before(info);
@@ -78,6 +78,16 @@ pub(crate) fn caught(panic: &(dyn Any + Send)) -> Panicked {
     RECORDED.take().unwrap_or_else(|| Panicked { message: payload(panic), place: None })
 }
 
+/// A message, with what to do if it is tokio's own about a runtime that is not there.
+fn explained(message: String) -> String {
+    match message.contains("Tokio 1.x runtime") {
+        true => {
+            message + ": a run has madsim's runtime; take tokio from the package madsim-tokio (docs/src/programs.md, Rust)"
+        }
+        false => message,
+    }
+}
+
 fn payload(panic: &(dyn Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().map(|s| (*s).to_owned());
     text.or_else(|| panic.downcast_ref::<String>().cloned())
@@ -96,6 +106,8 @@ mod tests {
         assert!(text.starts_with("seat 7 is taken twice (") && text.contains("panics.rs:"), "{text}");
         let text = message_of(|| assert!(Vec::<u8>::new().remove(3) == 0));
         assert!(text.contains("removal index"), "{text}");
+        let text = message_of(|| drop(tokio::runtime::Handle::current()));
+        assert!(text.contains("there is no reactor running") && text.contains("madsim-tokio ("), "{text}");
         let text = message_of(|| {
             let panic = panic::catch_unwind(|| panic!("taken")).expect_err("a panic");
             panic::resume_unwind(Box::new(InInvariant { name: "seats".to_owned(), panic }))

@@ -251,7 +251,7 @@ fn names(folder: &Path) -> Vec<String> {
 }
 
 #[test]
-fn a_new_crate_passes_its_tests_and_catches_its_planted_bugs() {
+fn a_new_crate_does_what_the_tutorial_says() {
     let (ledger, place) = (example("ledger"), PLACE.join("new"));
     printed(&ledger, &["build", "--locked"]);
     let _ = fs::remove_dir_all(&place);
@@ -267,10 +267,10 @@ fn a_new_crate_passes_its_tests_and_catches_its_planted_bugs() {
     assert_eq!(code, Some(2), "{error}");
     assert!(error.starts_with("ledger: ") && error.contains("a keyword of Rust"), "{error}");
     assert!(names(&place).is_empty(), "{:?}", names(&place));
-    assert_eq!(new("my-stock"), (Some(0), String::new()));
+    assert_eq!(new("my-layer"), (Some(0), String::new()));
 
-    let crate_ = place.join("my-stock");
-    assert_eq!(names(&place), ["my-stock"]);
+    let crate_ = place.join("my-layer");
+    assert_eq!(names(&place), ["my-layer"]);
     assert_eq!(names(&crate_), [".cargo", ".github", ".gitignore", "Cargo.toml", "src"]);
     let read = |file: PathBuf| fs::read_to_string(file).expect("a file");
     let manifest = read(crate_.join("Cargo.toml"));
@@ -284,16 +284,84 @@ fn a_new_crate_passes_its_tests_and_catches_its_planted_bugs() {
     // Its own style, not that of the folder it is written to here.
     printed(&crate_, &["fmt", "--check", "--", "--config", "max_width=100,use_small_heuristics=Default"]);
     // What the ledger was built with, so that nothing is downloaded and little is built.
-    let lock = read(ledger.join("Cargo.lock")).replace("\"ledger\"", "\"my-stock\"");
+    let lock = read(ledger.join("Cargo.lock")).replace("\"ledger\"", "\"my-layer\"");
     fs::write(crate_.join("Cargo.lock"), lock).expect("written");
     ask_features(&crate_);
     let tested = printed(&crate_, &["test", "--offline"]);
     for test in ["every_answer_is_the_models", "planted_bugs_are_caught"] {
         assert!(tested.contains(&format!("{test} ... ok")), "{tested}");
     }
-    let caught = command(&crate_, &["bugs"]);
-    assert!(caught.contains("all 8 planted bugs were caught"), "{caught}");
+    follow_the_tutorial(&crate_);
 }
+
+const TUTORIAL: &str = include_str!("../../docs/src/tutorial.md");
+
+/// The block of the tutorial with this line.
+fn block(line: &str) -> &'static str {
+    let mut blocks = TUTORIAL.split("\n```").skip(1).step_by(2);
+    let block = blocks.find(|block| block.lines().any(|other| other.contains(line)));
+    block.unwrap_or_else(|| panic!("the tutorial has no block with {line}")).split_once('\n').expect("lines").1
+}
+
+/// Compares what a command printed with the block of the tutorial that has this line.
+fn shows(line: &str, printed: &str) {
+    // Where something is written depends on cargo's folder for builds.
+    let is_path = |line: &&str| line.starts_with("repro file: ") || line.starts_with("shrunk to: ");
+    for shown in block(line).lines().filter(|line| !line.starts_with("$ ") && !is_path(line)) {
+        assert!(printed.lines().any(|other| other.trim_end() == shown), "{shown:?} is not in {printed}");
+    }
+}
+
+/// Replaces a part of a file, which is there once.
+fn edit(file: &Path, old: &str, new: &str) {
+    let text = fs::read_to_string(file).expect("a source");
+    assert_eq!(text.matches(old).count(), 1, "{old}");
+    fs::write(file, text.replace(old, new)).expect("written");
+}
+
+/// Does in the new crate what the tutorial says, and compares what it shows.
+fn follow_the_tutorial(crate_: &Path) {
+    let [layer, workload] = ["src/layer.rs", "src/workload.rs"].map(|file| crate_.join(file));
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    let failing = |arguments: &[&str]| {
+        let run = cargo(crate_, arguments);
+        let said = text(&run.stdout) + &text(&run.stderr);
+        assert!(!run.status.success(), "{said}");
+        said
+    };
+    let fails = |arguments: &[&str]| failing(&[&["run", "--locked", "--quiet", "--"], arguments].concat());
+    let test = ["test", "--offline"];
+    // 2. Run it.
+    shows("operations", &command(crate_, &["run", "--seeds", "50"]));
+    let caught = command(crate_, &["bugs"]);
+    shows("planted in", &caught);
+    assert!(caught.contains("all 8 planted bugs were caught"), "{caught}");
+    // 3. Make a mistake.
+    let (right, wrong) = ("item, Isolation::Serializable).await?", "item, Isolation::Snapshot).await?");
+    assert!(block(wrong).lines().count() == 1);
+    edit(&layer, right, wrong);
+    shows("shrunk from", &failing(&test));
+    // 5. Keep it, and mend it.
+    shows("tests/regressions/stock/", &command(crate_, &["regressions", "add", "stock", "1"]));
+    edit(&layer, wrong, right);
+    shows("1 regression passed", &command(crate_, &["regressions", "check"]));
+    // 6. Look at a bug of the retry loop.
+    shows("--bug unrecorded", &fails(&["shrink", "stock", "1", "--bug", "unrecorded"]));
+    // 7. Add an operation: to the layer, the workload and its model.
+    let [of_layer, of_workload, of_model] =
+        ["/// Exchanges some", "async fn exchange(&self", "fn exchange(&mut self"].map(block);
+    let text = fs::read_to_string(&layer).expect("a source");
+    fs::write(&layer, format!("{text}\n{of_layer}\n")).expect("written");
+    edit(&workload, "#[draws(item)]", "#[draws(item, from, to)]");
+    edit(&workload, "    #[read]\n", &format!("{of_workload}\n\n    #[read]\n"));
+    edit(&workload, "    fn count(&self, item", &format!("{of_model}\n\n    fn count(&self, item"));
+    printed(crate_, &test);
+    edit(&layer, &format!("{{\n    {}\n    let left = take(", TURN), "{\n    let left = take(");
+    shows("from: 0, to: 0", &failing(&test));
+}
+
+/// What `exchange` is left without.
+const TURN: &str = "let tx = &tx.writing().await;";
 
 #[test]
 fn the_examples_and_a_new_crate_build_from_the_packages() {

@@ -300,7 +300,11 @@ const TUTORIAL: &str = include_str!("../../docs/src/tutorial.md");
 fn block(line: &str) -> &'static str {
     let mut blocks = TUTORIAL.split("\n```").skip(1).step_by(2);
     let block = blocks.find(|block| block.lines().any(|other| other.contains(line)));
-    block.unwrap_or_else(|| panic!("the tutorial has no block with {line}")).split_once('\n').expect("lines").1
+    block
+        .unwrap_or_else(|| panic!("the tutorial has no block with {line}"))
+        .split_once('\n')
+        .expect("lines")
+        .1
 }
 
 /// Compares what a command printed with the block of the tutorial that has this line.

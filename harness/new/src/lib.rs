@@ -138,8 +138,8 @@ fn dependency(crate_: &Path, source: &Source, package: &str) -> Result<String, S
             sources.display()
         ));
     }
-    let place = fs::canonicalize(&place)
-        .map_err(|error| format!("cannot read {}: {error}", place.display()))?;
+    let place =
+        fs::canonicalize(&place).map_err(|error| format!("cannot read {}: {error}", place.display()))?;
     match way(crate_, &place).to_str() {
         Some(way) => Ok(format!("{{ path = {} }}", quoted(way))),
         None => Err(format!("{} cannot be written in a manifest: it is not UTF-8", place.display())),

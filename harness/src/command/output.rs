@@ -2,7 +2,9 @@
 //! all.
 
 use super::{Refusal, cost, files::Files, program, refuse};
-use shaketable_reports::{Body, Document, SCHEMA, SweepReport, WorkloadAdvice, annotations, html, json, junit, markdown};
+use shaketable_reports::{
+    Body, Document, SCHEMA, SweepReport, WorkloadAdvice, annotations, html, json, junit, markdown,
+};
 use std::{
     borrow::Cow,
     fs::{self, File},
@@ -289,9 +291,8 @@ impl Target {
     /// pipes. What writers left that were killed is removed.
     fn claim(&self) -> Option<Result<NamedTempFile, Refusal>> {
         let Target::File { named, path, special: false } = self else { return None };
-        let refused = |error: &io::Error| {
-            Refusal::Usage(format!("cannot write {}: {}", path.display(), reason(error)))
-        };
+        let refused =
+            |error: &io::Error| Refusal::Usage(format!("cannot write {}: {}", path.display(), reason(error)));
         Some(match drafts(path).any(|draft| !remove_left(&draft)) {
             true => Err(Refusal::Usage(format!("another process writes {}", named.display()))),
             false => draft(path).map_err(|error| refused(&error)),

@@ -12,7 +12,8 @@ fn the_first_verdict_says_how_to_go_on() {
     }
     // As `cargo run` starts it, which decides what the lines that it prints begin with.
     let shaken = command.env("CARGO", "cargo").output().expect("the program runs");
-    let [said, error] = [&shaken.stdout, &shaken.stderr].map(|text| String::from_utf8_lossy(text).into_owned());
+    let [said, error] =
+        [&shaken.stdout, &shaken.stderr].map(|text| String::from_utf8_lossy(text).into_owned());
     assert_eq!(shaken.status.code(), Some(0), "{said}{error}");
     for part in [
         "PASSED",

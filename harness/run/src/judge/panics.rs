@@ -82,7 +82,8 @@ pub(crate) fn caught(panic: &(dyn Any + Send)) -> Panicked {
 fn explained(message: String) -> String {
     match message.contains("Tokio 1.x runtime") {
         true => {
-            message + ": a run has madsim's runtime; take tokio from the package madsim-tokio (docs/src/programs.md, Rust)"
+            message
+                + ": a run has madsim's runtime; take tokio from the package madsim-tokio (docs/src/programs.md, Rust)"
         }
         false => message,
     }

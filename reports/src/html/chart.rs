@@ -59,7 +59,7 @@ pub fn distribution(distribution: &Distribution, what: &str, shown: impl Fn(u64)
     };
     html! {
         svg.chart role="img" aria-label=(format!("distribution of {what}")) width=(step * bars.len()) height=(HEIGHT)
-            viewBox=(format!("0 0 {} {HEIGHT}", step * bars.len())) {
+            viewBox=(format!("0 0 {} {HEIGHT}", step * bars.len())) preserveAspectRatio="none" {
             @for (n, bar) in bars.iter().enumerate() {
                 @if bar.count > 0 {
                     rect x=(n * step) y=(HEIGHT - height(bar.count)) width=(step.saturating_sub(1).max(1)) height=(height(bar.count)) {

@@ -10,6 +10,7 @@ mod chart;
 mod data;
 mod diff;
 mod failure;
+mod glance;
 mod room;
 mod sweep;
 mod watch;

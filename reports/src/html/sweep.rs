@@ -1,7 +1,7 @@
 //! The page of a sweep: the verdict, a table of the workloads, failures, distributions, counters, faults and
 //! points.
 
-use super::{badge, chart, facts, failure, room::Room};
+use super::{badge, chart, facts, failure, glance, room::Room};
 use crate::{
     distribution::Distribution,
     run::{Conclusion, PointReport},
@@ -23,10 +23,14 @@ pub fn main(report: &SweepReport, commit: &str, room: &Room) -> Markup {
                 p.note { (line) }
             }
         }
-        (table(report))
+        (glance::section(report))
+        div.beside {
+            (table(report))
+            (faults(report))
+        }
         (failures(report, commit, room))
-        (distributions(report, false))
-        (totals(report))
+        div.wide.columns { (distributions(report, false)) }
+        (counters(report))
         (points(report, true))
     }
 }
@@ -59,7 +63,7 @@ fn table(report: &SweepReport) -> Markup {
         section {
             h2 { "Workloads" }
             div.scrolls tabindex="0" {
-                table {
+                table.workloads {
                     thead {
                         tr {
                             th scope="col" { "workload" }
@@ -156,8 +160,18 @@ pub fn distributions(report: &SweepReport, has_empty: bool) -> Markup {
     }
 }
 
-/// Counters, faults and costs of all workloads.
-pub fn totals(report: &SweepReport) -> Markup {
+/// The faults of all workloads, by family.
+pub fn faults(report: &SweepReport) -> Markup {
+    let delivered = report.total().faults_delivered;
+    html! {
+        @if !delivered.is_empty() {
+            section { h2 { "Faults delivered" } (chart::named(delivered)) }
+        }
+    }
+}
+
+/// Counters and costs of all workloads.
+pub fn counters(report: &SweepReport) -> Markup {
     let total = report.total();
     let counters: Vec<(&str, String)> =
         total.counters.named().into_iter().map(|(name, n)| (name, count(n))).collect();
@@ -176,10 +190,8 @@ pub fn totals(report: &SweepReport) -> Markup {
     }
     html! {
         div.columns {
-            section { h2 { "Counters" } (facts(&counters)) h2 { "Cost" } (facts(&cost)) }
-            @if !total.faults_delivered.is_empty() {
-                section { h2 { "Faults delivered" } (chart::named(total.faults_delivered)) }
-            }
+            section { h2 { "Counters" } (facts(&counters)) }
+            section { h2 { "Cost" } (facts(&cost)) }
         }
     }
 }

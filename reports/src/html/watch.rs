@@ -53,7 +53,8 @@ pub fn main(report: &WatchReport, commit: &str) -> Markup {
                     (findings(report, commit))
                 }
             }
-            (sweep::totals(&report.sweep))
+            (sweep::counters(&report.sweep))
+            (sweep::faults(&report.sweep))
             (sweep::points(&report.sweep, false))
         }
     }

@@ -1,7 +1,8 @@
 //! The command line program as a library.
 //!
 //! A program is the command with a list of workloads: [`main!`](crate::main) defines its `main` function. The
-//! `shaketable` command is such a program; it adds its own subcommands with [`main_with`].
+//! `shaketable` command is such a program; it adds its own subcommands with [`main_with`]. [`main_for_programs`]
+//! is the part of the command that runs programs in any language.
 //!
 //! The command does not judge runs. It selects the runs, distributes them over threads, adds up their results
 //! and passes them to `shaketable_reports`. Each subcommand is one file, with its arguments. They share
@@ -51,14 +52,14 @@ mod with;
 
 use crate::plan::Undrawn;
 pub use args::EXIT_CODES;
-use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 pub use conclude::settle;
 use program::PROGRAM;
 pub use program::{Program, program};
 pub use refusal::Refusal;
 pub(crate) use refusal::refuse;
 use shaketable_reports::Conclusion;
-use std::process::ExitCode;
+use std::{panic::UnwindSafe, process::ExitCode};
 
 /// Defines the `main` function of a program that shakes these workloads, with the subcommands `run`,
 /// `replay`, `regressions`, `bugs`, `list`, `bench` and `new`, on simulated clusters and, with the feature
@@ -132,12 +133,24 @@ enum Command<Extra: Subcommand> {
     /// Keep plans that failed, which every sweep replays first
     #[command(subcommand)]
     Regressions(regressions::RegressionsCommand),
-    /// List workloads, fault families or planted bugs
-    List(list::ListArguments),
     /// Measure the speed of runs
     Bench(bench::BenchArguments),
     /// Create a crate with a layer, its workload and their tests
     New(new::NewArguments),
+    /// Answer the questions of shaketable-mutants
+    #[command(hide = true)]
+    MutantRuns(mutant_runs::MutantRunsArguments),
+    #[command(flatten)]
+    ForPrograms(ForPrograms),
+    #[command(flatten)]
+    Extra(Extra),
+}
+
+/// The subcommands that need no workload.
+#[derive(Debug, Subcommand)]
+enum ForPrograms {
+    /// List workloads, fault families or planted bugs
+    List(list::ListArguments),
     /// Serve a simulated cluster to programs that use FoundationDB's C library
     ///
     /// Programs find the library of the package shaketable-driver in place of FoundationDB's, and the cluster
@@ -152,15 +165,17 @@ enum Command<Extra: Subcommand> {
     /// is shown if it fails, with the report of the simulated cluster and the line that runs it again.
     #[command(after_help = with::EXIT_CODES)]
     With(with::WithArguments),
-    /// Answer the questions of shaketable-mutants
-    #[command(hide = true)]
-    MutantRuns(mutant_runs::MutantRunsArguments),
     /// Print the completions for a shell
     Completions(install::CompletionsArguments),
     /// Write the manual pages of this command
     Man(install::ManArguments),
-    #[command(flatten)]
-    Extra(Extra),
+}
+
+/// Runs programs that use FoundationDB's C library on simulated clusters, reproducibly from a seed.
+#[derive(Debug, Parser)]
+struct ProgramArguments {
+    #[command(subcommand)]
+    command: ForPrograms,
 }
 
 #[derive(Clone, Debug, Subcommand)]
@@ -187,23 +202,34 @@ pub fn main_with<Extra: Subcommand>(
     program: Program,
     run_extra: fn(Extra) -> Result<Conclusion, Refusal>,
 ) -> ExitCode {
+    start(program, || {
+        check_names()?;
+        match parse(std::env::args_os()) {
+            Ok(arguments) => dispatch(arguments, run_extra),
+            Err(error) => args::handle(&error),
+        }
+    })
+}
+
+/// Like [`main`](fn@main), for a program that has no workloads, and of the subcommands those that need none.
+pub fn main_for_programs(program: Program) -> ExitCode {
+    start(program, || match parsed::<ProgramArguments, _>(std::env::args_os()) {
+        Ok(ProgramArguments { command: asked }) => for_programs(asked, command::<ProgramArguments>()),
+        Err(error) => args::handle(&error),
+    })
+}
+
+/// Runs a program, and says why it ended if it was refused or has panicked.
+fn start(program: Program, run: impl FnOnce() -> Result<Conclusion, Refusal> + UnwindSafe) -> ExitCode {
     let name = program.name;
     PROGRAM.get_or_init(|| program);
-    let refused = |refusal: Refusal| {
-        output::print_error(&format!("{name}: {refusal}"));
-        ExitCode::from(refusal.exit_code())
-    };
-    if let Err(refusal) = check_names() {
-        return refused(refusal);
-    }
     // Runs catch their own panics. Any other panic is a bug in the command; the panic hook prints it.
-    let done = std::panic::catch_unwind(|| match parse(std::env::args_os()) {
-        Ok(arguments) => dispatch(arguments, run_extra),
-        Err(error) => args::handle(&error),
-    });
-    match done {
+    match std::panic::catch_unwind(run) {
         Ok(Ok(outcome)) => ExitCode::from(outcome.exit_code()),
-        Ok(Err(refusal)) => refused(refusal),
+        Ok(Err(refusal)) => {
+            output::print_error(&format!("{name}: {refusal}"));
+            ExitCode::from(refusal.exit_code())
+        }
         Err(panic) => {
             let (said, conclusion) = match panic.downcast_ref::<Undrawn>() {
                 Some(undrawn) => (undrawn.to_string(), Conclusion::Violated),
@@ -228,9 +254,9 @@ fn check_names() -> Result<(), Refusal> {
 }
 
 /// The command line of this program.
-fn command<Extra: Subcommand>() -> clap::Command {
+fn command<Arguments: CommandFactory>() -> clap::Command {
     let Program { name, version, .. } = program();
-    Arguments::<Extra>::command().name(*name).bin_name(*name).version(*version)
+    Arguments::command().name(*name).bin_name(*name).version(*version)
 }
 
 /// Parses a command line of this program.
@@ -241,7 +267,13 @@ fn command<Extra: Subcommand>() -> clap::Command {
 pub fn parse<Extra: Subcommand, Word: Into<std::ffi::OsString> + Clone>(
     line: impl IntoIterator<Item = Word>,
 ) -> Result<Arguments<Extra>, clap::Error> {
-    let mut command = command::<Extra>();
+    parsed(line)
+}
+
+fn parsed<Arguments: Parser, Word: Into<std::ffi::OsString> + Clone>(
+    line: impl IntoIterator<Item = Word>,
+) -> Result<Arguments, clap::Error> {
+    let mut command = command::<Arguments>();
     let mut matches = command.try_get_matches_from_mut(line)?;
     Arguments::from_arg_matches_mut(&mut matches).map_err(|error| error.format(&mut command))
 }
@@ -262,14 +294,20 @@ fn dispatch<Extra: Subcommand>(
         Some(Command::Report(ReportCommand::Merge(arguments))) => merge::merge(&arguments),
         Some(Command::Report(ReportCommand::Failures(arguments))) => failures::failures(&arguments),
         Some(Command::Regressions(command)) => regressions::regressions(&command),
-        Some(Command::List(arguments)) => list::list(&arguments),
         Some(Command::Bench(arguments)) => bench::bench(&arguments),
         Some(Command::New(arguments)) => new::new(&arguments),
-        Some(Command::Serve(arguments)) => serve::serve(&arguments),
-        Some(Command::With(arguments)) => with::with(&arguments),
         Some(Command::MutantRuns(arguments)) => mutant_runs::mutant_runs(&arguments),
-        Some(Command::Completions(arguments)) => install::completions(&arguments, command::<Extra>()),
-        Some(Command::Man(arguments)) => install::man(&arguments, command::<Extra>()),
+        Some(Command::ForPrograms(asked)) => for_programs(asked, command::<Arguments<Extra>>()),
         Some(Command::Extra(arguments)) => run_extra(arguments),
+    }
+}
+
+fn for_programs(asked: ForPrograms, command: clap::Command) -> Result<Conclusion, Refusal> {
+    match asked {
+        ForPrograms::List(arguments) => list::list(&arguments),
+        ForPrograms::Serve(arguments) => serve::serve(&arguments),
+        ForPrograms::With(arguments) => with::with(&arguments),
+        ForPrograms::Completions(arguments) => install::completions(&arguments, command),
+        ForPrograms::Man(arguments) => install::man(&arguments, command),
     }
 }

@@ -77,7 +77,7 @@ pub(super) struct WithArguments {
     pub seeds: Option<Range<u64>>,
     #[command(flatten)]
     pub faults: Faults,
-    /// The folder of libfdb_c.so [default: that of this program]
+    /// The folder of libfdb_c.so [default: that of this program, or lib beside it]
     #[arg(long, value_name = "DIR")]
     pub library: Option<PathBuf>,
     /// A run fails if it takes longer than this: 60s, 5m
@@ -409,12 +409,17 @@ impl Shake<'_> {
     }
 }
 
-/// The folder of the library: the one that is named, or that of this program.
+/// The folder of the library: the one that is named; that of this program, as cargo builds both; or `lib` beside
+/// it, as both are installed.
 fn library(named: Option<&Path>, beside: Option<&Path>) -> Result<PathBuf, Refusal> {
     let folder = named.or(beside).unwrap_or(Path::new("."));
     let (file, _) = LIBRARY;
-    let there = folder.join(file).is_file().then(|| fs::canonicalize(folder)).and_then(Result::ok);
-    match there {
+    let mut folders = vec![folder.to_owned()];
+    if named.is_none() {
+        folders.push(folder.join("../lib"));
+    }
+    let there = folders.iter().find(|folder| folder.join(file).is_file());
+    match there.and_then(|folder| fs::canonicalize(folder).ok()) {
         Some(folder) if folder.as_os_str().to_string_lossy().contains(':') => {
             refuse!("the folder of {file} must not have a colon in its name: {}", folder.display())
         }

@@ -1,7 +1,7 @@
 //! `with`, with shell scripts as programs that use the library: they write the reports themselves.
 
 use super::*;
-use crate::command::{Nothing, parse};
+use crate::command::{ForPrograms, Nothing, parse};
 use shaketable_session::{Action, Call, ClusterName, Command as Asked, Session, settings::Environment};
 use std::{sync::mpsc::channel, thread};
 
@@ -16,7 +16,7 @@ fn place() -> TempDir {
 fn arguments(words: &[&str]) -> WithArguments {
     let line = [&["shaketable", "with"], words].concat();
     match parse::<Nothing, _>(line).expect("it is understood").command {
-        Some(crate::command::Command::With(arguments)) => arguments,
+        Some(crate::command::Command::ForPrograms(ForPrograms::With(arguments))) => arguments,
         other => panic!("another command: {other:?}"),
     }
 }
@@ -324,7 +324,12 @@ fn what_cannot_be_run_is_refused_in_one_line() {
     let beside = library(None, Some(empty.path())).expect_err("there is none").to_string();
     assert!(beside.contains("beside this program, in ") && beside.contains("--library"), "{beside}");
     let place = place();
-    assert_eq!(library(None, Some(place.path())), Ok(fs::canonicalize(place.path()).expect("it exists")));
+    let there = Ok(fs::canonicalize(place.path()).expect("it exists"));
+    assert_eq!(library(None, Some(place.path())), there);
+    let [bin, lib] = ["bin", "lib"].map(|name| empty.path().join(name));
+    fs::create_dir(&bin).and_then(|()| std::os::unix::fs::symlink(place.path(), lib)).expect("made");
+    assert_eq!(library(None, Some(&bin)), there, "as it is installed");
+    assert!(library(Some(&bin), None).is_err(), "a folder that is named is the only one");
     let folder = place.path().to_str().expect("a plain path");
     let arguments = arguments(&["--library", folder, "--", "/nowhere/program"]);
     let refused = Shake::of(&arguments).expect("the library is there").run(&Interrupt::default());

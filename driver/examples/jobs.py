@@ -4,7 +4,8 @@
 push has added its job twice, and a pop has removed a job that nobody received. `jobs.py once` passes each operation a
 name: a repeated one finds under this name, in the same transaction, what it did before.
 
-Nothing here knows of the simulated cluster: see the README, "Your program, unchanged", for how to shake it.
+Nothing here knows of the simulated cluster. `shaketable with -- python3 jobs.py` shakes it, and so does
+`pytest --shaketable 50 test_jobs.py`.
 """
 
 import sys
@@ -61,13 +62,19 @@ def work(push, pop):
     assert popped == jobs, "%d jobs in, %d out: %s" % (len(jobs), len(popped), b", ".join(popped).decode())
 
 
-if sys.argv[1:] == ["once"]:
+def work_by_name():
+    """The same, with a name for each operation."""
     # Any name will do that no other operation has, for example a UUID.
     names = iter(range(1000))
     work(
         lambda job: once(db, next(names), push, job),
         lambda: once(db, next(names), pop),
     )
-else:
-    work(lambda job: push(db, job), lambda: pop(db))
-print("each job came out once")
+
+
+if __name__ == "__main__":
+    if sys.argv[1:] == ["once"]:
+        work_by_name()
+    else:
+        work(lambda job: push(db, job), lambda: pop(db))
+    print("each job came out once")

@@ -34,15 +34,15 @@ fn text(value: &Value) -> String {
     }
 }
 
-/// The steps of a job of the workflow that shakes.
-fn steps(job: &str) -> Vec<Value> {
-    let [workflow] = &yaml(".github/workflows/shake.yml")[..] else { panic!("one document") };
+/// The steps of a job of a workflow.
+fn steps(workflow: &str, job: &str) -> Vec<Value> {
+    let [workflow] = &yaml(&format!(".github/workflows/{workflow}.yml"))[..] else { panic!("one document") };
     workflow["jobs"][job]["steps"].as_sequence().expect("steps").clone()
 }
 
 /// The step with this identifier: its script and the names of its variables.
-fn script(job: &str, id: &str) -> (String, Vec<String>) {
-    let step = steps(job).into_iter().find(|step| step["id"] == id).expect("the step");
+fn script(workflow: &str, job: &str, id: &str) -> (String, Vec<String>) {
+    let step = steps(workflow, job).into_iter().find(|step| step["id"] == id).expect("the step");
     let variables = step["env"].as_mapping().map(|variables| variables.keys().map(text).collect());
     (text(&step["run"]), variables.unwrap_or_default())
 }
@@ -61,7 +61,7 @@ fn run_script(script: &str, folder: &Path, variables: &[(&str, &str)]) -> Output
 #[test]
 fn workflows_refer_to_jobs_and_files_that_exist() {
     let mut scripts = 0;
-    for name in ["ci", "fdb", "shake", "sweeps"] {
+    for name in ["ci", "fdb", "release", "shake", "sweeps"] {
         let [workflow] = &yaml(&format!(".github/workflows/{name}.yml"))[..] else { panic!("one document") };
         let jobs = workflow["jobs"].as_mapping().expect("jobs");
         for (job, content) in jobs {
@@ -92,7 +92,7 @@ fn workflows_refer_to_jobs_and_files_that_exist() {
 fn the_scripts_of_the_workflow_shake_and_merge() {
     let folder = folder("workflow");
     fs::copy(env!("CARGO_BIN_EXE_shaketable"), folder.join("shaketable")).expect("a copy");
-    let (fixed, variables) = script("fixed", "sweep");
+    let (fixed, variables) = script("shake", "fixed", "sweep");
     assert_eq!(variables, ["SEEDS"]);
     let mut add = shaketable(&["regressions", "add", "cycle", "3", "--passing"]);
     assert_eq!(code(&add.current_dir(&folder).output().expect("it starts")), 0);
@@ -102,14 +102,14 @@ fn the_scripts_of_the_workflow_shake_and_merge() {
     assert_eq!((fixed.runs(), fixed.regressions().len()), (24, 1), "the usual folder is used");
     assert_eq!(schema::check(&read(&folder.join("junit.xml"))), Ok(()));
 
-    let (shard, variables) = script("shards", "sweep");
+    let (shard, variables) = script("shake", "shards", "sweep");
     assert_eq!(variables, ["SEEDS", "FRESH", "SHARD"]);
     let [workflow] = &yaml(".github/workflows/shake.yml")[..] else { panic!("one document") };
     let numbers =
         workflow["jobs"]["shards"]["strategy"]["matrix"]["shard"].as_sequence().expect("shards").clone();
-    let (merging, variables) = script("merge", "merge");
+    let (merging, variables) = script("shake", "merge", "merge");
     assert!(variables.is_empty());
-    let (listing, variables) = script("merge", "failures");
+    let (listing, variables) = script("shake", "merge", "failures");
     assert!(variables.is_empty());
     // A merge that was refused leaves no report, and so nothing for the list.
     fs::remove_file(folder.join("report.json")).expect("removed");
@@ -161,6 +161,37 @@ fn the_scripts_of_the_workflow_shake_and_merge() {
     let output = run_script(&merging, &folder, &[]);
     assert_eq!(code(&output), 2);
     assert!(read(&folder.join("summary.md")).contains("shard 6 of 8 is missing"));
+}
+
+#[test]
+fn a_release_has_the_files_of_all_machines_and_the_version_of_its_tag() {
+    let (version, variables) = script("release", "crates", "version");
+    assert_eq!(variables, ["TAG"]);
+    let tag = concat!("v", env!("CARGO_PKG_VERSION"));
+    assert_eq!(code(&run_script(&version, &root(), &[("TAG", tag)])), 0);
+    let refused = run_script(&version, &root(), &[("TAG", "v99.0.0")]);
+    assert_eq!((code(&refused), stdout(&refused).lines().count()), (1, 1));
+
+    let folder = folder("release");
+    let sums = |file: &str, text: &str| {
+        let place = folder.join(format!("dist-{file}"));
+        fs::create_dir_all(&place).expect("created");
+        fs::write(place.join(file), text).expect("written");
+        let sum = Command::new("sha256sum").arg(file).current_dir(&place).output().expect("it starts");
+        fs::write(place.join("SHA256SUMS"), &sum.stdout).expect("written");
+        stdout(&sum)
+    };
+    let (gather, _) = script("release", "release", "gather");
+    let [one, other] = ["a.whl", "b.whl"].map(|file| sums(file, file));
+    let gathered = run_script(&gather, &folder, &[]);
+    assert_eq!(code(&gathered), 0, "{}", stderr(&gathered));
+    assert_eq!(read(&folder.join("dist/SHA256SUMS")), format!("{one}{other}"));
+    assert_eq!(read(&folder.join("dist/b.whl")), "b.whl");
+    // A file that came otherwise than it was made is not released.
+    fs::remove_dir_all(folder.join("dist")).expect("removed");
+    sums("a.whl", "a.whl");
+    fs::write(folder.join("dist-a.whl/a.whl"), "changed").expect("written");
+    assert_eq!(code(&run_script(&gather, &folder, &[])), 1);
 }
 
 #[cfg(unix)]

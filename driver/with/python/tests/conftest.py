@@ -1,0 +1,3 @@
+"""The plugin's tests run pytest on small projects."""
+
+pytest_plugins = ["pytester"]

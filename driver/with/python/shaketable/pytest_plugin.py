@@ -451,16 +451,17 @@ class Shaken:
         self, item: pytest.Item, headline: str, kind: str | None, began: float, ended: float
     ) -> Iterator[pytest.TestReport]:
         text = "\n".join(part for part in (self.text.strip("\n"), self.said) if part)
-        if kind is not None:
-            text = f"{headline}\n\n{text}" if text not in headline else headline
+        # First what the summary has: of what pytest-xdist sends from its workers, the first line is in the summary.
+        text = headline if text in headline else f"{headline}\n\n{text}"
         for when in ("setup", "call", "teardown"):
             is_call = when == "call"
+            longrepr: Any = Shown(text, headline) if is_call else None
             report = pytest.TestReport(
                 nodeid=item.nodeid,
                 location=item.location,
                 keywords={name: 1 for name in item.keywords},
                 outcome="failed" if is_call else "passed",
-                longrepr=Shown(text or headline, headline) if is_call else None,
+                longrepr=longrepr,
                 when=when,
                 duration=ended - began if is_call else 0.0,
                 start=began,

@@ -15,7 +15,7 @@ fn installed() -> TempDir {
         fs::create_dir(root.path().join(folder)).expect("created");
     }
     let program = root.path().join("bin/shaketable");
-    // Not a copy: a file that is written cannot be started as long as any process that was forked meanwhile has it.
+    // Not a copy: a file that is written cannot be started as long as a process that was forked has it.
     fs::hard_link(env!("CARGO_BIN_EXE_shaketable-with"), program).expect("linked");
     fs::write(root.path().join("lib/libfdb_c.so"), "").expect("written");
     root

@@ -1,8 +1,8 @@
 //! The command line program as a library.
 //!
 //! A program is the command with a list of workloads: [`main!`](crate::main) defines its `main` function. The
-//! `shaketable` command is such a program; it adds its own subcommands with [`main_with`]. [`main_for_programs`]
-//! is the part of the command that runs programs in any language.
+//! `shaketable` command is such a program; it adds its own subcommands with [`main_with`].
+//! [`main_for_programs`] is the part of the command that runs programs in any language.
 //!
 //! The command does not judge runs. It selects the runs, distributes them over threads, adds up their results
 //! and passes them to `shaketable_reports`. Each subcommand is one file, with its arguments. They share

@@ -224,14 +224,15 @@ def test_skips_and_expected_failures_are_told_as_such(project: pytest.Pytester, 
 
 def test_a_run_has_the_root_the_configuration_and_the_options_of_the_session(project: pytest.Pytester) -> None:
     project.makeini(
-        "[pytest]\naddopts = --junitxml=out.xml --strict-markers\nmarkers = own\npythonpath = src\ntestpaths = inner\n"
+        "[pytest]\naddopts = --junitxml=out.xml --strict-markers --own=session\nmarkers = own\npythonpath = src\n"
+        "testpaths = inner\n"
     )
     project.mkdir("src").joinpath("helped.py").write_text("def helps():\n    return True\n")
     project.makepyfile(extra="import pytest\n\n@pytest.fixture\ndef extra():\n    return 'extra'\n")
     inner = project.mkdir("inner")
     inner.joinpath("conftest.py").write_text(
         "import pytest\n\n@pytest.fixture\ndef own(request):\n    return str(request.config.rootpath)\n\n"
-        "def pytest_addoption(parser):\n    parser.addoption('--own', default='')\n"
+        "def pytest_addoption(parser):\n    parser.addoption('--own', action='append')\n"
     )
     tests = f"""{MODULE}
 import helped
@@ -240,7 +241,7 @@ import helped
 @pytest.mark.parametrize("what", ["a b", "c::d[e]"])
 def test_it(own, extra, request, what):
     assert (own, extra) == ({str(project.path)!r}, "extra") and helped.helps()
-    assert request.config.getoption("own") == "given"
+    assert request.config.getoption("own") == ["given"]
     assert request.config.getini("console_output_style") == "classic"
     assert os.getcwd() == {str(project.path)!r}
     write()

@@ -409,8 +409,8 @@ impl Shake<'_> {
     }
 }
 
-/// The folder of the library: the one that is named; that of this program, as cargo builds both; or `lib` beside
-/// it, as both are installed.
+/// The folder of the library: the one that is named; that of this program, as cargo builds both; or `lib`
+/// beside it, as both are installed.
 fn library(named: Option<&Path>, beside: Option<&Path>) -> Result<PathBuf, Refusal> {
     let folder = named.or(beside).unwrap_or(Path::new("."));
     let (file, _) = LIBRARY;

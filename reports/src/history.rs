@@ -102,6 +102,12 @@ pub struct TransactionEntry {
     pub end: String,
     /// The transaction whose write refused its commit.
     pub refused_by: Option<u32>,
+    /// Of a program, the thread that created the transaction, if this is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub thread: Option<u32>,
+    /// Of a program, the attempt before this one at the same transaction, if there was one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub after: Option<u32>,
 }
 
 /// The kind of a call.
@@ -127,12 +133,21 @@ pub enum Access {
     ReadConflict,
     /// A range that is added to the write conflict ranges.
     WriteConflict,
+    /// An option of the transaction that is set: its name, and its value if it has one.
+    Option,
+    /// The read version is set.
+    ReadVersion,
 }
 
 impl Access {
-    /// Whether the call reads, or conflicts as if it did.
+    /// Whether the call returns what is in the database.
     pub fn is_read(self) -> bool {
-        matches!(self, Access::Get | Access::GetKey | Access::GetRange | Access::ReadConflict)
+        matches!(self, Access::Get | Access::GetKey | Access::GetRange)
+    }
+
+    /// Whether the call writes.
+    pub fn is_write(self) -> bool {
+        matches!(self, Access::Set | Access::Clear | Access::Atomic)
     }
 }
 
@@ -147,7 +162,7 @@ pub struct CallEntry {
     /// Whether it is a snapshot read.
     #[serde(default)]
     pub snapshot: bool,
-    /// The key, or the two ends of the range; selectors in words.
+    /// The key, or the two ends of the range; selectors in words. The name of an option, or a version.
     pub at: String,
     /// The rows that were read, or the row that was written; a read that found nothing has none.
     pub rows: Vec<RowEntry>,
@@ -163,6 +178,9 @@ pub struct CallEntry {
     /// Whether it is of interest to nobody else: the record of an exactly-once session.
     #[serde(default)]
     pub bookkeeping: bool,
+    /// Whether the broken claim names the key, or one of the rows.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub named: bool,
 }
 
 /// One key and its value.
@@ -178,6 +196,9 @@ pub struct RowEntry {
     /// Whether several transactions touch the key, one of which writes it.
     #[serde(default)]
     pub shared: bool,
+    /// Whether the broken claim names it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub named: bool,
 }
 
 /// The kind of an event.

@@ -13,7 +13,7 @@ use crate::{
     rt::Nanos,
 };
 use bytes::Bytes;
-use shaketable_tx::{ConflictRangeType, Error, Isolation, KeySelector, KeyValue};
+use shaketable_tx::{ConflictRangeType, Error, Isolation, KeySelector, KeyValue, TransactionOption};
 use std::{collections::BTreeMap, sync::Arc};
 
 /// A call of the transaction contract, as seen by the application.
@@ -54,6 +54,19 @@ pub enum Call {
     },
     /// A write.
     Write(Mutation),
+}
+
+/// A call that neither reads nor writes, and decides what others do or what the commit conflicts with.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Aside {
+    /// Adds a conflict range.
+    ConflictRange(ConflictRangeType, KeyRange),
+    /// Sets an option whose effect can be observed.
+    Option(TransactionOption),
+    /// Sets the read version.
+    ReadVersion(Version),
+    /// Watches a key, from the commit on.
+    Watch(Bytes),
 }
 
 /// Which of its own writes a transaction's reads see. Options decide it, and may change between two reads.
@@ -118,6 +131,15 @@ pub enum Reported {
     Failed(Error),
 }
 
+/// Where in a program a transaction comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Origin {
+    /// The thread that created it: the number of threads that had created one before.
+    pub thread: u32,
+    /// The number of its handle: its attempts are attempts at one transaction, or follow a reset.
+    pub transaction: u64,
+}
+
 /// One attempt of a transaction.
 #[derive(Clone, Debug)]
 pub struct Attempt {
@@ -125,6 +147,8 @@ pub struct Attempt {
     pub client: ClientId,
     /// The operation that it belongs to, according to the client's label.
     pub operation: Option<u32>,
+    /// Where in a program it comes from, if it is one of a program and this is known.
+    pub origin: Option<Origin>,
     /// Whether the client made it to prepare for the operation, such as to learn what became of a dropped
     /// one: what it read is no part of the operation's answer.
     pub prepares: bool,
@@ -142,10 +166,9 @@ pub struct Attempt {
     /// The round trips of its reads to storage servers, as far as each was asked after the reply to the one
     /// before; reads that are asked at once are one. 0 where this cannot be observed, as on a real cluster.
     pub round_trips: u32,
-    /// The keys that it watches; empty where this cannot be observed, as on a real cluster.
-    pub watches: Vec<Bytes>,
-    /// The conflict ranges that it adds itself, each with the number of calls before it.
-    pub added_ranges: Vec<(usize, ConflictRangeType, KeyRange)>,
+    /// The calls that neither read nor write, in their order, each with the number of calls before it. On a
+    /// real cluster, watches cannot be observed.
+    pub asides: Vec<(usize, Aside)>,
     /// When the commit was sent, if it was.
     pub commit_sent: Option<Nanos>,
     /// Whether 1021 implies that the outcome is final: not if causal write risk was accepted (option 10), in
@@ -167,11 +190,34 @@ impl Attempt {
         self.calls.iter().any(|call| !matches!(call, Call::Write(_)))
     }
 
+    /// The keys that it watches.
+    pub fn watches(&self) -> impl Iterator<Item = &Bytes> {
+        self.asides.iter().filter_map(|(_, aside)| match aside {
+            Aside::Watch(key) => Some(key),
+            _ => None,
+        })
+    }
+
+    /// Whether the call with this number is the read that a watch makes for itself.
+    pub fn is_of_watch(&self, call: usize) -> bool {
+        let asides = &self.asides[self.asides.partition_point(|(before, _)| *before < call)..];
+        let beside = asides.iter().take_while(|(before, _)| *before == call);
+        let Some(Call::Get { key, .. }) = self.calls.get(call) else { return false };
+        beside.into_iter().any(|(_, aside)| matches!(aside, Aside::Watch(watched) if watched == key))
+    }
+
+    /// The conflict ranges that it adds itself.
+    pub fn added_ranges(&self) -> impl Iterator<Item = &KeyRange> {
+        self.asides.iter().filter_map(|(_, aside)| match aside {
+            Aside::ConflictRange(_, range) => Some(range),
+            _ => None,
+        })
+    }
+
     /// Its size in memory, bytes, about.
     pub fn size(&self) -> usize {
-        let commit = self.read_ranges.len() + self.write_ranges.as_ref().map_or(0, Vec::len);
-        let ranges = commit + self.added_ranges.len();
-        let ranges = ranges * size_of::<KeyRange>();
+        let ranges = self.read_ranges.len() + self.write_ranges.as_ref().map_or(0, Vec::len);
+        let ranges = ranges * size_of::<KeyRange>() + self.asides.len() * size_of::<(usize, Aside)>();
         size_of::<Attempt>() + ranges + self.calls.iter().map(Call::size).sum::<usize>()
     }
 }
@@ -349,7 +395,9 @@ impl History {
         for (id, attempt) in (self.first..).map(AttemptId).zip(&mut self.attempts) {
             let Some(attempt) = attempt.as_mut().filter(|attempt| goes(id, attempt)) else { continue };
             self.size -= attempt.size();
-            (attempt.calls, attempt.added_ranges) = Default::default();
+            attempt.calls = Vec::new();
+            // Watches are counted at the end.
+            attempt.asides.retain(|(_, aside)| matches!(aside, Aside::Watch(_)));
             self.size += attempt.size();
         }
         self.judged = self.judged.max(until);

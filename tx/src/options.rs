@@ -7,13 +7,15 @@
 //! An option also has a raw form: its code and optionally its value as bytes (integers in eight bytes,
 //! little-endian).
 
-use super::{Error, Result};
+use super::{Error, Result, show};
 use bytes::Bytes;
 
 /// The value of an option.
 trait Value: Sized {
     /// The bytes that the C API takes.
     fn encode(&self) -> Option<Vec<u8>>;
+    /// In words.
+    fn describe(&self) -> Option<String>;
     /// Fails with 2006 for bytes that do not encode a value of this type.
     fn decode(raw: Option<&[u8]>) -> Result<Self>;
 }
@@ -21,6 +23,9 @@ trait Value: Sized {
 impl Value for i32 {
     fn encode(&self) -> Option<Vec<u8>> {
         Some(i64::from(*self).to_le_bytes().to_vec())
+    }
+    fn describe(&self) -> Option<String> {
+        Some(self.to_string())
     }
     fn decode(raw: Option<&[u8]>) -> Result<i32> {
         let bytes = raw.and_then(|raw| raw.try_into().ok()).ok_or(Error::INVALID_OPTION_VALUE)?;
@@ -32,6 +37,9 @@ impl Value for Bytes {
     fn encode(&self) -> Option<Vec<u8>> {
         Some(self.to_vec())
     }
+    fn describe(&self) -> Option<String> {
+        Some(show::raw(self))
+    }
     fn decode(raw: Option<&[u8]>) -> Result<Bytes> {
         raw.map(Bytes::copy_from_slice).ok_or(Error::INVALID_OPTION_VALUE)
     }
@@ -40,6 +48,9 @@ impl Value for Bytes {
 impl Value for String {
     fn encode(&self) -> Option<Vec<u8>> {
         Some(self.clone().into_bytes())
+    }
+    fn describe(&self) -> Option<String> {
+        Some(format!("{self:?}"))
     }
     fn decode(raw: Option<&[u8]>) -> Result<String> {
         let text = raw.and_then(|raw| std::str::from_utf8(raw).ok());
@@ -51,15 +62,32 @@ impl<V: Value> Value for Option<V> {
     fn encode(&self) -> Option<Vec<u8>> {
         self.as_ref().and_then(V::encode)
     }
+    fn describe(&self) -> Option<String> {
+        self.as_ref().and_then(V::describe)
+    }
     fn decode(raw: Option<&[u8]>) -> Result<Option<V>> {
         raw.map(|raw| V::decode(Some(raw))).transpose()
     }
+}
+
+/// A name in lower case, with an underscore before each further word.
+fn snake_case(name: &str) -> String {
+    let mut snake = String::new();
+    for letter in name.chars() {
+        if letter.is_ascii_uppercase() && !snake.is_empty() {
+            snake.push('_');
+        }
+        snake.push(letter.to_ascii_lowercase());
+    }
+    snake
 }
 
 /// Declares an enum of options: for each its code, its name and the type of its value.
 macro_rules! options {
     (@encode) => { None };
     (@encode $value:ident) => { $value.encode() };
+    (@describe) => { None };
+    (@describe $value:ident) => { $value.describe() };
     (@decode $raw:ident, $option:path) => {
         match $raw {
             Some([_, ..]) => Err(Error::INVALID_OPTION_VALUE),
@@ -88,6 +116,21 @@ macro_rules! options {
             pub const fn code(&self) -> i32 {
                 match self {
                     $(Self::$Name { .. } => $code,)*
+                }
+            }
+
+            /// FoundationDB's name, in lower case, as bindings have it: `retry_limit`.
+            pub fn name(&self) -> String {
+                let name = match self {
+                    $(Self::$Name { .. } => stringify!($Name),)*
+                };
+                snake_case(name)
+            }
+
+            /// The value in words, if the option has one.
+            pub fn described(&self) -> Option<String> {
+                match self {
+                    $(Self::$Name $(($value))? => options!(@describe $($value)?),)*
                 }
             }
 
@@ -284,6 +327,44 @@ options! {
     }
 }
 
+impl TransactionOption {
+    /// Whether an application can observe what the option does, beside traces: others are about traces,
+    /// about caches and priorities of servers, comparisons of replicas and tenants, or have no effect.
+    pub fn is_observable(&self) -> bool {
+        use TransactionOption::*;
+        !matches!(
+            self,
+            CausalReadDisable
+                | IncludePortInAddress
+                | CommitOnFirstProxy
+                | CheckWritesEnable
+                | ReadAheadDisable
+                | DurabilityDatacenter
+                | DurabilityRisky
+                | DurabilityDevNullIsWebScale
+                | BypassStorageQuota
+                | DebugDump
+                | DebugRetryLogging(_)
+                | TransactionLoggingEnable(_)
+                | DebugTransactionIdentifier(_)
+                | LogTransaction
+                | TransactionLoggingMaxFieldLength(_)
+                | ServerRequestTracing
+                | ReadServerSideCacheEnable
+                | ReadServerSideCacheDisable
+                | ReadPriorityNormal
+                | ReadPriorityLow
+                | ReadPriorityHigh
+                | UseProvisionalProxies
+                | SpanParent(_)
+                | ExpensiveClearCostEstimationEnable
+                | AuthorizationToken(_)
+                | EnableReplicaConsistencyCheck
+                | ConsistencyCheckRequiredReplicas(_)
+        )
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -310,6 +391,19 @@ mod tests {
             assert_eq!(DatabaseOption::from_raw(*code, option.value().as_deref()), Ok(option));
         }
         assert!(TransactionOption::CODES.is_sorted() && DatabaseOption::CODES.is_sorted());
+    }
+
+    #[test]
+    fn options_have_the_names_of_bindings_and_values_in_words() {
+        let waived = TransactionOption::NextWriteNoWriteConflictRange;
+        assert_eq!((&*waived.name(), waived.described()), ("next_write_no_write_conflict_range", None));
+        let limit = TransactionOption::RetryLimit(-1);
+        assert_eq!((&*limit.name(), limit.described().as_deref()), ("retry_limit", Some("-1")));
+        let id = TransactionOption::IdempotencyId(Bytes::from_static(b"id\xff"));
+        assert_eq!((&*id.name(), id.described().as_deref()), ("idempotency_id", Some(r#""id\xff""#)));
+        let tag = TransactionOption::Tag("batch".to_owned());
+        assert_eq!((&*tag.name(), tag.described().as_deref()), ("tag", Some("\"batch\"")));
+        assert_eq!(TransactionOption::DebugRetryLogging(None).described(), None);
     }
 
     #[test]

@@ -35,19 +35,30 @@ fn prefixed(bytes: &[u8]) -> Option<String> {
     decoded.next().map(|(at, tuple)| format!("{} + {tuple}", raw(&bytes[..at])))
 }
 
-/// A value. It is decoded as a tuple only if its first element is text or bytes and it contains no null,
-/// because other encodings can look like tuples of numbers.
+/// A value. It is decoded as a tuple only if it contains no null, and if its first element is text or bytes,
+/// or it has several elements that are packed to the same bytes: other encodings can look like tuples of
+/// numbers, and a number of eight bytes, little-endian or big-endian, nearly always has a byte that is a null.
 pub fn value(bytes: &[u8]) -> String {
-    let text = || std::str::from_utf8(bytes).ok().filter(|text| !text.chars().any(char::is_control));
-    let as_tuple = || match bytes {
-        [1 | 2, ..] => tuple(bytes).filter(|tuple| !tuple.contains("null")),
-        _ => None,
+    let is_text = |may_be: fn(char) -> bool| {
+        std::str::from_utf8(bytes).is_ok_and(|text| text.chars().all(|c| !c.is_control() || may_be(c)))
+    };
+    let as_tuple = || {
+        let begins_with_text = matches!(bytes, [1 | 2, ..]);
+        let is_tuple = begins_with_text || (!is_text(char::is_whitespace) && packs_again(bytes));
+        tuple(bytes).filter(|tuple| is_tuple && !tuple.contains("null"))
     };
     let number = || {
         let number = i64::from_le_bytes(bytes.try_into().ok()?);
         Some(format!("{} ({number})", raw(bytes)))
     };
-    text().map(|_| raw(bytes)).or_else(as_tuple).or_else(number).unwrap_or_else(|| raw(bytes))
+    let text = is_text(|_| false).then(|| raw(bytes));
+    text.or_else(as_tuple).or_else(number).unwrap_or_else(|| raw(bytes))
+}
+
+/// Whether bytes are a tuple of several elements, in the one form that a tuple has.
+fn packs_again(bytes: &[u8]) -> bool {
+    let elements = nesting::unpack::<Vec<Element<'_>>>(bytes);
+    elements.is_ok_and(|elements| elements.len() > 1 && foundationdb_tuple::pack(&elements) == bytes)
 }
 
 /// The range `[begin, end)`: a single key, or its two ends.
@@ -168,6 +179,32 @@ mod tests {
         assert_eq!(value(&pack(&("a", 1_000))), r#"("a", 1000)"#);
         assert_eq!(value(&pack(&("a", None::<i64>))), r#""\x02a\x00\x00""#);
         assert_eq!(value(b"\xff\x00"), r#""\xff\x00""#);
+        // Tuples of numbers, and numbers that begin as they do.
+        assert_eq!(value(&pack(&(2, 1, 1_646_886_570_043_i64))), "(2, 1, 1646886570043)");
+        assert_eq!(value(&pack(&(0, -1))), "(0, -1)");
+        assert_eq!(value(&pack(&(7, (1, "a"), 2.5))), r#"(7, (1, "a"), 2.5)"#);
+        assert_eq!(value(&pack(&(1, 2, 3, 4))), "(1, 2, 3, 4)", "eight bytes");
+        for number in [0x0215_i64, 0x1415, 0x15_0215, 0x1502_1501_1503, 5_397, 20] {
+            let bytes = number.to_le_bytes();
+            assert_eq!(value(&bytes), format!("{} ({number})", raw(&bytes)));
+            let first = number.to_be_bytes();
+            assert_eq!(value(&first), format!("{} ({})", raw(&first), number.swap_bytes()));
+        }
+        for other in [
+            &pack(&(7,))[..],
+            &pack(&(7, None::<i64>)),
+            // Numbers with more bytes than they need.
+            b"\x16\0\x02\x15\x01",
+            b"\x15\0\x15\x01",
+            // The end of an element is missing.
+            b"\x15\x02\x16\x01",
+            b"\x08\x96\x01\x10\x05",
+            // Lines that could be a float or a UUID, and numbers after it.
+            b" a\tb\n&'&'",
+            b"0123456789\n012345&'&'",
+        ] {
+            assert_eq!(value(other), raw(other));
+        }
         assert_eq!(value(&[1, 0, 0, 0]), r#""\x01\x00\x00\x00""#);
     }
 

@@ -12,6 +12,7 @@ use crate::{
     report::{Recording, Report},
     settings::Settings,
     sleepers::Sleepers,
+    threads::ThreadNumber,
     timeouts::{Of, Timeouts},
     turns::Turns,
     wall::Pace,
@@ -426,12 +427,12 @@ impl Engine {
         ) {
             self.tick = TICK;
             for (id, tx) in std::mem::take(&mut self.destroyed) {
-                self.command(id, Command::Transaction(tx, Action::Destroy));
+                self.command(id, Command::Transaction(tx, Action::Destroy), None);
             }
         }
         match message {
             Message::Open(id, cluster, versions) => self.open(id, &cluster, &versions),
-            Message::Command(id, command) => self.command(id, command),
+            Message::Command(id, command, thread) => self.command(id, command, thread),
             Message::Call { id, database, transaction, call, completion } => {
                 self.pending.add(id, (database, transaction), call.is_open_ended(), completion);
                 self.stamps.see(&self.pending, (database, transaction), id, &call);
@@ -454,16 +455,16 @@ impl Engine {
     /// destroys transactions at any instant of the wall clock, and it must not be seen when: they are
     /// destroyed with the next request.
     fn destroyed_alone(&self, message: &Message) -> Option<Of> {
-        let Message::Command(id, Command::Transaction(tx, Action::Destroy)) = message else { return None };
+        let Message::Command(id, Command::Transaction(tx, Action::Destroy), _) = message else { return None };
         Some((*id, *tx)).filter(|of| !self.pending.has_any_of(*of))
     }
 
-    fn command(&mut self, id: DatabaseId, command: Command) {
+    fn command(&mut self, id: DatabaseId, command: Command, thread: Option<ThreadNumber>) {
         self.timeouts.see(id, &command, self.now());
         if let Command::Transaction(tx, Action::Reset | Action::Cancel | Action::Destroy) = command {
             self.stamps.decide(&self.pending, (id, tx));
         }
-        self.give(id, Job::Command(command));
+        self.give(id, Job::Command(command, thread));
     }
 
     /// Lets the program know that virtual time has advanced.

@@ -11,6 +11,7 @@ use crate::{
     report::{self, Recording, Report},
     settings::Settings,
     sleepers::{SleepId, Sleeper},
+    threads::ThreadNumbers,
     turns::{Turn, Turns},
     wall,
     watchdog::Heartbeat,
@@ -57,6 +58,8 @@ pub struct Host {
     is_over: AtomicBool,
     /// Whether its programs are other processes.
     is_shared: AtomicBool,
+    /// The threads of the program.
+    threads: ThreadNumbers,
     turns: Arc<Turns>,
 }
 
@@ -80,6 +83,7 @@ impl Host {
             thread: OnceLock::new(),
             is_over: AtomicBool::new(false),
             is_shared: AtomicBool::new(false),
+            threads: ThreadNumbers::default(),
             turns: Arc::default(),
         })
     }
@@ -329,7 +333,9 @@ impl Session for Host {
             return;
         }
         self.keep_turn();
-        self.push(Message::Command(database, command));
+        let is_known = matches!(command, Command::Create(_)) && !self.is_shared.load(Ordering::SeqCst);
+        let thread = is_known.then(|| self.threads.this());
+        self.push(Message::Command(database, command, thread));
     }
 
     fn call(

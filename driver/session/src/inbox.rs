@@ -7,6 +7,7 @@ use crate::{
     quiescence::Caller,
     sleepers::{SleepId, Sleeper},
     spin::Spin,
+    threads::ThreadNumber,
     wakeup::Wakeup,
 };
 use parking_lot::Mutex;
@@ -21,8 +22,8 @@ use std::{
 pub enum Message {
     /// A database of a cluster was opened, by the process with these read versions.
     Open(DatabaseId, ClusterName, ProcessVersions),
-    /// A command.
-    Command(DatabaseId, Command),
+    /// A command. The thread is known of one that creates a transaction.
+    Command(DatabaseId, Command, Option<ThreadNumber>),
     /// A call.
     Call {
         /// Its number.

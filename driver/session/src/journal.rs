@@ -12,12 +12,14 @@
 //! by the requests, except for those that keep the pace of the wall clock: these are entries of their own.
 
 use crate::{
+    Command,
     clusters::ProcessVersions,
     inbox::{Inbox, Message},
     output::complain,
     protocol::Request,
     settings::{Environment, Settings},
     sleepers::SleepId,
+    threads::ThreadNumber,
 };
 use serde::{Deserialize, Serialize};
 use shaketable_sim::{rt::Nanos, trace::hash_bytes};
@@ -64,6 +66,8 @@ enum Event {
     Sleeps(u64, Nanos),
     /// It does not wait any more, before that time.
     Wakes(u64),
+    /// The transactions that follow are created by this thread.
+    Thread(ThreadNumber),
 }
 
 /// Writes a journal.
@@ -76,6 +80,8 @@ pub struct Journal {
     steps: u64,
     /// That of the last entry.
     checksum: u64,
+    /// The thread that created the last transaction.
+    thread: Option<ThreadNumber>,
 }
 
 impl Journal {
@@ -83,7 +89,7 @@ impl Journal {
     pub fn create(path: &Path, settings: &Settings) -> Journal {
         let file = File::create(path).map_err(|error| cannot_write(&error)).ok();
         let waiting = [WHOLE, settings.again().as_bytes(), b"\n"].concat();
-        let mut journal = Journal { file, waiting, length: 0, steps: 0, checksum: 0 };
+        let mut journal = Journal { file, waiting, length: 0, steps: 0, checksum: 0, thread: None };
         journal.flush();
         journal
     }
@@ -102,6 +108,11 @@ impl Journal {
 
     /// Records a message of the program.
     pub fn asked(&mut self, message: &Message) {
+        if let Message::Command(_, _, Some(thread)) = message
+            && self.thread.replace(*thread) != Some(*thread)
+        {
+            self.add(Event::Thread(*thread));
+        }
         if let (Some(_), Some(event)) = (&self.file, event(message)) {
             self.add(event);
         }
@@ -170,7 +181,7 @@ fn cannot_write(error: &io::Error) {
 fn event(message: &Message) -> Option<Event> {
     Some(Event::Asked(match message {
         Message::Open(id, cluster, _) => Request::Open(*id, cluster.clone()),
-        Message::Command(database, command) => Request::Command(*database, command.clone()),
+        Message::Command(database, command, _) => Request::Command(*database, command.clone()),
         Message::Call { id, database, transaction, call, .. } => {
             Request::Call(*id, *database, *transaction, call.clone())
         }
@@ -183,16 +194,19 @@ fn event(message: &Message) -> Option<Event> {
 }
 
 /// The message of a recorded event, if it was one. Its answer is dropped.
-fn message(event: &Event, versions: &ProcessVersions) -> Option<Message> {
+fn message(event: &Event, versions: &ProcessVersions, thread: Option<ThreadNumber>) -> Option<Message> {
     let request = match event {
         Event::Asked(request) => request.clone(),
         Event::Sleeps(number, until) => return Some(Message::Sleep(SleepId(*number), *until, Box::new(()))),
         Event::Wakes(number) => return Some(Message::Wake(SleepId(*number))),
-        Event::Follows(_) | Event::Stopped | Event::Cut => return None,
+        Event::Follows(_) | Event::Stopped | Event::Cut | Event::Thread(_) => return None,
     };
     Some(match request {
         Request::Open(id, cluster) => Message::Open(id, cluster, versions.clone()),
-        Request::Command(database, command) => Message::Command(database, command),
+        Request::Command(database, command) => {
+            let thread = thread.filter(|_| matches!(command, Command::Create(_)));
+            Message::Command(database, command, thread)
+        }
         Request::Call(id, database, transaction, call) => {
             Message::Call { id, database, transaction, call, completion: Box::new(drop) }
         }
@@ -225,6 +239,8 @@ pub struct Script {
     after: u32,
     /// Shared by the databases of the process.
     versions: ProcessVersions,
+    /// The thread that creates the next transactions.
+    thread: Option<ThreadNumber>,
 }
 
 impl Script {
@@ -256,6 +272,7 @@ impl Script {
             lack: None,
             after: 0,
             versions: ProcessVersions::default(),
+            thread: None,
             bytes,
         };
         script.survey(is_short);
@@ -311,10 +328,14 @@ impl Script {
     /// Sends the requests that were made before the next step. The run ends where the program stopped the
     /// network; if it did not, the answers that it waited for are still delivered.
     pub fn ask(&mut self, inbox: &Inbox) {
-        while let Some(JournalEntry(0, event)) = &self.next
-            && let Some(message) = message(event, &self.versions)
-        {
-            inbox.push(message);
+        while let Some(JournalEntry(0, event)) = &self.next {
+            if let Event::Thread(thread) = event {
+                self.thread = Some(*thread);
+            } else if let Some(message) = message(event, &self.versions, self.thread) {
+                inbox.push(message);
+            } else {
+                break;
+            }
             self.turn();
         }
         if matches!(self.next, Some(JournalEntry(0, Event::Stopped | Event::Cut))) || self.after > MOST_AFTER

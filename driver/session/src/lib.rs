@@ -66,6 +66,8 @@ pub mod settings;
 mod sleepers;
 pub mod snapshot;
 pub mod spin;
+pub mod stale;
+mod threads;
 mod timeouts;
 pub mod topology;
 pub mod transactions;

@@ -4,24 +4,35 @@ use crate::{
     ClusterName,
     settings::{Settings, profile_name},
     snapshot::{RESTORER, Rows},
+    stale::Stale,
 };
+use bytes::Bytes;
 use shaketable_sim::{
     faults::Family,
     history::{Attempt, Call, History, Reported},
-    ids::{AttemptId, NodeId},
+    ids::{AttemptId, ClientId, NodeId},
     proto::{KeyRange, Mutation},
     rt::{MILLISECOND, Nanos},
     trace::Event,
     world::World,
 };
 use shaketable_tx::{Error, show};
-use std::{collections::BTreeMap, fmt};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+};
 
 /// How many writes of an unknown result, and how many keys of conflicts, are listed.
 const LISTED: usize = 20;
 
 /// How many unknown results are listed, and how many different keys of conflicts are counted.
 const COUNTED: usize = 1_000;
+
+/// How many transactions that decided by what was no longer true are told of.
+pub const TOLD: usize = 5;
+
+/// What is said before them.
+const STALE: &str = "decided by what was no longer true, which FoundationDB does not refuse:";
 
 /// How the line of a report begins that accuses the simulated cluster, and not the program.
 pub const ACCUSED: &str = "SIMULATED CLUSTER FAILED: ";
@@ -100,6 +111,9 @@ pub struct UnknownResult {
     pub is_committed: bool,
     /// What it wrote: the first keys.
     pub writes: Vec<String>,
+    /// The next attempt at the same transaction, if both committed, and what it did that the first had not
+    /// done, or did once more: an operation that does not have the same effect twice.
+    pub again: Option<(usize, Vec<String>)>,
 }
 
 /// What a run has come to when its program ends, before the cluster is judged.
@@ -177,6 +191,8 @@ pub struct Report {
     pub late: u64,
     /// Where the read conflict ranges of refused transactions begin, most frequent first.
     pub hot_keys: Vec<(String, usize)>,
+    /// What was decided by what was no longer true, most telling first.
+    pub stale: Vec<Stale>,
     /// The data with which the cluster ended, if the settings ask for it.
     pub rows: Rows,
     /// The further clusters of the run, by their names.
@@ -193,6 +209,10 @@ pub struct Tally {
     unknown_committed: usize,
     unknown_results: Vec<UnknownResult>,
     conflicts: BTreeMap<KeyRange, usize>,
+    /// The transactions of unknown results that may be run again: the client and the number, and the place
+    /// of the result and the keys that it wrote.
+    unsettled: BTreeMap<(ClientId, u64), (usize, BTreeSet<Bytes>)>,
+    pub(crate) stale: Vec<Stale>,
     /// The attempts that wrote the data with which the cluster began, and count for nothing else.
     restored: usize,
 }
@@ -204,6 +224,7 @@ impl Tally {
             self.restored += 1;
             return;
         }
+        self.settle(id, attempt, is_committed);
         let error = match attempt.reported {
             Reported::Failed(error) => error,
             Reported::ReadOnly | Reported::Committed { .. } => {
@@ -221,8 +242,32 @@ impl Tally {
             self.unknown += 1;
             self.unknown_committed += usize::from(is_committed);
             if self.unknown_results.len() < COUNTED {
+                if let Some(origin) = attempt.origin.filter(|_| is_committed) {
+                    let keys = writes(attempt).map(written).cloned().collect();
+                    let place = self.unknown_results.len();
+                    self.unsettled.insert((attempt.client, origin.transaction), (place, keys));
+                }
                 self.unknown_results.push(unknown(id, attempt, error, is_committed));
             }
+        }
+    }
+
+    /// If an attempt follows one of the same transaction whose result is unknown: what both have done.
+    fn settle(&mut self, id: AttemptId, attempt: &Attempt, is_committed: bool) {
+        let Some(origin) = attempt.origin else { return };
+        if !is_committed {
+            return;
+        }
+        let Some((place, keys)) = self.unsettled.remove(&(attempt.client, origin.transaction)) else {
+            return;
+        };
+        let is_new = |mutation: &&Mutation| match mutation {
+            Mutation::Atomic(..) => true,
+            mutation => !keys.contains(written(mutation)),
+        };
+        let again: Vec<String> = writes(attempt).filter(is_new).take(LISTED).map(describe).collect();
+        if !again.is_empty() {
+            self.unknown_results[place].again = Some((id.0 as usize, again));
         }
     }
 
@@ -266,6 +311,7 @@ impl Report {
             unknown_committed: tally.unknown_committed,
             unknown_results: tally.unknown_results,
             late: history.late,
+            stale: tally.stale,
             rows: Rows::new(),
             further: Vec::new(),
         }
@@ -274,16 +320,28 @@ impl Report {
 
 /// The unknown result of an attempt.
 fn unknown(id: AttemptId, attempt: &Attempt, error: Error, is_committed: bool) -> UnknownResult {
-    let writes = attempt.calls.iter().filter_map(|call| match call {
-        Call::Write(mutation) => Some(describe(mutation)),
-        _ => None,
-    });
     UnknownResult {
         attempt: id.0 as usize,
         at: attempt.ended,
         error,
         is_committed,
-        writes: writes.take(LISTED).collect(),
+        writes: writes(attempt).map(describe).take(LISTED).collect(),
+        again: None,
+    }
+}
+
+fn writes(attempt: &Attempt) -> impl Iterator<Item = &Mutation> {
+    attempt.calls.iter().filter_map(|call| match call {
+        Call::Write(mutation) => Some(mutation),
+        _ => None,
+    })
+}
+
+/// The key that a mutation writes; where a range that it clears begins.
+fn written(mutation: &Mutation) -> &Bytes {
+    match mutation {
+        Mutation::Set(key, _) | Mutation::Atomic(key, ..) => key,
+        Mutation::ClearRange(range) => &range.begin,
     }
 }
 
@@ -352,9 +410,23 @@ impl Report {
             let at = result.at / MILLISECOND;
             writeln!(f, "  attempt {} at {at} ms: {}, and it is {truth}", result.attempt, result.error)?;
             result.writes.iter().try_for_each(|write| writeln!(f, "    {write}"))?;
+            if let Some((attempt, writes)) = &result.again {
+                writeln!(f, "    and attempt {attempt} ran it again, and committed as well:")?;
+                writes.iter().try_for_each(|write| writeln!(f, "      {write}"))?;
+            }
         }
         if self.unknown > self.unknown_results.len() {
             writeln!(f, "  … {} more", self.unknown - self.unknown_results.len())?;
+        }
+        if !self.stale.is_empty() {
+            writeln!(f, "{STALE}")?;
+        }
+        for stale in self.stale.iter().take(TOLD) {
+            let [first, second] = stale.told(|id| format!("attempt {}", id.0));
+            writeln!(f, "  {first}\n    {second}")?;
+        }
+        if self.stale.len() > TOLD {
+            writeln!(f, "  … {} more", self.stale.len() - TOLD)?;
         }
         if !self.hot_keys.is_empty() {
             writeln!(f, "keys of conflicts:")?;

@@ -4,7 +4,7 @@
 //! When the history reaches a part of the memory that the settings allow, its final entries are judged and
 //! then dropped, while the run continues.
 
-use crate::report::Tally;
+use crate::{report::Tally, stale};
 use shaketable_sim::{
     cluster::Cluster,
     faults,
@@ -83,6 +83,7 @@ impl Verdict {
         for (id, attempt) in history.numbered() {
             self.tally.add(id, attempt, truth.place(id).is_some());
         }
+        self.tally.stale = stale::of(&history, &truth);
         let objections = objections.into_iter();
         let sentences = objections
             .map(|(judge, objection)| format!("it is not so that {}: {}", judge.claim(), objection.message));

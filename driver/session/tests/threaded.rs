@@ -118,6 +118,36 @@ fn time_stands_still_while_nothing_waits_and_keeps_pace_while_a_watch_does() {
     assert!(matches!(open.stop(), Ok(Some(_))));
 }
 
+/// A thread looks, another one writes, and the first one writes by what it had seen; a replay knows the threads.
+#[test]
+fn the_report_says_which_thread_decided_by_what_was_no_longer_true() {
+    let _turn = turn();
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("journal");
+    let open = open_with(Settings { journal: Some(path.clone()), ..Environment::default().settings(None) });
+    let key = || Bytes::from_static(b"k");
+    let set = |value: &'static [u8]| {
+        let tx = open.begin();
+        open.act(tx, Action::Set(key(), Bytes::from_static(value)));
+        assert!(matches!(open.ask(tx, Call::Commit), Ok(Reply::Committed(1..))));
+    };
+    set(b"1");
+    let look = open.begin();
+    assert!(matches!(open.ask(look, Call::Get(key(), Isolation::Serializable)), Ok(Reply::Value(Some(_)))));
+    thread::scope(|scope| scope.spawn(|| set(b"2")).join()).expect("it commits");
+    set(b"3");
+    let report = open.stop().expect("no panic").expect("something was asked").to_string();
+    for said in [
+        "\n  attempt 3 of thread 0 set \"k\" = \"3\" at ",
+        "\n    attempt 1 of thread 0 had read \"1\" at ",
+        "; then attempt 2 of thread 1 set it = \"2\" at ",
+    ] {
+        assert!(report.contains(said), "{said}: {report}");
+    }
+    let journal = std::fs::read(path).expect("there is a journal");
+    assert_eq!(Host::replay(journal).expect("a pipe"), Some(report));
+}
+
 /// Between the two watches nothing waits, and there is no step.
 #[test]
 fn a_watch_that_is_given_up_for_another_is_performed_again() {

@@ -227,7 +227,7 @@ impl Reads {
     pub(super) fn observe(&mut self, run: &Observed<'_>, tried: &[Tried<'_>]) {
         let mut watches: BTreeMap<u16, u64> = BTreeMap::new();
         for one in tried {
-            *watches.entry(one.attempt.client.0).or_default() += one.attempt.watches.len() as u64;
+            *watches.entry(one.attempt.client.0).or_default() += one.attempt.watches().count() as u64;
             if one.is_complete() && one.is_of_one_kind() {
                 let answer = run.done_by(one).and_then(|done| done.answer);
                 self.kinds.entry(one.kind.to_owned()).or_default().observe(one, answer);

@@ -8,7 +8,7 @@ use bytes::Bytes;
 use foundationdb_tuple::pack;
 use shaketable_reports::{AdviceEntry, Severity};
 use shaketable_sim::{
-    history::{Attempt, Call, Open, Reported},
+    history::{Aside, Attempt, Call, Open, Reported},
     ids::ClientId,
     proto::{KeyRange, Mutation},
     rt::{MILLISECOND, Nanos},
@@ -282,7 +282,7 @@ fn ranges_offsets_and_watches_are_noted_if_they_are_large() {
     let made = |rows: u64, offset: i32, watches: usize| {
         let mut made = Made::new(1);
         made.attempt((0, "Scan"), 0, vec![range(rows, 995, offset)], None, |a| {
-            a.watches = vec!["w".into(); watches]
+            a.asides = vec![(0, Aside::Watch("w".into())); watches]
         });
         made
     };

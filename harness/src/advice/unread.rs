@@ -52,7 +52,7 @@ impl Unread {
     pub(super) fn observe(&mut self, run: &Observed<'_>, tried: &[Tried<'_>]) {
         let attempts = run.history.attempts.iter().flatten();
         let read = attempts.flat_map(|attempt| {
-            let watched = attempt.watches.iter().map(|key| point(key));
+            let watched = attempt.watches().map(|key| point(key));
             spans(attempt).into_iter().chain(attempt.read_ranges.iter().cloned()).chain(watched)
         });
         let read = united(read.collect());

@@ -136,6 +136,8 @@ impl<'a> Writer<'a> {
             end,
             tr.refused_by,
             calls,
+            tr.thread,
+            tr.after,
         ])
     }
 
@@ -144,7 +146,8 @@ impl<'a> Writer<'a> {
         let rows: Vec<Value> = call.rows.iter().take(self.detail.rows).map(|row| self.row(row)).collect();
         let left_out = (call.rows.len() - rows.len()) as u64;
         self.rows += left_out;
-        let flags = [call.access.is_read(), call.snapshot, call.answered, call.bookkeeping];
+        let access = call.access;
+        let flags = [access.is_read(), call.snapshot, call.answered, call.bookkeeping, access.is_write()];
         json!([name, at, bits(&flags), rows, call.more.saturating_add(left_out)])
     }
 
@@ -221,7 +224,9 @@ fn name(call: &CallEntry) -> &str {
         Access::Atomic if !call.atomic.is_empty() => &call.atomic,
         Access::Atomic => "atomic_op",
         Access::Watch => "watch",
-        Access::ReadConflict => "read conflict",
-        Access::WriteConflict => "write conflict",
+        Access::ReadConflict => "add_read_conflict_range",
+        Access::WriteConflict => "add_write_conflict_range",
+        Access::Option => "set_option",
+        Access::ReadVersion => "set_read_version",
     }
 }

@@ -68,6 +68,8 @@ function showTransaction(panel, history, transaction) {
   const operation = history.byName.get(`O${transaction.client}.${transaction.operation}`);
   panel.append(pairs([
     ["operation", operation ? link(history, operation.name, operation.call) : null],
+    ["thread", transaction.thread === null ? null : String(transaction.thread)],
+    ["again after", transaction.after === null ? null : link(history, `T${transaction.after}`)],
     ["fate", FATES[transaction.fate][0]],
     ["end", transaction.end],
     ["refused by", transaction.refusedBy === null ? null : link(history, `T${transaction.refusedBy}`)],
@@ -95,7 +97,7 @@ function keyCode(history, key) {
 function callList(history, calls) {
   const list = element("ol", { class: "calls" });
   for (const call of calls) {
-    const line = element("li", { class: call.reads ? "read" : "write" });
+    const line = element("li", { class: call.reads ? "read" : call.writes ? "write" : "aside" });
     line.append(element("b", {}, call.name), call.snapshot ? element("i", {}, " snapshot") : "", " ", keyCode(history, call.at));
     if (call.reads && !call.answered) line.append(element("i", {}, " no answer"));
     else if (call.reads && call.rows.length === 0) line.append(" → nothing");

@@ -63,7 +63,10 @@ pub fn body(run: &RunReport, commit: &str, room: &Room) -> Markup {
         } @else {
             @if let Some(message) = message { (claim(message, room)) }
             @if let Some(history) = &run.history {
-                @if run.program.is_some() { (unknown_commits(history, &share)) }
+                @if let Some(program) = &run.program {
+                    (stale(program, &share))
+                    (unknown_commits(history, &share))
+                }
                 (history_of(history, None, &share))
             }
             @if let Some(plan) = &run.plan { (plan_of(plan, "The plan", &share)) }
@@ -87,6 +90,23 @@ fn about_program(run: &RunReport) -> Markup {
             "restart and lose messages, and it gives the errors that FoundationDB's client may give ("
             (run.faults) " faults). The seed repeats all of that. Below are what the program printed, its transactions with what "
             "they read and wrote, and the errors that it was given. Each database that the program opened is a client."
+        }
+    }
+}
+
+/// What was decided by what was no longer true.
+fn stale(program: &ProgramReport, share: &Share<'_>) -> Markup {
+    let length = program.stale.iter().flatten().map(String::len).sum();
+    html! {
+        @if !program.stale.is_empty() && share.take(length) {
+            section.chains {
+                h3 { "Decided by what was no longer true" }
+                p.note {
+                    "FoundationDB refuses a commit if something has changed that the transaction itself has read, and not at "
+                    "snapshot. It refused none of these. T1 is attempt 1 of the story."
+                }
+                ol { @for [what, why] in &program.stale { li { (what) div { (why) } } } }
+            }
         }
     }
 }
@@ -193,7 +213,7 @@ fn history_of(history: &RunHistory, when: Option<&When>, share: &Share<'_>) -> M
     html! {
         (time_line(history, when, share))
         @if let Some(when) = when { (certainty(when)) }
-        (witness(&history.witness))
+        @if !history.is_program { (witness(&history.witness)) }
         @if !story.is_empty() {
             details.story open[told.lines().count() <= STORY_SHOWN] {
                 summary { "The story" }

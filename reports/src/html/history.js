@@ -22,14 +22,14 @@ function readHistory(json) {
     ({ key: text(key), value: text(value), writer, shared: has(flags, 0) });
   const readCall = ([name, at, flags, rows, more]) => ({
     name: text(name), at: text(at), reads: has(flags, 0), snapshot: has(flags, 1), answered: has(flags, 2),
-    bookkeeping: has(flags, 3), rows: rows.map(readRow), more,
+    bookkeeping: has(flags, 3), writes: has(flags, 4), rows: rows.map(readRow), more,
   });
   const operations = data.operations.map(([client, index, call, called, returned, outcome]) =>
     ({ client, index, call: text(call), called, returned, outcome: text(outcome), name: `O${client}.${index}` }));
   const transactions = data.transactions.map(
-    ([id, client, operation, began, readVersion, sent, durable, ended, fate, version, end, refusedBy, calls]) => ({
+    ([id, client, operation, began, readVersion, sent, durable, ended, fate, version, end, refusedBy, calls, thread, after]) => ({
       id, client: client ?? SETUP, operation, began, readVersion, sent, durable, ended, fate, version,
-      end: text(end), refusedBy, calls: calls.map(readCall), name: `T${id}`,
+      end: text(end), refusedBy, thread, after, calls: calls.map(readCall), name: `T${id}`,
       inEffect: FATES[fate][1],
       // The bar ends when the outcome is decided, and a line goes on until the client knows it.
       decided: durable ?? ended,
@@ -83,7 +83,7 @@ function overwrites(history) {
   for (const transaction of order) {
     const earlier = new Map();
     for (const call of transaction.calls) {
-      if (call.reads || call.bookkeeping) continue;
+      if (!call.writes || call.bookkeeping) continue;
       for (const { key } of call.rows) {
         const before = writers.get(key);
         if (before && before !== transaction.name) earlier.set(before, key);

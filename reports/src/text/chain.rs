@@ -26,21 +26,24 @@ pub fn chains(history: &RunHistory) -> Vec<Vec<String>> {
     chains.iter().take(MOST_CHAINS).map(shown).collect()
 }
 
-/// An attempt, and those that followed from it, by their ends.
+/// An attempt, and those that followed from it: the next attempt at the same transaction, and then by their
+/// ends.
 fn chain<'a>(history: &'a RunHistory, first: &'a TransactionEntry) -> Vec<&'a TransactionEntry> {
     let keys = written(first);
     let later = || history.transactions.iter().filter(|tx| tx.id != first.id && tx.ended > first.began);
-    let mut after: Vec<&TransactionEntry> = later().filter(|tx| depends(tx, first)).collect();
+    let is_again = |tx: &TransactionEntry| tx.after == Some(first.id);
+    let mut after: Vec<&TransactionEntry> = later().filter(|tx| is_again(tx) || depends(tx, first)).collect();
     if after.is_empty() {
         after = later().filter(|tx| !written(tx).is_disjoint(&keys)).collect();
     }
-    after.sort_by_key(|tx| (tx.ended, tx.id));
+    // What the program did once more comes first, whoever met it meanwhile.
+    after.sort_by_key(|tx| (!is_again(tx), tx.ended, tx.id));
     [first].into_iter().chain(after.into_iter().take(MOST_STEPS)).collect()
 }
 
 /// The keys that an attempt wrote one by one.
 fn written(tx: &TransactionEntry) -> BTreeSet<&str> {
-    let writes = tx.calls.iter().filter(|call| !call.access.is_read() && !call.bookkeeping);
+    let writes = tx.calls.iter().filter(|call| call.access.is_write() && !call.bookkeeping);
     writes.map(|call| call.at.as_str()).collect()
 }
 
@@ -56,7 +59,8 @@ mod tests {
     use crate::history::{Access, CallEntry, RowEntry};
 
     fn call(access: Access, key: &str, writer: Option<u32>) -> CallEntry {
-        let row = RowEntry { key: key.to_owned(), value: Some("1".to_owned()), writer, shared: false };
+        let row =
+            RowEntry { key: key.to_owned(), value: Some("1".to_owned()), writer, ..RowEntry::default() };
         CallEntry { access, at: key.to_owned(), rows: vec![row], answered: true, ..CallEntry::default() }
     }
 
@@ -90,11 +94,17 @@ mod tests {
                 ..attempt(8, Fate::Conflict, vec![call(Access::Set, "b", None)])
             },
             attempt(7, Fate::UnknownNotCommitted, vec![call(Access::Set, "b", None)]),
+            TransactionEntry {
+                thread: Some(1),
+                after: Some(3),
+                ..attempt(9, Fate::Committed, vec![call(Access::Set, "c", None)])
+            },
         ];
         let history = RunHistory { transactions, is_program: true, ..RunHistory::default() };
         let expected = [
             vec![
                 "T3 of client 2, no read version: sets a = 1 => ends as UnknownCommitted",
+                "T9 of client 2, thread 1, again after T3, no read version: sets c = 1 => ends as Committed",
                 "T4 of client 2, no read version: reads a = 1 [T3] => ends as ReadOnly",
                 "T8 of client 2, no read version: sets b = 1 => ends as Conflict",
             ],

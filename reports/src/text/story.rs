@@ -53,7 +53,8 @@ pub fn story(history: &RunHistory) -> String {
     };
     let matters = |tx: &TransactionEntry| {
         history.witness.transactions.contains(&tx.id)
-            || tx.calls.iter().any(|call| (call.shared && !call.access.is_read()) || meets(call))
+            || tx.calls.iter().any(|call| (call.shared && decides(call.access)) || meets(call))
+            || tx.calls.iter().any(|call| call.named && call.access.is_write())
             || last.get(&tx.client) == Some(&tx.id)
     };
     let is_left_out = |tx: &&TransactionEntry| is_of_operation(tx) && !matters(tx);
@@ -66,7 +67,8 @@ pub fn story(history: &RunHistory) -> String {
         false => whole,
     };
     if !(history.witness.operations.is_empty() && history.witness.transactions.is_empty()) {
-        text += "\n* contradicts the claim\n";
+        let what = if history.is_program { "is pointed at by the report" } else { "contradicts the claim" };
+        text += &format!("\n* {what}\n");
     }
     text += &difference(&history.witness);
     text
@@ -89,7 +91,8 @@ pub fn transcript(history: &RunHistory) -> String {
     }
     for tx in &history.transactions {
         let operation = tx.operation.map_or_else(String::new, |index| format!(" of operation {index}"));
-        let mut lines = vec![format!("  attempt {}{operation}, {}", tx.id, version(tx))];
+        let mut lines =
+            vec![format!("  attempt {}{}{operation}, {}", tx.id, origin(tx, "attempt "), version(tx))];
         lines.extend(tx.calls.iter().flat_map(|call| every_row(call, tx.id, &writers)));
         lines.push(format!("    => {}{}", tx.end, later(tx)));
         entries.push((tx.ended, who(tx.client), lines));
@@ -115,7 +118,7 @@ pub fn transcript(history: &RunHistory) -> String {
 /// An attempt in one line: what it read and wrote of these keys, what else it wrote, and how it ended.
 pub(super) fn in_one_line(history: &RunHistory, tx: &TransactionEntry, keys: &BTreeSet<&str>) -> String {
     let names = history.transactions.iter().map(|tx| (tx.id, format!("T{}", tx.id))).collect();
-    let writers = Writers { names, witness: keys.clone() };
+    let writers = Writers { names, witness: keys.clone(), read: BTreeSet::new() };
     let calls = calls(tx, true, &writers);
     let calls = calls
         .iter()
@@ -123,7 +126,8 @@ pub(super) fn in_one_line(history: &RunHistory, tx: &TransactionEntry, keys: &BT
         .collect::<Vec<_>>()
         .join("; ");
     let client = tx.client.map_or_else(|| "the setup".to_owned(), |client| format!("client {client}"));
-    format!("T{} of {client}, {}: {calls} => {}{}", tx.id, version(tx), tx.end, later(tx))
+    let origin = origin(tx, "T");
+    format!("T{} of {client}{origin}, {}: {calls} => {}{}", tx.id, version(tx), tx.end, later(tx))
 }
 
 /// A call with all rows that are known of it.
@@ -147,6 +151,11 @@ fn difference(witness: &WitnessEntry) -> String {
         (Some(expected), Some(found)) => format!("\nexpected  {expected}\nfound     {found}\n"),
         _ => String::new(),
     }
+}
+
+/// Whether a call can matter to other transactions.
+fn decides(access: Access) -> bool {
+    access.is_write() || matches!(access, Access::Watch | Access::WriteConflict)
 }
 
 fn is_of_operation(tx: &TransactionEntry) -> bool {
@@ -247,7 +256,7 @@ fn is_escaped_bytes(bytes: &[u8]) -> bool {
 }
 
 fn cells(history: &RunHistory, shows: impl Fn(&TransactionEntry) -> bool) -> Vec<Cell> {
-    let writers = Writers::of(history);
+    let writers = Writers::of(history).with_reads(history.transactions.iter().filter(|tx| shows(tx)));
     let mut by_operation: BTreeMap<_, Vec<&TransactionEntry>> = BTreeMap::new();
     for tx in history.transactions.iter().filter(|tx| shows(tx)) {
         by_operation.entry((tx.client, tx.operation)).or_default().push(tx);
@@ -303,14 +312,16 @@ fn of_event(event: &EventEntry) -> String {
     format!("{}{place}{lasted}", event.text)
 }
 
-/// Who wrote, in words, by transaction, and the keys that the judge points at.
+/// Who wrote, in words, by transaction, the keys that the judge points at, and what others read: the writer
+/// and the key of each row that a read of the story shows.
 struct Writers<'a> {
     names: BTreeMap<u32, String>,
     witness: BTreeSet<&'a str>,
+    read: BTreeSet<(u32, &'a str)>,
 }
 
-impl Writers<'_> {
-    fn of(history: &RunHistory) -> Writers<'_> {
+impl<'a> Writers<'a> {
+    fn of(history: &'a RunHistory) -> Writers<'a> {
         let who = |tx: &TransactionEntry| match (tx.client, tx.operation) {
             (Some(_), Some(_)) if history.is_program => format!("attempt {}", tx.id),
             (Some(client), Some(operation)) => format!("client {client}, operation {operation}"),
@@ -320,13 +331,59 @@ impl Writers<'_> {
         Writers {
             names: history.transactions.iter().map(|tx| (tx.id, who(tx))).collect(),
             witness: history.witness.keys.iter().map(String::as_str).collect(),
+            read: BTreeSet::new(),
         }
+    }
+
+    /// With what these transactions read of others.
+    fn with_reads(mut self, shown: impl Iterator<Item = &'a TransactionEntry>) -> Writers<'a> {
+        let mut read = BTreeSet::new();
+        for tx in shown {
+            for call in tx.calls.iter().filter(|call| call.access.is_read() && self.matters(call)) {
+                let rows = self.rows(call).filter(|row| row.writer != Some(tx.id));
+                read.extend(rows.filter_map(|row| Some((row.writer?, row.key.as_str()))));
+            }
+        }
+        self.read = read;
+        self
+    }
+
+    fn is_witness(&self, key: &str) -> bool {
+        self.witness.contains(key)
     }
 
     /// Whether a call touches a key that matters.
     fn matters(&self, call: &CallEntry) -> bool {
-        let is_witness = |key: &String| self.witness.contains(key.as_str());
-        call.shared || is_witness(&call.at) || call.rows.iter().any(|row| is_witness(&row.key))
+        call.shared || self.is_pointed_at(call)
+    }
+
+    /// Whether the claim or the judge points at a call.
+    fn is_pointed_at(&self, call: &CallEntry) -> bool {
+        let rows = || call.rows.iter().any(|row| self.is_witness(&row.key));
+        call.named || self.is_witness(&call.at) || rows()
+    }
+
+    /// Whether a call of a transaction is never left out: the claim or the judge points at it, or the story
+    /// shows who read what it wrote.
+    fn is_needed(&self, call: &CallEntry, id: u32) -> bool {
+        let is_read = |key: &str| self.read.contains(&(id, key));
+        let read = || is_read(&call.at) || call.rows.iter().any(|row| is_read(&row.key));
+        self.is_pointed_at(call) || (call.access.is_write() && read())
+    }
+
+    /// The rows of a read that are shown: those that the claim or the judge points at, and the first of those
+    /// that several transactions touch.
+    fn rows<'c>(&self, call: &'c CallEntry) -> impl Iterator<Item = &'c RowEntry> + use<'c> {
+        let is_pointed_at = |row: &RowEntry| row.named || self.is_witness(&row.key);
+        let all = || call.rows.iter().enumerate();
+        let mut shown: BTreeSet<usize> =
+            all().filter(|(_, row)| is_pointed_at(row)).map(|(place, _)| place).collect();
+        let is_single = call.access != Access::GetRange;
+        let others = all().filter(|(_, row)| (row.shared || is_single) && !is_pointed_at(row));
+        let room = MOST_ROWS.saturating_sub(shown.len());
+        shown.extend(others.map(|(place, _)| place).take(room));
+        let rows = &call.rows;
+        shown.into_iter().map(move |place| &rows[place])
     }
 
     /// Who had written a row that `reader` read.
@@ -341,10 +398,17 @@ impl Writers<'_> {
 
 fn transaction(tx: &TransactionEntry, is_witness: bool, writers: &Writers<'_>) -> Vec<String> {
     let mark = if is_witness { "* " } else { "  " };
-    let mut lines = vec![format!("{mark}attempt {}, {}", tx.id, version(tx))];
+    let mut lines = vec![format!("{mark}attempt {}{}, {}", tx.id, origin(tx, "attempt "), version(tx))];
     lines.extend(calls(tx, is_witness, writers));
     lines.push(format!("  => {}{}", tx.end, later(tx)));
     lines
+}
+
+/// Where in a program an attempt comes from; `name` comes before the number of another one.
+fn origin(tx: &TransactionEntry, name: &str) -> String {
+    let thread = tx.thread.map_or_else(String::new, |thread| format!(", thread {thread}"));
+    let after = tx.after.map_or_else(String::new, |before| format!(", again after {name}{before}"));
+    thread + &after
 }
 
 fn version(tx: &TransactionEntry) -> String {
@@ -361,54 +425,67 @@ fn later(tx: &TransactionEntry) -> String {
     }
 }
 
-/// The reads and writes of a transaction that matter, and all writes of a witness as far as there is room.
-/// What is left out is counted in its place, except reads that do not matter.
+/// The calls of a transaction that matter, and all writes of a witness as far as there is room. What is left
+/// out is counted in its place, except reads that do not matter.
 fn calls(tx: &TransactionEntry, is_witness: bool, writers: &Writers<'_>) -> Vec<String> {
     let theirs = || tx.calls.iter().filter(|call| !call.bookkeeping);
-    let told: Vec<(bool, bool, String)> = theirs()
+    let told: Vec<(bool, &CallEntry, String)> = theirs()
         .filter_map(|call| {
-            let (matters, writes) = (writers.matters(call), !call.access.is_read());
-            let line = of_call(call, tx.id, writers).filter(|_| matters || writes)?;
-            Some((matters, writes, line))
+            let matters = writers.matters(call);
+            let line = of_call(call, tx.id, writers).filter(|_| matters || call.access.is_write())?;
+            Some((matters, call, line))
         })
         .collect();
-    let first = |most: usize, is_such: &dyn Fn(bool) -> bool| -> BTreeSet<usize> {
-        let such = told.iter().enumerate().filter(|(_, (matters, ..))| is_such(*matters));
+    let first = |most: usize, is_such: &dyn Fn(bool, Access) -> bool| -> BTreeSet<usize> {
+        let such = told.iter().enumerate().filter(|(_, (matters, call, _))| is_such(*matters, call.access));
         such.map(|(place, _)| place).take(most).collect()
     };
-    let mut shown = first(MOST_CALLS, &|matters| matters);
+    let is_aside = |access: Access| !access.is_read() && !access.is_write();
+    let mut shown = first(MOST_CALLS, &|matters, access| matters && !is_aside(access));
     if is_witness {
-        shown.extend(first(MOST_CALLS - shown.len(), &|matters| !matters));
+        shown.extend(first(MOST_CALLS - shown.len(), &|matters, access| !matters && !is_aside(access)));
     }
+    shown.extend(first(MOST_CALLS, &|matters, access| matters && is_aside(access)));
+    let needed = told.iter().enumerate().filter(|(_, (_, call, _))| writers.is_needed(call, tx.id));
+    shown.extend(needed.map(|(place, _)| place));
     let (mut lines, mut left_out) = (Vec::new(), LeftOut::default());
-    for (place, (_, writes, line)) in told.into_iter().enumerate() {
+    for (place, (_, call, line)) in told.into_iter().enumerate() {
         if shown.contains(&place) {
             lines.extend(left_out.take());
             lines.push(line);
         } else {
-            left_out.add(writes);
+            left_out.add(call.access);
         }
     }
     lines.extend(left_out.take());
     lines
 }
 
-/// Reads and writes in a row that are left out.
+/// Calls in a row that are left out.
 #[derive(Default)]
 struct LeftOut {
     reads: u64,
     writes: u64,
+    others: u64,
 }
 
 impl LeftOut {
-    fn add(&mut self, writes: bool) {
-        *(if writes { &mut self.writes } else { &mut self.reads }) += 1;
+    fn add(&mut self, access: Access) {
+        *match (access.is_read(), access.is_write()) {
+            (true, _) => &mut self.reads,
+            (_, true) => &mut self.writes,
+            _ => &mut self.others,
+        } += 1;
     }
 
     fn take(&mut self) -> Option<String> {
-        let LeftOut { reads, writes } = std::mem::take(self);
+        let LeftOut { reads, writes, others } = std::mem::take(self);
         let of = |n: u64, one, many| (n > 0).then(|| plural(n, one, many));
-        let each = [of(reads, "more read", "more reads"), of(writes, "more write", "more writes")];
+        let each = [
+            of(reads, "more read", "more reads"),
+            of(writes, "more write", "more writes"),
+            of(others, "other call", "other calls"),
+        ];
         let each: Vec<String> = each.into_iter().flatten().collect();
         (!each.is_empty()).then(|| format!("    … {}", each.join(" and ")))
     }
@@ -421,7 +498,6 @@ fn found(row: &RowEntry, id: u32, writers: &Writers<'_>) -> String {
 
 /// A read or a write; `None` for a read of a range of which no row matters.
 fn of_call(call: &CallEntry, id: u32, writers: &Writers<'_>) -> Option<String> {
-    let is_witness = |key: &String| writers.witness.contains(key.as_str());
     let snapshot = if call.snapshot { " (snapshot)" } else { "" };
     let found = |row: &RowEntry| found(row, id, writers);
     match (call.access, &call.rows[..]) {
@@ -431,9 +507,7 @@ fn of_call(call: &CallEntry, id: u32, writers: &Writers<'_>) -> Option<String> {
         (Access::Get, [row]) => Some(format!("    reads{snapshot} {} = {}", call.at, found(row))),
         (Access::GetKey, [row]) => Some(format!("    resolves{snapshot} {} to {}", call.at, row.key)),
         (Access::GetRange, rows) => {
-            let shared: Vec<&RowEntry> =
-                rows.iter().filter(|row| row.shared || is_witness(&row.key)).collect();
-            let each = shared.iter().take(MOST_ROWS).map(|row| format!("{} = {}", row.key, found(row)));
+            let each = writers.rows(call).map(|row| format!("{} = {}", row.key, found(row)));
             let mut each: Vec<String> = each.collect();
             let more = (rows.len() - each.len()) as u64 + call.more;
             if more > 0 && !each.is_empty() {
@@ -447,9 +521,18 @@ fn of_call(call: &CallEntry, id: u32, writers: &Writers<'_>) -> Option<String> {
         }
         (Access::Set, [row]) => Some(format!("    sets {} = {}", call.at, found(row))),
         (Access::Clear, _) => Some(format!("    clears {}", call.at)),
-        (Access::Watch, _) => Some(format!("    watches {}", call.at)),
-        (Access::ReadConflict, _) => Some(format!("    conflicts as if it read {}", call.at)),
-        (Access::WriteConflict, _) => Some(format!("    conflicts as if it wrote {}", call.at)),
+        (Access::Watch, []) => Some(format!("    watches {}", call.at)),
+        (Access::Watch, [row, ..]) => Some(format!("    watches {}, now {}", call.at, found(row))),
+        (Access::ReadConflict, _) => Some(format!("    adds read conflict range {}", call.at)),
+        (Access::WriteConflict, _) => Some(format!("    adds write conflict range {}", call.at)),
+        (Access::Option, rows) => {
+            let value = rows.iter().find_map(|row| row.value.as_deref());
+            Some(
+                format!("    sets option {}", call.at)
+                    + &value.map_or(String::new(), |to| format!(" = {to}")),
+            )
+        }
+        (Access::ReadVersion, _) => Some(format!("    sets read version {}", call.at)),
         (Access::Atomic, [row]) => Some(format!("    {} {} {}", call.atomic, call.at, found(row))),
         _ => None,
     }
@@ -508,6 +591,88 @@ mod tests {
         assert_eq!(lines.iter().filter(|line| **line == set("b")).count(), 3);
         assert_eq!(lines.len(), MOST_CALLS + 2);
         assert_eq!(lines.last().map(String::as_str), Some("    … 2 more writes"));
+    }
+
+    /// A transaction that sets twelve keys that several touch.
+    fn busy() -> TransactionEntry {
+        let set = |n: usize| {
+            let key = format!("k{n}");
+            let row = RowEntry { key: key.clone(), value: Some("1".to_owned()), ..RowEntry::default() };
+            CallEntry { access: Access::Set, at: key, rows: vec![row], shared: true, ..CallEntry::default() }
+        };
+        TransactionEntry { calls: (0..12).map(set).collect(), ..entry(1) }
+    }
+
+    #[test]
+    fn what_the_claim_names_or_a_later_read_shows_is_not_left_out() {
+        let lines = |busy: TransactionEntry, later: Option<RowEntry>| {
+            let read = later.map(|row| CallEntry {
+                access: Access::Get,
+                at: row.key.clone(),
+                rows: vec![row],
+                answered: true,
+                shared: true,
+                ..CallEntry::default()
+            });
+            let reader = TransactionEntry { calls: read.into_iter().collect(), ..entry(2) };
+            let history = RunHistory { transactions: vec![busy, reader], ..RunHistory::default() };
+            let writers = Writers::of(&history).with_reads(history.transactions.iter());
+            calls(&history.transactions[0], false, &writers)
+        };
+        let sets = |lines: &[String]| lines.iter().filter(|line| line.contains("sets")).count();
+        let first = lines(busy(), None);
+        assert_eq!(
+            (sets(&first), first.last().map(String::as_str)),
+            (MOST_CALLS, Some("    … 4 more writes"))
+        );
+        let mut named = busy();
+        named.calls[10].named = true;
+        let named = lines(named, None);
+        assert_eq!(named[MOST_CALLS..], ["    … 2 more writes", "    sets k10 = 1", "    … 1 more write"]);
+        let row = |writer| RowEntry {
+            key: "k11".to_owned(),
+            value: Some("1".to_owned()),
+            writer,
+            ..RowEntry::default()
+        };
+        let read = lines(busy(), Some(row(Some(1))));
+        assert_eq!(read[MOST_CALLS..], ["    … 3 more writes", "    sets k11 = 1"]);
+        assert_eq!(lines(busy(), Some(row(Some(3)))), first, "another one had written it");
+    }
+
+    #[test]
+    fn what_neither_reads_nor_writes_has_room_of_its_own() {
+        let option = |name: &str| CallEntry {
+            access: Access::Option,
+            at: name.to_owned(),
+            shared: true,
+            ..CallEntry::default()
+        };
+        let mut tx = busy();
+        tx.calls.insert(0, option("lock_aware"));
+        tx.calls.extend((0..10).map(|n| option(&format!("tag{n}"))));
+        let history = RunHistory { transactions: vec![tx], ..RunHistory::default() };
+        let lines = calls(&history.transactions[0], false, &Writers::of(&history));
+        assert_eq!(lines[0], "    sets option lock_aware");
+        assert_eq!(lines.iter().filter(|line| line.contains("sets k")).count(), MOST_CALLS);
+        assert_eq!(lines.iter().filter(|line| line.contains("sets option tag")).count(), MOST_CALLS - 1);
+        assert_eq!(lines.last().map(String::as_str), Some("    … 3 other calls"));
+    }
+
+    #[test]
+    fn a_row_that_the_claim_names_is_shown_among_many() {
+        let row =
+            |n: usize, named| RowEntry { key: format!("k{n}"), shared: true, named, ..RowEntry::default() };
+        let call = CallEntry {
+            access: Access::GetRange,
+            rows: (0..20).map(|n| row(n, n == 15)).collect(),
+            answered: true,
+            shared: true,
+            ..CallEntry::default()
+        };
+        let history = RunHistory::default();
+        let line = of_call(&call, 1, &Writers::of(&history)).expect("rows that matter");
+        assert!(line.contains("k4 = nothing; k15 = nothing; 14 more rows"), "{line}");
     }
 
     #[test]

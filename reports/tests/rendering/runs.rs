@@ -56,7 +56,10 @@ fn the_page_of_a_program_explains_the_errors_that_it_was_given() {
         link: "https://example.org/conflicts.html#a".into(),
     };
     let of_its_own = ErrorReport { injected: Some(Default::default()), ..error.clone() };
-    let program = Some(Box::new(ProgramReport { errors: vec![error, of_its_own] }));
+    let program = Some(Box::new(ProgramReport {
+        stale: vec![["T2 of thread 1 set a = 3".to_owned(), "it had read a = 1".to_owned()]],
+        errors: vec![error, of_its_own],
+    }));
     let failed = RunReport { program, history: Some(Box::new(history())), plan: None, ..run(7, violated()) };
     let page = |run: RunReport| {
         let document = document(Body::Replay(Box::new(run)));
@@ -96,6 +99,7 @@ fn a_transcript_shows_operations_all_calls_of_their_attempts_and_faults_by_time(
         value: value.map(str::to_owned),
         writer,
         shared: false,
+        ..RowEntry::default()
     };
     let call = |access, at: &str, rows| CallEntry {
         access,
@@ -121,6 +125,10 @@ fn a_transcript_shows_operations_all_calls_of_their_attempts_and_faults_by_time(
         call(Access::ReadConflict, "(\"a\",) to (\"c\",)", Vec::new()),
         call(Access::WriteConflict, "(\"a\",)", Vec::new()),
         call(Access::Watch, "(\"a\",)", Vec::new()),
+        call(Access::Watch, "(\"b\",)", vec![row("b", Some("2"), Some(6))]),
+        call(Access::Option, "timeout", vec![row("timeout", Some("500"), None)]),
+        call(Access::Option, "next_write_no_write_conflict_range", Vec::new()),
+        call(Access::ReadVersion, "100003349", Vec::new()),
     ]);
     assert_snapshot!(text::transcript(&whole));
 }

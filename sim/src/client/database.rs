@@ -9,6 +9,7 @@ use super::{
 use crate::{
     endings::Ending,
     faults::Cut,
+    history::Origin,
     ids::{ClientId, Endpoint, NodeId},
     rt::{self, Nanos},
     trace::Kind,
@@ -138,7 +139,7 @@ impl SimDatabase {
     /// they only prepare for it.
     pub fn set_operation(&self, operation: Option<u32>) {
         let faults = &self.0.client.connection.world.faults;
-        let label = Label { operation, prepares: true };
+        let label = Label { operation, prepares: true, origin: None };
         let before = std::mem::replace(&mut *self.0.client.label.lock(), label);
         if let Some(ended) = before.operation {
             faults.end_operation(self.0.client.id, ended);
@@ -147,6 +148,11 @@ impl SimDatabase {
         if let Some(operation) = operation {
             faults.begin_operation(self.0.client.id, operation);
         }
+    }
+
+    /// Labels the transactions created from now on with where in a program they come from.
+    pub fn set_origin(&self, origin: Option<Origin>) {
+        self.0.client.label.lock().origin = origin;
     }
 
     /// The client has prepared for its operation, and does it from now on.

@@ -161,32 +161,8 @@ impl Options {
             IdempotencyId(id) if !(16..256).contains(&id.len()) => return Err(Error::INVALID_OPTION),
             IdempotencyId(_) => self.automatic_idempotency = false,
             SpanParent(span) if span.len() != 33 => return Err(Error::INVALID_OPTION_VALUE),
-            // These have no effect that an application could observe in the simulation: traces, caches and
-            // priorities of servers, comparisons of replicas, tenants. Some have no effect on a real cluster
-            // either.
-            CausalReadDisable
-            | IncludePortInAddress
-            | CommitOnFirstProxy
-            | CheckWritesEnable
-            | ReadAheadDisable
-            | DurabilityDatacenter
-            | DurabilityRisky
-            | DurabilityDevNullIsWebScale
-            | BypassStorageQuota
-            | DebugDump
-            | DebugRetryLogging(_)
-            | LogTransaction
-            | ServerRequestTracing
-            | ReadServerSideCacheEnable
-            | ReadServerSideCacheDisable
-            | ReadPriorityNormal
-            | ReadPriorityLow
-            | ReadPriorityHigh
-            | UseProvisionalProxies
-            | SpanParent(_)
-            | ExpensiveClearCostEstimationEnable
-            | AuthorizationToken(_)
-            | EnableReplicaConsistencyCheck => {}
+            // Some of these have an effect on a real cluster, which no application could observe either.
+            option if !option.is_observable() => {}
             _ => return Err(Error::INVALID_OPTION),
         }
         Ok(())

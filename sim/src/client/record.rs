@@ -5,14 +5,14 @@ use super::{
     sizes::TRANSACTION_SIZE_LIMIT,
 };
 use crate::{
-    history::{Attempt, Call, OwnWrites, OwnWritesByCall, Reported},
+    history::{Aside, Attempt, Call, OwnWrites, OwnWritesByCall, Reported},
     ids::AttemptId,
     proto::{KeyRange, Mutation, Version},
     rt::Nanos,
     trace::Kind,
 };
 use bytes::Bytes;
-use shaketable_tx::{ConflictRangeType, KeyValue};
+use shaketable_tx::{KeyValue, TransactionOption};
 use std::sync::{Arc, atomic::Ordering};
 
 /// The bytes of writes of an attempt that was never sent to be committed which the history keeps in any case.
@@ -21,6 +21,9 @@ const KEPT: usize = 100_000;
 /// The bytes of rows that the range reads of one attempt may return. A loop that reads one page again and
 /// again waits for nothing, and would fill the memory before it has made too many calls.
 const MOST_ROWS: usize = 2 << 30;
+
+/// The calls that neither read nor write of an attempt after which its options are not recorded any more.
+const MOST_ASIDES: usize = 100_000;
 
 /// The attempt so far.
 #[derive(Debug, Default)]
@@ -32,8 +35,7 @@ pub struct Record {
     /// The bytes of the rows that were returned.
     returned: usize,
     round_trips: u32,
-    watches: Vec<Bytes>,
-    added_ranges: Vec<(usize, ConflictRangeType, KeyRange)>,
+    asides: Vec<(usize, Aside)>,
     version_requested: Nanos,
     read_version: Option<Version>,
     fresh: bool,
@@ -111,14 +113,17 @@ impl Record {
         self.round_trips = self.round_trips.max(round_trips + 1);
     }
 
-    /// Records a watch.
-    pub fn watched(&mut self, key: Bytes) {
-        self.watches.push(key);
+    /// Records a call that neither reads nor writes.
+    pub fn aside(&mut self, aside: Aside) {
+        self.asides.push((self.calls.len(), aside));
     }
 
-    /// Records a conflict range that the application adds.
-    pub fn added_range(&mut self, kind: ConflictRangeType, range: KeyRange) {
-        self.added_ranges.push((self.calls.len(), kind, range));
+    /// Records an option, if its effect can be observed. A loop that sets one again and again must not fill
+    /// the memory.
+    pub fn option(&mut self, option: &TransactionOption) {
+        if option.is_observable() && self.asides.len() < MOST_ASIDES {
+            self.aside(Aside::Option(option.clone()));
+        }
     }
 
     /// Records that the read version was requested, and whether it is guaranteed to be fresh.
@@ -212,6 +217,7 @@ impl Record {
         let attempt = Attempt {
             client: client.id,
             operation: self.label.operation,
+            origin: self.label.origin,
             prepares: self.label.prepares,
             version_requested: self.version_requested,
             read_version: self.read_version,
@@ -219,8 +225,7 @@ impl Record {
             own_writes: std::mem::take(&mut self.own_writes),
             calls: std::mem::take(&mut self.calls),
             round_trips: self.round_trips,
-            watches: std::mem::take(&mut self.watches),
-            added_ranges: std::mem::take(&mut self.added_ranges),
+            asides: std::mem::take(&mut self.asides),
             commit_sent: self.commit_sent,
             outcome_is_final: !self.unsettled,
             read_ranges: std::mem::take(&mut self.read_ranges),

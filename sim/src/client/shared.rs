@@ -1,7 +1,13 @@
 //! The state that all transactions of a client share.
 
 use super::{connection::Connection, special_keys::HealthCache, write_map::WriteMap};
-use crate::{config::ClusterBug, endings::Ending, history::Open, ids::ClientId, rt::Nanos};
+use crate::{
+    config::ClusterBug,
+    endings::Ending,
+    history::{Open, Origin},
+    ids::ClientId,
+    rt::Nanos,
+};
 use parking_lot::Mutex;
 use shaketable_tx::TransactionOption;
 use std::sync::{
@@ -14,6 +20,8 @@ use std::sync::{
 pub struct Label {
     /// The operation.
     pub operation: Option<u32>,
+    /// Where in a program they come from.
+    pub origin: Option<Origin>,
     /// Whether the client only prepares for it.
     pub prepares: bool,
 }

@@ -378,6 +378,7 @@ impl State {
             let _ = self.alive(client);
         }
         self.options.set(option)?;
+        self.record.option(option);
         if let TransactionOption::IdempotencyId(id) = option {
             self.idempotency_id = Some(id.clone());
         }

@@ -8,6 +8,7 @@ use super::{
 };
 use crate::{
     faults::{Family, Request, Turn},
+    history::Aside,
     proto::{Priority, Version},
 };
 use futures::{
@@ -172,6 +173,7 @@ pub fn set_read_version(inner: &Inner, state: &mut State, version: Version) -> R
     }
     state.version = ReadVersion::Known(version);
     let record = state.requests().0;
+    record.aside(Aside::ReadVersion(version));
     record.version_requested(inner.client.connection.world.clock.now(), false);
     record.read_version(&inner.client, version);
     Ok(())

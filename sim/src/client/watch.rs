@@ -11,6 +11,7 @@ use super::{
 };
 use crate::{
     faults::Family,
+    history::Aside,
     proto::{KeyRange, Message, Version},
     rt::{MILLISECOND, SECOND},
 };
@@ -53,7 +54,7 @@ impl SimTransaction {
         }
         let cell = Arc::new(WatchCell::new(key));
         state.watches.push(cell.clone());
-        state.record.watched(cell.key.clone());
+        state.record.aside(Aside::Watch(cell.key.clone()));
         drop(state);
         // The read and the watch must not keep the transaction alive: dropping the transaction ends them.
         let value = self.weak_get(key, Isolation::Serializable);

@@ -15,6 +15,7 @@ use super::{
 use crate::{
     atomic,
     config::ClusterBug,
+    history::Aside,
     proto::{KeyRange, Mutation},
 };
 use bytes::Bytes;
@@ -212,7 +213,7 @@ impl State {
             return Err(Error::KEY_OUTSIDE_LEGAL_RANGE);
         }
         let Some(range) = conflict::clip(begin, end) else { return Ok(()) };
-        self.record.added_range(kind, range.clone());
+        self.record.aside(Aside::ConflictRange(kind, range.clone()));
         let size = sizes::range(range.begin.len(), range.end.len());
         match (kind, self.options.ryw_disabled) {
             (ConflictRangeType::Read, true) => self.native.read_ranges.push(range),

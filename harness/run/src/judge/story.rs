@@ -24,6 +24,7 @@ impl Story {
         let attempt = Attempt {
             client: ClientId(0),
             operation: Some(id.0),
+            origin: None,
             prepares: false,
             version_requested: 0,
             read_version: Some(read_version),
@@ -31,8 +32,7 @@ impl Story {
             own_writes: OwnWritesByCall::default(),
             calls,
             round_trips: 0,
-            watches: Vec::new(),
-            added_ranges: Vec::new(),
+            asides: Vec::new(),
             commit_sent: None,
             outcome_is_final: true,
             read_ranges: Vec::new(),

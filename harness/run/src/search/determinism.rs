@@ -219,6 +219,8 @@ fn shown(call: &CallEntry) -> String {
         Access::Watch => "watch",
         Access::ReadConflict => "add a read conflict range",
         Access::WriteConflict => "add a write conflict range",
+        Access::Option => "set the option",
+        Access::ReadVersion => "set the read version",
     };
     let written = call.rows.first().filter(|_| !call.access.is_read()).and_then(|row| row.value.as_ref());
     format!("{name} {}{}", call.at, written.map_or(String::new(), |value| format!(" = {value}")))

@@ -10,6 +10,7 @@
 //! process ends.
 
 mod clock;
+mod headline;
 mod history;
 mod left;
 mod page;
@@ -366,6 +367,9 @@ impl Shake<'_> {
         }
         text += &left;
         let _ = writeln!(text, "\nseed {seed}: {} {}", self.name(), run.ending);
+        if let Some(line) = headline::of(&String::from_utf8_lossy(&run.printed)) {
+            let _ = writeln!(text, "{line}");
+        }
         if let Some(line) = run.accused().or(run.unjudged()) {
             let _ = writeln!(text, "{line}");
         }

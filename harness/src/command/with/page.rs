@@ -2,17 +2,46 @@
 //! and why FoundationDB may answer so.
 
 use super::{
-    Run, Shake,
+    Run, Shake, headline,
     history::of_program,
     not_whole,
     why::{injected, why},
 };
 use crate::command::choose;
-use shaketable_reports::{Body, Counters, ErrorReport, ProgramReport, RunReport, Scale, Verdict};
-use shaketable_session::Host;
+use shaketable_reports::{
+    Body, Counters, ErrorReport, ProgramReport, RunReport, Scale, Verdict, WitnessEntry,
+};
+use shaketable_session::{
+    Host,
+    report::{Report, TOLD},
+    stale::Stale,
+};
+use std::collections::BTreeSet;
 
 /// How much of the end of what the program printed is in the page, bytes.
 const PRINTED: usize = 8_000;
+
+/// What the report points at: the first commit of an unknown result that was run again, and the first
+/// transaction that decided by what was no longer true.
+fn witness(report: &Report) -> WitnessEntry {
+    let again =
+        report.unknown_results.iter().find_map(|result| Some([result.attempt, result.again.as_ref()?.0]));
+    let again = again.into_iter().flatten().map(|id| id as u32);
+    let stale = report.stale.first();
+    let attempts = stale.into_iter().flat_map(Stale::attempts).map(|id| id.0);
+    let transactions: BTreeSet<u32> = again.chain(attempts).collect();
+    WitnessEntry {
+        transactions: transactions.into_iter().collect(),
+        keys: stale.map(|stale| stale.key().to_owned()).into_iter().collect(),
+        ..WitnessEntry::default()
+    }
+}
+
+/// What the first cluster's transactions decided by what was no longer true, in pairs of sentences.
+fn stale(report: &Report) -> Vec<[String; 2]> {
+    let told = report.stale.iter().take(TOLD);
+    told.map(|stale| stale.told(|id| format!("T{}", id.0))).collect()
+}
 
 /// The page's content; `None` if the run has no journal that can be performed again.
 pub(super) fn body(shake: &Shake<'_>, seed: u64, run: &Run) -> Option<Body> {
@@ -25,17 +54,19 @@ pub(super) fn body(shake: &Shake<'_>, seed: u64, run: &Run) -> Option<Body> {
         shake.arguments.command.iter().map(|word| word.to_string_lossy().into_owned()).collect();
     let command = command.join(" ");
     let ending = run.ending.to_string();
-    let history = of_program(recording, &report.end, &command, &ending);
-    let printed = String::from_utf8_lossy(&run.printed);
+    let mut history = of_program(recording, &report.end, &command, &ending);
+    history.witness = witness(&report);
+    let all = String::from_utf8_lossy(&run.printed);
+    let printed = &*all;
     let from = printed.ceil_char_boundary(printed.len().saturating_sub(PRINTED));
     let printed = printed[from..].trim_end();
-    let last = printed.lines().next_back().unwrap_or_default();
+    let headline = headline::of(&all).unwrap_or_else(|| headline::last(&all).to_owned());
     let clusters = match report.further.len() {
         0 => String::new(),
         further => format!("Of {} clusters, this page tells of the first.\n", further + 1),
     };
     let lack = not_whole(&performed.text).map(|line| format!("{line}\n")).unwrap_or_default();
-    let message = format!("{last}\n\n{clusters}{lack}The program {ending}, and had printed:\n{printed}");
+    let message = format!("{headline}\n\n{clusters}{lack}The program {ending}, and had printed:\n{printed}");
     let unreliable = run.accused().or(run.unjudged().filter(|_| run.ending.is_success()));
     let verdict = match unreliable {
         Some(line) => Verdict::Harness { judge: "cluster".to_owned(), message: line.to_owned() },
@@ -75,6 +106,6 @@ pub(super) fn body(shake: &Shake<'_>, seed: u64, run: &Run) -> Option<Body> {
         plan: None,
         shrunk: None,
         history: Some(Box::new(history)),
-        program: Some(Box::new(ProgramReport { errors: errors.collect() })),
+        program: Some(Box::new(ProgramReport { stale: stale(&report), errors: errors.collect() })),
     })))
 }

@@ -2,8 +2,12 @@
 
 use super::*;
 use crate::command::{ForPrograms, Nothing, parse};
-use shaketable_session::{Action, Call, ClusterName, Command as Asked, Session, settings::Environment};
-use std::{sync::mpsc::channel, thread};
+use shaketable_session::{
+    Action, Call, ClusterName, Command as Asked, DatabaseId, Reply, Session, TransactionId,
+    settings::Environment,
+};
+use shaketable_tx::Isolation;
+use std::{os::unix::process::ExitStatusExt, sync::mpsc::channel, thread};
 
 /// A folder with an empty file in place of the library.
 fn place() -> TempDir {
@@ -256,6 +260,24 @@ fn a_process_without_a_report_is_judged_by_its_journal() {
 
 /// The journal of a program that committed a write, with calm faults and these variables.
 fn journal(variables: &[(&str, &str)]) -> Vec<u8> {
+    performed(variables, |host, database| {
+        let transaction = host.next_transaction();
+        host.command(database, Asked::Create(transaction));
+        host.command(database, Asked::Transaction(transaction, Action::Clear(b"key".as_slice().into())));
+        ask(host, database, transaction, Call::Commit);
+    })
+}
+
+/// Waits for a call, which the cluster answers.
+fn ask(host: &Host, database: DatabaseId, transaction: TransactionId, call: Call) -> Reply {
+    let (sender, answer) = channel();
+    let completion = Box::new(move |answer| sender.send(answer).expect("it is waited for"));
+    host.want(host.call(database, transaction, call, completion));
+    answer.recv().expect("it is answered").expect("the cluster is calm")
+}
+
+/// The journal of a program that does this, with calm faults and these variables.
+fn performed(variables: &[(&str, &str)], program: impl FnOnce(&Host, DatabaseId)) -> Vec<u8> {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("journal");
     let path = path.to_str().expect("a plain path");
@@ -267,17 +289,56 @@ fn journal(variables: &[(&str, &str)]) -> Vec<u8> {
     let host = Host::new().expect("a pipe");
     thread::scope(|scope| {
         let served = scope.spawn(|| host.run(|| settings));
-        let (database, transaction) = (host.open(&ClusterName::default()), host.next_transaction());
-        host.command(database, Asked::Create(transaction));
-        host.command(database, Asked::Transaction(transaction, Action::Clear(b"key".as_slice().into())));
-        let (sender, answer) = channel();
-        let completion = Box::new(move |answer| sender.send(answer).expect("it is waited for"));
-        host.want(host.call(database, transaction, Call::Commit, completion));
-        answer.recv().expect("it is answered").expect("the cluster is calm");
+        program(&host, host.open(&ClusterName::default()));
         host.stop();
         served.join().expect("it catches panics").expect("the simulator does not fail");
     });
     fs::read(path).expect("there is a journal")
+}
+
+#[test]
+fn a_page_begins_with_what_failed_and_points_at_what_was_no_longer_true() {
+    let key = || b"key".as_slice().into();
+    // A thread looks, another one writes, and the first one writes by what it had seen.
+    let journal = performed(&[], |host, database| {
+        let begin = || {
+            let transaction = host.next_transaction();
+            host.command(database, Asked::Create(transaction));
+            transaction
+        };
+        let set = |value: &'static [u8]| {
+            let transaction = begin();
+            host.command(database, Asked::Transaction(transaction, Action::Set(key(), value.into())));
+            ask(host, database, transaction, Call::Commit);
+        };
+        ask(host, database, begin(), Call::Get(key(), Isolation::Serializable));
+        thread::scope(|scope| scope.spawn(|| set(b"1")).join()).expect("it commits");
+        set(b"2");
+    });
+    let place = place();
+    let library = place.path().to_str().expect("a plain path");
+    let arguments = arguments(&["--library", library, "--", "program"]);
+    let shake = Shake::of(&arguments).expect("it can be run");
+    let run = Run {
+        ending: Ending::Exited(ExitStatusExt::from_raw(1 << 8)),
+        printed: b"FAILED test_a.py::test_b - KeyError: 1\n1 failed\n".to_vec(),
+        reports: Vec::new(),
+        used: true,
+        left: Vec::new(),
+        journal: Some(journal),
+    };
+    let Some(shaketable_reports::Body::Replay(report)) = page::body(&shake, 3, &run) else {
+        panic!("no page")
+    };
+    let message = report.verdict.message().expect("it failed");
+    assert!(message.starts_with("FAILED test_a.py::test_b - KeyError: 1\n\nThe program ended"), "{message}");
+    let [[what, why]] = &report.program.as_ref().expect("of a program").stale[..] else {
+        panic!("{report:?}")
+    };
+    assert!(what.starts_with("T2 of thread 0 set \"key\" = \"2\" at "), "{what}");
+    assert!(why.starts_with("T0 of thread 0 had read nothing at "), "{why}");
+    let witness = &report.history.as_ref().expect("a history").witness;
+    assert_eq!((&witness.transactions[..], &witness.keys[..]), (&[0, 1, 2][..], &["\"key\"".to_owned()][..]));
 }
 
 #[test]

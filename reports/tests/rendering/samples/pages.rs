@@ -44,7 +44,7 @@ pub fn document(body: Body) -> Document {
 }
 
 fn row(key: &str, value: &str, writer: Option<u32>) -> RowEntry {
-    RowEntry { key: key.into(), value: Some(value.into()), writer, shared: true }
+    RowEntry { key: key.into(), value: Some(value.into()), writer, shared: true, ..RowEntry::default() }
 }
 
 fn call(access: Access, at: &str, rows: Vec<RowEntry>) -> CallEntry {
@@ -85,6 +85,7 @@ pub fn history() -> RunHistory {
             version: rest.4,
             end: rest.5.into(),
             refused_by: None,
+            ..TransactionEntry::default()
         }
     };
     let get = |value, writer| call(Access::Get, counter, vec![row(counter, value, Some(writer))]);
@@ -242,6 +243,7 @@ pub fn large(events: u32) -> RunHistory {
             end: version
                 .map_or("not_committed (1020)".into(), |version| format!("commits at version {version}")),
             refused_by: None,
+            ..TransactionEntry::default()
         });
         if n / clients % 2 == 1 {
             let call = format!("Order {{ warehouse: {}, amount: {} }}", below(7), below(100));

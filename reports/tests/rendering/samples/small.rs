@@ -139,6 +139,7 @@ pub fn history() -> RunHistory {
         value: Some(value.into()),
         writer,
         shared: true,
+        ..RowEntry::default()
     };
     let call = |access, row| CallEntry {
         access,
@@ -163,6 +164,7 @@ pub fn history() -> RunHistory {
             version: Some(versions.1),
             end: end.into(),
             refused_by: None,
+            ..TransactionEntry::default()
         };
     let unknown = "failed: commit_unknown_result (1021); it committed at version 20";
     let add = |from: &str, to: &str, writer| {

@@ -4,12 +4,11 @@
 use super::log::SharedHistory;
 use shaketable_sim::{
     client::Label,
-    history::{Attempt, Call, OwnWrites, OwnWritesByCall, Reported},
+    history::{Aside, Attempt, Call, OwnWrites, OwnWritesByCall, Reported},
     ids::{AttemptId, ClientId},
-    proto::{KeyRange, Version},
+    proto::Version,
     rt::Nanos,
 };
-use shaketable_tx::ConflictRangeType;
 use std::sync::Arc;
 
 /// The current attempt. It is added to the history when it ends in any way.
@@ -35,7 +34,7 @@ pub(super) struct AttemptRecord {
     pub(super) fresh: bool,
     pub(super) read_version: Option<Version>,
     pub(super) own_writes: OwnWritesByCall,
-    pub(super) added_ranges: Vec<(usize, ConflictRangeType, KeyRange)>,
+    pub(super) asides: Vec<(usize, Aside)>,
     /// What the next read sees of them.
     pub(super) seen: OwnWrites,
     pub(super) snapshot_read_your_writes: i32,
@@ -62,7 +61,7 @@ impl AttemptRecord {
             fresh: true,
             read_version: None,
             own_writes: OwnWritesByCall::default(),
-            added_ranges: Vec::new(),
+            asides: Vec::new(),
             seen: OwnWrites::default(),
             snapshot_read_your_writes: 0,
             waives_conflicts: false,
@@ -91,6 +90,11 @@ impl AttemptRecord {
         }
     }
 
+    /// Records a call that neither reads nor writes.
+    pub(super) fn aside(&mut self, aside: Aside) {
+        self.asides.push((self.calls.len(), aside));
+    }
+
     pub(super) fn id(&mut self) -> AttemptId {
         let history = &self.history;
         *self.id.get_or_insert_with(|| history.recorded.lock().reserve())
@@ -110,6 +114,7 @@ impl Drop for AttemptRecord {
         let attempt = Attempt {
             client: self.client,
             operation: self.label.operation,
+            origin: None,
             prepares: self.label.prepares,
             version_requested: self.version_requested.unwrap_or(0),
             read_version: self.read_version,
@@ -117,8 +122,7 @@ impl Drop for AttemptRecord {
             own_writes: std::mem::take(&mut self.own_writes),
             calls: std::mem::take(&mut self.calls),
             round_trips: 0,
-            watches: Vec::new(),
-            added_ranges: std::mem::take(&mut self.added_ranges),
+            asides: std::mem::take(&mut self.asides),
             commit_sent: self.commit_sent,
             outcome_is_final: self.outcome_is_final,
             // The C client does not expose them.

@@ -23,7 +23,7 @@ use parking_lot::Mutex;
 use shaketable_sim::{
     client::Label,
     endings::{Ending, beside, with_ending},
-    history::{Call, Reported},
+    history::{Aside, Call, Reported},
     ids::ClientId,
     proto::{KeyRange, Mutation},
     rt::Nanos,
@@ -67,7 +67,7 @@ impl<D: Database> Recorded<D> {
     /// Sets the operation to which transactions created from now on belong. Until
     /// [`prepared`](Self::prepared) they only prepare for it.
     pub(super) fn set_operation(&self, operation: Option<u32>) {
-        *self.0.label.lock() = Label { operation, prepares: true };
+        *self.0.label.lock() = Label { operation, prepares: true, origin: None };
     }
 
     /// The client has prepared for its operation, and does it from now on.
@@ -311,9 +311,7 @@ impl<D: Database> Transaction for RecordedTransaction<D> {
     fn add_conflict_range(&self, begin: &[u8], end: &[u8], kind: ConflictRangeType) -> Result<()> {
         self.noted(self.inner.add_conflict_range(begin, end, kind))?;
         let range = KeyRange::new(Bytes::copy_from_slice(begin), Bytes::copy_from_slice(end));
-        let mut record = self.record.lock();
-        let number = record.calls.len();
-        record.added_ranges.push((number, kind, range));
+        self.record.lock().aside(Aside::ConflictRange(kind, range));
         Ok(())
     }
 
@@ -340,12 +338,16 @@ impl<D: Database> Transaction for RecordedTransaction<D> {
         let mut record = self.record.lock();
         record.fresh = false;
         record.read_version.get_or_insert(version);
+        record.aside(Aside::ReadVersion(version));
         self.inner.set_read_version(version);
     }
 
     fn set_option(&self, option: TransactionOption) -> Result<()> {
         self.noted(self.inner.set_option(option.clone()))?;
         let mut record = self.record.lock();
+        if option.is_observable() {
+            record.aside(Aside::Option(option.clone()));
+        }
         match option {
             TransactionOption::ReadYourWritesDisable => record.seen.read = false,
             TransactionOption::SnapshotRywEnable => record.snapshot_read_your_writes += 1,

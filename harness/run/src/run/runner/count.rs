@@ -34,7 +34,7 @@ pub(crate) fn count(history: &History, operations: &[Vec<Operation<AnyValue>>], 
         let Some(attempt) = attempt else { continue };
         counters.attempts += 1;
         if let Some(operation) = attempt.operation {
-            counters.watches += attempt.watches.len() as u64;
+            counters.watches += attempt.watches().count() as u64;
             counters.retries += u64::from(last.insert(attempt.client, operation) == Some(operation));
         }
         let committed = truth.place(AttemptId(i as u32)).is_some();

@@ -8,7 +8,7 @@ use super::{
     host::Machine,
     observation::{Observation, Observer, done},
     phase,
-    run_history::{Recorded, run_history, witness},
+    run_history::{Recorded, explain, run_history},
     supervise::supervised,
     testbed::{AUDITOR, Act, Job, Testbed},
     watchdog,
@@ -106,7 +106,7 @@ fn run_and_keep(plan: &Plan, keep: Keep<'_>, chance: Option<Reseed>) -> RunResul
         result = performed(None);
     }
     if let Some(history) = &mut result.history {
-        history.witness = witness(&result.findings, &plan.configuration);
+        explain(history, &result.findings, &plan.configuration);
     }
     result
 }

@@ -5,7 +5,7 @@ use crate::describe::sessions;
 use bytes::Bytes;
 use shaketable_reports::{Access, CallEntry, RowEntry};
 use shaketable_sim::{
-    history::{Attempt, Call},
+    history::{Aside, Attempt, Call},
     proto::{KeyRange, Mutation},
 };
 use shaketable_tx::{ConflictRangeType, Isolation, MutationType, show};
@@ -129,6 +129,7 @@ pub(super) fn of_call(
                     value: Some(show::value(of)),
                     writer: None,
                     shared: known.shared.contains(at),
+                    ..RowEntry::default()
                 }],
                 answered: true,
                 shared: known.shared.contains(at),
@@ -139,19 +140,28 @@ pub(super) fn of_call(
     }
 }
 
-/// A conflict range that a transaction adds itself.
-pub(super) fn added(kind: ConflictRangeType, range: &KeyRange, known: &Known<'_>) -> CallEntry {
-    CallEntry {
-        access: match kind {
-            ConflictRangeType::Read => Access::ReadConflict,
-            ConflictRangeType::Write => Access::WriteConflict,
-        },
-        at: at(range, known),
-        answered: true,
-        // One that misses what others write is what a reader looks for.
-        shared: !sessions::has(&range.begin),
-        bookkeeping: sessions::has(&range.begin),
-        ..CallEntry::default()
+/// A call that neither reads nor writes.
+pub(super) fn of_aside(aside: &Aside, known: &Known<'_>) -> CallEntry {
+    // What they say is of interest whoever else touches it: a conflict range that misses what others write
+    // is what a reader looks for.
+    let told =
+        |access, at: String| CallEntry { access, at, answered: true, shared: true, ..CallEntry::default() };
+    match aside {
+        Aside::ConflictRange(kind, range) => {
+            let access = match kind {
+                ConflictRangeType::Read => Access::ReadConflict,
+                ConflictRangeType::Write => Access::WriteConflict,
+            };
+            let bookkeeping = sessions::has(&range.begin);
+            CallEntry { shared: !bookkeeping, bookkeeping, ..told(access, at(range, known)) }
+        }
+        Aside::Option(option) => {
+            let row = |value| RowEntry { key: option.name(), value: Some(value), ..RowEntry::default() };
+            let rows = option.described().map(row).into_iter().collect();
+            CallEntry { rows, ..told(Access::Option, option.name()) }
+        }
+        Aside::ReadVersion(version) => told(Access::ReadVersion, version.to_string()),
+        Aside::Watch(key) => told(Access::Watch, known.key(key)),
     }
 }
 

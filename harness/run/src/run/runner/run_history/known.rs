@@ -21,6 +21,8 @@ pub(super) struct Known<'a> {
     clears: Vec<(Version, KeyRange, Option<AttemptId>)>,
     /// The keys that several attempts of operations touch, one of which writes.
     pub(super) shared: BTreeSet<Bytes>,
+    /// The attempt before each one at the same transaction of a program.
+    before: BTreeMap<AttemptId, AttemptId>,
 }
 
 impl<'a> Known<'a> {
@@ -41,7 +43,12 @@ impl<'a> Known<'a> {
                 }
             }
         }
-        Known { words, sets, clears, shared: shared(history) }
+        Known { words, sets, clears, shared: shared(history), before: before(history) }
+    }
+
+    /// The attempt before this one at the same transaction of a program.
+    pub(super) fn before(&self, attempt: AttemptId) -> Option<u32> {
+        self.before.get(&attempt).map(|before| before.0)
     }
 
     /// The attempt that had written or cleared a key at a version.
@@ -60,13 +67,23 @@ impl<'a> Known<'a> {
 
     pub(super) fn row(&self, at: &Bytes, of: Option<&[u8]>, writer: Option<u32>) -> RowEntry {
         let shown = |of: &[u8]| self.words.value(at, of).unwrap_or_else(|| show::value(of));
-        RowEntry { key: self.key(at), value: of.map(shown), writer, shared: self.shared.contains(at) }
+        let shared = self.shared.contains(at);
+        RowEntry { key: self.key(at), value: of.map(shown), writer, shared, ..RowEntry::default() }
     }
 
     /// Whether a shared key lies in a range.
     pub(super) fn is_shared(&self, range: &KeyRange) -> bool {
         self.shared.range(range.begin.clone()..).next().is_some_and(|key| *key < range.end)
     }
+}
+
+fn before(history: &History) -> BTreeMap<AttemptId, AttemptId> {
+    let mut last = BTreeMap::new();
+    let of_programs =
+        history.numbered().filter_map(|(id, attempt)| Some((id, attempt.client, attempt.origin?)));
+    let pairs = of_programs
+        .filter_map(|(id, client, origin)| Some((id, last.insert((client, origin.transaction), id)?)));
+    pairs.collect()
 }
 
 /// The keys that several attempts of operations touch, one of which writes. A range read touches the keys
@@ -86,7 +103,7 @@ fn shared(history: &History) -> BTreeSet<Bytes> {
         }
     }
     for (id, attempt) in of_operations() {
-        let added = attempt.added_ranges.iter().map(|(_, _, range)| range.clone());
+        let added = attempt.added_ranges().cloned();
         let ranges = attempt.calls.iter().filter_map(range_of).chain(added);
         for range in ranges.filter(|range| range.begin < range.end) {
             for (by, _) in touched.range_mut(range.begin..range.end).map(|(_, touched)| touched) {

@@ -3,6 +3,7 @@
 //! verdict.
 
 mod calls;
+mod claim;
 mod events;
 mod known;
 #[cfg(test)]
@@ -17,14 +18,14 @@ use crate::{
     describe::erased::{AnyValue, AnyWorkload},
     describe::workload::Operation,
     judge::Truth,
-    judge::finding::{Finding, deciding},
+    judge::finding::Finding,
     run::plan::Plan,
 };
+pub(super) use claim::explain;
 use events::events;
 use known::Known;
-use shaketable_reports::{OperationEntry, RunHistory, WitnessEntry};
+use shaketable_reports::{OperationEntry, RunHistory};
 use shaketable_sim::{history::History, ids::NodeId, rt::Nanos, trace::Event};
-use shaketable_tx::show;
 use transactions::transaction;
 
 /// Describes keys and values in the terms of the layer.
@@ -80,15 +81,16 @@ pub(super) fn run_history(
     of_entries(entries, &plan.configuration, recorded)
 }
 
-/// The history of a run with these findings.
+/// The history of a run, and what these findings say of it.
 pub(crate) fn with_witness(
     plan: &Plan,
     operations: &[Vec<Operation<AnyValue>>],
     recorded: &Recorded<'_>,
     findings: &[Finding],
 ) -> RunHistory {
-    let witness = witness(findings, &plan.configuration);
-    RunHistory { witness, ..run_history(plan, operations, recorded) }
+    let mut history = run_history(plan, operations, recorded);
+    explain(&mut history, findings, &plan.configuration);
+    history
 }
 
 /// The history with these operations.
@@ -102,17 +104,4 @@ pub fn of_entries(operations: Vec<OperationEntry>, words: &dyn Words, recorded: 
     let transactions = shown.map(|(id, attempt)| transaction(id, attempt, history, &truth, &known)).collect();
     let events = events(recorded.events, recorded.machine);
     RunHistory { operations, transactions, events, ended: recorded.ended, ..RunHistory::default() }
-}
-
-/// The witness of the finding that decides the verdict.
-pub(super) fn witness(findings: &[Finding], words: &dyn Words) -> WitnessEntry {
-    let Some(Finding { witness, .. }) = deciding(findings) else { return WitnessEntry::default() };
-    let keys = witness.keys.iter().map(|at| words.key(at).unwrap_or_else(|| show::key(at)));
-    WitnessEntry {
-        operations: witness.operations.iter().map(|(c, index)| (*c as u16, *index as u32)).collect(),
-        transactions: witness.attempts.iter().map(|id| id.0).collect(),
-        keys: keys.collect(),
-        expected: witness.expected.clone(),
-        found: witness.found.clone(),
-    }
 }

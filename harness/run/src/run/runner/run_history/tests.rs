@@ -10,12 +10,14 @@ use bytes::Bytes;
 use shaketable_reports::{Access, CallEntry, EventKind, Fate};
 use shaketable_sim::{
     faults::Family,
-    history::{Call, Reported},
+    history::{Aside, Call, Reported},
     ids::{AttemptId, ClientId},
     proto::{KeyRange, Mutation},
     trace::Kind,
 };
-use shaketable_tx::{ConflictRangeType, Error, Isolation, KeySelector, KeyValue, MutationType};
+use shaketable_tx::{
+    ConflictRangeType, Error, Isolation, KeySelector, KeyValue, MutationType, TransactionOption,
+};
 
 /// A layer that names one key.
 struct Named;
@@ -68,7 +70,7 @@ fn history() -> RunHistory {
     (attempt.client, attempt.operation) = (ClientId(1), Some(0));
     attempt.reported = Reported::Committed { version: 3, batch_index: 0 };
     let (_, attempt) = story.attempt(3, vec![get("b", None), range("b", "c", &[])]);
-    attempt.watches = vec!["a".into()];
+    attempt.asides = vec![(2, Aside::Watch("a".into()))];
     attempt.reported = Reported::ReadOnly;
     let (_, attempt) = story.attempt(0, Vec::new());
     attempt.client = CHECKER;
@@ -145,13 +147,19 @@ fn calls_say_their_limits_and_leave_out_the_offsets_of_versionstamps() {
 }
 
 #[test]
-fn conflict_ranges_that_a_transaction_adds_are_told_where_it_adds_them() {
+fn what_neither_reads_nor_writes_is_told_where_it_is_called() {
     let mut story = Story::default();
     let (_, attempt) = story.attempt(1, vec![get("a", None), set("b", "1")]);
-    attempt.added_ranges = vec![
-        (1, ConflictRangeType::Read, KeyRange::new("a", "a\0")),
-        (1, ConflictRangeType::Read, KeyRange::new("b", "d")),
-        (2, ConflictRangeType::Write, KeyRange::new("a", "c")),
+    let range =
+        |kind, begin: &'static str, end: &'static str| Aside::ConflictRange(kind, KeyRange::new(begin, end));
+    attempt.asides = vec![
+        (0, Aside::Option(TransactionOption::Timeout(500))),
+        (0, Aside::ReadVersion(1)),
+        (1, range(ConflictRangeType::Read, "a", "a\0")),
+        (1, Aside::Watch("a".into())),
+        (1, range(ConflictRangeType::Read, "b", "d")),
+        (1, Aside::Option(TransactionOption::NextWriteNoWriteConflictRange)),
+        (2, range(ConflictRangeType::Write, "a", "c")),
     ];
     story.attempt(2, vec![set("c", "2")]);
     let machine = |_| String::new();
@@ -161,13 +169,20 @@ fn conflict_ranges_that_a_transaction_adds_are_told_where_it_adds_them() {
     assert_eq!(
         calls.collect::<Vec<_>>(),
         [
+            (Access::Option, "timeout", true),
+            (Access::ReadVersion, "1", true),
             (Access::Get, "the counter", false),
             (Access::ReadConflict, "the counter", true),
+            (Access::Watch, "the counter", true),
             (Access::ReadConflict, "\"b\" to \"d\"", true),
+            (Access::Option, "next_write_no_write_conflict_range", true),
             (Access::Set, "\"b\"", false),
             (Access::WriteConflict, "\"a\" to \"c\"", true),
         ]
     );
+    let values = told.transactions[0].calls.iter().filter(|call| call.access == Access::Option);
+    let values: Vec<_> = values.map(|call| call.rows.first().and_then(|row| row.value.as_deref())).collect();
+    assert_eq!(values, [Some("500"), None]);
 }
 
 #[test]
@@ -218,8 +233,9 @@ fn the_witness_is_that_of_the_deciding_finding() {
         Finding::new(Accuser::Live, "it waits").with(of(vec![AttemptId(9)])),
         Finding::new(Accuser::Model, "it is wrong").with(of(vec![AttemptId(4)])),
     ];
-    let shown = witness(&findings, &Named);
+    let mut told = RunHistory::default();
+    explain(&mut told, &findings, &Named);
+    let shown = told.witness;
     assert_eq!((&shown.transactions[..], &shown.operations[..]), (&[4][..], &[(1, 2)][..]));
     assert_eq!(shown.keys, ["the counter", "\"b\""]);
-    assert!(witness(&[], &Named).is_empty());
 }

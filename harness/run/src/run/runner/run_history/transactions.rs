@@ -1,7 +1,7 @@
 //! Transactions, with what they called and what became of them.
 
 use super::{
-    calls::{Own, added, of_call},
+    calls::{Own, of_aside, of_call},
     known::Known,
 };
 use crate::{
@@ -11,7 +11,7 @@ use crate::{
         testbed::SETTER,
     },
 };
-use shaketable_reports::{Access, CallEntry, Fate, TransactionEntry};
+use shaketable_reports::{Fate, TransactionEntry};
 use shaketable_sim::{
     history::{Attempt, History, Reported},
     ids::AttemptId,
@@ -33,26 +33,21 @@ pub(super) fn transaction(
         .then(|| refusal(attempt, history, truth))
         .flatten();
     let mut own = Own::default();
-    let mut added =
-        attempt.added_ranges.iter().map(|(before, kind, range)| (*before, added(*kind, range, known)));
-    let mut added_next = added.next();
-    let mut calls = Vec::with_capacity(attempt.calls.len() + attempt.added_ranges.len());
+    let mut asides = attempt.asides.iter().peekable();
+    let mut calls = Vec::with_capacity(attempt.calls.len() + attempt.asides.len());
     for (number, call) in attempt.calls.iter().enumerate() {
-        while let Some((_, entry)) = added_next.take_if(|(before, _)| *before <= number) {
-            calls.push(entry);
-            added_next = added.next();
+        while let Some((_, aside)) = asides.next_if(|(before, _)| *before <= number) {
+            calls.push(of_aside(aside, known));
         }
-        calls.push(of_call((number, call), id, attempt, &own, known));
+        let read = of_call((number, call), id, attempt, &own, known);
+        match calls.last_mut().filter(|_| attempt.is_of_watch(number)) {
+            // The program does not see what the watch reads.
+            Some(watch) => watch.rows = read.rows,
+            None => calls.push(read),
+        }
         own.add(call);
     }
-    calls.extend(added_next.into_iter().chain(added).map(|(_, entry)| entry));
-    calls.extend(attempt.watches.iter().map(|key| CallEntry {
-        access: Access::Watch,
-        at: known.key(key),
-        answered: true,
-        shared: true,
-        ..CallEntry::default()
-    }));
+    calls.extend(asides.map(|(_, aside)| of_aside(aside, known)));
     TransactionEntry {
         id,
         client: (attempt.client != SETTER).then_some(attempt.client.0),
@@ -67,6 +62,8 @@ pub(super) fn transaction(
         version: place.map(|(version, _)| version),
         end: end(id as usize, attempt, history, truth),
         refused_by: refusal.and_then(|refusal| refusal.by).map(|by| by.0),
+        thread: attempt.origin.map(|origin| origin.thread),
+        after: known.before(AttemptId(id)),
     }
 }
 

@@ -6,7 +6,7 @@
 //! * So was the look before a watch: the watch begins after the change that it is to wait for.
 //!
 //! None of it needs to be wrong, and each is how a correct program rarely works. A key counts as changed if
-//! somebody else wrote it, unless what was written last is what was read.
+//! somebody else wrote it, unless what was written last is what was read, or all only add to it.
 
 use crate::snapshot::RESTORER;
 use bytes::Bytes;
@@ -17,7 +17,7 @@ use shaketable_sim::{
     proto::{KeyRange, Mutation, Version},
     rt::{MILLISECOND, Nanos},
 };
-use shaketable_tx::{Isolation, KeyValue, MutationType, show};
+use shaketable_tx::{Isolation, MutationType, show};
 use std::{
     collections::{BTreeMap, BTreeSet},
     fmt::Write,
@@ -187,7 +187,7 @@ impl<'a> Writes<'a> {
         after: Version,
         before: Place,
         is_own: impl Fn(AttemptId) -> bool,
-    ) -> Option<(Option<(Doer, Nanos)>, Did)> {
+    ) -> Option<(Option<(Doer, Nanos)>, &'a Mutation)> {
         let (place, by, mutation) = self.last(key, after, before)?;
         let is_as_read = match mutation {
             Mutation::Set(_, to) => read == Some(to),
@@ -200,7 +200,7 @@ impl<'a> Writes<'a> {
         let time = self.times.get(&place.0).copied();
         let time = |by| time.or_else(|| Some(self.history.attempt(by)?.ended));
         let changed = by.and_then(|by| Some((self.doer(by), time(by)?)));
-        Some((changed, did(mutation)))
+        Some((changed, mutation))
     }
 }
 
@@ -236,8 +236,14 @@ struct Look<'a> {
     at_snapshot: bool,
 }
 
-/// A key and what was read of it, at which isolation.
-type Read<'a> = (&'a Bytes, Option<&'a Bytes>, Isolation);
+/// What was read of a key.
+struct Read<'a> {
+    key: &'a Bytes,
+    value: Option<&'a Bytes>,
+    isolation: Isolation,
+    /// Whether it is a point read.
+    is_point: bool,
+}
 
 /// The point reads of an attempt and the rows of its range reads, of keys that it had not written before.
 fn reads(attempt: &Attempt) -> Vec<Read<'_>> {
@@ -246,11 +252,16 @@ fn reads(attempt: &Attempt) -> Vec<Read<'_>> {
         match call {
             Call::Get { .. } if attempt.is_of_watch(number) => {}
             Call::Get { key, isolation, answer: Some(value) } if !own.contains(key) => {
-                reads.push((key, value.as_ref(), *isolation));
+                reads.push(Read { key, value: value.as_ref(), isolation: *isolation, is_point: true });
             }
             Call::GetRange { isolation, answer: Some((rows, _)), .. } => {
                 let rows = rows.iter().filter(|row| !own.contains(&row.key));
-                reads.extend(rows.map(|KeyValue { key, value }| (key, Some(value), *isolation)));
+                reads.extend(rows.map(|row| Read {
+                    key: &row.key,
+                    value: Some(&row.value),
+                    isolation: *isolation,
+                    is_point: false,
+                }));
             }
             Call::Write(mutation) => own.extend(single(mutation)),
             _ => {}
@@ -314,20 +325,20 @@ fn at_snapshot(writes: &Writes<'_>, truth: &Truth, (id, attempt): (AttemptId, &A
     let wrote = written(attempt);
     let added = |key: &Bytes| attempt.added_ranges().any(|range| range.contains(key));
     let mut found: Vec<Stale> = Vec::new();
-    for (key, read, isolation) in reads(attempt) {
+    for Read { key, value: read, isolation, is_point } in reads(attempt) {
         let mutation = wrote.get(key).copied();
         // A range that is read at snapshot shows what there is to choose from: what is chosen is written.
-        let is_point =
-            attempt.calls.iter().any(|call| matches!(call, Call::Get { key: read, .. } if read == key));
         if (mutation.is_none() && !is_point) || (isolation == Isolation::Snapshot && added(key)) {
             continue;
         }
         let Some((changed, change)) = writes.changed((key, read), version, place, |by| by == id) else {
             continue;
         };
-        let way = match mutation {
-            Some(Mutation::Set(..) | Mutation::ClearRange(_)) => Way::Snapshot,
-            Some(Mutation::Atomic(..)) | None => Way::Other,
+        let way = match (mutation, change) {
+            (Some(Mutation::Set(..) | Mutation::ClearRange(_)), _) => Way::Snapshot,
+            // Both count, and what a counter was at some moment is all that a snapshot read can say.
+            (Some(Mutation::Atomic(..)), Mutation::Atomic(..)) => continue,
+            (Some(Mutation::Atomic(..)) | None, _) => Way::Other,
         };
         let key_shown = show::key(key);
         found.push(Stale {
@@ -343,7 +354,7 @@ fn at_snapshot(writes: &Writes<'_>, truth: &Truth, (id, attempt): (AttemptId, &A
             read: value(read),
             at_snapshot: isolation == Isolation::Snapshot,
             changed,
-            change,
+            change: did(change),
         });
     }
     first(found)
@@ -384,10 +395,13 @@ fn of_thread(
         let stale = |key: &Bytes, until: Place, way: Way, its: Did| {
             let look = looks.get(key).filter(|look| look.transaction != origin.transaction)?;
             let distance = number - look.number;
-            if distance > FURTHEST || has_read(attempt, key) {
+            if distance > FURTHEST {
                 return None;
             }
             let (changed, change) = writes.changed((key, look.read), look.version, until, is_own)?;
+            if has_read(attempt, key) {
+                return None;
+            }
             Some(Stale {
                 way,
                 distance,
@@ -401,7 +415,7 @@ fn of_thread(
                 read: value(look.read),
                 at_snapshot: look.at_snapshot,
                 changed,
-                change,
+                change: did(change),
             })
         };
         let mut its: Vec<Stale> = Vec::new();
@@ -417,7 +431,7 @@ fn of_thread(
         }
         found.extend(first(its));
         if let Some(version) = attempt.read_version {
-            for (key, read, isolation) in reads(attempt) {
+            for Read { key, value: read, isolation, .. } in reads(attempt) {
                 looks.insert(
                     key,
                     Look {
@@ -445,7 +459,7 @@ mod tests {
         ids::NodeId,
         proto::{KeyRange, LogEntry, LoggedTransaction},
     };
-    use shaketable_tx::ConflictRangeType;
+    use shaketable_tx::{ConflictRangeType, KeyValue};
     use std::sync::Arc;
 
     /// A history in which versions are milliseconds.
@@ -598,6 +612,7 @@ mod tests {
         let own = [calls(), vec![set("l", "0"), set("m", "0")]].concat();
         assert_eq!(told(own, 20), none);
         assert_eq!(told(vec![set("k", "1"), at_snapshot("k", "1")], 20), none, "it reads its own write");
+        assert_eq!(told(vec![at_snapshot("k", "1"), add("k")], 20), none, "both count");
         let other = told(vec![at_snapshot("k", "1"), set("l", "0")], 20);
         let stale = "T1 of thread 1 committed at 40 ms, after a snapshot read that was no longer true \
             | it had read \"k\" = \"1\" at 10 ms; then T0 of thread 2 added 1 to it at 20 ms";

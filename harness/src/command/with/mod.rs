@@ -367,7 +367,9 @@ impl Shake<'_> {
         }
         text += &left;
         let _ = writeln!(text, "\nseed {seed}: {} {}", self.name(), run.ending);
-        if let Some(line) = headline::of(&String::from_utf8_lossy(&run.printed)) {
+        let printed = String::from_utf8_lossy(&run.printed);
+        // The last line needs no repetition.
+        if let Some(line) = headline::of(&printed).filter(|line| line != headline::last(&printed)) {
             let _ = writeln!(text, "{line}");
         }
         if let Some(line) = run.accused().or(run.unjudged()) {

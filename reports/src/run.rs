@@ -357,10 +357,10 @@ pub struct RunReport {
 /// What a program was answered.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProgramReport {
-    /// What its transactions decided by what was no longer true, most telling first: who did what, and why
-    /// it was stale.
+    /// What FoundationDB does not refuse, and is how a correct program rarely works, most telling first: who
+    /// did what, and why it may be wrong.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub stale: Vec<[String; 2]>,
+    pub suspects: Vec<[String; 2]>,
     /// The errors that ended its attempts at transactions.
     pub errors: Vec<ErrorReport>,
 }

@@ -37,7 +37,7 @@ fn prefixed(bytes: &[u8]) -> Option<String> {
 
 /// A value. It is decoded as a tuple only if it contains no null, and if its first element is text or bytes,
 /// or it has several elements that are packed to the same bytes: other encodings can look like tuples of
-/// numbers, and a number of eight bytes, little-endian or big-endian, nearly always has a byte that is a null.
+/// numbers, and a number of eight bytes, whichever comes first, nearly always has a byte that is a null.
 pub fn value(bytes: &[u8]) -> String {
     let is_text = |may_be: fn(char) -> bool| {
         std::str::from_utf8(bytes).is_ok_and(|text| text.chars().all(|c| !c.is_control() || may_be(c)))

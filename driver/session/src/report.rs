@@ -404,6 +404,16 @@ impl Report {
         if self.late > 0 {
             writeln!(f, "not judged in full: {} that ended after what they read was forgotten", self.late)?;
         }
+        if !self.stale.is_empty() {
+            writeln!(f, "{STALE}")?;
+        }
+        for stale in self.stale.iter().take(TOLD) {
+            let [first, second] = stale.told(|id| format!("attempt {}", id.0));
+            writeln!(f, "  {first}\n    {second}")?;
+        }
+        if self.stale.len() > TOLD {
+            writeln!(f, "  … {} more", self.stale.len() - TOLD)?;
+        }
         writeln!(f, "{}{}, {} committed", Totals::UNKNOWN, self.unknown, self.unknown_committed)?;
         for result in &self.unknown_results {
             let truth = if result.is_committed { "committed" } else { "not committed" };
@@ -417,16 +427,6 @@ impl Report {
         }
         if self.unknown > self.unknown_results.len() {
             writeln!(f, "  … {} more", self.unknown - self.unknown_results.len())?;
-        }
-        if !self.stale.is_empty() {
-            writeln!(f, "{STALE}")?;
-        }
-        for stale in self.stale.iter().take(TOLD) {
-            let [first, second] = stale.told(|id| format!("attempt {}", id.0));
-            writeln!(f, "  {first}\n    {second}")?;
-        }
-        if self.stale.len() > TOLD {
-            writeln!(f, "  … {} more", self.stale.len() - TOLD)?;
         }
         if !self.hot_keys.is_empty() {
             writeln!(f, "keys of conflicts:")?;

@@ -119,7 +119,11 @@ impl Stale {
         };
         let change = did(&self.change, "it");
         second += &match &self.changed {
-            Some((doer, time)) => format!("; then {} {change} {}", who(doer), at(*time)),
+            // A commit can be durable a little before a read version is asked for that does not have it.
+            Some((doer, time)) => {
+                let time = (*time).min(self.at).max(self.looked_at);
+                format!("; then {} {change} {}", who(doer), at(time))
+            }
             None => format!("; then somebody {change}"),
         };
         [first, second]
@@ -366,7 +370,8 @@ fn value(read: Option<&Bytes>) -> String {
 
 /// The most telling one of an attempt, which counts the others.
 fn first(mut found: Vec<Stale>) -> Option<Stale> {
-    found.sort_by_key(|stale| (stale.way, stale.distance));
+    // An empty value says least.
+    found.sort_by_key(|stale| (stale.way, stale.distance, stale.read == "\"\""));
     let more = found.len().saturating_sub(1);
     found.into_iter().next().map(|stale| Stale { more, ..stale })
 }

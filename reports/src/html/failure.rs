@@ -64,7 +64,7 @@ pub fn body(run: &RunReport, commit: &str, room: &Room) -> Markup {
             @if let Some(message) = message { (claim(message, room)) }
             @if let Some(history) = &run.history {
                 @if let Some(program) = &run.program {
-                    (stale(program, &share))
+                    (suspects(program, &share))
                     (unknown_commits(history, &share))
                 }
                 (history_of(history, None, &share))
@@ -94,18 +94,18 @@ fn about_program(run: &RunReport) -> Markup {
     }
 }
 
-/// What was decided by what was no longer true.
-fn stale(program: &ProgramReport, share: &Share<'_>) -> Markup {
-    let length = program.stale.iter().flatten().map(String::len).sum();
+/// What FoundationDB does not refuse.
+fn suspects(program: &ProgramReport, share: &Share<'_>) -> Markup {
+    let length = program.suspects.iter().flatten().map(String::len).sum();
     html! {
-        @if !program.stale.is_empty() && share.take(length) {
+        @if !program.suspects.is_empty() && share.take(length) {
             section.chains {
-                h3 { "Decided by what was no longer true" }
+                h3 { "Where to look first" }
                 p.note {
                     "FoundationDB refuses a commit if something has changed that the transaction itself has read, and not at "
-                    "snapshot. It refused none of these. T1 is attempt 1 of the story."
+                    "snapshot. It refuses none of what follows, which a correct program rarely does. T1 is attempt 1 of the story."
                 }
-                ol { @for [what, why] in &program.stale { li { (what) div { (why) } } } }
+                ol { @for [what, why] in &program.suspects { li { (what) div { (why) } } } }
             }
         }
     }

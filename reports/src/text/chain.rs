@@ -26,12 +26,13 @@ pub fn chains(history: &RunHistory) -> Vec<Vec<String>> {
     chains.iter().take(MOST_CHAINS).map(shown).collect()
 }
 
-/// An attempt, and those that followed from it: the next attempt at the same transaction, and then by their
+/// An attempt, and those that followed from it: the last attempt at the same transaction, and then by their
 /// ends.
 fn chain<'a>(history: &'a RunHistory, first: &'a TransactionEntry) -> Vec<&'a TransactionEntry> {
     let keys = written(first);
     let later = || history.transactions.iter().filter(|tx| tx.id != first.id && tx.ended > first.began);
-    let is_again = |tx: &TransactionEntry| tx.after == Some(first.id);
+    let last = last_attempt(history, first);
+    let is_again = |tx: &TransactionEntry| tx.id == last.id;
     let mut after: Vec<&TransactionEntry> = later().filter(|tx| is_again(tx) || depends(tx, first)).collect();
     if after.is_empty() {
         after = later().filter(|tx| !written(tx).is_disjoint(&keys)).collect();
@@ -39,6 +40,11 @@ fn chain<'a>(history: &'a RunHistory, first: &'a TransactionEntry) -> Vec<&'a Tr
     // What the program did once more comes first, whoever met it meanwhile.
     after.sort_by_key(|tx| (!is_again(tx), tx.ended, tx.id));
     [first].into_iter().chain(after.into_iter().take(MOST_STEPS)).collect()
+}
+
+/// The last attempt at the same transaction: those before it failed, or the program would have gone on.
+fn last_attempt<'a>(history: &'a RunHistory, first: &'a TransactionEntry) -> &'a TransactionEntry {
+    history.transactions.iter().fold(first, |last, tx| if tx.after == Some(last.id) { tx } else { last })
 }
 
 /// The keys that an attempt wrote one by one.
@@ -94,9 +100,10 @@ mod tests {
                 ..attempt(8, Fate::Conflict, vec![call(Access::Set, "b", None)])
             },
             attempt(7, Fate::UnknownNotCommitted, vec![call(Access::Set, "b", None)]),
+            TransactionEntry { id: 50, after: Some(3), ..attempt(5, Fate::Conflict, Vec::new()) },
             TransactionEntry {
                 thread: Some(1),
-                after: Some(3),
+                after: Some(50),
                 ..attempt(9, Fate::Committed, vec![call(Access::Set, "c", None)])
             },
         ];
@@ -104,7 +111,7 @@ mod tests {
         let expected = [
             vec![
                 "T3 of client 2, no read version: sets a = 1 => ends as UnknownCommitted",
-                "T9 of client 2, thread 1, again after T3, no read version: sets c = 1 => ends as Committed",
+                "T9 of client 2, thread 1, again after T50, no read version: sets c = 1 => ends as Committed",
                 "T4 of client 2, no read version: reads a = 1 [T3] => ends as ReadOnly",
                 "T8 of client 2, no read version: sets b = 1 => ends as Conflict",
             ],

@@ -57,7 +57,7 @@ fn the_page_of_a_program_explains_the_errors_that_it_was_given() {
     };
     let of_its_own = ErrorReport { injected: Some(Default::default()), ..error.clone() };
     let program = Some(Box::new(ProgramReport {
-        stale: vec![["T2 of thread 1 set a = 3".to_owned(), "it had read a = 1".to_owned()]],
+        suspects: vec![["T2 of thread 1 set a = 3".to_owned(), "it had read a = 1".to_owned()]],
         errors: vec![error, of_its_own],
     }));
     let failed = RunReport { program, history: Some(Box::new(history())), plan: None, ..run(7, violated()) };
@@ -72,6 +72,8 @@ fn the_page_of_a_program_explains_the_errors_that_it_was_given() {
         "Another transaction wrote. The simulation injected it 2 times, without another cause (spurious-conflict 2). <a href=\"https://example.org/conflicts.html#a\">",
         "The simulation injected none: each has a cause of its own.",
         "Every transaction, by time",
+        "Where to look first",
+        "<li>T2 of thread 1 set a = 3<div>it had read a = 1</div></li>",
         "Commits that took effect although the program was not told so",
         "<li>T2 of client 0, at version 20: reads (&quot;counter&quot;,) = 1 [T1]; sets (&quot;counter&quot;,) = 2 =&gt;",
     ];

@@ -13,9 +13,10 @@ use shaketable_reports::{
 };
 use shaketable_session::{
     Host,
-    report::{Report, TOLD},
+    report::{Report, TOLD, UnknownResult},
     stale::Stale,
 };
+use shaketable_sim::rt::MILLISECOND;
 use std::collections::BTreeSet;
 
 /// How much of the end of what the program printed is in the page, bytes.
@@ -37,10 +38,19 @@ fn witness(report: &Report) -> WitnessEntry {
     }
 }
 
-/// What the first cluster's transactions decided by what was no longer true, in pairs of sentences.
-fn stale(report: &Report) -> Vec<[String; 2]> {
-    let told = report.stale.iter().take(TOLD);
-    told.map(|stale| stale.told(|id| format!("T{}", id.0))).collect()
+/// What FoundationDB did not refuse in the first cluster, in pairs of sentences: what was done again after an
+/// unknown result, and what was decided by what was no longer true.
+fn suspects(report: &Report) -> Vec<[String; 2]> {
+    let again =
+        report.unknown_results.iter().filter_map(|UnknownResult { attempt, at, error, again, .. }| {
+            let (next, writes) = again.as_ref()?;
+            Some([
+                format!("T{attempt} committed, and the program was told {error} at {} ms", at / MILLISECOND),
+                format!("T{next} ran it again, and committed as well: {}", writes.join(", ")),
+            ])
+        });
+    let stale = report.stale.iter().map(|stale| stale.told(|id| format!("T{}", id.0)));
+    again.take(TOLD).chain(stale.take(TOLD)).collect()
 }
 
 /// The page's content; `None` if the run has no journal that can be performed again.
@@ -106,6 +116,6 @@ pub(super) fn body(shake: &Shake<'_>, seed: u64, run: &Run) -> Option<Body> {
         plan: None,
         shrunk: None,
         history: Some(Box::new(history)),
-        program: Some(Box::new(ProgramReport { stale: stale(&report), errors: errors.collect() })),
+        program: Some(Box::new(ProgramReport { suspects: suspects(&report), errors: errors.collect() })),
     })))
 }

@@ -332,7 +332,7 @@ fn a_page_begins_with_what_failed_and_points_at_what_was_no_longer_true() {
     };
     let message = report.verdict.message().expect("it failed");
     assert!(message.starts_with("FAILED test_a.py::test_b - KeyError: 1\n\nThe program ended"), "{message}");
-    let [[what, why]] = &report.program.as_ref().expect("of a program").stale[..] else {
+    let [[what, why]] = &report.program.as_ref().expect("of a program").suspects[..] else {
         panic!("{report:?}")
     };
     assert!(what.starts_with("T2 of thread 0 set \"key\" = \"2\" at "), "{what}");

@@ -100,12 +100,23 @@ impl Host {
         self.turns.start();
     }
 
+    /// Whether threads are to run one at a time.
+    pub fn takes_turns(&self) -> bool {
+        self.turns.are_taken()
+    }
+
+    /// Whether the cluster's thread gives threads their turns, and the program has opened a database: before
+    /// that, it may not be known what determines the cluster.
+    pub fn has_turns(&self) -> bool {
+        self.turns.are_given() && self.is_asked.load(Ordering::SeqCst)
+    }
+
     /// Runs a cluster on this thread until [`stop`](Host::stop). It starts with the first message, with the
     /// settings that hold then; `None` if there was none. The error is what the simulator panicked with:
     /// every call ends with 4100.
     pub fn run(&self, settings: impl FnOnce() -> Settings) -> Result<Option<Report>, String> {
-        let _ = self.thread.set(thread::current().id());
         self.turns.begin();
+        let _ = self.thread.set(thread::current().id());
         self.heartbeat.suspended(|| self.inbox.wait_for_work());
         // Whether it was stopped before this thread has seen the first message is a matter of luck.
         let report = match self.inbox.is_empty() {
@@ -264,9 +275,18 @@ impl Host {
         self.thread.get().is_some() && !self.is_over.load(Ordering::SeqCst)
     }
 
+    /// Waits for the cluster's thread to begin, if it is about to: whether the first requests wait for their
+    /// turns must not be a matter of luck. If this thread is the one that is to begin it, it waits in vain.
+    fn await_turns(&self) {
+        if self.turns.are_taken() && !self.turns.are_given() {
+            self.has_begun();
+        }
+    }
+
     /// Waits for this thread's turn unless it has it: it makes a request that has no answer.
     fn keep_turn(&self) {
         if !self.is_here() {
+            self.await_turns();
             self.turns.keep(|| self.push(Message::Turn));
         }
     }
@@ -372,6 +392,7 @@ impl Session for Host {
 
     fn wait_for_turn(&self, turn: Turn) {
         if !self.is_here() {
+            self.await_turns();
             self.turns.wait(turn, || self.push(Message::Turn));
         }
     }

@@ -47,13 +47,13 @@ const MOST_WAITING: usize = 64 << 10;
 
 /// An entry: the steps since the one before, and what happened.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
-struct JournalEntry(u64, Event);
+pub(crate) struct JournalEntry(pub(crate) u64, pub(crate) Event);
 
 /// How the line of a report begins that says that the journal has not all that the program asked.
 pub const NOT_WHOLE: &str = "THE JOURNAL IS NOT WHOLE: ";
 
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
-enum Event {
+pub(crate) enum Event {
     /// The program asked for something.
     Asked(Request),
     /// Virtual time follows the wall clock, nanoseconds.
@@ -134,7 +134,7 @@ impl Journal {
         self.flush();
     }
 
-    fn add(&mut self, event: Event) {
+    pub(crate) fn add(&mut self, event: Event) {
         if self.file.is_none() {
             return;
         }
@@ -323,6 +323,15 @@ impl Script {
             self.at = end;
             entry
         });
+    }
+
+    /// Its entries, as far as it can be read.
+    pub(crate) fn entries(mut self) -> impl Iterator<Item = JournalEntry> {
+        std::iter::from_fn(move || {
+            let entry = self.next.take();
+            self.turn();
+            entry
+        })
     }
 
     /// Sends the requests that were made before the next step. The run ends where the program stopped the

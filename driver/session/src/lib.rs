@@ -49,6 +49,7 @@ pub mod address;
 pub mod calls;
 mod client;
 mod clusters;
+pub mod compare;
 mod engine;
 mod fault_windows;
 mod host;

@@ -151,6 +151,16 @@ impl Turns {
         self.is_given.store(true, Ordering::SeqCst);
     }
 
+    /// Whether threads wait for turns.
+    pub fn are_taken(&self) -> bool {
+        self.is_on.load(Ordering::SeqCst)
+    }
+
+    /// Whether the cluster's thread gives them.
+    pub fn are_given(&self) -> bool {
+        self.is_given.load(Ordering::SeqCst)
+    }
+
     /// Whether this thread waits for turns.
     fn concerns(&self, caller: Caller) -> bool {
         self.is_given.load(Ordering::SeqCst) || self.first.load(Ordering::SeqCst) != caller.number()

@@ -5,7 +5,7 @@
 //! notice: it makes such system calls itself.
 
 use crate::{
-    clock, real,
+    chance, clock, real,
     wait::{Target, Wait},
 };
 use libc::{
@@ -109,8 +109,12 @@ pub unsafe extern "C" fn syscall(
     e: c_long,
     f: c_long,
 ) -> c_long {
-    let operation = b as c_int;
     // SAFETY: as the caller promises, here and below.
+    if let Some(drawn) = unsafe { chance::of_system_call(number, a, b) } {
+        return drawn;
+    }
+    let operation = b as c_int;
+    // SAFETY: as above.
     match unsafe { Deadline::of(number, operation, d as *const timespec) } {
         // SAFETY: as above.
         None => unsafe { real::syscall(number, a, b, c, d, e, f) },

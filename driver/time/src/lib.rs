@@ -15,11 +15,15 @@
 //! clock by as much ([`clock`]).
 #![cfg(all(target_os = "linux", target_pointer_width = "64"))]
 
+mod chance;
 mod clock;
 mod cluster;
 mod descriptors;
 mod futex;
 mod locks;
+mod random;
 mod real;
 mod sleep;
+mod threads;
+mod turns;
 mod wait;

@@ -4,7 +4,7 @@
 //! real time, again and again.
 
 use crate::{
-    clock, real,
+    clock, real, turns,
     wait::{Target, Wait},
 };
 use libc::{
@@ -55,7 +55,17 @@ impl Deadline {
 
     /// Waits for a lock or a semaphore: `wait` does until a real time, and returns 0 or an error. What can be
     /// had at once is, even if the time has passed: `attempt` does not wait.
-    fn lock(&self, attempt: impl FnOnce() -> c_int, mut wait: impl FnMut(timespec) -> c_int) -> c_int {
+    ///
+    /// `place` is its address.
+    fn lock<T>(
+        &self,
+        place: *mut T,
+        attempt: impl Fn() -> c_int,
+        mut wait: impl FnMut(timespec) -> c_int,
+    ) -> c_int {
+        if turns::are_taken() {
+            return turns::wait(place, Some(self.at), true, attempt);
+        }
         let mut error = match attempt() {
             EBUSY | EAGAIN => ETIMEDOUT,
             error => error,
@@ -87,6 +97,10 @@ impl Deadline {
             // SAFETY: as the caller promises.
             return unsafe { give_way(mutex) };
         }
+        if turns::are_taken() {
+            // SAFETY: as the caller promises.
+            return unsafe { turns::condition(condition, mutex, Some(self.at)) };
+        }
         let Some(waits) = Wait::until(self.at, Target::Condition(condition)) else {
             return self.really(wait);
         };
@@ -108,12 +122,13 @@ impl Deadline {
 /// As for the functions that wait for a condition.
 unsafe fn give_way(mutex: *mut pthread_mutex_t) -> c_int {
     // SAFETY: as the caller promises, here and below.
-    let error = unsafe { libc::pthread_mutex_unlock(mutex) };
+    let error = unsafe { turns::pthread_mutex_unlock(mutex) };
     if error != 0 {
         return error;
     }
+    turns::take(true);
     // SAFETY: as above.
-    match unsafe { libc::pthread_mutex_lock(mutex) } {
+    match unsafe { turns::pthread_mutex_lock(mutex) } {
         0 => ETIMEDOUT,
         error => error,
     }
@@ -194,6 +209,7 @@ macro_rules! locks {
                 // SAFETY: as above.
                 None => unsafe { real::$name(lock, $($clock,)? until) },
                 Some(deadline) => $make(deadline.lock(
+                    lock,
                     // SAFETY: as above.
                     || $read(unsafe { libc::$attempt(lock) }),
                     // SAFETY: as above.

@@ -1,13 +1,17 @@
 //! The functions of the C library that those of this library replace, for the program and for themselves.
 
 use libc::{
-    c_int, c_long, c_uint, c_void, clockid_t, epoll_event, fd_set, nfds_t, pollfd, pthread_cond_t,
-    pthread_mutex_t, pthread_rwlock_t, sem_t, sigset_t, time_t, timespec, timeval, useconds_t,
+    FILE, c_char, c_int, c_long, c_uint, c_void, clockid_t, epoll_event, fd_set, nfds_t, pollfd,
+    pthread_attr_t, pthread_cond_t, pthread_mutex_t, pthread_rwlock_t, pthread_t, sem_t, sigset_t, size_t,
+    ssize_t, time_t, timespec, timeval, useconds_t,
 };
 use std::{
     ffi::CStr,
     sync::atomic::{AtomicPtr, Ordering},
 };
+
+/// What a thread begins with. It may end with `pthread_exit`, which unwinds.
+pub type Begin = extern "C-unwind" fn(*mut c_void) -> *mut c_void;
 
 /// The next function of this name after that of this library.
 fn find(found: &AtomicPtr<c_void>, name: &CStr) -> *mut c_void {
@@ -72,6 +76,31 @@ real! {
     pthread_rwlock_timedwrlock(lock: *mut pthread_rwlock_t, until: *const timespec) -> c_int;
     pthread_rwlock_clockrdlock(lock: *mut pthread_rwlock_t, clock: clockid_t, until: *const timespec) -> c_int;
     pthread_rwlock_clockwrlock(lock: *mut pthread_rwlock_t, clock: clockid_t, until: *const timespec) -> c_int;
+    getrandom(buffer: *mut c_void, length: size_t, flags: c_uint) -> ssize_t;
+    getentropy(buffer: *mut c_void, length: size_t) -> c_int;
+    arc4random() -> u32;
+    arc4random_buf(buffer: *mut c_void, length: size_t) -> ();
+    arc4random_uniform(bound: u32) -> u32;
+    read(file: c_int, buffer: *mut c_void, length: size_t) -> ssize_t;
+    __read_chk(file: c_int, buffer: *mut c_void, length: size_t, room: size_t) -> ssize_t;
+    fopen(path: *const c_char, mode: *const c_char) -> *mut FILE;
+    fopen64(path: *const c_char, mode: *const c_char) -> *mut FILE;
+    fclose(stream: *mut FILE) -> c_int;
+    fread(buffer: *mut c_void, size: size_t, count: size_t, stream: *mut FILE) -> size_t;
+    fread_unlocked(buffer: *mut c_void, size: size_t, count: size_t, stream: *mut FILE) -> size_t;
+    __fread_chk(buffer: *mut c_void, room: size_t, size: size_t, count: size_t, stream: *mut FILE) -> size_t;
+    fgetc(stream: *mut FILE) -> c_int;
+    getc(stream: *mut FILE) -> c_int;
+    pthread_mutex_lock(mutex: *mut pthread_mutex_t) -> c_int;
+    pthread_mutex_unlock(mutex: *mut pthread_mutex_t) -> c_int;
+    pthread_cond_wait(condition: *mut pthread_cond_t, mutex: *mut pthread_mutex_t) -> c_int;
+    pthread_cond_signal(condition: *mut pthread_cond_t) -> c_int;
+    pthread_cond_broadcast(condition: *mut pthread_cond_t) -> c_int;
+    sem_wait(semaphore: *mut sem_t) -> c_int;
+    sem_post(semaphore: *mut sem_t) -> c_int;
+    pthread_join(thread: pthread_t, result: *mut *mut c_void) -> c_int;
+    pthread_create(thread: *mut pthread_t, attributes: *const pthread_attr_t, function: Begin,
+        argument: *mut c_void) -> c_int;
     syscall(number: c_long, a: c_long, b: c_long, c: c_long, d: c_long, e: c_long, f: c_long) -> c_long;
 }
 

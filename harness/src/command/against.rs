@@ -143,7 +143,7 @@ impl Against<'_> {
             Ok(child) => child,
             Err(error) => refuse!("cannot run {name}: {error}"),
         };
-        let ending = match child.wait(None, interrupt, || {}) {
+        let ending = match child.wait(None, || interrupt.is_set()) {
             Some(ending) if !interrupt.is_set() => ending,
             _ => return Err(interrupt.refusal(&format!("before {workload} was measured"))),
         };

@@ -1,6 +1,6 @@
 //! A process with a process group of its own, which ends with its time or at an interrupt.
 
-use super::{cost, interrupt::Interrupt};
+use super::cost;
 use rustix::process::{Pid, Signal, kill_process_group};
 use std::{
     fmt,
@@ -79,14 +79,9 @@ impl Child {
         Ok(Child { group, ended })
     }
 
-    /// Waits for its end, calling `tick` meanwhile; `None` if it was interrupted. When its time is up, and at
-    /// an interrupt, it gets SIGINT, with which most programs end in order, and SIGKILL if it goes on.
-    pub(super) fn wait(
-        self,
-        timeout: Option<Duration>,
-        interrupt: &Interrupt,
-        mut tick: impl FnMut(),
-    ) -> Option<Ending> {
+    /// Waits for its end; `None` if it was ended because it should be. Then, and when its time is up, it gets
+    /// SIGINT, with which most programs end in order, and SIGKILL if it goes on.
+    pub(super) fn wait(self, timeout: Option<Duration>, should_end: impl Fn() -> bool) -> Option<Ending> {
         let deadline = timeout.map(cost::deadline);
         loop {
             match self.ended.recv_timeout(TICK) {
@@ -98,8 +93,7 @@ impl Child {
                 }
                 Err(RecvTimeoutError::Timeout) => {}
             }
-            tick();
-            if interrupt.is_set() {
+            if should_end() {
                 self.end();
                 return None;
             }

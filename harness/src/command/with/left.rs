@@ -2,7 +2,7 @@
 //! their own. They are found by their environment, which names the folder of the run (on Linux; elsewhere
 //! only the process group ends).
 
-use super::super::{cost, interrupt::Interrupt};
+use super::super::cost;
 use rustix::process::{Pid, Signal, kill_process};
 use std::{fs, path::Path, time::Duration};
 
@@ -16,11 +16,11 @@ const GRACE: Duration = Duration::from_secs(3);
 const TICK: Duration = Duration::from_millis(20);
 
 /// Ends the processes of a run whose folder is `mark`, once the command has ended: they may end by
-/// themselves, are asked to, and are killed. Returns the names of those that did not end by themselves, in
+/// themselves unless all should end, are asked to, and are killed. Returns the names of those that did not end by themselves, in
 /// order.
-pub(super) fn end(mark: &Path, interrupt: &Interrupt) -> Vec<String> {
+pub(super) fn end(mark: &Path, should_end: impl Fn() -> bool) -> Vec<String> {
     let mark = mark.as_os_str().as_encoded_bytes();
-    if gone(mark, PATIENCE, || !interrupt.is_set()) {
+    if gone(mark, PATIENCE, || !should_end()) {
         return Vec::new();
     }
     let mut names: Vec<String> = marked(mark).into_iter().map(name).collect();

@@ -12,9 +12,11 @@
 mod clock;
 mod headline;
 mod history;
+mod jobs;
 mod left;
 mod page;
 mod printed;
+mod repeats;
 mod why;
 
 use super::{
@@ -48,6 +50,7 @@ use std::{
     ffi::OsString,
     fmt::Write,
     fs,
+    num::NonZero,
     ops::Range,
     path::{Path, PathBuf},
     process::Command,
@@ -92,11 +95,17 @@ pub(super) struct WithArguments {
     /// what it sees; needs libshaketable_time.so beside libfdb_c.so
     #[arg(long)]
     pub time: bool,
+    /// With --time, leave the program the system's random numbers instead of some that the seed chooses
+    #[arg(long, requires = "time")]
+    pub own_randomness: bool,
+    /// The number of runs at a time: of a program that needs no port or file for itself
+    #[arg(long, value_name = "N", default_value = "1")]
+    pub jobs: NonZero<usize>,
     /// Write a page about the failing run, as HTML, for who maintains the program
     #[arg(long, value_name = "FILE")]
     pub html: Option<PathBuf>,
     /// Let every run write to the terminal, instead of showing the output of the one that fails
-    #[arg(long)]
+    #[arg(long, conflicts_with = "jobs")]
     pub show_output: bool,
     /// The program and its arguments; it has no standard input
     #[arg(value_name = "COMMAND", last = true, required = true)]
@@ -119,6 +128,15 @@ const LIBRARY: (&str, &str) = if cfg!(target_os = "macos") {
 /// The file name of the library that shows a program virtual time.
 const TIME: &str = "libshaketable_time.so";
 
+/// The variable with the folder in which the processes of a run take numbers, for random numbers of the seed.
+const RANDOM: &str = "SHAKETABLE_RANDOM";
+
+/// The variable with the number of threads on which Node waits for files and draws random numbers.
+const POOL: &str = "UV_THREADPOOL_SIZE";
+
+/// How the names of journals begin, before the number of the process.
+const JOURNAL: &str = "journal-";
+
 /// The variable with the libraries that are loaded first.
 const PRELOAD: &str = "LD_PRELOAD";
 
@@ -126,7 +144,9 @@ const PRELOAD: &str = "LD_PRELOAD";
 pub(super) fn with(arguments: &WithArguments) -> Result<Conclusion, Refusal> {
     let outputs = Outputs::check(Files { html: arguments.html.as_deref(), ..Files::default() })?;
     let shake = Shake::of(arguments)?;
-    let shaken = shake.run(&Interrupt::listen()?)?;
+    let interrupt = Interrupt::listen()?;
+    let mut shaken = shake.run(&interrupt)?;
+    repeats::check(&shake, &mut shaken, &interrupt);
     let text = shake.text(&shaken);
     let failed = shaken.failed.as_ref().filter(|_| outputs.has_page());
     let written = match failed.map(|(seed, run)| page::body(&shake, *seed, run)) {
@@ -157,11 +177,12 @@ struct Run {
     used: bool,
     /// The processes that outlived the command, and did not end by themselves.
     left: Vec<String>,
-    /// If it failed, and a page is made of it: the journal of the process that asked most.
-    journal: Option<Vec<u8>>,
+    /// If it failed: the folder with what it left.
+    folder: Option<TempDir>,
 }
 
 /// What the runs showed.
+#[derive(Default)]
 struct Shaken {
     /// The number of runs.
     runs: u64,
@@ -175,9 +196,26 @@ struct Shaken {
     left: Vec<String>,
     /// The first seed whose run failed.
     failed: Option<(u64, Run)>,
+    /// If one failed: whether it fails again.
+    repeats: String,
 }
 
 impl Run {
+    /// The journals of its processes, if it failed.
+    fn journals(&self) -> impl Iterator<Item = PathBuf> {
+        let folder = self.folder.as_ref().map(|folder| folder.path().join("reports"));
+        let entries = folder.and_then(|reports| fs::read_dir(reports).ok()).into_iter().flatten().flatten();
+        entries
+            .filter(|entry| entry.file_name().to_string_lossy().starts_with(JOURNAL))
+            .map(|entry| entry.path())
+    }
+
+    /// The journal of the process that asked most, if it failed.
+    fn longest_journal(&self) -> Option<Vec<u8>> {
+        let length = |path: &PathBuf| fs::metadata(path).map_or(0, |data| data.len());
+        fs::read(self.journals().max_by_key(|path| (length(path), path.clone()))?).ok()
+    }
+
     /// The first line of a report that accuses the simulated cluster.
     fn accused(&self) -> Option<&str> {
         self.reports.iter().find_map(|text| report::accused(text))
@@ -194,6 +232,17 @@ impl Run {
 }
 
 impl Shaken {
+    /// Counts a run.
+    fn add(&mut self, mut run: Run) -> Run {
+        self.runs += 1;
+        self.used += u64::from(run.used);
+        run.reports.iter().for_each(|report| self.totals.add(report));
+        if self.left.is_empty() {
+            self.left = std::mem::take(&mut run.left);
+        }
+        run
+    }
+
     fn conclusion(&self) -> Conclusion {
         match &self.failed {
             Some((_, run)) if run.accused().is_some() || run.ending.is_success() => Conclusion::Harness,
@@ -229,66 +278,44 @@ impl Shake<'_> {
         program.unwrap_or_default().to_string_lossy().into_owned()
     }
 
-    /// Runs the command with one seed after the other, until it fails.
+    /// Runs the command with each seed, until it fails.
     fn run(&self, interrupt: &Interrupt) -> Result<Shaken, Refusal> {
         let seeds = self.arguments.seeds.clone().unwrap_or(SEEDS);
-        let count = seeds.end - seeds.start;
-        let has_faults = self.faults != Profile::Calm;
-        let totals = Totals::default();
-        let mut shaken = Shaken { runs: 0, used: 0, totals, has_faults, left: Vec::new(), failed: None };
+        let mut shaken = Shaken { has_faults: self.faults != Profile::Calm, ..Shaken::default() };
         let shows = self.arguments.show_output;
-        let mut progress =
-            (!shows).then(|| Progress::new(&[(&self.name(), count)], ("run", "runs"), "failed"));
-        for seed in seeds {
-            let run = self.run_seed(seed, interrupt, || progress.iter_mut().for_each(Progress::tick))?;
-            let Some(mut run) = run else {
-                progress.into_iter().for_each(Progress::end);
-                return Err(interrupt.refusal(&format!(
-                    "after {} of {}",
-                    shaken.runs,
-                    plural(count, "run", "runs")
-                )));
-            };
-            shaken.runs += 1;
-            shaken.used += u64::from(run.used);
-            run.reports.iter().for_each(|report| shaken.totals.add(report));
-            if shaken.left.is_empty() {
-                shaken.left = std::mem::take(&mut run.left);
-            }
-            progress.iter_mut().for_each(|progress| progress.done(0, !run.is_failed()));
-            if run.is_failed() {
-                shaken.failed = Some((seed, run));
-                break;
-            }
-        }
-        progress.into_iter().for_each(Progress::end);
+        let progress = (!shows)
+            .then(|| Progress::new(&[(&self.name(), seeds.end - seeds.start)], ("run", "runs"), "failed"));
+        jobs::run(self, &seeds, interrupt, progress, &mut shaken)?;
         Ok(shaken)
     }
 
-    /// Runs the command with a seed; `None` if it was interrupted.
-    fn run_seed(&self, seed: u64, interrupt: &Interrupt, tick: impl FnMut()) -> Result<Option<Run>, Refusal> {
+    /// Runs the command with a seed; `None` if it was ended because it should be. What it prints is kept if
+    /// `is_kept`.
+    fn run_seed(
+        &self,
+        seed: u64,
+        is_kept: bool,
+        should_end: &dyn Fn() -> bool,
+    ) -> Result<Option<Run>, Refusal> {
         let folder = tempfile::tempdir()
             .map_err(|error| Refusal::Usage(format!("cannot create a temporary folder: {error}")))?;
         let unreadable = |error| Refusal::Usage(format!("cannot keep what the command prints: {error}"));
-        let reports = folder.path().join("reports");
-        fs::create_dir(&reports).map_err(unreadable)?;
-        let mut command = self.command(seed, &reports);
-        let printed = match self.arguments.show_output {
-            true => None,
-            false => Some(Printed::by(&mut command).map_err(unreadable)?),
-        };
+        let [reports, random] = ["reports", "random"].map(|name| folder.path().join(name));
+        fs::create_dir(&reports).and_then(|()| fs::create_dir(&random)).map_err(unreadable)?;
+        let mut command = self.command(seed, &reports, &random);
+        let printed = is_kept.then(|| Printed::by(&mut command)).transpose().map_err(unreadable)?;
         let child = Child::start(command)
             .map_err(|error| Refusal::Usage(format!("cannot start {}: {error}", self.name_of_command())))?;
-        let ending = child.wait(self.arguments.timeout, interrupt, tick);
-        let left = left::end(&reports, interrupt);
-        let Some(ending) = ending.filter(|_| !interrupt.is_set()) else { return Ok(None) };
+        let ending = child.wait(self.arguments.timeout, should_end);
+        let left = left::end(&reports, should_end);
+        let Some(ending) = ending.filter(|_| !should_end()) else { return Ok(None) };
         let printed = printed.map(Printed::end).unwrap_or_default();
         let used = fs::read_dir(&reports).is_ok_and(|mut files| files.next().is_some());
-        let mut run = Run { ending, printed, reports: collect(&reports), used, left, journal: None };
-        if run.is_failed() && self.arguments.html.is_some() {
-            run.journal = longest_journal(&reports);
+        let mut run = Run { ending, printed, reports: collect(&reports), used, left, folder: None };
+        match run.is_failed() {
+            true => run.folder = Some(folder),
+            false => close(folder),
         }
-        close(folder);
         Ok(Some(run))
     }
 
@@ -296,7 +323,7 @@ impl Shake<'_> {
         self.arguments.command.first().map(|word| word.to_string_lossy().into_owned()).unwrap_or_default()
     }
 
-    fn command(&self, seed: u64, reports: &Path) -> Command {
+    fn command(&self, seed: u64, reports: &Path, random: &Path) -> Command {
         let empty = OsString::new();
         let (program, arguments) = self.arguments.command.split_first().unwrap_or((&empty, &[]));
         let (_, variable) = LIBRARY;
@@ -318,6 +345,13 @@ impl Shake<'_> {
             .env("SHAKETABLE_SERVER", "none");
         if self.arguments.time {
             command.env(PRELOAD, self.preloaded());
+        }
+        match self.arguments.time && !self.arguments.own_randomness {
+            true => command.env(RANDOM, random),
+            false => command.env_remove(RANDOM),
+        };
+        if self.arguments.one_at_a_time && std::env::var_os(POOL).is_none() {
+            command.env(POOL, "1");
         }
         command
     }
@@ -383,7 +417,8 @@ impl Shake<'_> {
                 if run.used { "it was ended too early" } else { "it did not use the simulated cluster" };
             let _ = writeln!(text, "no report: {why}");
         }
-        let _ = writeln!(text, "\nreplay: {}", self.replay_line(*seed));
+        let _ = writeln!(text, "\nrepeats: {}", shaken.repeats);
+        let _ = writeln!(text, "replay: {}", self.replay_line(*seed));
         text
     }
 
@@ -400,6 +435,9 @@ impl Shake<'_> {
         }
         if self.arguments.time {
             line += " --time";
+        }
+        if self.arguments.own_randomness {
+            line += " --own-randomness";
         }
         if let Some(folder) = &self.arguments.library {
             let _ = write!(line, " --library {}", quoted(&folder.to_string_lossy()));
@@ -458,26 +496,24 @@ fn check_time(library: &Path, program: Option<&OsString>) -> Result<(), Refusal>
     Ok(())
 }
 
-/// The reports in a folder, in the order of their names. A journal without a report is performed again.
+/// The number of the process whose file this is, and its name.
+fn process_of(path: &Path) -> (Option<u32>, String) {
+    let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let number = path.file_stem().and_then(|stem| stem.to_str()?.rsplit('-').next()?.parse().ok());
+    (number, name)
+}
+
+/// The reports in a folder, in the order of the numbers of their processes. A journal without a report is performed again.
 fn collect(folder: &Path) -> Vec<String> {
     let mut files: Vec<_> =
         fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path()).collect();
-    files.sort();
-    let name = |path: &Path| path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    let report = |path: &PathBuf| match name(path).strip_prefix("journal-") {
+    files.sort_by_key(|path| process_of(path));
+    let report = |path: &PathBuf| match process_of(path).1.strip_prefix(JOURNAL) {
         None => fs::read(path).ok().map(|text| lossy(&text)),
         Some(process) if files.contains(&path.with_file_name(format!("report-{process}"))) => None,
         Some(_) => replayed(path),
     };
     files.iter().filter_map(report).collect()
-}
-
-/// The longest journal in a folder.
-fn longest_journal(folder: &Path) -> Option<Vec<u8>> {
-    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
-    let journals = entries.filter(|entry| entry.file_name().to_string_lossy().starts_with("journal-"));
-    let longest = journals.max_by_key(|entry| (entry.metadata().map_or(0, |data| data.len()), entry.path()));
-    fs::read(longest?.path()).ok()
 }
 
 /// What happened in runs that passed, so that it is seen whether they could have failed.

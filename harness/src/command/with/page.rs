@@ -55,7 +55,7 @@ fn suspects(report: &Report) -> Vec<[String; 2]> {
 
 /// The page's content; `None` if the run has no journal that can be performed again.
 pub(super) fn body(shake: &Shake<'_>, seed: u64, run: &Run) -> Option<Body> {
-    let performed = Host::perform(run.journal.clone()?, true).ok()??;
+    let performed = Host::perform(run.longest_journal()?, true).ok()??;
     let (report, Some(recording)) = performed.run? else { return None };
     // Those that leave a commit's result unknown first: they explain most.
     let mut errors: Vec<_> = recording.errors.iter().map(|(error, times)| (*error, *times)).collect();

@@ -30,7 +30,9 @@ fn shake(place: &TempDir, options: &[&str], script: &str) -> (String, u8) {
     let library = place.path().to_str().expect("a plain path");
     let arguments = arguments(&[&["--library", library], options, &["--", "sh", "-c", script]].concat());
     let shake = Shake::of(&arguments).expect("it can be run");
-    let shaken = shake.run(&Interrupt::default()).expect("it is not interrupted");
+    let interrupt = Interrupt::default();
+    let mut shaken = shake.run(&interrupt).expect("it is not interrupted");
+    repeats::check(&shake, &mut shaken, &interrupt);
     (shake.text(&shaken), shaken.conclusion().exit_code())
 }
 
@@ -119,6 +121,155 @@ fn with_time_a_program_is_preloaded_and_one_that_would_not_see_it_is_refused() {
     assert!(text.contains(" --faults standard --time --library "), "{text}");
     let (text, _) = shake(&place, &[], "echo \"time <$SHAKETABLE_TIME> <$LD_PRELOAD>\"; exit 1");
     assert!(text.starts_with("time <> <>\n"), "{text}");
+    // The processes of a run take numbers in a folder, unless they are to have their own randomness.
+    let numbers = "test -d \"$SHAKETABLE_RANDOM\" && echo a folder || echo none; exit 1";
+    assert!(shake(&place, &["--time"], numbers).0.contains("a folder\n"));
+    let (text, _) = shake(&place, &["--time", "--own-randomness"], numbers);
+    assert!(text.contains("none\n") && text.contains(" --time --own-randomness --library "), "{text}");
+    assert!(shake(&place, &[], numbers).0.contains("none\n"));
+    assert!(parse::<Nothing, _>(["shaketable", "with", "--own-randomness", "--", "true"]).is_err());
+}
+
+/// What is said of a seed that fails, about whether it repeats.
+fn repeats(text: &str) -> &str {
+    let from = text.find("\nrepeats: ").expect("it is said") + 1;
+    text[from..].split("\nreplay: ").next().expect("there is a line")
+}
+
+#[test]
+fn a_seed_that_fails_is_run_again_and_what_differs_is_told() {
+    let place = place();
+    fs::write(place.path().join(TIME), "").expect("written");
+    let told = |options: &[&str], first: &str, second: &str, both: &str| {
+        let mark = place.path().join("mark");
+        let _ = fs::remove_file(&mark);
+        let mark = mark.display();
+        let script = format!(
+            "if test -e {mark}; then {second}; else {first}; fi; touch {mark}; {both}; exit ${{code:-1}}"
+        );
+        let (text, code) = shake(&place, options, &script);
+        assert_eq!(code, 1, "the verdict is that of the first run: {text}");
+        repeats(&text).to_owned()
+    };
+    assert_eq!(told(&[], ":", ":", REPORT), "repeats: yes, to the byte");
+    assert_eq!(told(&["--show-output"], "echo a", "echo b", REPORT), "repeats: yes, call for call");
+    let add = "  to make seeds repeat, add --one-at-a-time and --time, and look for one again";
+    assert_eq!(
+        told(&[], "echo same; echo a", "echo same; echo b", REPORT),
+        format!(
+            "repeats: yes, call for call\n  what differs first: line 2 of what it printed is \"a\" and then \"b\"\n{add}"
+        )
+    );
+    let no = told(&["--one-at-a-time"], "echo a", "code=0", REPORT);
+    let line = "line 1 of what it printed is \"a\" and then nothing more";
+    let only = add.replace("--one-at-a-time and ", "");
+    assert_eq!(
+        no,
+        format!("repeats: no: the second run ended with exit code 0\n  what differs first: {line}\n{only}")
+    );
+    let all = told(&["--one-at-a-time", "--time"], "echo a", "echo b", REPORT);
+    assert!(all.ends_with("\n  what a seed does not choose is in docs/src/determinism.md"), "{all}");
+    let own = told(&["--one-at-a-time", "--time", "--own-randomness"], "echo a", "echo b", REPORT);
+    assert!(
+        own.ends_with("\n  to make seeds repeat, leave out --own-randomness, and look for one again"),
+        "{own}"
+    );
+
+    // The calls of several processes are compared in the order of their numbers.
+    let left = |name: &str, variables: &[(&str, &str)], key: &'static str| {
+        let file = place.path().join(name);
+        fs::write(&file, journal_of(variables, key)).expect("written");
+        file.display().to_string()
+    };
+    let (one, other) = (left("one", &[], "key"), left("other", &[], "lock"));
+    let leave = |first: &str, second: &str| {
+        let to = "$SHAKETABLE_JOURNAL/journal";
+        format!("cp {first} {to}-9.txt; cp {second} {to}-10.txt")
+    };
+    assert_eq!(told(&[], &leave(&one, &other), &leave(&one, &other), ":"), "repeats: yes, to the byte");
+    let differs = told(&[], &leave(&one, &one), &leave(&one, &other), ":");
+    let first = "process 2 of 2, call 1: transaction 1 commits, and before: clears \"key\"; in the second run: \
+                 clears \"lock\"";
+    assert_eq!(
+        differs,
+        format!("repeats: yes, though not call for call\n  what differs first: {first}\n{add}")
+    );
+    let fewer = told(&[], &leave(&one, &one), &format!("cp {one} $SHAKETABLE_JOURNAL/journal-9.txt"), ":");
+    assert!(fewer.contains("\n  what differs first: 2 processes used the cluster, and then 1\n"), "{fewer}");
+}
+
+#[test]
+fn an_interrupt_of_the_second_run_leaves_the_failure() {
+    let place = place();
+    let mark = place.path().join("mark");
+    let script =
+        format!("test -e {0} && {{ touch {0}.again; sleep 100; }}; touch {0}; exit 7", mark.display());
+    let library = place.path().to_str().expect("a plain path");
+    let arguments = arguments(&["--library", library, "--", "sh", "-c", &script]);
+    let shake = Shake::of(&arguments).expect("it can be run");
+    let interrupt = Interrupt::default();
+    let mut shaken = shake.run(&interrupt).expect("it is not interrupted");
+    let (begun, signal) = (mark.with_extension("again"), interrupt.clone());
+    let sender = thread::spawn(move || {
+        while !begun.exists() {
+            thread::yield_now();
+        }
+        signal.set();
+    });
+    repeats::check(&shake, &mut shaken, &interrupt);
+    sender.join().expect("it has ended");
+    let text = shake.text(&shaken);
+    assert!(text.contains("\nseed 0: sh ended with exit code 7\n"), "{text}");
+    assert_eq!(repeats(&text), "repeats: not known: the second run was interrupted");
+    assert_eq!(shaken.conclusion().exit_code(), 1);
+}
+
+#[test]
+fn several_runs_at_a_time_show_what_they_show_one_after_the_other() {
+    let place = place();
+    // The seed that is reported is the last of those that fail to end.
+    let script = format!(
+        "{REPORT}; case $SHAKETABLE_SEED in 2) while ! test -e {0}/late; do sleep 0.01; done; exit 1;; \
+         4) touch {0}/late; exit 1;; esac",
+        place.path().display()
+    );
+    let (text, code) = shake(&place, &["--seeds", "0..40", "--jobs", "5"], &script);
+    assert!(code == 1 && text.starts_with("\nseed 2: sh ended with exit code 1\n"), "{text}");
+    let alone = shake(&place, &["--seeds", "0..40"], &script).0;
+    assert_eq!(text, alone);
+    let (text, code) = shake(&place, &["--seeds", "6..13", "--jobs", "3"], REPORT);
+    assert_eq!((text, code), (passed(7), 0));
+    let all =
+        arguments(&["--library", place.path().to_str().expect("a plain path"), "--jobs", "4", "--", "sh"]);
+    assert_eq!(all.jobs.get(), 4);
+}
+
+/// Once a seed has failed, those after it are ended. So are all at an interrupt.
+#[test]
+fn runs_that_do_not_count_are_ended() {
+    let place = place();
+    let script = "test $SHAKETABLE_SEED = 0 && exit 1; exec sleep 100";
+    let (text, code) = shake(&place, &["--jobs", "4", "--seeds", "0..9"], script);
+    assert!(code == 1 && text.contains("\nseed 0: "), "{text}");
+    let library = place.path().to_str().expect("a plain path");
+    let started = place.path().join("started");
+    let script = format!("echo $$ >>{}; exec sleep 100", started.display());
+    let arguments = arguments(&["--library", library, "--jobs", "3", "--", "sh", "-c", &script]);
+    let interrupt = Interrupt::default();
+    let (seen, set) = (started.clone(), interrupt.clone());
+    let sender = thread::spawn(move || {
+        while fs::read_to_string(&seen).map_or(0, |text| text.lines().count()) < 3 {
+            thread::yield_now();
+        }
+        set.set();
+    });
+    let refused = Shake::of(&arguments).expect("it can be run").run(&interrupt).err();
+    sender.join().expect("it has ended");
+    assert_eq!(refused, Some(Refusal::Interrupted(143, "interrupted after 0 of 50 runs".to_owned())));
+    for pid in fs::read_to_string(started).expect("they had begun").lines() {
+        let pid = rustix::process::Pid::from_raw(pid.parse().expect("a number")).expect("a process");
+        assert!(rustix::process::test_kill_process(pid).is_err(), "it has ended");
+    }
 }
 
 #[test]
@@ -260,10 +411,15 @@ fn a_process_without_a_report_is_judged_by_its_journal() {
 
 /// The journal of a program that committed a write, with calm faults and these variables.
 fn journal(variables: &[(&str, &str)]) -> Vec<u8> {
+    journal_of(variables, "key")
+}
+
+/// The same, of one that clears this key.
+fn journal_of(variables: &[(&str, &str)], key: &'static str) -> Vec<u8> {
     performed(variables, |host, database| {
         let transaction = host.next_transaction();
         host.command(database, Asked::Create(transaction));
-        host.command(database, Asked::Transaction(transaction, Action::Clear(b"key".as_slice().into())));
+        host.command(database, Asked::Transaction(transaction, Action::Clear(key.into())));
         ask(host, database, transaction, Call::Commit);
     })
 }

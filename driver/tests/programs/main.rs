@@ -3,6 +3,8 @@
 
 mod build;
 #[cfg(target_os = "linux")]
+mod chance;
+#[cfg(target_os = "linux")]
 mod clock;
 mod contract;
 mod exports;

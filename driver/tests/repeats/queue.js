@@ -7,6 +7,7 @@ fdb.setAPIVersion(720)
 const db = fdb.open()
 const CHANGED = Buffer.from('changed')
 const done = []
+let isOver = false
 
 const push = job => db.doTransaction(async tn => {
   tn.set(`job/${randomBytes(8).toString('hex')}`, job)
@@ -17,15 +18,13 @@ const take = () => db.doTransaction(async tn => {
   const [row] = await tn.getRangeAllStartsWith('job/', { limit: 1 })
   if (!row) return { watch: tn.watch(CHANGED) }
   tn.clear(row[0])
-  const job = String(row[1])
-  if (job !== 'stop') done.push(job)
-  return { job }
+  done.push(String(row[1]))
+  return {}
 })
 
 async function worker() {
-  for (;;) {
-    const { job, watch } = await take()
-    if (job === 'stop') return
+  while (!isOver) {
+    const { watch } = await take()
     if (!watch) continue
     const timer = setTimeout(() => watch.cancel(), 2000)
     await watch.promise.catch(() => {})
@@ -39,8 +38,8 @@ async function main() {
     await push(`job ${n}`)
     await new Promise(resolve => setTimeout(resolve, 40 * Math.random()))
   }
-  while ((await db.getRangeAllStartsWith('job/')).length) await new Promise(setImmediate)
-  await Promise.all(workers.map(() => push('stop')))
+  while ((await db.getRangeAllStartsWith('job/')).length) await new Promise(resolve => setTimeout(resolve, 50))
+  isOver = true
   await Promise.all(workers)
   if (done.length !== 15) throw new Error(`15 jobs, done: ${done}`)
 }

@@ -1,5 +1,6 @@
 """Workers take jobs from a queue, and watch it while it is empty. A job is done again if its transaction runs again."""
 import threading
+import time
 import uuid
 
 import fdb
@@ -7,7 +8,7 @@ import fdb
 fdb.api_version(740)
 db = fdb.open()
 jobs = fdb.Subspace(("jobs",))
-done, lock = [], threading.Lock()
+done, lock, over = [], threading.Lock(), threading.Event()
 
 
 @fdb.transactional
@@ -19,23 +20,20 @@ def push(tr, job):
 @fdb.transactional
 def take(tr):
     for row in tr.get_range(jobs.range().start, jobs.range().stop, limit=1):
-        job = bytes(row.value).decode()
         del tr[row.key]
-        if job != "stop":
-            with lock:
-                done.append(job)
-        return job, None
-    return None, tr.watch(b"changed")
+        with lock:
+            done.append(bytes(row.value).decode())
+        return None
+    return tr.watch(b"changed")
 
 
 def worker():
-    job = None
-    while job != "stop":
-        job, watch = take(db)
+    while not over.is_set():
+        watch = take(db)
         if watch:
             changed = threading.Event()
             watch.on_ready(lambda _: changed.set())
-            changed.wait(5)
+            changed.wait(2)
 
 
 workers = [threading.Thread(target=worker) for _ in range(3)]
@@ -44,9 +42,8 @@ for thread in workers:
 for number in range(15):
     push(db, f"job {number}")
 while list(db[jobs.range().start:jobs.range().stop]):
-    pass
-for _ in workers:
-    push(db, "stop")
+    time.sleep(0.05)
+over.set()
 for thread in workers:
     thread.join()
 assert len(done) == 15, f"15 jobs, done: {done}"

@@ -213,7 +213,7 @@ def test_skips_and_expected_failures_are_told_as_such(project: pytest.Pytester, 
             "SKIPPED * not any day",
             "XFAIL test_it.py::test_fails_as_expected - a known bug*",
             "XFAIL test_it.py::test_gives_up - *half done*",
-            "*XPASS(strict)] a bug of old" if strict else "XPASS test_it.py::test_does_not_fail_as_expected - *",
+            "*XPASS(strict)] a bug of old" if strict else "XPASS test_it.py::test_does_not_fail_as_expected *",
         ]
     )
     noted = notes(project)

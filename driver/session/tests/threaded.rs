@@ -118,7 +118,8 @@ fn time_stands_still_while_nothing_waits_and_keeps_pace_while_a_watch_does() {
     assert!(matches!(open.stop(), Ok(Some(_))));
 }
 
-/// A thread looks, another one writes, and the first one writes by what it had seen; a replay knows the threads.
+/// A thread looks, another one writes, and the first one writes by what it had seen. A replay knows the
+/// threads.
 #[test]
 fn the_report_says_which_thread_decided_by_what_was_no_longer_true() {
     let _turn = turn();

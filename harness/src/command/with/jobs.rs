@@ -11,6 +11,7 @@ use crate::{
 use shaketable_reports::text::plural;
 use std::{
     collections::BTreeMap,
+    num::NonZero,
     ops::Range,
     sync::atomic::{AtomicU64, Ordering},
 };
@@ -45,7 +46,7 @@ pub(super) fn run(
     };
     let mut ended = BTreeMap::new();
     let mut end = None;
-    pool::run(count, shake.arguments.jobs.get(), is_over, work, |update| match update {
+    pool::run(count, shake.arguments.jobs.map_or(1, NonZero::get), is_over, work, |update| match update {
         Update::Tick => progress.iter_mut().for_each(Progress::tick),
         Update::Done(number, ran) => {
             if let Ok(Some(run)) = &ran {

@@ -91,16 +91,16 @@ pub(super) struct WithArguments {
     /// chooses, so that a seed repeats the run of most programs with several threads
     #[arg(long)]
     pub one_at_a_time: bool,
-    /// Show the program virtual time in place of the clock, so that sleeping takes no time and a seed repeats
-    /// what it sees; needs libshaketable_time.so beside libfdb_c.so
+    /// Show the program virtual time in place of the clock, and random numbers of the seed, so that sleeping
+    /// takes no time and a seed repeats what it sees; needs libshaketable_time.so beside libfdb_c.so
     #[arg(long)]
     pub time: bool,
-    /// With --time, leave the program the system's random numbers instead of some that the seed chooses
+    /// With --time, leave the program the system's random numbers
     #[arg(long, requires = "time")]
     pub own_randomness: bool,
-    /// The number of runs at a time: of a program that needs no port or file for itself
-    #[arg(long, value_name = "N", default_value = "1")]
-    pub jobs: NonZero<usize>,
+    /// The number of runs at a time, of a program that needs no port and no file for itself [default: 1]
+    #[arg(long, value_name = "N")]
+    pub jobs: Option<NonZero<usize>>,
     /// Write a page about the failing run, as HTML, for who maintains the program
     #[arg(long, value_name = "FILE")]
     pub html: Option<PathBuf>,

@@ -241,7 +241,7 @@ fn several_runs_at_a_time_show_what_they_show_one_after_the_other() {
     assert_eq!((text, code), (passed(7), 0));
     let all =
         arguments(&["--library", place.path().to_str().expect("a plain path"), "--jobs", "4", "--", "sh"]);
-    assert_eq!(all.jobs.get(), 4);
+    assert_eq!(all.jobs.map(NonZero::get), Some(4));
 }
 
 /// Once a seed has failed, those after it are ended. So are all at an interrupt.

@@ -8,7 +8,8 @@
 //! The thread that asks for turns does not wait before the cluster's thread runs: it may be about to run it.
 //!
 //! A thread that waits for another one of the program and is woken by it runs beside it, until it makes a
-//! request itself. What the two do meanwhile is not the seed's to choose.
+//! request itself. What the two do meanwhile is not the seed's to choose, unless the library of the package
+//! `shaketable-time` is preloaded: it lets such a thread wait for its turn.
 
 use crate::quiescence::Caller;
 #[cfg(not(target_os = "linux"))]

@@ -56,15 +56,17 @@ impl Deadline {
     /// Waits for a lock or a semaphore: `wait` does until a real time, and returns 0 or an error. What can be
     /// had at once is, even if the time has passed: `attempt` does not wait.
     ///
-    /// `place` is its address.
+    /// `place` is its address. `in_turn` says whether a signal ends the wait if threads take turns; none for
+    /// what they do not wait for in turn.
     fn lock<T>(
         &self,
         place: *mut T,
+        in_turn: Option<bool>,
         attempt: impl Fn() -> c_int,
         mut wait: impl FnMut(timespec) -> c_int,
     ) -> c_int {
-        if turns::are_taken() {
-            return turns::wait(place, Some(self.at), true, attempt);
+        if let Some(ends_at_signal) = in_turn.filter(|_| turns::are_taken()) {
+            return turns::wait(place, Some(self.at), ends_at_signal, attempt);
         }
         let mut error = match attempt() {
             EBUSY | EAGAIN => ETIMEDOUT,
@@ -195,7 +197,7 @@ pub unsafe extern "C" fn pthread_cond_clockwait(
 /// Functions that wait for a lock or a semaphore. `$attempt` does not wait. `$make` and `$read` turn an error
 /// into the result of the function, and back. A function that names no clock has `CLOCK_REALTIME`.
 macro_rules! locks {
-    ($($name:ident($lock:ty $(, $clock:ident)?), $attempt:ident, $make:expr, $read:expr;)*) => {$(
+    ($($name:ident($lock:ty $(, $clock:ident)?), $attempt:ident, $in_turn:expr, $make:expr, $read:expr;)*) => {$(
         /// As in the C library.
         ///
         /// # Safety
@@ -210,6 +212,7 @@ macro_rules! locks {
                 None => unsafe { real::$name(lock, $($clock,)? until) },
                 Some(deadline) => $make(deadline.lock(
                     lock,
+                    $in_turn,
                     // SAFETY: as above.
                     || $read(unsafe { libc::$attempt(lock) }),
                     // SAFETY: as above.
@@ -221,12 +224,12 @@ macro_rules! locks {
 }
 
 locks! {
-    sem_timedwait(sem_t), sem_trywait, result, error;
-    sem_clockwait(sem_t, clock), sem_trywait, result, error;
-    pthread_mutex_timedlock(pthread_mutex_t), pthread_mutex_trylock, identity, identity;
-    pthread_mutex_clocklock(pthread_mutex_t, clock), pthread_mutex_trylock, identity, identity;
-    pthread_rwlock_timedrdlock(pthread_rwlock_t), pthread_rwlock_tryrdlock, identity, identity;
-    pthread_rwlock_timedwrlock(pthread_rwlock_t), pthread_rwlock_trywrlock, identity, identity;
-    pthread_rwlock_clockrdlock(pthread_rwlock_t, clock), pthread_rwlock_tryrdlock, identity, identity;
-    pthread_rwlock_clockwrlock(pthread_rwlock_t, clock), pthread_rwlock_trywrlock, identity, identity;
+    sem_timedwait(sem_t), sem_trywait, Some(true), result, error;
+    sem_clockwait(sem_t, clock), sem_trywait, Some(true), result, error;
+    pthread_mutex_timedlock(pthread_mutex_t), pthread_mutex_trylock, Some(false), identity, identity;
+    pthread_mutex_clocklock(pthread_mutex_t, clock), pthread_mutex_trylock, Some(false), identity, identity;
+    pthread_rwlock_timedrdlock(pthread_rwlock_t), pthread_rwlock_tryrdlock, None, identity, identity;
+    pthread_rwlock_timedwrlock(pthread_rwlock_t), pthread_rwlock_trywrlock, None, identity, identity;
+    pthread_rwlock_clockrdlock(pthread_rwlock_t, clock), pthread_rwlock_tryrdlock, None, identity, identity;
+    pthread_rwlock_clockwrlock(pthread_rwlock_t, clock), pthread_rwlock_trywrlock, None, identity, identity;
 }

@@ -222,6 +222,7 @@ pub unsafe fn lock(mutex: *mut pthread_mutex_t) -> c_int {
         return error;
     }
     // A mutex that knows its owner tells it so.
+    // SAFETY: as above; a mutex has at least as many words.
     let word = |at: usize| unsafe { mutex.cast::<c_int>().add(at).read_volatile() };
     // SAFETY: the function takes nothing.
     let this = || unsafe { libc::gettid() };

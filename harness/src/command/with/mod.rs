@@ -177,8 +177,8 @@ struct Run {
     used: bool,
     /// The processes that outlived the command, and did not end by themselves.
     left: Vec<String>,
-    /// If it failed: the folder with what it left.
-    folder: Option<TempDir>,
+    /// The folder with what it left.
+    folder: TempDir,
 }
 
 /// What the runs showed.
@@ -201,16 +201,15 @@ struct Shaken {
 }
 
 impl Run {
-    /// The journals of its processes, if it failed.
+    /// The journals of its processes.
     fn journals(&self) -> impl Iterator<Item = PathBuf> {
-        let folder = self.folder.as_ref().map(|folder| folder.path().join("reports"));
-        let entries = folder.and_then(|reports| fs::read_dir(reports).ok()).into_iter().flatten().flatten();
+        let entries = fs::read_dir(self.folder.path().join("reports")).into_iter().flatten().flatten();
         entries
             .filter(|entry| entry.file_name().to_string_lossy().starts_with(JOURNAL))
             .map(|entry| entry.path())
     }
 
-    /// The journal of the process that asked most, if it failed.
+    /// The journal of the process that asked most.
     fn longest_journal(&self) -> Option<Vec<u8>> {
         let length = |path: &PathBuf| fs::metadata(path).map_or(0, |data| data.len());
         fs::read(self.journals().max_by_key(|path| (length(path), path.clone()))?).ok()
@@ -311,12 +310,7 @@ impl Shake<'_> {
         let Some(ending) = ending.filter(|_| !should_end()) else { return Ok(None) };
         let printed = printed.map(Printed::end).unwrap_or_default();
         let used = fs::read_dir(&reports).is_ok_and(|mut files| files.next().is_some());
-        let mut run = Run { ending, printed, reports: collect(&reports), used, left, folder: None };
-        match run.is_failed() {
-            true => run.folder = Some(folder),
-            false => close(folder),
-        }
-        Ok(Some(run))
+        Ok(Some(Run { ending, printed, reports: collect(&reports), used, left, folder }))
     }
 
     fn name_of_command(&self) -> String {
@@ -503,7 +497,8 @@ fn process_of(path: &Path) -> (Option<u32>, String) {
     (number, name)
 }
 
-/// The reports in a folder, in the order of the numbers of their processes. A journal without a report is performed again.
+/// The reports in a folder, in the order of the numbers of their processes. A journal without a report is
+/// performed again.
 fn collect(folder: &Path) -> Vec<String> {
     let mut files: Vec<_> =
         fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path()).collect();
@@ -547,12 +542,6 @@ fn replayed(journal: &Path) -> Option<String> {
 
 fn lossy(text: &[u8]) -> String {
     String::from_utf8_lossy(text).into_owned()
-}
-
-/// Removes a temporary folder. One that remains, because a process of the command still writes to it, is the
-/// system's to remove.
-fn close(folder: TempDir) {
-    let _ = folder.close();
 }
 
 #[cfg(test)]

@@ -194,6 +194,12 @@ fn a_seed_that_fails_is_run_again_and_what_differs_is_told() {
         differs,
         format!("repeats: yes, though not call for call\n  what differs first: {first}\n{add}")
     );
+    let passes = format!("{}; code=0", leave(&one, &other));
+    let no = told(&[], &leave(&one, &one), &passes, ":");
+    assert_eq!(
+        no,
+        format!("repeats: no: the second run ended with exit code 0\n  what differs first: {first}\n{add}")
+    );
     let fewer = told(&[], &leave(&one, &one), &format!("cp {one} $SHAKETABLE_JOURNAL/journal-9.txt"), ":");
     assert!(fewer.contains("\n  what differs first: 2 processes used the cluster, and then 1\n"), "{fewer}");
 }

@@ -1,11 +1,12 @@
 //! The cluster of the process, once `libfdb_c.so` has said that there is one.
 
+use crate::real;
 use libc::c_void;
 use std::{
     cell::Cell,
     mem::transmute,
     ptr::null_mut,
-    sync::atomic::{AtomicPtr, AtomicU64, Ordering},
+    sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering},
 };
 
 /// Asks the cluster to wake a thread when its time is `until`. `wake` is called once with `waiter`: then, or
@@ -77,5 +78,51 @@ pub fn cancel(number: u64) {
         // SAFETY: only functions of this type are stored.
         let cancel = unsafe { transmute::<*mut c_void, Cancel>(cancel) };
         cancel(number);
+    }
+}
+
+/// What waits for the turn of a thread. `after_step` says that it would ask again at once: another one should
+/// have the turn first, or virtual time should advance.
+pub type TakeTurn = extern "C" fn(after_step: bool);
+
+static TURN: AtomicPtr<c_void> = AtomicPtr::new(null_mut());
+
+/// Whether this process was forked from one whose threads take turns. It has one thread.
+static IS_CHILD: AtomicBool = AtomicBool::new(false);
+
+/// From now on, threads take turns. A program of Java goes on as before: its threads wait for one another
+/// without the C library too.
+///
+/// # Safety
+///
+/// The function must remain valid.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn shaketable_time_take_turns(turn: TakeTurn) {
+    extern "C" fn in_child() {
+        IS_CHILD.store(true, Ordering::SeqCst);
+    }
+    // SAFETY: the name ends with a zero.
+    let is_java = !unsafe { libc::dlsym(libc::RTLD_DEFAULT, c"JNI_CreateJavaVM".as_ptr()) }.is_null();
+    if !is_java {
+        // SAFETY: the function is there as long as the program runs.
+        unsafe { libc::pthread_atfork(None, None, Some(in_child)) };
+        TURN.store(turn as *mut c_void, Ordering::SeqCst);
+    }
+}
+
+/// Whether threads take turns.
+pub fn are_turns_taken() -> bool {
+    !TURN.load(Ordering::SeqCst).is_null() && !IS_CHILD.load(Ordering::SeqCst)
+}
+
+/// Waits for this thread's turn, if threads take turns.
+pub fn take_turn(after_step: bool) {
+    let turn = TURN.load(Ordering::SeqCst);
+    if !turn.is_null() && !IS_CHILD.load(Ordering::SeqCst) {
+        let error = real::errno();
+        // SAFETY: only functions of this type are stored.
+        let turn = unsafe { std::mem::transmute::<*mut c_void, TakeTurn>(turn) };
+        turn(after_step);
+        real::fail(error);
     }
 }

@@ -4,7 +4,7 @@
 //! real time, again and again.
 
 use crate::{
-    clock, real, turns,
+    clock, cluster, real, turns,
     wait::{Target, Wait},
 };
 use libc::{
@@ -65,7 +65,7 @@ impl Deadline {
         attempt: impl Fn() -> c_int,
         mut wait: impl FnMut(timespec) -> c_int,
     ) -> c_int {
-        if let Some(ends_at_signal) = in_turn.filter(|_| turns::are_taken()) {
+        if let Some(ends_at_signal) = in_turn.filter(|_| cluster::are_turns_taken()) {
             return turns::wait(place, Some(self.at), ends_at_signal, attempt);
         }
         let mut error = match attempt() {
@@ -99,7 +99,7 @@ impl Deadline {
             // SAFETY: as the caller promises.
             return unsafe { give_way(mutex) };
         }
-        if turns::are_taken() {
+        if cluster::are_turns_taken() {
             // SAFETY: as the caller promises.
             return unsafe { turns::condition(condition, mutex, Some(self.at)) };
         }
@@ -128,7 +128,7 @@ unsafe fn give_way(mutex: *mut pthread_mutex_t) -> c_int {
     if error != 0 {
         return error;
     }
-    turns::take(true);
+    cluster::take_turn(true);
     // SAFETY: as above.
     match unsafe { turns::pthread_mutex_lock(mutex) } {
         0 => ETIMEDOUT,

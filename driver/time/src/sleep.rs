@@ -1,7 +1,7 @@
 //! Functions that sleep.
 
 use crate::{
-    clock, real, turns,
+    clock, cluster, real,
     wait::{Target, Wait},
 };
 use libc::{c_int, c_uint, clockid_t, timespec, useconds_t};
@@ -47,8 +47,8 @@ unsafe fn sleep_for(nanos: u64, left: *mut timespec) -> c_int {
 /// A sleep without a length lets other threads run. The kernel would let this one sleep for a moment, in
 /// which virtual time could advance.
 fn give_way() -> c_int {
-    match turns::are_taken() {
-        true => turns::take(true),
+    match cluster::are_turns_taken() {
+        true => cluster::take_turn(true),
         // SAFETY: the function takes nothing.
         false => drop(unsafe { libc::sched_yield() }),
     }

@@ -1,6 +1,6 @@
 //! Threads that begin.
 
-use crate::{chance, real, turns};
+use crate::{chance, cluster, real};
 use libc::{c_int, c_void, pthread_attr_t, pthread_t};
 
 /// What a thread begins with.
@@ -14,7 +14,7 @@ extern "C-unwind" fn begin(start: *mut c_void) -> *mut c_void {
     // SAFETY: it was made for this thread alone.
     let Start { function, argument, key } = *unsafe { Box::from_raw(start.cast::<Start>()) };
     key.into_iter().for_each(chance::begin);
-    turns::take(false);
+    cluster::take_turn(false);
     function(argument)
 }
 
@@ -31,7 +31,7 @@ pub unsafe extern "C" fn pthread_create(
     argument: *mut c_void,
 ) -> c_int {
     let key = chance::of_next_thread();
-    if key.is_none() && !turns::are_taken() {
+    if key.is_none() && !cluster::are_turns_taken() {
         // SAFETY: as the caller promises.
         return unsafe { real::pthread_create(thread, attributes, function, argument) };
     }

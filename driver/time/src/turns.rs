@@ -10,33 +10,21 @@
 //! the C library's own functions, because they began before the cluster, are woken as ever.
 
 use crate::{
-    clock, real,
+    clock, cluster, real,
     wait::{Target, Wait},
 };
 use libc::{
     EAGAIN, EBUSY, EINTR, ETIMEDOUT, c_int, c_long, c_void, pthread_cond_t, pthread_mutex_t, pthread_t,
     sem_t, timespec,
 };
-use std::{
-    ptr::null_mut,
-    sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering},
-    },
+use std::sync::{
+    Arc, Mutex, MutexGuard, PoisonError,
+    atomic::{AtomicU32, Ordering},
 };
 
 /// How long a thread waits in real time between two looks at the clock, if the cluster does not wake it,
 /// nanoseconds.
 const LOOK: u64 = 100_000_000;
-
-/// What waits for the turn of a thread. `after_step` says that it would ask again at once: another one should
-/// have the turn first, or virtual time should advance.
-pub type TakeTurn = extern "C" fn(after_step: bool);
-
-static TURN: AtomicPtr<c_void> = AtomicPtr::new(null_mut());
-
-/// Whether this process was forked from one whose threads take turns. It has one thread.
-static IS_CHILD: AtomicBool = AtomicBool::new(false);
 
 /// A thread that is parked.
 struct Parked {
@@ -49,43 +37,6 @@ static PARKED: Mutex<Vec<Arc<Parked>>> = Mutex::new(Vec::new());
 
 fn parked() -> MutexGuard<'static, Vec<Arc<Parked>>> {
     PARKED.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// From now on, threads take turns. A program of Java goes on as before: its threads wait for one another
-/// without the C library too.
-///
-/// # Safety
-///
-/// The function must remain valid.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn shaketable_time_take_turns(turn: TakeTurn) {
-    extern "C" fn in_child() {
-        IS_CHILD.store(true, Ordering::SeqCst);
-    }
-    // SAFETY: the name ends with a zero.
-    let is_java = !unsafe { libc::dlsym(libc::RTLD_DEFAULT, c"JNI_CreateJavaVM".as_ptr()) }.is_null();
-    if !is_java {
-        // SAFETY: the function is there as long as the program runs.
-        unsafe { libc::pthread_atfork(None, None, Some(in_child)) };
-        TURN.store(turn as *mut c_void, Ordering::SeqCst);
-    }
-}
-
-/// Whether threads take turns.
-pub fn are_taken() -> bool {
-    !TURN.load(Ordering::SeqCst).is_null() && !IS_CHILD.load(Ordering::SeqCst)
-}
-
-/// Waits for this thread's turn, if threads take turns.
-pub fn take(after_step: bool) {
-    let turn = TURN.load(Ordering::SeqCst);
-    if !turn.is_null() && !IS_CHILD.load(Ordering::SeqCst) {
-        let error = real::errno();
-        // SAFETY: only functions of this type are stored.
-        let turn = unsafe { std::mem::transmute::<*mut c_void, TakeTurn>(turn) };
-        turn(after_step);
-        real::fail(error);
-    }
 }
 
 /// How a thread that was parked went on.
@@ -158,7 +109,7 @@ fn futex(word: &AtomicU32, operation: c_int, value: c_long, timeout: Option<&tim
 
 /// Wakes the first of those that are parked at a place, or all.
 pub fn wake<T>(place: *mut T, all: bool) {
-    if !are_taken() {
+    if !cluster::are_turns_taken() {
         return;
     }
     let error = real::errno();
@@ -199,7 +150,7 @@ pub fn wait<T>(
             return error;
         }
         let woken = parked.block(until);
-        take(false);
+        cluster::take_turn(false);
         if woken == Woken::BySignal && ends_at_signal {
             return EINTR;
         }
@@ -253,7 +204,7 @@ pub unsafe fn condition(
         return error;
     }
     let woken = parked.block(until);
-    take(false);
+    cluster::take_turn(false);
     // SAFETY: as above.
     match unsafe { lock(mutex) } {
         0 if woken == Woken::InTime => ETIMEDOUT,
@@ -268,7 +219,7 @@ pub unsafe fn condition(
 /// As for the C library's.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pthread_mutex_lock(mutex: *mut pthread_mutex_t) -> c_int {
-    match are_taken() {
+    match cluster::are_turns_taken() {
         // SAFETY: as the caller promises.
         true => unsafe { lock(mutex) },
         // SAFETY: as the caller promises.
@@ -299,7 +250,7 @@ pub unsafe extern "C" fn pthread_cond_wait(
     condition: *mut pthread_cond_t,
     mutex: *mut pthread_mutex_t,
 ) -> c_int {
-    match are_taken() {
+    match cluster::are_turns_taken() {
         // SAFETY: as the caller promises.
         true => unsafe { self::condition(condition, mutex, None) },
         // SAFETY: as the caller promises.
@@ -340,7 +291,7 @@ pub unsafe extern "C" fn pthread_cond_broadcast(condition: *mut pthread_cond_t) 
 /// As for the C library's.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sem_wait(semaphore: *mut sem_t) -> c_int {
-    if !are_taken() {
+    if !cluster::are_turns_taken() {
         // SAFETY: as the caller promises.
         return unsafe { real::sem_wait(semaphore) };
     }
@@ -374,6 +325,6 @@ pub unsafe extern "C" fn sem_post(semaphore: *mut sem_t) -> c_int {
 pub unsafe extern "C" fn pthread_join(thread: pthread_t, result: *mut *mut c_void) -> c_int {
     // SAFETY: as the caller promises.
     let error = unsafe { real::pthread_join(thread, result) };
-    take(false);
+    cluster::take_turn(false);
     error
 }

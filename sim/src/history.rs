@@ -201,9 +201,9 @@ impl Attempt {
     /// Whether the call with this number is the read that a watch makes for itself.
     pub fn is_of_watch(&self, call: usize) -> bool {
         let asides = &self.asides[self.asides.partition_point(|(before, _)| *before < call)..];
-        let beside = asides.iter().take_while(|(before, _)| *before == call);
+        let mut beside = asides.iter().take_while(|(before, _)| *before == call);
         let Some(Call::Get { key, .. }) = self.calls.get(call) else { return false };
-        beside.into_iter().any(|(_, aside)| matches!(aside, Aside::Watch(watched) if watched == key))
+        beside.any(|(_, aside)| matches!(aside, Aside::Watch(watched) if watched == key))
     }
 
     /// The conflict ranges that it adds itself.

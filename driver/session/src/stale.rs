@@ -130,10 +130,16 @@ impl Stale {
     }
 }
 
+/// A write of a key: where, by which attempt, and what.
+type Written<'a> = (Place, Option<AttemptId>, &'a Mutation);
+
+/// The attempts of a thread.
+type OfThread<'a> = Vec<(AttemptId, &'a Attempt, Origin)>;
+
 /// Who wrote what, in the order of commits.
 struct Writes<'a> {
     history: &'a History,
-    sets: BTreeMap<&'a Bytes, Vec<(Place, Option<AttemptId>, &'a Mutation)>>,
+    sets: BTreeMap<&'a Bytes, Vec<Written<'a>>>,
     clears: Vec<(Place, Option<AttemptId>, &'a Mutation, &'a KeyRange)>,
     times: BTreeMap<Version, Nanos>,
 }
@@ -161,19 +167,14 @@ impl<'a> Writes<'a> {
     }
 
     /// The last write of a key after a version and before a place.
-    fn last(
-        &self,
-        key: &Bytes,
-        after: Version,
-        before: Place,
-    ) -> Option<(Place, Option<AttemptId>, &'a Mutation)> {
+    fn last(&self, key: &Bytes, after: Version, before: Place) -> Option<Written<'a>> {
         let is_within = |place: &Place| place.0 > after && *place < before;
         let sets = self.sets.get(key).map_or(&[][..], Vec::as_slice);
         let sets = &sets[..sets.partition_point(|(place, ..)| *place < before)];
         let set = sets.last().filter(|(place, ..)| is_within(place)).copied();
         let clears = &self.clears[..self.clears.partition_point(|(place, ..)| *place < before)];
-        let recent = clears.iter().rev().take_while(|(place, ..)| is_within(place));
-        let clear = recent.into_iter().find(|(.., range)| range.contains(key));
+        let mut recent = clears.iter().rev().take_while(|(place, ..)| is_within(place));
+        let clear = recent.find(|(.., range)| range.contains(key));
         let clear = clear.map(|(place, by, mutation, _)| (*place, *by, *mutation));
         set.into_iter().chain(clear).max_by_key(|(place, ..)| *place)
     }
@@ -308,7 +309,7 @@ fn written(attempt: &Attempt) -> BTreeMap<&Bytes, &Mutation> {
 pub(crate) fn of(history: &History, truth: &Truth) -> Vec<Stale> {
     let writes = Writes::of(history, truth);
     let mut found = Vec::new();
-    let mut threads: BTreeMap<(ClientId, u32), Vec<(AttemptId, &Attempt, Origin)>> = BTreeMap::new();
+    let mut threads: BTreeMap<(ClientId, u32), OfThread<'_>> = BTreeMap::new();
     for (id, attempt) in history.numbered().filter(|(_, attempt)| attempt.client != RESTORER) {
         found.extend(at_snapshot(&writes, truth, (id, attempt)));
         if let Some(origin) = attempt.origin {
@@ -377,12 +378,7 @@ fn first(mut found: Vec<Stale>) -> Option<Stale> {
 }
 
 /// What the transactions of a thread wrote or watched without reading it, as earlier ones had read it.
-fn of_thread(
-    writes: &Writes<'_>,
-    truth: &Truth,
-    mut attempts: Vec<(AttemptId, &Attempt, Origin)>,
-    found: &mut Vec<Stale>,
-) {
+fn of_thread(writes: &Writes<'_>, truth: &Truth, mut attempts: OfThread<'_>, found: &mut Vec<Stale>) {
     attempts.sort_by_key(|(id, attempt, _)| (attempt.version_requested.min(attempt.ended), *id));
     let mut looks: BTreeMap<&Bytes, Look<'_>> = BTreeMap::new();
     let (mut number, mut last) = (0, None);
@@ -452,7 +448,9 @@ fn of_thread(
             }
         }
         // Whoever has written a key knows it, whatever was read before.
-        written(attempt).into_keys().for_each(|key| drop(looks.remove(key)));
+        for key in written(attempt).into_keys() {
+            looks.remove(key);
+        }
     }
 }
 

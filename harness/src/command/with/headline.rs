@@ -177,8 +177,8 @@ fn javascript(lines: &[&str]) -> Option<String> {
 fn python(lines: &[&str]) -> Option<String> {
     let at = lines.iter().rposition(|line| line.trim_start() == "Traceback (most recent call last):")?;
     let indent = lines[at].len() - lines[at].trim_start().len();
-    let after = lines[at + 1..].iter().map(|line| line.get(indent..).unwrap_or_default());
-    after.into_iter().find(|line| !line.is_empty() && !line.starts_with(' ')).map(str::to_owned)
+    let mut after = lines[at + 1..].iter().map(|line| line.get(indent..).unwrap_or_default());
+    after.find(|line| !line.is_empty() && !line.starts_with(' ')).map(str::to_owned)
 }
 
 fn ruby(lines: &[&str]) -> Option<String> {

@@ -16,7 +16,9 @@ use shaketable_sim::{
 };
 use shaketable_tx::{Database, Db, Error, Isolation, RangeOption, Transaction};
 use shaketable_workloads::catalogue::*;
+use shaketable_workloads_queues::queue;
 use shaketable_workloads_shared::cluster::{self, Machine};
+use shaketable_workloads_tables::index;
 use std::time::Duration;
 
 fn site() -> Site {

@@ -481,13 +481,15 @@ fn a_page_begins_with_what_failed_and_points_at_what_was_no_longer_true() {
     let library = place.path().to_str().expect("a plain path");
     let arguments = arguments(&["--library", library, "--", "program"]);
     let shake = Shake::of(&arguments).expect("it can be run");
+    let folder = tempfile::tempdir().expect("a folder");
+    fs::write(folder.path().join("journal-1"), journal).expect("written");
     let run = Run {
         ending: Ending::Exited(ExitStatusExt::from_raw(1 << 8)),
         printed: b"FAILED test_a.py::test_b - KeyError: 1\n1 failed\n".to_vec(),
         reports: Vec::new(),
         used: true,
         left: Vec::new(),
-        journal: Some(journal),
+        folder,
     };
     let Some(shaketable_reports::Body::Replay(report)) = page::body(&shake, 3, &run) else {
         panic!("no page")

@@ -482,7 +482,8 @@ fn a_page_begins_with_what_failed_and_points_at_what_was_no_longer_true() {
     let arguments = arguments(&["--library", library, "--", "program"]);
     let shake = Shake::of(&arguments).expect("it can be run");
     let folder = tempfile::tempdir().expect("a folder");
-    fs::write(folder.path().join("journal-1"), journal).expect("written");
+    let reports = folder.path().join("reports");
+    fs::create_dir(&reports).and_then(|()| fs::write(reports.join("journal-1"), journal)).expect("written");
     let run = Run {
         ending: Ending::Exited(ExitStatusExt::from_raw(1 << 8)),
         printed: b"FAILED test_a.py::test_b - KeyError: 1\n1 failed\n".to_vec(),

@@ -80,8 +80,8 @@ pub enum Source {
 }
 
 impl Source {
-    /// What a user asks for, or else where the program itself came from: `built_from` is the folder of a package
-    /// of it, so many folders below the sources.
+    /// What a user asks for, or else where the program itself came from: `built_from` is the folder of a
+    /// package of it, so many folders below the sources.
     ///
     /// # Errors
     ///

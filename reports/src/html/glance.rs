@@ -1,6 +1,6 @@
 //! The first screen of a sweep's page: what was shaken, how hard, how sure the verdict is, and where it is weak.
 
-use super::facts;
+use super::parts::facts;
 use crate::{
     run::PointReport,
     sweep::{SweepReport, WorkloadReport},

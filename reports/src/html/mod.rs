@@ -11,12 +11,14 @@ mod data;
 mod diff;
 mod failure;
 mod glance;
+mod parts;
 mod room;
 mod sweep;
 mod watch;
 
 use crate::document::{Body, Document};
 use maud::{DOCTYPE, Markup, PreEscaped, html};
+use parts::{badge, facts};
 use room::Room;
 
 /// The maximum size of a page, bytes.
@@ -105,24 +107,6 @@ fn page_with(document: &Document, size: usize) -> Option<String> {
 /// The scripts as one, whose names are not those of the page.
 fn script(parts: &[&str]) -> String {
     format!("(() => {{\n\"use strict\";\n{}\n}})();", parts.join("\n"))
-}
-
-/// A verdict or a state as a coloured word.
-fn badge(class: &str, text: &str) -> Markup {
-    html! { span.badge.(class) { (text) } }
-}
-
-/// Names with their values.
-fn facts(rows: &[(&str, String)]) -> Markup {
-    html! {
-        dl.facts {
-            @for (name, value) in rows {
-                @if !value.is_empty() {
-                    div { dt { (name) } dd { (value) } }
-                }
-            }
-        }
-    }
 }
 
 /// A command with a button that copies it.

@@ -212,7 +212,7 @@ fn a_sweep_whose_report_becomes_unwritable_ends_with_what_it_knows() {
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it starts");
         listens(&child);
         let lines = BufReader::new(child.stderr.take().expect("piped")).lines();
-        fs::remove_dir(&place).expect("removed");
+        fs::remove_dir_all(&place).expect("removed");
         let last = lines.map(|line| line.expect("readable")).last().expect("a last line");
         let output = child.wait_with_output().expect("it ends");
         assert_eq!(code(&output), 2, "{last}");

@@ -154,8 +154,8 @@ impl FailureList {
     }
 
     /// Adds the failures of a sweep that were kept in full. Returns how many were there, and how many of them
-    /// are new. A failure that was seen before in the same sweep, which this one continues, is not counted once
-    /// more.
+    /// are new. A failure that was seen before in the same sweep, which this one continues, is not counted
+    /// once more.
     pub fn add(&mut self, sweep: &SweepReport, before: Option<&SweepReport>, seen: &Sighting) -> (u64, u64) {
         let was_seen = |run: &RunReport| {
             let is_it = |other: &RunReport| (&other.workload, other.seed) == (&run.workload, run.seed);

@@ -2,9 +2,10 @@
 //! cluster in place of the clock (`shaketable with --time`, on Linux with 64 bits).
 //!
 //! It defines functions of the C library that read a clock, that sleep, and that wait with a timeout. Without
-//! `SHAKETABLE_TIME=1` in the environment, each does what the C library's does. Two more things make a program
-//! repeat: with `SHAKETABLE_RANDOM`, functions that draw random numbers take them from the seed ([`chance`]); if
-//! the cluster lets threads run one at a time, those that wait for another thread go on in turn ([`turns`]).
+//! `SHAKETABLE_TIME=1` in the environment, each does what the C library's does. Two more things make a
+//! program repeat: with `SHAKETABLE_RANDOM`, functions that draw random numbers take them from the seed
+//! ([`chance`]); if the cluster lets threads run one at a time, those that wait for another thread go on in
+//! turn ([`turns`]).
 //!
 //! It is a library of its own, and not a part of `libfdb_c.so`: that has the functions of the same names of
 //! the simulator's runtime, for itself. And whoever links `libfdb_c.so` must not get another clock by that.

@@ -6,8 +6,8 @@
 //!
 //! The command does not judge runs. It selects the runs, distributes them over threads, adds up their results
 //! and passes them to `shaketable_reports`. Each subcommand is one file, with its arguments. They share
-//! [`choose`] (names and values from the user), [`pool`](crate::run::pool) (threads), [`progress`], [`output`]
-//! (files and the terminal), [`cost`] and [`interrupt`].
+//! [`choose`] (names and values from the user), [`pool`](crate::run::pool) (threads), [`progress`],
+//! [`output`] (files and the terminal), [`cost`] and [`interrupt`].
 
 mod advise;
 mod against;
@@ -88,8 +88,8 @@ macro_rules! main {
 
 /// Shakes FoundationDB layers on a simulated FoundationDB cluster, reproducibly from a seed.
 ///
-/// Without a subcommand, every workload is run with a few seeds and standard faults, and the report is written
-/// to target/shaketable/report.json and report.html.
+/// Without a subcommand, every workload is run with a few seeds and standard faults, and the report is
+/// written to target/shaketable/report.json and report.html.
 #[derive(Debug, Parser)]
 #[command(after_help = EXIT_CODES)]
 pub struct Arguments<Extra: Subcommand> {

@@ -175,8 +175,8 @@ const LOOK_EVERY: u64 = 1_000_000_000;
 /// The interval at which a sweep that goes on is saved, nanoseconds.
 pub(super) const SAVE_EVERY: u64 = 60_000_000_000;
 
-/// Watches whether the files of a report can still be written while its sweep goes on, and saves what there is,
-/// so that a sweep of hours does not end with nothing.
+/// Watches whether the files of a report can still be written while its sweep goes on, and saves what there
+/// is, so that a sweep of hours does not end with nothing.
 pub struct Watch<'a> {
     outputs: &'a Outputs,
     next: u64,
@@ -287,8 +287,8 @@ impl Target {
         path.map(Target::check).transpose()
     }
 
-    /// Keeps other processes from claiming the file, as long as what is returned lives. Nothing for devices and
-    /// pipes. What writers left that were killed is removed.
+    /// Keeps other processes from claiming the file, as long as what is returned lives. Nothing for devices
+    /// and pipes. What writers left that were killed is removed.
     fn claim(&self) -> Option<Result<NamedTempFile, Refusal>> {
         let Target::File { named, path, special: false } = self else { return None };
         let refused =

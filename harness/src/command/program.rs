@@ -20,8 +20,8 @@ pub struct Program {
     pub figures: fn(Vec<Figure>, &Interrupt) -> Result<Vec<Figure>, Refusal>,
     /// FoundationDB's client, for runs on real clusters.
     pub client: Option<&'static dyn Client>,
-    /// The command line that shakes the workloads of a catalogue that this program leaves out, if it is a part of
-    /// one.
+    /// The command line that shakes the workloads of a catalogue that this program leaves out, if it is a
+    /// part of one.
     pub others: Option<&'static str>,
     /// Whether `bugs` without names also runs the planted bugs of the simulated cluster. A single workload
     /// rarely reaches all of them.

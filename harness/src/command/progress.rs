@@ -29,7 +29,8 @@ struct BarState {
 
 impl Progress {
     /// Starts with nothing done. Each part has a name and a size. `what` is the unit of the sizes (singular
-    /// and plural), and `failed` is the word for pieces that failed; none if it is empty, because they do not.
+    /// and plural), and `failed` is the word for pieces that failed; none if it is empty, because they do
+    /// not.
     pub fn new(parts: &[(&str, u64)], what: (&'static str, &'static str), failed: &'static str) -> Progress {
         // A dumb terminal cannot move its cursor.
         let draws = stderr().is_terminal() && std::env::var_os("TERM").is_none_or(|term| term != "dumb");

@@ -101,7 +101,8 @@ impl RunArguments {
 /// The default number of seeds.
 pub(super) const SEEDS: u64 = 200;
 
-/// The runs of the command without a subcommand, of all workloads together: somebody waits for a first verdict.
+/// The runs of the command without a subcommand, of all workloads together: somebody waits for a first
+/// verdict.
 const FIRST_RUNS: u64 = 400;
 /// The seeds that each workload has of them at least: with fewer, what a workload must meet is not met.
 const FIRST_SEEDS: u64 = 25;

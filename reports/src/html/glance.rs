@@ -1,4 +1,5 @@
-//! The first screen of a sweep's page: what was shaken, how hard, how sure the verdict is, and where it is weak.
+//! The first screen of a sweep's page: what was shaken, how hard, how sure the verdict is, and where it is
+//! weak.
 
 use super::parts::facts;
 use crate::{

@@ -1,5 +1,6 @@
-//! The command with the first workloads of the catalogue. `cargo run` in the repository builds this one, so that
-//! the first verdict does not wait for the others to be compiled: the Record Layer alone is a quarter of them.
+//! The command with the first workloads of the catalogue. `cargo run` in the repository builds this one, so
+//! that the first verdict does not wait for the others to be compiled: the Record Layer alone is a quarter of
+//! them.
 
 use shaketable::command::{Program, main as command};
 use shaketable_workloads_containers as containers;

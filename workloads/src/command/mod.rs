@@ -106,7 +106,8 @@ mod tests {
     use super::*;
     use std::{fs, path::Path};
 
-    /// The arguments of the command in a line of a shell. The package that writes a new crate is another command.
+    /// The arguments of the command in a line of a shell. The package that writes a new crate is another
+    /// command.
     fn arguments(line: &str) -> Option<&str> {
         let line = line.split('#').next()?.trim();
         match line.strip_prefix("cargo run ") {

@@ -15,9 +15,9 @@ const GRACE: Duration = Duration::from_secs(3);
 /// The interval at which they are looked for.
 const TICK: Duration = Duration::from_millis(20);
 
-/// Ends the processes of a run whose folder is `mark`, once the command has ended: they may end by
-/// themselves unless all should end, are asked to, and are killed. Returns the names of those that did not end
-/// by themselves, in order.
+/// Ends the processes of a run whose folder is `mark`, once the command has ended: they may end by themselves
+/// unless all should end, are asked to, and are killed. Returns the names of those that did not end by
+/// themselves, in order.
 pub(super) fn end(mark: &Path, should_end: impl Fn() -> bool) -> Vec<String> {
     let mark = mark.as_os_str().as_encoded_bytes();
     if gone(mark, PATIENCE, || !should_end()) {

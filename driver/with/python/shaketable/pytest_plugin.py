@@ -123,10 +123,12 @@ class Run:
         to_json = self.config.hook.pytest_report_to_serializable
         text = json.dumps([to_json(config=self.config, report=report) for report in self.reports])
         seed = os.environ.get("SHAKETABLE_SEED", "0")
-        # Whole or not at all: the run may be ended at any time.
-        unfinished = self.folder / f".{seed}"
-        unfinished.write_text(text, encoding="utf-8")
-        unfinished.rename(self.folder / f"{seed}.json")
+        # Whole or not at all: the run may be ended at any time. A seed that fails is run once more, to see whether it
+        # repeats; what the test did is what it did first.
+        told, unfinished = self.folder / f"{seed}.json", self.folder / f".{seed}"
+        if not told.exists():
+            unfinished.write_text(text, encoding="utf-8")
+            unfinished.rename(told)
         # A seed with which the test fails as expected is what was looked for, and one with which it passes although it
         # must fail is none. No seed changes that a test is marked to be skipped.
         is_marked = any(True for item in session.items for name in ("skip", "skipif") for _ in item.iter_markers(name))

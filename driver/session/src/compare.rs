@@ -8,32 +8,46 @@ use crate::{
     Action, Call, Command, DatabaseId, TransactionId,
     journal::{Event, JournalEntry, Script},
     protocol::Request,
+    threads::ThreadNumber,
 };
 use bytes::Bytes;
 use shaketable_tx::{KeySelector, show};
 use std::{collections::BTreeMap, io};
 
 /// A call of a transaction, with what it did since its last one.
-#[derive(PartialEq)]
 struct Asked {
     transaction: usize,
+    /// The thread that created it: how many had created transactions before. It is told, and does not count.
+    thread: u32,
     before: Vec<Action>,
     call: Call,
+}
+
+impl PartialEq for Asked {
+    fn eq(&self, other: &Asked) -> bool {
+        let Asked { transaction, thread: _, before, call } = self;
+        (transaction, before, call) == (&other.transaction, &other.before, &other.call)
+    }
 }
 
 /// The first call that differs between two journals, in words; `None` if all are equal. Fails if one of them
 /// cannot be read.
 pub fn difference(first: Vec<u8>, second: Vec<u8>) -> io::Result<Option<String>> {
     let (mut first, mut second) = (calls(first)?, calls(second)?);
-    let mut number: u64 = 1;
+    let (mut number, mut threads): (u64, u32) = (1, 0);
     loop {
         match (first.next(), second.next()) {
             (None, None) => return Ok(None),
             (one, other) if one != other => {
-                let [one, other] = told(one.as_ref(), other.as_ref());
+                let both = [one.as_ref(), other.as_ref()];
+                let threads = both.iter().flatten().fold(threads, |most, asked| most.max(asked.thread));
+                let [one, other] = told(both, threads > 0);
                 return Ok(Some(format!("call {number}: {one}; in the second run: {other}")));
             }
-            _ => number += 1,
+            (one, _) => {
+                number += 1;
+                threads = one.iter().fold(threads, |most, asked| most.max(asked.thread));
+            }
         }
     }
 }
@@ -41,9 +55,17 @@ pub fn difference(first: Vec<u8>, second: Vec<u8>) -> io::Result<Option<String>>
 /// The calls of a journal.
 fn calls(journal: Vec<u8>) -> io::Result<impl Iterator<Item = Asked>> {
     let entries = Script::read(journal)?.into_iter().flat_map(|(_, script)| script.entries());
-    let mut numbers = BTreeMap::new();
+    let (mut thread, mut creators, mut numbers) = (0, BTreeMap::new(), BTreeMap::new());
     let mut actions: BTreeMap<(DatabaseId, TransactionId), Vec<Action>> = BTreeMap::new();
     Ok(entries.filter_map(move |JournalEntry(_, event)| match event {
+        Event::Thread(ThreadNumber(number)) => {
+            thread = number;
+            None
+        }
+        Event::Asked(Request::Command(database, Command::Create(tx))) => {
+            creators.insert((database, tx), thread);
+            None
+        }
         Event::Asked(Request::Command(database, Command::Transaction(tx, action))) => {
             match action {
                 Action::Destroy => drop(actions.remove(&(database, tx))),
@@ -54,17 +76,26 @@ fn calls(journal: Vec<u8>) -> io::Result<impl Iterator<Item = Asked>> {
         Event::Asked(Request::Call(_, database, tx, call)) => {
             let next = numbers.len() + 1;
             let transaction = *numbers.entry((database, tx)).or_insert(next);
-            Some(Asked { transaction, before: actions.remove(&(database, tx)).unwrap_or_default(), call })
+            let thread = creators.get(&(database, tx)).copied().unwrap_or_default();
+            Some(Asked {
+                transaction,
+                thread,
+                before: actions.remove(&(database, tx)).unwrap_or_default(),
+                call,
+            })
         }
         _ => None,
     }))
 }
 
 /// What both say, as far as it differs.
-fn told(first: Option<&Asked>, second: Option<&Asked>) -> [String; 2] {
+fn told([first, second]: [Option<&Asked>; 2], has_threads: bool) -> [String; 2] {
     let said = [first, second].map(|asked| match asked {
         None => "there is none".to_owned(),
-        Some(Asked { transaction, call, .. }) => format!("transaction {transaction} {}", of_call(call)),
+        Some(Asked { transaction, thread, call, .. }) => {
+            let thread = has_threads.then(|| format!(" of thread {thread}")).unwrap_or_default();
+            format!("transaction {transaction}{thread} {}", of_call(call))
+        }
     });
     let (Some(first), Some(second)) = (first, second) else { return said };
     if said[0] != said[1] {
@@ -182,6 +213,20 @@ mod tests {
         ] {
             assert_eq!(parts(both(1), second).as_deref(), Some(told));
         }
+        // Threads are told where there are several.
+        let of_thread = |tx, thread| {
+            let created = Event::Asked(Request::Command(database, Command::Create(TransactionId(tx))));
+            [(0, Event::Thread(ThreadNumber(thread))), (0, created), (0, commits(tx))]
+        };
+        let by = |first, second| of_thread(1, first).into_iter().chain(of_thread(2, second)).collect();
+        assert_eq!(parts(by(0, 1), by(1, 0)), None);
+        let watched = of_thread(1, 0).into_iter().chain([(0, watches(1))]).collect();
+        assert_eq!(
+            parts(by(0, 1), watched).as_deref(),
+            Some(
+                "call 2: transaction 2 of thread 1 commits; in the second run: transaction 1 of thread 0 watches \"a\""
+            )
+        );
         assert!(difference(journal(both(1)), b"something else".to_vec()).is_err());
     }
 }

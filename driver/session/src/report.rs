@@ -37,6 +37,9 @@ const STALE: &str = "decided by what was no longer true, which FoundationDB does
 /// How the line of a report begins that accuses the simulated cluster, and not the program.
 pub const ACCUSED: &str = "SIMULATED CLUSTER FAILED: ";
 
+/// Begins the line of a report that has the variables which repeat its run, [`Settings::again`].
+pub const AGAIN: &str = "again: ";
+
 /// The line of a report that accuses the simulated cluster: nothing else that the run shows can be relied on.
 pub fn accused(report: &str) -> Option<&str> {
     report.lines().find(|line| line.starts_with(ACCUSED))
@@ -95,7 +98,7 @@ fn add_numbers<const N: usize>(line: &str, sums: [&mut u64; N]) {
 /// The report of a run whose simulator panicked.
 pub fn of_panic(settings: &Settings, panic: &str) -> String {
     let panic = panic.split_whitespace().collect::<Vec<_>>().join(" ");
-    format!("{ACCUSED}the simulator panicked: {panic}\nagain: {}\n", settings.again())
+    format!("{ACCUSED}the simulator panicked: {panic}\n{AGAIN}{}\n", settings.again())
 }
 
 /// A commit whose result the program was not told.
@@ -367,7 +370,7 @@ impl fmt::Display for Report {
             1 => ", with the row that was restored".to_owned(),
             rows => format!(", with the {rows} rows that were restored"),
         };
-        writeln!(f, "again: {}{restored}", self.settings.again())
+        writeln!(f, "{AGAIN}{}{restored}", self.settings.again())
     }
 }
 

@@ -58,6 +58,15 @@ use std::{
 };
 use tempfile::TempDir;
 
+/// The variables of a report's line that options of `with` stand for.
+const SET_BY_OPTIONS: [&str; 5] = [
+    "SHAKETABLE_SEED=",
+    "SHAKETABLE_FAULTS=",
+    "SHAKETABLE_WITHOUT=",
+    "SHAKETABLE_ONE_AT_A_TIME=",
+    "SHAKETABLE_TIME=",
+];
+
 /// The exit codes, for the end of the help page.
 pub(super) const EXIT_CODES: &str = "\
 Exit codes:
@@ -223,6 +232,16 @@ impl Run {
     /// The first line of a report that says that a part of the run was not judged.
     fn unjudged(&self) -> Option<&str> {
         self.reports.iter().find_map(|text| not_whole(text))
+    }
+
+    /// The variables of its environment, as its reports have them, that no option of `with` sets.
+    fn inherited(&self) -> impl Iterator<Item = &str> {
+        let again = self
+            .reports
+            .iter()
+            .find_map(|text| text.lines().find_map(|line| line.strip_prefix(report::AGAIN)));
+        let settings = again.unwrap_or_default().split(' ').filter(|word| word.contains('='));
+        settings.filter(|setting| !SET_BY_OPTIONS.iter().any(|name| setting.starts_with(name)))
     }
 
     fn is_failed(&self) -> bool {
@@ -404,7 +423,11 @@ impl Shake<'_> {
             let _ = writeln!(text, "{line}");
         }
         for report in &run.reports {
-            let _ = writeln!(text, "\n{}", report.trim_end());
+            text.push('\n');
+            // What is at the end says how to repeat the run.
+            for line in report.trim_end().lines().filter(|line| !line.starts_with(report::AGAIN)) {
+                let _ = writeln!(text, "{line}");
+            }
         }
         if run.reports.is_empty() {
             let why =
@@ -412,14 +435,18 @@ impl Shake<'_> {
             let _ = writeln!(text, "no report: {why}");
         }
         let _ = writeln!(text, "\nrepeats: {}", shaken.repeats);
-        let _ = writeln!(text, "replay: {}", self.replay_line(*seed));
+        let _ = writeln!(text, "replay: {}", self.replay_line(*seed, run));
         text
     }
 
-    /// The command line that runs the seed again.
-    fn replay_line(&self, seed: u64) -> String {
+    /// The command line that runs the seed of a run again.
+    fn replay_line(&self, seed: u64, run: &Run) -> String {
+        let mut line = String::new();
+        for setting in run.inherited() {
+            let _ = write!(line, "{setting} ");
+        }
         // The seed is in a range that excludes its end, so that there is a next one.
-        let mut line = format!("{} with --seeds {seed}..{}", invocation(), seed + 1);
+        let _ = write!(line, "{} with --seeds {seed}..{}", invocation(), seed + 1);
         let _ = write!(line, " --faults {}", choose::name_of(self.faults));
         if !self.without.is_empty() {
             let _ = write!(line, " --without {}", self.names_without());

@@ -112,7 +112,7 @@ pub(super) fn body(shake: &Shake<'_>, seed: u64, run: &Run) -> Option<Body> {
         },
         faults_delivered: report.end.faults.iter().map(|(f, n)| (f.name().to_owned(), *n)).collect(),
         configuration: String::new(),
-        replay: shake.replay_line(seed),
+        replay: shake.replay_line(seed, run),
         plan: None,
         shrunk: None,
         history: Some(Box::new(history)),

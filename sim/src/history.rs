@@ -185,6 +185,30 @@ pub struct Attempt {
 }
 
 impl Attempt {
+    /// An attempt of a client that has called nothing, and of which nothing was reported: for histories that
+    /// tests make.
+    pub fn new(client: ClientId) -> Attempt {
+        Attempt {
+            client,
+            operation: None,
+            origin: None,
+            prepares: false,
+            version_requested: 0,
+            read_version: None,
+            fresh: true,
+            own_writes: OwnWritesByCall::default(),
+            calls: Vec::new(),
+            round_trips: 0,
+            asides: Vec::new(),
+            commit_sent: None,
+            outcome_is_final: true,
+            read_ranges: Vec::new(),
+            write_ranges: None,
+            reported: Reported::Nothing,
+            ended: 0,
+        }
+    }
+
     /// Whether it has read anything.
     fn reads(&self) -> bool {
         self.calls.iter().any(|call| !matches!(call, Call::Write(_)))

@@ -458,7 +458,7 @@ fn of_thread(writes: &Writes<'_>, truth: &Truth, mut attempts: OfThread<'_>, fou
 mod tests {
     use super::*;
     use shaketable_sim::{
-        history::{Aside, OwnWritesByCall, Reported},
+        history::{Aside, Reported},
         ids::NodeId,
         proto::{KeyRange, LogEntry, LoggedTransaction},
     };
@@ -498,23 +498,13 @@ mod tests {
                 self.0.log_durable(1, NodeId(1), &Arc::new(entry), ended);
             }
             let attempt = Attempt {
-                client: ClientId(0),
-                operation: None,
                 origin: Some(Origin { thread, transaction }),
-                prepares: false,
                 version_requested: read as Nanos * MILLISECOND,
                 read_version: Some(read),
-                fresh: true,
-                own_writes: OwnWritesByCall::default(),
                 calls,
-                round_trips: 0,
-                asides: Vec::new(),
-                commit_sent: None,
-                outcome_is_final: true,
-                read_ranges: Vec::new(),
-                write_ranges: None,
                 reported,
                 ended,
+                ..Attempt::new(ClientId(0))
             };
             self.0.record(id, attempt);
             self.0.attempts[id.0 as usize].as_mut().expect("it was recorded")

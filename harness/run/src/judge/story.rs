@@ -1,7 +1,7 @@
 //! A history that a test makes up, for what reads histories.
 
 use shaketable_sim::{
-    history::{Attempt, Call, History, OwnWritesByCall, Reported},
+    history::{Attempt, Call, History},
     ids::{AttemptId, ClientId, NodeId},
     proto::{LogEntry, LoggedTransaction, Mutation, Version},
     rt::Nanos,
@@ -22,23 +22,10 @@ impl Story {
     pub fn attempt(&mut self, read_version: Version, calls: Vec<Call>) -> (AttemptId, &mut Attempt) {
         let id = self.history.reserve();
         let attempt = Attempt {
-            client: ClientId(0),
             operation: Some(id.0),
-            origin: None,
-            prepares: false,
-            version_requested: 0,
             read_version: Some(read_version),
-            fresh: true,
-            own_writes: OwnWritesByCall::default(),
             calls,
-            round_trips: 0,
-            asides: Vec::new(),
-            commit_sent: None,
-            outcome_is_final: true,
-            read_ranges: Vec::new(),
-            write_ranges: None,
-            reported: Reported::Nothing,
-            ended: 0,
+            ..Attempt::new(ClientId(0))
         };
         self.history.record(id, attempt);
         (id, self.history.attempts[id.0 as usize].as_mut().expect("just recorded"))

@@ -12,14 +12,7 @@ use std::collections::BTreeMap;
 /// A layer that describes nothing.
 struct Plain;
 
-impl Words for Plain {
-    fn key(&self, _: &[u8]) -> Option<String> {
-        None
-    }
-    fn value(&self, _: &[u8], _: &[u8]) -> Option<String> {
-        None
-    }
-}
+impl Words for Plain {}
 
 /// The history of a program: each of its databases is a client, whose one operation is the program.
 pub(super) fn of_program(recording: Recording, end: &End, call: &str, outcome: &str) -> RunHistory {

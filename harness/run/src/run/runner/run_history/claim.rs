@@ -102,14 +102,7 @@ mod tests {
     /// A layer that describes nothing.
     struct Plain;
 
-    impl Words for Plain {
-        fn key(&self, _: &[u8]) -> Option<String> {
-            None
-        }
-        fn value(&self, _: &[u8], _: &[u8]) -> Option<String> {
-            None
-        }
-    }
+    impl Words for Plain {}
 
     fn set(key: &str, value: &str) -> CallEntry {
         let row = RowEntry { key: key.into(), value: Some(value.into()), ..RowEntry::default() };

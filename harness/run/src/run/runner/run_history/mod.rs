@@ -32,9 +32,13 @@ use transactions::transaction;
 #[doc(hidden)]
 pub trait Words {
     /// The description of a key, if the layer has one.
-    fn key(&self, key: &[u8]) -> Option<String>;
+    fn key(&self, _: &[u8]) -> Option<String> {
+        None
+    }
     /// The description of a key's value, if the layer has one.
-    fn value(&self, key: &[u8], value: &[u8]) -> Option<String>;
+    fn value(&self, _: &[u8], _: &[u8]) -> Option<String> {
+        None
+    }
 }
 
 impl Words for AnyWorkload {

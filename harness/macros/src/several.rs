@@ -6,7 +6,7 @@ use crate::{
     table::{Attribute, about, name, named_type},
 };
 use proc_macro2::{Ident, TokenStream};
-use quote::{format_ident, quote};
+use quote::{format_ident, quote, quote_spanned};
 use syn::{Error, ImplItem, ItemImpl, Result, Type, spanned::Spanned};
 
 /// The methods of `Workload` that a block may have. They move there as they are.
@@ -122,7 +122,7 @@ pub fn expand(attribute: &Attribute, session: &Type, mut block: ItemImpl) -> Res
     });
     let constant = block.items.iter().any(|item| is_named(item, "OPERATIONS"));
     let has = |method: &str| moved.iter().any(|item| is_named(item, method));
-    let given = defaults(&operations, &op, &moved, has("operations") || constant);
+    let given = defaults(&kind, &operations, &op, &moved, has("operations") || constant);
     let number = block.items.iter().any(|item| is_named(item, "number")).then(|| {
         quote! {
             use __with::Strategy as _;
@@ -133,7 +133,12 @@ pub fn expand(attribute: &Attribute, session: &Type, mut block: ItemImpl) -> Res
             let drawn = drawn.boxed();
         }
     });
-    let length = if constant { quote!(&<#kind>::OPERATIONS) } else { quote!(&self.operations) };
+    let length = if constant {
+        quote!(&<#kind>::OPERATIONS)
+    } else {
+        let operations = field("operations", &kind);
+        quote!({ #operations operations })
+    };
     let operations = (!has("operations")).then(|| {
         quote! {
             fn operations(&self, client: usize) -> __with::BoxedStrategy<::std::vec::Vec<#op>> {
@@ -190,20 +195,37 @@ pub fn expand(attribute: &Attribute, session: &Type, mut block: ItemImpl) -> Res
     })
 }
 
+/// A field of the configuration in a variable of its name. If there is none, the compiler says so at the type's
+/// name.
+fn field(name: &str, kind: &Type) -> TokenStream {
+    let name = Ident::new(name, kind.span());
+    quote_spanned!(kind.span()=> let Self { #name, .. } = self;)
+}
+
 /// What the trait asks for and the block does not have.
-fn defaults(operations: &[Operation], op: &Ident, moved: &[ImplItem], fixed: bool) -> TokenStream {
+fn defaults(
+    kind: &Type,
+    operations: &[Operation],
+    op: &Ident,
+    moved: &[ImplItem],
+    fixed: bool,
+) -> TokenStream {
     let missing = |method: &str| !moved.iter().any(|item| is_named(item, method));
     let clients = missing("clients").then(|| {
+        let clients = field("clients", kind);
         quote!(
             fn clients(&self) -> usize {
-                self.clients
+                #clients
+                *clients
             }
         )
     });
     let length = (missing("length") && !fixed).then(|| {
+        let operations = field("operations", kind);
         quote! {
             fn length(&mut self) -> ::core::option::Option<&mut ::core::ops::Range<usize>> {
-                ::core::option::Option::Some(&mut self.operations)
+                #operations
+                ::core::option::Option::Some(operations)
             }
         }
     });

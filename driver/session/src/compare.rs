@@ -93,7 +93,7 @@ fn told([first, second]: [Option<&Asked>; 2], has_threads: bool) -> [String; 2] 
     let said = [first, second].map(|asked| match asked {
         None => "there is none".to_owned(),
         Some(Asked { transaction, thread, call, .. }) => {
-            let thread = has_threads.then(|| format!(" of thread {thread}")).unwrap_or_default();
+            let thread = if has_threads { format!(" of thread {thread}") } else { String::new() };
             format!("transaction {transaction}{thread} {}", of_call(call))
         }
     });

@@ -335,14 +335,12 @@ fn a_signal_and_the_end_of_its_time_fail_a_run() {
 #[test]
 fn what_outlives_the_command_is_waited_for_and_then_ended() {
     let place = place();
-    let (text, code) = shake(&place, &["--seeds", "2"], &format!("(sleep 0.3; {REPORT}) & exit 0"));
+    let (text, code) = shake(&place, &["--seeds", "2"], &format!("(sleep 0.1; {REPORT}) & exit 0"));
     assert_eq!((text, code), (passed(2), 0));
     let pids = place.path().join("pids");
-    let script = format!(
-        "{REPORT}; for i in 1 2; do setsid sh -c 'trap \"\" INT; echo $$ >>{}; while :; do sleep 1; done' & done
-        sleep 0.3; exit 0",
-        pids.display()
-    );
+    let begin = "setsid sh -c 'trap \"\" INT; echo $$ >>pids; while :; do sleep 1; done' &";
+    let have_begun = "until test \"$(cat pids 2>/dev/null | wc -l)\" = 2; do sleep 0.01; done";
+    let script = format!("cd {}; {REPORT}; {begin} {begin} {have_begun}; exit 0", place.path().display());
     let (text, code) = shake(&place, &["--seeds", "1"], &script);
     assert!(text.starts_with("ended, because they outlived sh: sh ("), "{text}");
     assert!(code == 0 && text.contains("\n1 run passed with standard faults\n"), "{text}");

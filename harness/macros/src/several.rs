@@ -195,8 +195,7 @@ pub fn expand(attribute: &Attribute, session: &Type, mut block: ItemImpl) -> Res
     })
 }
 
-/// A field of the configuration in a variable of its name. If there is none, the compiler says so at the type's
-/// name.
+/// A field of the configuration, in a variable. Where there is none, the compiler accuses the type.
 fn field(name: &str, kind: &Type) -> TokenStream {
     let name = Ident::new(name, kind.span());
     quote_spanned!(kind.span()=> let Self { #name, .. } = self;)

@@ -34,20 +34,17 @@ impl PartialEq for Asked {
 /// cannot be read.
 pub fn difference(first: Vec<u8>, second: Vec<u8>) -> io::Result<Option<String>> {
     let (mut first, mut second) = (calls(first)?, calls(second)?);
-    let (mut number, mut threads): (u64, u32) = (1, 0);
+    let (mut number, mut has_threads): (u64, bool) = (1, false);
     loop {
-        match (first.next(), second.next()) {
+        let (one, other) = (first.next(), second.next());
+        has_threads |= [&one, &other].into_iter().flatten().any(|asked| asked.thread > 0);
+        match (one, other) {
             (None, None) => return Ok(None),
             (one, other) if one != other => {
-                let both = [one.as_ref(), other.as_ref()];
-                let threads = both.iter().flatten().fold(threads, |most, asked| most.max(asked.thread));
-                let [one, other] = told(both, threads > 0);
+                let [one, other] = told([one.as_ref(), other.as_ref()], has_threads);
                 return Ok(Some(format!("call {number}: {one}; in the second run: {other}")));
             }
-            (one, _) => {
-                number += 1;
-                threads = one.iter().fold(threads, |most, asked| most.max(asked.thread));
-            }
+            _ => number += 1,
         }
     }
 }
